@@ -1,0 +1,76 @@
+# `make demo` and `make test` need only Python >= 3.10 and make: they set up .venv themselves.
+# `make help` lists the rest.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= 2
+PYTEST_ARGS ?=
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+.PHONY: help setup demo test lint format types unit docs accuracy overhead gpu-check lock clean
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv and install everything, pinned (done by the others when needed)
+
+# Done once, and again when what is installed would change.
+$(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/benchmark/_recorder.c)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "unstall needs Python 3.10 or newer, and $(PYTHON) is " + sys.version.split()[0])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## watch unstall diagnose a slow image classifier on real photographs
+	$(BIN)/unstall run examples/hotdog/train.py --epochs 1
+
+test: lint types unit ## lint, types and the whole test suite
+
+lint: $(READY) ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY) ## put style and formatting right
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(READY) ## check types
+	$(BIN)/mypy
+
+# Tests that measure time or load run alone, after the rest.
+unit: $(READY) ## run the tests only (PYTEST_ARGS="-k name" to choose)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not serial" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m serial $(PYTEST_ARGS) || test $$? -eq 5
+
+docs: $(READY) ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+accuracy: $(READY) ## how often the verdict is right, over tests/zoo
+	$(BIN)/python bench/accuracy.py
+
+overhead: $(READY) ## what recording costs, next to other profilers
+	$(BIN)/python bench/overhead.py
+
+gpu-check: $(READY) ## the tests that need a GPU; says so and stops where there is none
+	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
+	    $(BIN)/python -m pytest -m gpu $(PYTEST_ARGS); \
+	else \
+	    echo "gpu-check: skipped, torch finds no CUDA device here"; \
+	fi
+
+lock: $(READY) ## pin the newest versions of everything again
+	$(BIN)/pip-compile --quiet --upgrade --extra dev --strip-extras --allow-unsafe \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header \
+	    --constraint constraints.txt --output-file requirements-dev.lock pyproject.toml
+
+clean: ## remove what was built (not .venv, not the example's images)
+	rm -rf $(READY) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src -name '*.so' -delete
