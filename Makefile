@@ -21,9 +21,9 @@ help: ## list the targets
 setup: $(READY) ## make .venv and install everything, pinned (done by the others when needed)
 
 # Done once, and again when what is installed would change.
-$(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/benchmark/_recorder.c)
+$(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/benchmark/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "unstall needs Python 3.10 or newer, and $(PYTHON) is " + sys.version.split()[0])'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
@@ -66,9 +66,10 @@ gpu-check: $(READY) ## the tests that need a GPU; says so and stops where there 
 	fi
 
 lock: $(READY) ## pin the newest versions of everything again
-	$(BIN)/pip-compile --quiet --upgrade --extra dev --strip-extras --allow-unsafe \
-	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header \
-	    --constraint constraints.txt --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
+	    --extra dev --extra docs --extra memory --extra nvtx --extra pyinstrument \
+	    --extra tensorboard --extra torch --constraint constraints.txt --no-annotate \
+	    --custom-compile-command 'make lock' --output-file requirements-dev.lock pyproject.toml
 
 clean: ## remove what was built (not .venv, not the example's images)
 	rm -rf $(READY) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

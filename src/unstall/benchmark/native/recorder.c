@@ -1,0 +1,214 @@
+/* Clocks, the memory-mapped file, and the stack of open spans of each thread. */
+#define _GNU_SOURCE
+#include "recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A thread's CPU clock is a system call, its run-delay a read: asked only of names that last this long. */
+#define CPU_WORTH_NS 100000u
+#define DELAY_WORTH_NS 2000000u
+
+Header *rec_header = NULL;
+int rec_modules = 0;
+PyObject *rec_watcher = NULL;
+int rec_watch = 0;
+
+static int fd = -1;
+static Record *tail = NULL; /* the newest records: always the same pages, so writing one never faults */
+static uint32_t tail_used = 0;
+static uint64_t flushed = 0;
+static int full = 0;
+static uint32_t generation = 1;
+static uint32_t typical_ns[MAX_NAMES + 1]; /* running mean duration of each name */
+static uint8_t told[MAX_NAMES + 1];         /* calls of each name that the watcher has heard of */
+/* One pointer in initial-exec storage costs one load; the state itself is too large for what dlopen grants. */
+static __thread ThreadState *thread_state __attribute__((tls_model("initial-exec")));
+
+static uint64_t clock_ns(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t rec_now(void) { return clock_ns(CLOCK_MONOTONIC); }
+
+static ThreadState *enter_thread(ThreadState *ts) {
+    if (!ts) {
+        ts = thread_state = calloc(1, sizeof *ts); /* kept until the process ends */
+        if (!ts) Py_FatalError("unstall: out of memory");
+        ts->schedstat = -1;
+    }
+    if (ts->generation != generation) {
+        /* After a fork the inherited descriptor still tells of the parent's thread. */
+        if (ts->schedstat >= 0) close(ts->schedstat);
+        memset(ts, 0, sizeof *ts);
+        ts->generation = generation;
+        ts->schedstat = -1;
+        ts->thread = (uint32_t)syscall(SYS_gettid);
+        ts->is_main = ts->thread == (uint32_t)getpid();
+    }
+    return ts;
+}
+
+ThreadState *rec_thread(void) {
+    ThreadState *ts = thread_state;
+    return ts && ts->generation == generation ? ts : enter_thread(ts);
+}
+
+/* Nanoseconds this thread was runnable but not running: /proc/<pid>/task/<tid>/schedstat, field 2. */
+static uint64_t run_delay(ThreadState *ts) {
+    char text[96];
+    if (ts->schedstat == -1) {
+        snprintf(text, sizeof text, "/proc/self/task/%u/schedstat", ts->thread);
+        ts->schedstat = open(text, O_RDONLY | O_CLOEXEC);
+        if (ts->schedstat < 0) ts->schedstat = -2; /* not available: do not ask again */
+    }
+    if (ts->schedstat < 0) return UINT64_MAX;
+    ssize_t n = pread(ts->schedstat, text, sizeof text - 1, 0);
+    if (n <= 0) return UINT64_MAX;
+    text[n] = 0;
+    char *second = strchr(text, ' ');
+    return second ? strtoull(second, NULL, 10) : UINT64_MAX;
+}
+
+int rec_open(const char *path) {
+    rec_close();
+    fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) return errno;
+    /* Allocate before mapping: writing to a hole of a mapping on a full disk is a fatal SIGBUS. */
+    int error = posix_fallocate(fd, 0, MAPPED_BYTES);
+    void *page = error ? MAP_FAILED
+                       : mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        if (!error) error = errno;
+        close(fd);
+        fd = -1;
+        return error;
+    }
+    Header *header = page;
+    header->version = FORMAT_VERSION;
+    header->record_bytes = sizeof(Record);
+    header->tail_records = TAIL_RECORDS;
+    header->opened = rec_now();
+    header->pid = (uint32_t)getpid();
+    header->parent = (uint32_t)getppid();
+    memcpy(header->magic, "UNSTALL1", 8);
+    rec_header = header;
+    tail = (Record *)((char *)page + HEADER_BYTES);
+    return 0;
+}
+
+void rec_close(void) {
+    if (rec_header) munmap(rec_header, MAPPED_BYTES);
+    if (fd >= 0) close(fd);
+    tail = NULL;
+    rec_header = NULL;
+    fd = -1;
+    tail_used = 0;
+    flushed = 0;
+    full = 0;
+    generation++;
+}
+
+/* Append the full tail to the file; -1 when the disk does not take it. */
+static int flush_tail(void) {
+    const size_t bytes = TAIL_RECORDS * sizeof(Record);
+    size_t done = 0;
+    while (done < bytes) {
+        const off_t offset = (off_t)(HEADER_BYTES + bytes + flushed * sizeof(Record) + done);
+        const ssize_t n = pwrite(fd, (char *)tail + done, bytes - done, offset);
+        if (n <= 0 && !(n < 0 && errno == EINTR)) return -1;
+        if (n > 0) done += (size_t)n;
+    }
+    flushed += TAIL_RECORDS;
+    rec_header->flushed = flushed;
+    return 0;
+}
+
+static inline Record *next_record(void) {
+    if (tail_used == TAIL_RECORDS) {
+        if (full || flush_tail()) {
+            full = 1;
+            rec_header->dropped++;
+            return NULL;
+        }
+        tail_used = 0;
+    }
+    return &tail[tail_used++];
+}
+
+int rec_begin(ThreadState *ts, uint16_t name) {
+    if (!rec_header || ts->depth >= MAX_DEPTH) return -1;
+    Frame *frame = &ts->frames[ts->depth];
+    frame->name = name;
+    frame->inside = 0;
+    frame->flags = 0;
+    if (typical_ns[name] > CPU_WORTH_NS) {
+        frame->cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        frame->flags |= FLAG_CPU;
+        if (typical_ns[name] > DELAY_WORTH_NS && (frame->delay = run_delay(ts)) != UINT64_MAX)
+            frame->flags |= FLAG_DELAY;
+    }
+    frame->start = rec_now();
+    return ts->depth++;
+}
+
+static uint32_t units_100ns(uint64_t ns) {
+    ns /= 100;
+    return ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+}
+
+void rec_end(ThreadState *ts, int depth, uint64_t arg, uint8_t flags) {
+    const uint64_t now = rec_now();
+    if (depth < 0 || depth >= ts->depth) return;
+    ts->depth = depth;
+    Frame *frame = &ts->frames[depth];
+    const uint64_t dur = now - frame->start;
+    if (depth > 0) ts->frames[depth - 1].inside += dur;
+    const uint32_t typical = typical_ns[frame->name];
+    const uint32_t lasted = dur > UINT32_MAX ? UINT32_MAX : (uint32_t)dur;
+    typical_ns[frame->name] = typical ? typical - typical / 8 + lasted / 8 : lasted;
+    Record *record = next_record();
+    if (!record) return;
+    record->start = frame->start;
+    record->dur = dur;
+    record->self = dur > frame->inside ? dur - frame->inside : 0;
+    record->cpu = frame->flags & FLAG_CPU ? units_100ns(clock_ns(CLOCK_THREAD_CPUTIME_ID) - frame->cpu) : 0;
+    record->delay = frame->flags & FLAG_DELAY ? units_100ns(run_delay(ts) - frame->delay) : 0;
+    record->arg = arg;
+    record->thread = ts->thread;
+    record->name = frame->name;
+    record->depth = (uint8_t)depth;
+    record->flags = (uint8_t)(frame->flags | flags | (ts->is_main ? FLAG_MAIN : 0));
+    rec_header->count++; /* after the record: a reader never sees a half-written one */
+}
+
+void rec_end_named(ThreadState *ts, uint16_t name, uint64_t arg, uint8_t flags) {
+    for (int depth = ts->depth - 1; depth >= 0; depth--)
+        if (ts->frames[depth].name == name) {
+            rec_end(ts, depth, arg, flags);
+            return;
+        }
+}
+
+int rec_tick(ThreadState *ts, int kind, uint16_t name, PyObject *first, PyObject *second) {
+    if (!rec_header) return 0;
+    rec_header->ticks[kind]++;
+    if (!ts->is_main || !rec_watcher) return 0;
+    const uint32_t control = rec_header->control;
+    if (told[name] < FIRST_CALLS) told[name]++;
+    else if (!rec_watch && !control) return 0;
+    PyObject *watcher = Py_NewRef(rec_watcher);
+    PyObject *result = PyObject_CallFunction(watcher, "HIOO", name, control, first ? first : Py_None,
+                                             second ? second : Py_None);
+    Py_DECREF(watcher);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}

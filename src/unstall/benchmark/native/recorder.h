@@ -1,0 +1,118 @@
+/* The recorder: fixed-size span records in a memory-mapped file, one file a process.
+ *
+ * Everything here runs with the GIL held. Nothing here may raise into, or change, the user's program:
+ * when the disk is full or a stack is too deep, recording stops or skips, and says so in the header.
+ */
+#ifndef UNSTALL_RECORDER_H
+#define UNSTALL_RECORDER_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+#define FORMAT_VERSION 1
+#define HEADER_BYTES 4096
+#define TAIL_RECORDS 4096 /* 48 bytes each: 48 pages */
+#define MAPPED_BYTES (HEADER_BYTES + TAIL_RECORDS * sizeof(Record))
+#define MAX_DEPTH 64
+#define MAX_NAMES 65535
+#define TICK_KINDS 8
+#define ROOT_GROUPS 4
+#define FIRST_CALLS 16 /* the watcher hears of this many calls of each name, unasked */
+
+/* Flags of a record. */
+#define FLAG_ERROR 1     /* the call raised */
+#define FLAG_CPU 2       /* cpu is known */
+#define FLAG_DELAY 4     /* delay is known */
+#define FLAG_MAIN 8      /* on the main thread */
+#define FLAG_MODULE 16   /* a submodule call: arg is the module's address, self excludes its children */
+#define FLAG_NETWORK 32  /* a call on an internet socket: arg is the bytes moved */
+#define FLAG_NOGRAD 64   /* a root module call with gradients disabled */
+
+typedef struct {
+    uint64_t start;  /* CLOCK_MONOTONIC, ns */
+    uint64_t dur;    /* ns */
+    uint64_t self;   /* ns, what other spans inside it took left out */
+    uint32_t cpu;    /* thread CPU time, units of 100 ns */
+    uint32_t delay;  /* runnable but not running, units of 100 ns */
+    uint64_t arg;    /* bytes moved, or the address of the call's first argument */
+    uint32_t thread; /* kernel thread id */
+    uint16_t name;
+    uint8_t depth;
+    uint8_t flags;
+} Record;
+
+/* The file: a header page, the tail (the newest records, not yet appended), then all older records in order.
+ * Header and tail are shared memory, so a killed program loses nothing. The parent reads it while the program runs, and writes `control`. */
+typedef struct {
+    char magic[8];
+    uint32_t version;
+    uint32_t record_bytes;
+    uint64_t opened;  /* CLOCK_MONOTONIC, ns */
+    uint32_t pid;
+    uint32_t parent;
+    volatile uint64_t count;
+    volatile uint64_t dropped;
+    volatile uint32_t control; /* not 0: a wish of the parent's, handed to the watcher at the next tick */
+    uint32_t tail_records;
+    volatile uint64_t ticks[TICK_KINDS];
+    volatile uint64_t flushed; /* records after the tail; count - flushed of the tail's are valid */
+} Header;
+
+/* One open span on a thread's stack. */
+typedef struct {
+    uint64_t start;
+    uint64_t inside; /* ns spent in spans it encloses */
+    uint64_t cpu;
+    uint64_t delay;
+    uint16_t name;
+    uint8_t flags;
+} Frame;
+
+typedef struct {
+    uint32_t generation; /* of the process: a forked child starts afresh */
+    uint32_t thread;
+    int is_main;
+    int depth;
+    int schedstat; /* file descriptor, or -1 */
+    int roots[ROOT_GROUPS];
+    Frame frames[MAX_DEPTH];
+} ThreadState;
+
+extern Header *rec_header;
+extern int rec_modules;       /* record every module call, not root calls only */
+extern PyObject *rec_watcher; /* called as watcher(name, control, first, second) where a seam begins, or NULL */
+extern int rec_watch;         /* tell the watcher of every call */
+
+uint64_t rec_now(void);
+ThreadState *rec_thread(void);
+int rec_open(const char *path); /* 0, or an errno */
+void rec_close(void);
+
+/* Open a span; returns the depth to hand to rec_end, or -1 when nothing is recorded. */
+int rec_begin(ThreadState *ts, uint16_t name);
+void rec_end(ThreadState *ts, int depth, uint64_t arg, uint8_t flags);
+/* Close the innermost open span of this name, and with it whatever an exception left open inside. */
+void rec_end_named(ThreadState *ts, uint16_t name, uint64_t arg, uint8_t flags);
+
+/* A seam with a tick kind begins on this thread: count it, and tell the watcher if it should know. `first` and
+ * `second` are the call's first two arguments, or NULL. -1 with an exception set when the watcher raises. */
+int rec_tick(ThreadState *ts, int kind, uint16_t name, PyObject *first, PyObject *second);
+
+/* The id of a name, made when new; 0 ("?") when there are too many. */
+uint16_t rec_intern(PyObject *name);
+
+extern PyTypeObject SpanFunction_Type;
+extern PyTypeObject Span_Type;
+
+typedef struct {
+    int kind;        /* tick kind, or -1 */
+    int group;       /* record only the outermost call of this group on a thread, or -1 */
+    int network;     /* record only calls on internet sockets, with the bytes they move */
+    PyObject *grad;  /* called as grad() -> bool: whether gradients are enabled, or NULL */
+} SpanOptions;
+
+PyObject *spanfunction_new(PyObject *func, uint16_t name, SpanOptions options);
+#define PLAIN_SPAN ((SpanOptions){.kind = -1, .group = -1})
+
+#endif

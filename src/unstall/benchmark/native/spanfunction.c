@@ -1,0 +1,208 @@
+/* SpanFunction: a callable that records each call of the one it wraps.
+ *
+ * It adds no Python frame, so tracebacks and sys._getframe depths stay as they were; it binds like a
+ * function; attributes, the docstring and the signature (through __wrapped__) are those of the wrapped one;
+ * and it pickles as the wrapped one.
+ */
+#include "recorder.h"
+
+#include <stddef.h>
+#include <structmember.h>
+#include <sys/socket.h>
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *func;
+    PyObject *weakrefs;
+    uint16_t name;
+    SpanOptions options;
+} SpanFunction;
+
+/* Bytes moved by a socket call, from what it returned: a count, or the data. */
+static uint64_t bytes_of(PyObject *result) {
+    if (PyLong_Check(result)) {
+        const long long n = PyLong_AsLongLong(result);
+        if (n == -1) PyErr_Clear();
+        return n > 0 ? (uint64_t)n : 0;
+    }
+    if (PyBytes_Check(result)) return (uint64_t)PyBytes_GET_SIZE(result);
+    if (PyTuple_Check(result) && PyTuple_GET_SIZE(result) && PyBytes_Check(PyTuple_GET_ITEM(result, 0)))
+        return (uint64_t)PyBytes_GET_SIZE(PyTuple_GET_ITEM(result, 0));
+    return 0;
+}
+
+/* Local sockets are how processes of one program talk; only the internet families are the network. */
+static int is_internet(PyObject *sock) {
+    PyObject *family = PyObject_GetAttrString(sock, "family");
+    if (!family) {
+        PyErr_Clear();
+        return 0;
+    }
+    const long value = PyLong_AsLong(family);
+    Py_DECREF(family);
+    if (value == -1) PyErr_Clear();
+    return value == AF_INET || value == AF_INET6;
+}
+
+static PyObject *call_network(SpanFunction *self, ThreadState *ts, PyObject *const *args, size_t nargsf,
+                              PyObject *kwnames) {
+    const int internet = PyVectorcall_NARGS(nargsf) > 0 && is_internet(args[0]);
+    const int depth = internet ? rec_begin(ts, self->name) : -1;
+    PyObject *result = PyObject_Vectorcall(self->func, args, nargsf, kwnames);
+    if (depth >= 0) rec_end(ts, depth, result ? bytes_of(result) : 0, FLAG_NETWORK | (result ? 0 : FLAG_ERROR));
+    return result;
+}
+
+/* Whether this call runs without gradients; a probe that fails says nothing. */
+static uint8_t nograd_flag(PyObject *grad) {
+    PyObject *enabled = PyObject_CallNoArgs(grad);
+    if (!enabled) PyErr_Clear();
+    const uint8_t flag = enabled == Py_False ? FLAG_NOGRAD : 0;
+    Py_XDECREF(enabled);
+    return flag;
+}
+
+static PyObject *spanfunction_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    SpanFunction *self = (SpanFunction *)callable;
+    const SpanOptions *options = &self->options;
+    if (!rec_header) return PyObject_Vectorcall(self->func, args, nargsf, kwnames);
+    ThreadState *ts = rec_thread();
+    if (options->network) return call_network(self, ts, args, nargsf, kwnames);
+    const int inner = options->group >= 0 && ts->roots[options->group] > 0;
+    if (inner && !(rec_modules && options->group == 0 && ts->is_main))
+        return PyObject_Vectorcall(self->func, args, nargsf, kwnames);
+    const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    const Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *first = nargs > 0 ? args[0] : NULL;
+    uint8_t flags = inner ? FLAG_MODULE : 0;
+    if (!inner && options->kind >= 0) {
+        if (rec_tick(ts, options->kind, self->name, first, total > 1 ? args[1] : NULL)) return NULL;
+        if (options->grad) flags |= nograd_flag(options->grad);
+    }
+    const uint32_t generation = ts->generation;
+    if (options->group >= 0) ts->roots[options->group]++;
+    const int depth = rec_begin(ts, self->name);
+    PyObject *result = PyObject_Vectorcall(self->func, args, nargsf, kwnames);
+    if (ts->generation != generation) return result; /* forked or reopened inside the call */
+    if (options->group >= 0) ts->roots[options->group]--;
+    rec_end(ts, depth, (uint64_t)(uintptr_t)first, (uint8_t)(flags | (result ? 0 : FLAG_ERROR)));
+    return result;
+}
+
+PyObject *spanfunction_new(PyObject *func, uint16_t name, SpanOptions options) {
+    SpanFunction *self = PyObject_GC_New(SpanFunction, &SpanFunction_Type);
+    if (!self) return NULL;
+    self->vectorcall = spanfunction_call;
+    self->func = Py_NewRef(func);
+    self->weakrefs = NULL;
+    self->name = name;
+    self->options = options;
+    Py_XINCREF(options.grad);
+    PyObject_GC_Track((PyObject *)self);
+    return (PyObject *)self;
+}
+
+static int spanfunction_traverse(SpanFunction *self, visitproc visit, void *arg) {
+    Py_VISIT(self->func);
+    Py_VISIT(self->options.grad);
+    return 0;
+}
+
+static int spanfunction_clear(SpanFunction *self) {
+    Py_CLEAR(self->func);
+    Py_CLEAR(self->options.grad);
+    return 0;
+}
+
+static void spanfunction_dealloc(SpanFunction *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
+    spanfunction_clear(self);
+    PyObject_GC_Del(self);
+}
+
+static PyObject *spanfunction_get(PyObject *self, PyObject *obj, PyObject *type) {
+    (void)type;
+    if (!obj || obj == Py_None) return Py_NewRef(self);
+    return PyMethod_New(self, obj);
+}
+
+static PyObject *spanfunction_getattro(PyObject *self, PyObject *name) {
+    PyObject *value = PyObject_GenericGetAttr(self, name);
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(((SpanFunction *)self)->func, name);
+}
+
+static PyObject *spanfunction_repr(SpanFunction *self) { return PyObject_Repr(self->func); }
+
+static PyObject *get_doc(SpanFunction *self, void *closure) {
+    (void)closure;
+    return PyObject_GetAttrString(self->func, "__doc__");
+}
+
+static PyObject *get_module(SpanFunction *self, void *closure) {
+    (void)closure;
+    return PyObject_GetAttrString(self->func, "__module__");
+}
+
+static PyObject *get_name(SpanFunction *self, void *closure) {
+    (void)closure;
+    return PyObject_GetAttrString(self->func, "__name__");
+}
+
+static PyObject *get_qualname(SpanFunction *self, void *closure) {
+    (void)closure;
+    return PyObject_GetAttrString(self->func, "__qualname__");
+}
+
+/* Pickles as the wrapped function, by means of the standard library alone: the reader needs no unstall. */
+static PyObject *spanfunction_reduce(SpanFunction *self, PyObject *unused) {
+    (void)unused;
+    PyObject *operator= PyImport_ImportModule("operator");
+    if (!operator) return NULL;
+    PyObject *first = PyObject_CallMethod(operator, "itemgetter", "i", 0);
+    Py_DECREF(operator);
+    if (!first) return NULL;
+    PyObject *result = Py_BuildValue("(O((O)))", first, self->func);
+    Py_DECREF(first);
+    return result;
+}
+
+static PyMethodDef spanfunction_methods[] = {
+    {"__reduce__", (PyCFunction)spanfunction_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef spanfunction_members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(SpanFunction, func), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef spanfunction_getset[] = {
+    {"__doc__", (getter)get_doc, NULL, NULL, NULL},
+    {"__module__", (getter)get_module, NULL, NULL, NULL},
+    {"__name__", (getter)get_name, NULL, NULL, NULL},
+    {"__qualname__", (getter)get_qualname, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject SpanFunction_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "unstall.SpanFunction",
+    .tp_basicsize = sizeof(SpanFunction),
+    .tp_dealloc = (destructor)spanfunction_dealloc,
+    .tp_vectorcall_offset = offsetof(SpanFunction, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = (reprfunc)spanfunction_repr,
+    .tp_getattro = spanfunction_getattro,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_traverse = (traverseproc)spanfunction_traverse,
+    .tp_clear = (inquiry)spanfunction_clear,
+    .tp_weaklistoffset = offsetof(SpanFunction, weakrefs),
+    .tp_methods = spanfunction_methods,
+    .tp_members = spanfunction_members,
+    .tp_getset = spanfunction_getset,
+    .tp_descr_get = spanfunction_get,
+};

@@ -1,0 +1,165 @@
+"""Stacks as py-spy writes them: read, cut to what matters, and summed.
+
+A line of ``py-spy record --format raw --threads --subprocesses`` is a distinct stack and its count::
+
+    process 7:"python a.py";process 9:"python a.py";thread (9): MainThread;f (a.py:3);g (b.py:8) 41
+
+The chain of processes leads from the watched one to the one the stack was seen in. Nothing is
+escaped: command lines, thread names and file names may hold semicolons, parentheses, newlines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from unstall.records import Frame, StackSample
+
+_RECORD = re.compile(r'^process \d+:"', re.MULTILINE)
+_PROCESS = re.compile(r'(?:^|;)process (\d+):"')
+_THREAD = re.compile(r"(?<=\";)thread \((0x[0-9A-Fa-f]+|\d+)\)")
+# Code that was generated may have no line, and then py-spy leaves it out.
+_FRAME = re.compile(r"([^;]+?) \(([^;]*?)(?::(-?\d+))?\)(?:;|$)")
+_FRAME_FILE_WITH_SEMICOLON = re.compile(r"([^;]+?) \((.*?):(-?\d+)\)(?:;|$)", re.DOTALL)
+
+_LIBRARY = re.compile(
+    r"^<frozen |[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]"
+    r"|[/\\]python3\d+\.zip[/\\]"
+)
+_OWN_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PROCESS_START = ("multiprocessing/process.py",)
+_HELPER_PROCESSES = ("multiprocessing/resource_tracker.py", "multiprocessing/forkserver.py")
+
+
+def parse_raw(text: str) -> list[StackSample]:
+    """The stacks in py-spy's raw output, equal ones summed, outermost frame first.
+
+    Lines that cannot be read (a file cut off by a full disk, say) are skipped; nothing is raised.
+    A thread is the main one if the system's thread id is the process id (Linux), if it bears the
+    name ``MainThread``, or if its process shows no other.
+    """
+    samples: list[StackSample] = []
+    threads: defaultdict[int, set[str]] = defaultdict(set)
+    for record in _records(text):
+        parsed = _parse_record(record)
+        if parsed is not None:
+            samples.append(parsed)
+            threads[parsed.pid].add(parsed.thread)
+    return merge(
+        replace(sample, main_thread=sample.main_thread or len(threads[sample.pid]) == 1)
+        for sample in samples
+    )
+
+
+def merge(samples: Iterable[StackSample]) -> list[StackSample]:
+    """Equal stacks of the same thread summed into one sample, in order of first appearance."""
+    counts: Counter[tuple[int, str, tuple[Frame, ...], bool]] = Counter()
+    for sample in samples:
+        counts[(sample.pid, sample.thread, sample.frames, sample.main_thread)] += sample.count
+    return [
+        StackSample(pid=pid, thread=thread, frames=frames, count=count, main_thread=main_thread)
+        for (pid, thread, frames, main_thread), count in counts.items()
+    ]
+
+
+def relevant(samples: Iterable[StackSample]) -> list[StackSample]:
+    """What can explain a step's time: main threads, and other threads that run the user's code.
+
+    Idle threads of libraries (queue feeders, pin-memory and thread-pool threads), the helper
+    processes of multiprocessing and unstall's own threads are left out. In a process that
+    multiprocessing started, the frames a fork inherited from its parent are cut off: no time
+    passes in them.
+    """
+    kept = []
+    for sample in samples:
+        frames = _own_frames(sample.frames)
+        if user_leaf(frames) or (sample.main_thread and not _is_helper(frames)):
+            kept.append(replace(sample, frames=frames))
+    return merge(kept)
+
+
+def user_leaf(frames: Sequence[Frame]) -> Frame | None:
+    """The deepest frame in the user's own code, if there is any."""
+    return next((frame for frame in reversed(frames) if is_user_file(frame.file)), None)
+
+
+def is_user_file(file: str) -> bool:
+    """Whether a file is the user's: not of the standard library, an installed package, or unstall.
+
+    Code without a file (``exec``, ``python -c``) counts as nobody's.
+    """
+    return not (file.startswith(("<", _OWN_PACKAGE)) or _LIBRARY.search(file))
+
+
+def _records(text: str) -> Iterator[str]:
+    """The text cut where ``process N:"`` begins a line: a command line may hold newlines."""
+    starts = [match.start() for match in _RECORD.finditer(text)]
+    for start, end in zip(starts, [*starts[1:], len(text)]):
+        yield text[start:end].rstrip("\n")
+
+
+def _parse_record(record: str) -> StackSample | None:
+    body, _, count = record.rpartition(" ")
+    if not (count.isascii() and count.isdigit()):
+        return None
+    # The last match: what looks like a header before it belongs to a command line.
+    thread = next(reversed(list(_THREAD.finditer(body))), None)
+    if thread is None:
+        return None
+    pids = _PROCESS.findall(body, 0, thread.start())
+    name, frames = _name_and_frames(body[thread.end() :])
+    if not pids or not frames:
+        return None
+    return StackSample(
+        pid=int(pids[-1]),
+        thread=name or f"thread {thread[1]}",
+        frames=frames,
+        count=int(count),
+        main_thread=thread[1] == pids[-1] or name == "MainThread",
+    )
+
+
+def _name_and_frames(rest: str) -> tuple[str, tuple[Frame, ...]]:
+    """Split what follows a thread's id: its name, up to a semicolon that only frames follow."""
+    end = rest.find(";")
+    while end >= 0:
+        for pattern in (_FRAME, _FRAME_FILE_WITH_SEMICOLON):
+            frames = _parse_frames(rest[end + 1 :], pattern)
+            if frames:
+                return rest[:end].removeprefix(": "), frames
+        end = rest.find(";", end + 1)
+    return "", ()
+
+
+def _parse_frames(text: str, pattern: re.Pattern[str]) -> tuple[Frame, ...]:
+    """The frames that make up the whole text; none if anything in it is not a frame."""
+    frames = []
+    position = 0
+    while position < len(text):
+        match = pattern.match(text, position)
+        if match is None:
+            return ()
+        frames.append(Frame(function=match[1], file=match[2], line=int(match[3] or 0)))
+        position = match.end()
+    return tuple(frames)
+
+
+def _own_frames(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """The frames from the point on where multiprocessing started this process."""
+    for index in range(len(frames) - 1, 0, -1):
+        frame = frames[index]
+        if frame.function.endswith("_bootstrap") and _ends_with(frame.file, _PROCESS_START):
+            return frames[index:]
+    return frames
+
+
+def _is_helper(frames: tuple[Frame, ...]) -> bool:
+    return any(_ends_with(frame.file, _HELPER_PROCESSES) for frame in frames)
+
+
+def _ends_with(file: str, endings: tuple[str, ...]) -> bool:
+    return file.replace("\\", "/").endswith(endings)

@@ -1,0 +1,1 @@
+"""Writers of a finished report, one file a format; they know the records and nothing else."""

@@ -1,0 +1,165 @@
+"""A page of styled lines for one width: labelled fields, bullets, bars and small tables.
+
+Everything handed in is made safe first (:mod:`unstall.report.plain`), and widths are counted in terminal
+cells, so wide characters keep the columns straight.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from unstall.report.plain import plain, shorten
+
+LABEL_CELLS = 11
+_SEPARATOR = " · "
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_ASCII = str.maketrans("×·•…→─█▉▊▋▌▍▎▏µ–", "x-*~>-#######  u-"[:16])
+
+
+class Page:
+    """Lines in the order they are added, none wider than ``width`` cells (commands excepted)."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.lines: list[Text] = []
+
+    def rule(self, title: str) -> None:
+        """A titled line across the page."""
+        head = shorten(f"── {plain(title)} ", self.width)
+        self.lines.append(Text(head + "─" * (self.width - cell_len(head)), "dim"))
+
+    def blank(self) -> None:
+        """An empty line, unless the last one is empty already."""
+        if self.lines and self.lines[-1].plain:
+            self.lines.append(Text())
+
+    def paragraph(self, text: str, style: str = "") -> None:
+        """Wrapped text over the full width."""
+        self.lines += [Text(line, style) for line in wrap(plain(text), self.width)]
+
+    def field(self, label: str, text: str, style: str = "", most: int = 3) -> None:
+        """A label in the left column and at most ``most`` lines of wrapped text beside it."""
+        self._labelled(label, clip(wrap(plain(text), self.room), most, self.room), style)
+
+    def phrases(self, label: str, phrases: Sequence[str]) -> None:
+        """A label and short phrases, as many a line as fit, none of them torn apart."""
+        if phrases:
+            self._labelled(label, pack([plain(phrase) for phrase in phrases], self.room))
+
+    def bullets(self, label: str, items: Sequence[str], most_lines: int) -> None:
+        """A label and one bullet an item, each of at most ``most_lines`` lines."""
+        lines = []
+        for item in items:
+            wrapped = clip(wrap(plain(item), self.room - 2), most_lines, self.room - 2)
+            lines += [f"{'•' if i == 0 else ' '} {line}" for i, line in enumerate(wrapped)]
+        self._labelled(label, lines)
+
+    def bar(self, label: str, share: float, figures: str, cells: int, style: str) -> None:
+        """A label, a bar of ``cells`` for a share of 0..1, and figures after it."""
+        head = pad(shorten(plain(label), LABEL_CELLS - 1), LABEL_CELLS)
+        figures = shorten(figures, self.width - LABEL_CELLS - 1 - cells)
+        self.lines.append(
+            Text.assemble(head, (pad(bar(share, cells), cells), style), " " + figures)
+        )
+
+    def table(self, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A label and columns: the first to the left and as wide as can be, the others to the right."""
+        texts = [list(header), *([plain(cell) for cell in row] for row in rows)]
+        others = [max(map(cell_len, column)) for column in list(zip(*texts))[1:]]
+        first = max(self.room - sum(others) - 2 * len(others), 8)
+        first = min(first, max(cell_len(row[0]) for row in texts))
+        lines = []
+        for name, *cells in texts:
+            columns = [pad(shorten(name, first), first)]
+            columns += [" " * (width - cell_len(cell)) + cell for cell, width in zip(cells, others)]
+            lines.append(shorten("  ".join(columns).rstrip(), self.room))
+        self._labelled(label, lines)
+
+    def command(self, label: str, why: str, command: str | None) -> None:
+        """Why, then the command to type on a line of its own, never broken so that it can be copied."""
+        self.field(label, why)
+        if command is not None:
+            self.lines.append(
+                Text(" " * LABEL_CELLS).append(shorten(command, 3 * self.width), "bold")
+            )
+
+    @property
+    def room(self) -> int:
+        """Cells beside the label column."""
+        return self.width - LABEL_CELLS
+
+    @property
+    def height(self) -> int:
+        """Rows of a terminal of this width that the page takes."""
+        return sum(max(1, -(-cell_len(line.plain) // self.width)) for line in self.lines)
+
+    def _labelled(self, label: str, lines: Sequence[str], style: str = "") -> None:
+        for i, line in enumerate(lines):
+            head = pad(label if i == 0 else "", LABEL_CELLS)
+            self.lines.append(Text.assemble((head, "bold cyan"), (line, style)))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most ``width`` cells, broken at spaces; a figure and its per cent sign stay together."""
+    lines: list[str] = []
+    current = ""
+    for word in re.split(r" (?!%)", text):
+        joined = f"{current} {word}" if current else word
+        if cell_len(joined) <= width:
+            current = joined
+            continue
+        if current:
+            lines.append(current)
+        *full, current = chop_cells(word, width)
+        lines += full
+    return [*lines, current] if current else lines
+
+
+def clip(lines: list[str], most: int, width: int) -> list[str]:
+    """At most ``most`` of the lines; the last one says by an ellipsis that some are missing."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], shorten(lines[most - 1], width - 1).rstrip("…") + "…"]
+
+
+def pack(phrases: Sequence[str], width: int) -> list[str]:
+    """Phrases joined by middle dots into lines of at most ``width`` cells."""
+    lines: list[str] = []
+    for phrase in phrases:
+        phrase = shorten(phrase, width)
+        joined = lines[-1] + _SEPARATOR + phrase if lines else phrase
+        if lines and cell_len(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(phrase)
+    return lines
+
+
+def bar(share: float, cells: int) -> str:
+    """A horizontal bar for a share of 0..1, to an eighth of a cell; never empty for what is there."""
+    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
+    if share > 0:
+        eighths = max(eighths, 1)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (_EIGHTHS[rest] if rest else "")
+
+
+def pad(text: str, cells: int) -> str:
+    """``text`` followed by spaces up to ``cells``."""
+    return text + " " * (cells - cell_len(text))
+
+
+def encodable(line: Text, encoding: str) -> Text:
+    """The line in characters that an output of that encoding can take, one for one."""
+    text = line.plain
+    try:
+        text.encode(encoding)
+        return line
+    except UnicodeEncodeError:
+        simpler = line.copy()
+        simpler.plain = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+        return simpler

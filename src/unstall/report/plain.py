@@ -1,0 +1,51 @@
+"""Strings of a stranger's program made safe to show: one line, no control characters, bounded length.
+
+Names, source lines and paths come from programs that unstall does not control. They may hold terminal
+escapes, newlines, direction overrides or lone surrogates, none of which may reach a terminal or a comment.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from rich.cells import cell_len, set_cell_size
+
+_LONGEST = 2000
+_ESCAPE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # control sequences: colours, cursor movement
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # strings: window titles, links
+    r"|\x1b[ -/]*[0-~]?"
+)
+
+
+def plain(text: str) -> str:
+    """``text`` on one line: escapes and invisible characters gone, white space single, cut if endless."""
+    text = _ESCAPE.sub("", text[:_LONGEST])
+    return " ".join("".join(map(_visible, text)).split())
+
+
+def shorten(text: str, cells: int) -> str:
+    """At most ``cells`` terminal cells of ``text``, the end replaced by an ellipsis."""
+    if cell_len(text) <= cells:
+        return text
+    return set_cell_size(text, max(cells - 1, 0)).rstrip() + "…"
+
+
+def shorten_left(text: str, cells: int) -> str:
+    """As :func:`shorten`, but the beginning gives way: for paths, whose end tells the most."""
+    if cell_len(text) <= cells:
+        return text
+    tail = text
+    while cell_len(tail) > cells - 1:
+        tail = tail[1:]
+    return "…" + tail.lstrip()
+
+
+def _visible(character: str) -> str:
+    if character.isspace():
+        return " "
+    category = unicodedata.category(character)
+    if category == "Cf":  # zero-width and direction marks: they only mislead here
+        return ""
+    return "\ufffd" if category in ("Cc", "Cs") else character

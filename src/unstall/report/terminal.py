@@ -1,0 +1,202 @@
+"""The report on one screen of a terminal: verdict, culprit, phases, headroom, details, next command."""
+
+from __future__ import annotations
+
+import io
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from unstall.records import Culprit, Phase, Report
+from unstall.report import facts, units, wording
+from unstall.report.layout import LABEL_CELLS, Page, encodable
+from unstall.report.plain import plain, shorten, shorten_left
+
+_HEIGHT = 39  # of a 40-line screen: the prompt takes the last line
+_NARROWEST = 40
+_WIDEST = 120  # longer lines are hard to read
+_WIDEST_BAR = 40
+_NARROWEST_BAR = 6
+
+
+class _Limits(NamedTuple):
+    """How much of each section to show."""
+
+    rows: int = 5
+    notes: int = 3
+    evidence: int = 4
+    advice: int = 3
+    bullet_lines: int = 3
+    fold: float = 0.01
+    gaps: bool = True
+
+
+# From all there is to the least worth reading; the first that fits the screen is taken.
+_LADDER = (
+    _Limits(),
+    _Limits(bullet_lines=2),
+    _Limits(bullet_lines=2, rows=3, notes=2),
+    _Limits(bullet_lines=2, rows=3, notes=2, evidence=3, fold=0.02),
+    _Limits(bullet_lines=1, rows=3, notes=1, evidence=3, fold=0.03),
+    _Limits(bullet_lines=1, rows=2, notes=1, evidence=2, advice=2, fold=0.05, gaps=False),
+)
+
+
+def render(report: Report, console: Console) -> None:
+    """Print the report to ``console``, fitted to its width, colours and encoding."""
+    for line in _page(report, console.width).lines:
+        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+
+
+def text(report: Report, width: int = 100) -> str:
+    """The report as plain text in lines of at most ``width`` cells (40 to 120)."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    lines = [line.plain.rstrip() for line in _page(report, console.width).lines]
+    return "\n".join(lines) + "\n"
+
+
+def _page(report: Report, width: int) -> Page:
+    width = min(max(width, _NARROWEST), _WIDEST)
+    page = Page(width)
+    for limits in _LADDER:
+        page = Page(width)
+        _fill(page, report, limits)
+        if page.height <= _HEIGHT:
+            break
+    return page
+
+
+def _fill(page: Page, report: Report, limits: _Limits) -> None:
+    sections = (
+        _verdict,
+        _culprit,
+        _phases,
+        _figures,
+        _reasons,
+        _context,
+        _tables,
+        _next,
+    )
+    for section in sections:
+        section(page, report, limits)
+        if limits.gaps:
+            page.blank()
+
+
+def _verdict(page: Page, report: Report, limits: _Limits) -> None:
+    page.rule(f"unstall {report.kind}")
+    page.paragraph(wording.headline(report), f"bold {_verdict_colour(report)}")
+
+
+def _verdict_colour(report: Report) -> str:
+    if report.run.steps == 0 or report.verdict.confidence == "low":
+        return "yellow"
+    return "green" if report.verdict.pattern == "healthy" else "red"
+
+
+def _culprit(page: Page, report: Report, limits: _Limits) -> None:
+    culprit = report.verdict.culprit
+    if culprit is None:
+        return
+    for i, line in enumerate(_culprit_place(culprit, page.room)):
+        page.field("Culprit" if i == 0 else "", line, "bold", most=1)
+    if culprit.code:
+        page.field("", shorten(f"> {plain(culprit.code)}", page.room), most=1)
+    if culprit.via:
+        page.field("", f"in the call of {plain(culprit.via)}", "dim", most=1)
+
+
+def _culprit_place(culprit: Culprit, room: int) -> list[str]:
+    """Function, file:line and share; on one line if they fit, the place on its own if not."""
+    name = wording.culprit_name(culprit)
+    place = wording.location(culprit.file, culprit.line)
+    share = wording.culprit_share(culprit)
+    if place.endswith(name):
+        name = ""
+    line = "  ".join(part for part in (name, place, f"({share})") if part)
+    if cell_len(line) <= room:
+        return [line]
+    return [shorten(f"{name} ({share})".strip(), room), shorten_left(place, room)]
+
+
+def _phases(page: Page, report: Report, limits: _Limits) -> None:
+    shown, folded = facts.phases(report, limits.fold)
+    if not shown:
+        return
+    page.phrases("Step", facts.step_times(report))
+    notes = {phase.name: facts.phase_note(phase) for phase in shown}
+    columns = LABEL_CELLS + 1 + cell_len(_phase_figures(shown[0])) + 2
+    room = page.width - columns - max(map(cell_len, notes.values()))
+    cells = min(max(room, _NARROWEST_BAR), _WIDEST_BAR)
+    blamed = wording.PATTERN_PHASES.get(report.verdict.pattern, ())
+    for phase in shown:
+        figures = f"{_phase_figures(phase)}  {notes[phase.name]}".rstrip()
+        style = _verdict_colour(report) if phase.name in blamed else "blue"
+        page.bar(phase.name, phase.share, figures, cells, style)
+    if folded:
+        share = sum(phase.share for phase in folded)
+        mean = sum(phase.mean_s for phase in folded)
+        names = ", ".join(phase.name for phase in folded)
+        page.bar("the rest", share, f"{_columns(share, mean)}  {names}", cells, "blue")
+
+
+def _phase_figures(phase: Phase) -> str:
+    return _columns(phase.share, phase.mean_s)
+
+
+def _columns(share: float, mean_s: float) -> str:
+    return f"{units.percent(share):>7} {units.seconds(mean_s):>8}"
+
+
+def _figures(page: Page, report: Report, limits: _Limits) -> None:
+    headroom = wording.headroom_line(report)
+    if headroom:
+        page.field("Headroom", headroom)
+    page.phrases("Speed", facts.throughput(report))
+    page.phrases("Machine", facts.utilization(report))
+
+
+def _reasons(page: Page, report: Report, limits: _Limits) -> None:
+    verdict = report.verdict
+    advice = verdict.advice[1:] if report.run.steps == 0 else verdict.advice
+    page.bullets("Evidence", verdict.evidence[: limits.evidence], limits.bullet_lines)
+    page.bullets("Advice", advice[: limits.advice], limits.bullet_lines)
+    runner_up = wording.runner_up_line(report)
+    if runner_up:
+        page.field("Runner-up", runner_up, most=limits.bullet_lines)
+
+
+def _context(page: Page, report: Report, limits: _Limits) -> None:
+    notes = report.run.notes[1:] if report.run.steps == 0 else report.run.notes
+    page.bullets("Notes", notes[: limits.notes], limits.bullet_lines)
+    page.phrases("Run", facts.run(report))
+    page.phrases("Outside", facts.startup(report))
+
+
+def _tables(page: Page, report: Report, limits: _Limits) -> None:
+    modules = sorted(report.modules, key=lambda module: -module.self_s)[: limits.rows]
+    if modules:
+        page.table(
+            "Modules",
+            ("", "type", "calls/step", "own", "with children"),
+            [
+                (m.name or "(root)", shorten(plain(m.type), 24), units.number(m.calls_per_step),
+                 units.seconds(m.self_s), units.seconds(m.forward_s))
+                for m in modules
+            ],
+        )  # fmt: skip
+    spans = sorted(report.spans, key=lambda span: -span.total_s)[: limits.rows]
+    if spans:
+        page.table(
+            "Spans",
+            ("", "count", "mean", "total"),
+            [
+                (s.name, f"{s.count:,}", units.seconds(s.mean_s), units.seconds(s.total_s))
+                for s in spans
+            ],
+        )
+
+
+def _next(page: Page, report: Report, limits: _Limits) -> None:
+    page.command("Next", *wording.next_command(report))

@@ -1,0 +1,273 @@
+"""The verdict in plain English: the sentence, the culprit's place, the next command to type."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+from unstall.records import Culprit, Finding, PatternName, PhaseName, Report
+from unstall.report import units
+from unstall.report.plain import plain, shorten, shorten_left
+
+NOTICEABLE = 1.02
+"""Headroom below this is not worth a word."""
+
+_MODEL: tuple[PhaseName, ...] = ("forward", "backward", "optimizer")
+PATTERN_PHASES: dict[PatternName, tuple[PhaseName, ...]] = {
+    "input-bound": ("data_wait",),
+    "transfer-bound": ("transfer",),
+    "compute-bound": _MODEL,
+    "overhead-bound": _MODEL,
+    "sync-bound": ("sync",),
+    "host-bound": ("other",),
+    "callback-bound": ("callback",),
+    "environment-bound": ("env",),
+    "communication-bound": ("comm",),
+    "straggler": ("comm",),
+}
+"""Where in the step a pattern shows; memory growth and health show in none."""
+
+_SENTENCES: dict[PatternName, str] = {
+    "transfer-bound": "{part} copies data between host and device{at}",
+    "compute-bound": "{part} is model math{above_all}",
+    "overhead-bound": "{part} goes into many small operations{at}",
+    "sync-bound": "{part} goes into waiting for results of the device{at}",
+    "host-bound": "{part} goes into Python code between the model's calls{at}",
+    "callback-bound": "{part} goes into {what}",
+    "environment-bound": "{part} goes into stepping the environment{at}",
+    "communication-bound": "{part} goes into communication between the ranks{at}",
+    "memory-growth": "{growth}{keeper}",
+    "healthy": "nothing worth fixing was found",
+}
+_STABLE_STEPS = 200
+_BUSY_CORES = 0.5
+_NAME_CELLS = 60
+
+
+class NextCommand(NamedTuple):
+    """What to do next; ``command`` is None when there is nothing to type."""
+
+    why: str
+    command: str | None
+
+
+def headline(report: Report) -> str:
+    """The verdict as one sentence; for a run without a step, that no verdict is possible and what to do."""
+    if report.run.steps == 0:
+        return _no_verdict(report)
+    verdict = report.verdict
+    return f"{subject(verdict)}: {_clause(report, verdict)}{_tail(verdict)}"
+
+
+def subject(finding: Finding) -> str:
+    """The pattern and its cause: "input-bound (transform)"."""
+    return f"{finding.pattern} ({plain(finding.cause)})" if finding.cause else finding.pattern
+
+
+def runner_up(report: Report) -> Finding | None:
+    """The strongest finding after the verdict, if there is one."""
+    others = (f for f in report.findings if f != report.verdict and f.pattern != "healthy")
+    return next(others, None)
+
+
+def runner_up_line(report: Report) -> str | None:
+    """The runner-up in one line: pattern, what it would gain, where."""
+    finding = runner_up(report)
+    if finding is None:
+        return None
+    parts = [subject(finding)]
+    if units.known(finding.headroom) and finding.headroom >= NOTICEABLE:
+        parts.append(f"up to {units.factor(finding.headroom)} ({finding.headroom_known_by})")
+    line = ", ".join(parts)
+    if finding.culprit is None:
+        return line
+    culprit = finding.culprit
+    return f"{line}, in {culprit_name(culprit)} at {location(culprit.file, culprit.line)}"
+
+
+def culprit_name(culprit: Culprit) -> str:
+    """The function's name; for module-level code, the file and line it stands on."""
+    if culprit.function.startswith("<"):
+        return f"{plain(os.path.basename(culprit.file))}:{culprit.line}"
+    return shorten(plain(culprit.function), _NAME_CELLS)
+
+
+def location(file: str, line: int, cells: int = 1000) -> str:
+    """``file:line``; relative to the working directory or to site-packages when the file is under it."""
+    return shorten_left(f"{plain(_short_path(file))}:{line}", cells)
+
+
+def culprit_share(culprit: Culprit) -> str:
+    """The culprit's share, with whose time it is a share of."""
+    if culprit.where == "main":
+        whose = "the main process's time"
+    elif in_worker(culprit):
+        whose = "the loader workers' time"
+    else:
+        whose = f"the time of {shorten(plain(culprit.where), 30)}"
+    return f"{units.percent(culprit.share)} of {whose}"
+
+
+def in_worker(culprit: Culprit) -> bool:
+    """Whether the culprit runs in a DataLoader worker."""
+    return culprit.where.startswith("worker")
+
+
+def headroom_line(report: Report) -> str | None:
+    """The possible gain in full: factor, steps/s from and to, how it is known."""
+    verdict = report.verdict
+    if report.run.steps == 0 or not units.known(verdict.headroom):
+        return None
+    if verdict.headroom < NOTICEABLE:
+        return f"none to speak of ({verdict.headroom_known_by})"
+    speed = report.throughput.steps_per_s
+    gain = ""
+    if units.known(speed):
+        ceiling = units.rate(speed * verdict.headroom, "steps")
+        gain = f": {units.rate(speed, 'steps')} → {ceiling}"
+    at_most = "" if verdict.headroom_known_by == "measured" else " at most"
+    return f"{units.factor(verdict.headroom)}{at_most}{gain} ({verdict.headroom_known_by})"
+
+
+def next_command(report: Report) -> NextCommand:
+    """What a person should type after reading this report."""
+    command = shlex.join(report.run.command)
+    command = command if command.isprintable() else plain(command)
+    if not command:
+        return NextCommand(_first(report.verdict.advice) or "nothing to type", None)
+    if report.run.steps == 0:
+        return NextCommand("once the loop takes steps:", f"unstall run {command}")
+    verdict = report.verdict
+    if verdict.confidence == "low":
+        return _surer(report, command)
+    if verdict.pattern == "healthy":
+        return NextCommand("nothing to fix", None)
+    if verdict.pattern == "compute-bound" and not report.modules:
+        return NextCommand("time by module:", f"unstall run --modules {command}")
+    if verdict.pattern == "memory-growth":
+        return NextCommand("the lines that allocate:", f"unstall run --memory {command}")
+    return NextCommand(
+        "keep a baseline, fix, then run again and compare:",
+        f"unstall run --json before.json {command}",
+    )
+
+
+def _surer(report: Report, command: str) -> NextCommand:
+    """How to make a verdict of low confidence surer."""
+    others = report.utilization.other_processes_cores
+    if units.known(others) and others >= _BUSY_CORES:
+        return NextCommand(
+            "other processes took the cores; when they are done:", f"unstall run {command}"
+        )
+    steps = max(_STABLE_STEPS, 2 * report.run.steps)
+    return NextCommand(
+        "more steps, for a surer verdict:",
+        f"unstall run --steps {steps} {command}",
+    )
+
+
+def _no_verdict(report: Report) -> str:
+    parts = ["no verdict: no step was seen"]
+    what_to_do = _first(report.run.notes), _first(report.verdict.advice)
+    parts += [plain(part).rstrip(".") for part in what_to_do if part]
+    return ". ".join(parts)
+
+
+def _first(lines: list[str]) -> str | None:
+    return lines[0] if lines else None
+
+
+def _clause(report: Report, finding: Finding) -> str:
+    """What takes the time, as the middle of the sentence."""
+    if finding.pattern == "input-bound":
+        return _input_clause(report, finding)
+    if finding.pattern == "straggler":
+        return _straggler_clause(finding)
+    name = culprit_name(finding.culprit) if finding.culprit else ""
+    return _SENTENCES[finding.pattern].format(
+        part=_part(report, finding),
+        growth=_growth(report),
+        at=name and f" in {name}",
+        above_all=name and f", above all in {name}",
+        keeper=name and f", kept by {name}",
+        what=name or "logging, metrics, plots or checkpoints",
+    )
+
+
+def _input_clause(report: Report, finding: Finding) -> str:
+    culprit = finding.culprit
+    part = _part(report, finding)
+    if culprit is None:
+        return f"{part} waits for the next batch"
+    name = culprit_name(culprit)
+    if not in_worker(culprit):
+        return f"{part} goes into preparing the next batch in {name}"
+    if _waits_explain(report, finding):
+        return f"{part} waits for {name} in the loader workers"
+    delay = report.utilization.run_delay
+    starved = ""
+    if units.known(delay) and delay >= 0.05:
+        starved = f", which waits {units.percent(delay)} of each step for one"
+    return f"{name} in the loader workers takes the cores from the model{starved}"
+
+
+def _straggler_clause(finding: Finding) -> str:
+    culprit = finding.culprit
+    if culprit is None:
+        return "one rank comes late to the collectives"
+    who = plain(culprit.where) if culprit.where.startswith("rank") else "one rank"
+    return f"{who} comes late to the collectives, held up by {culprit_name(culprit)}"
+
+
+def _waits_explain(report: Report, finding: Finding) -> bool:
+    """Whether waiting for batches is at least half of what the headroom promises.
+
+    If it is not, the workers cost more by taking the model's cores than by being late.
+    """
+    waits = sum(phase.share for phase in report.phases if phase.name == "data_wait")
+    return waits >= 0.5 * (1 - 1 / max(finding.headroom, 1))
+
+
+def _part(report: Report, finding: Finding) -> str:
+    """ "83 % of each step", or "each step" where the share was not measured."""
+    names = PATTERN_PHASES.get(finding.pattern, ())
+    amount = sum(phase.share for phase in report.phases if phase.name in names)
+    culprit = finding.culprit
+    if culprit is not None and culprit.where == "main" and names != _MODEL:
+        amount = max(amount, culprit.share)  # its time may lie in more phases than the usual one
+    return f"{units.percent(amount)} of each step" if 0 < amount else "each step"
+
+
+def _growth(report: Report) -> str:
+    use = report.utilization
+    amounts = (use.rss_growth_bytes_per_step, use.gpu_memory_growth_bytes_per_step)
+    growing = [amount for amount in amounts if units.known(amount) and amount > 0]
+    return f"memory grows by {units.bytes_(max(growing))} every step" if growing else "memory grows"
+
+
+def _tail(finding: Finding) -> str:
+    """The end of the sentence: the possible gain, how it is known, how sure that is."""
+    sure = f"{finding.confidence} confidence"
+    if not units.known(finding.headroom) or finding.headroom < NOTICEABLE:
+        return f" ({sure})"
+    at_most = "" if finding.headroom_known_by == "measured" else "at most "
+    gain = f"{at_most}{units.factor(finding.headroom)} faster"
+    if finding.pattern == "healthy":
+        gain += " is left"
+    elif finding.culprit is not None and finding.pattern not in ("compute-bound", "memory-growth"):
+        gain += " without it"
+    return f"; {gain} ({finding.headroom_known_by}, {sure})"
+
+
+def _short_path(file: str) -> str:
+    for packages in ("/site-packages/", "/dist-packages/"):
+        if packages in file:
+            return file.rpartition(packages)[2]
+    try:
+        path = Path(file)
+        cwd = Path.cwd()
+        return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else file
+    except (OSError, ValueError):  # the working directory is gone, or the name is no path
+        return file

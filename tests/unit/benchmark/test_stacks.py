@@ -1,0 +1,200 @@
+"""Reading py-spy's raw stacks: every form seen in the wild, and a round trip of invented ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import unstall
+from unstall.benchmark.stacks import is_user_file, merge, parse_raw, relevant, user_leaf
+from unstall.records import Frame, StackSample
+
+BOOTSTRAP = Frame("BaseProcess._bootstrap", "/py/lib/python3.11/multiprocessing/process.py", 314)
+THREAD = Frame("Thread._bootstrap", "/py/lib/python3.11/threading.py", 1002)
+TRAIN = Frame("<module>", "/home/me/train.py", 19)
+
+
+def sample(*frames: Frame, pid: int = 7, thread: str = "MainThread", main: bool = True, n: int = 1):
+    return StackSample(pid, thread, frames, n, main_thread=main)
+
+
+def test_a_main_thread():
+    text = (
+        'process 7:"python train.py";thread (7): MainThread;'
+        "<module> (/home/me/train.py:19);K.m (/home/me/model.py:8);<lambda> (/home/me/a.py:5) 99\n"
+    )
+    frames = (TRAIN, Frame("K.m", "/home/me/model.py", 8), Frame("<lambda>", "/home/me/a.py", 5))
+    assert parse_raw(text) == [sample(*frames, n=99)]
+
+
+def test_a_stack_belongs_to_the_last_process_of_the_chain():
+    text = (
+        'process 7:"python a.py";process 8:"python a.py";process 9:"python -c from x import y; '
+        'y(fd=6, h=11) --multiprocessing-fork";thread (9): MainThread;f (/a.py:1) 2'
+    )
+    assert [(s.pid, s.main_thread) for s in parse_raw(text)] == [(9, True)]
+
+
+def test_names_and_files_may_hold_separators_and_quotes():
+    file = "/tmp/dir (a; b) é/my tëst; (x).py"
+    text = (
+        f'process 7:"python {file}";thread (9): sleepy;(1) "q";Thread.run (/p/threading.py:982);'
+        f"sleeper ({file}:10) 3"
+    )
+    (parsed,) = parse_raw(text)
+    assert parsed.thread == 'sleepy;(1) "q"'
+    assert parsed.frames == (
+        Frame("Thread.run", "/p/threading.py", 982),
+        Frame("sleeper", file, 10),
+    )
+
+
+def test_a_command_line_may_hold_newlines_and_look_like_a_header():
+    text = (
+        'process 7:"python -c import time\nwhile 1: pass\n# "x";thread (3);f (a.py:1) 4\n'
+        '";thread (7);<module> (<string>:3) 99\n'
+        'process 7:"python x.py";thread (7): MainThread;g (/x.py:1) 1\n'
+    )
+    assert [(s.frames[-1].function, s.count) for s in parse_raw(text)] == [
+        ("<module>", 99),
+        ("g", 1),
+    ]
+
+
+def test_the_main_thread_is_told_by_id_by_name_or_by_being_alone():
+    one = 'process 7:"p";thread (0x7F): MainThread;f (/a.py:1) 1\n'
+    two = 'process 7:"p";thread (8): Thread-1 (w);f (/a.py:1) 1\n'
+    alone = 'process 9:"p";thread (0x7F);f (/a.py:1) 1\n'
+    assert [(s.thread, s.main_thread) for s in parse_raw(one + two + alone)] == [
+        ("MainThread", True),
+        ("Thread-1 (w)", False),
+        ("thread 0x7F", True),
+    ]
+
+
+def test_a_frame_without_a_line():
+    text = 'process 7:"p";thread (7): MainThread;f (<generated>);g (/a.py:3) 1'
+    assert parse_raw(text)[0].frames == (Frame("f", "<generated>", 0), Frame("g", "/a.py", 3))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "nonsense",
+        'process 7:"p"',
+        'process 7:"p" 3',
+        'process 7:"p";thread (7): MainThread 3',
+        'process 7:"p";thread (7): MainThread;f (/a.py:1)',
+        'process 7:"p";thread (7): MainThread;f (/a.py:1) many',
+        'process 7:"p";thread (7): MainThread;f (/a.p',
+    ],
+)
+def test_unreadable_lines_are_skipped(line: str):
+    good = 'process 7:"p";thread (7): MainThread;f (/a.py:1) 5\n'
+    assert [s.count for s in parse_raw(good + line + "\n" + good)] in ([5], [10])
+
+
+@given(st.text())
+def test_no_text_makes_it_raise(text: str):
+    parse_raw(text)
+    parse_raw('process 7:"p";thread (7): MainThread;' + text + " 3")
+
+
+words = st.text(st.characters(exclude_characters=";\n():", exclude_categories=("C",)), min_size=1)
+frames = st.builds(
+    Frame,
+    function=words.map(lambda name: name.strip() or "f"),
+    file=st.text(st.characters(exclude_characters="\n)", exclude_categories=("C",))).map(
+        lambda path: "/" + path
+    ),
+    line=st.integers(1, 10**6),
+)
+samples = st.builds(
+    StackSample,
+    pid=st.integers(1, 2**22),
+    thread=words.map(lambda name: name.strip() or "t"),
+    frames=st.lists(frames, min_size=1, max_size=6).map(tuple),
+    count=st.integers(1, 10**6),
+    main_thread=st.booleans(),
+)
+
+
+def as_raw(stacks: list[StackSample]) -> str:
+    """The stacks as py-spy writes them; the watched process is number 1."""
+    lines = []
+    for stack in stacks:
+        tid = stack.pid if stack.main_thread else stack.pid + 1
+        chain = "".join(f'process {pid}:"python a.py";' for pid in dict.fromkeys((1, stack.pid)))
+        shown = ";".join(f"{f.function} ({f.file}:{f.line})" for f in stack.frames)
+        lines.append(f"{chain}thread ({tid}): {stack.thread};{shown} {stack.count}\n")
+    return "".join(lines)
+
+
+@given(st.lists(samples))
+def test_round_trip(stacks: list[StackSample]):
+    stacks = [replace(s, main_thread=s.main_thread or s.thread == "MainThread") for s in stacks]
+    # With its main thread shown, a process has no thread that is taken for it.
+    mains = [sample(TRAIN, pid=pid) for pid in sorted({s.pid for s in stacks})]
+    assert parse_raw(as_raw(mains + stacks)) == merge(mains + stacks)
+
+
+@given(st.lists(samples))
+def test_merge_keeps_every_count(stacks: list[StackSample]):
+    merged = merge(stacks)
+    assert sum(s.count for s in merged) == sum(s.count for s in stacks)
+    assert merge(merged) == merged
+
+
+def test_merge_sums_equal_stacks_only():
+    assert merge([sample(TRAIN, n=2), sample(TRAIN, n=3), sample(TRAIN, pid=8)]) == [
+        sample(TRAIN, n=5),
+        sample(TRAIN, pid=8),
+    ]
+
+
+def test_library_threads_are_dropped_and_user_threads_kept():
+    feeder = sample(THREAD, Frame("Queue._feed", "/py/lib/python3.11/multiprocessing/queues.py", 231),
+                    thread="QueueFeederThread", main=False)  # fmt: skip
+    prefetch = sample(THREAD, Frame("fill", "/home/me/data.py", 3), thread="prefetch", main=False)
+    assert relevant([feeder, prefetch, sample(TRAIN)]) == [prefetch, sample(TRAIN)]
+
+
+def test_frames_inherited_over_a_fork_are_cut():
+    fetch = Frame("Photos.__getitem__", "/home/me/train.py", 7)
+    assert relevant([sample(TRAIN, BOOTSTRAP, fetch, pid=9)]) == [sample(BOOTSTRAP, fetch, pid=9)]
+
+
+def test_multiprocessing_helpers_are_dropped():
+    tracker = Frame("main", "/py/lib/python3.11/multiprocessing/resource_tracker.py", 227)
+    assert relevant([sample(Frame("<module>", "<string>", 1), tracker)]) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "user"),
+    [
+        ("/home/me/train.py", True),
+        ("/home/me/lib/data.py", True),
+        ("/home/me/python3.11-notes/data.py", True),
+        ("<string>", False),
+        ("<frozen importlib._bootstrap>", False),
+        ("/usr/lib/python3.11/threading.py", False),
+        ("/opt/py/lib/python3.13t/json/decoder.py", False),
+        ("/home/me/.venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", False),
+        ("/usr/lib/python3/dist-packages/numpy/core.py", False),
+        (str(Path(unstall.__file__).parent / "benchmark" / "recorder.py"), False),
+    ],
+)
+def test_whose_file_it_is(file: str, user: bool):
+    assert is_user_file(file) is user
+
+
+def test_the_deepest_user_frame():
+    step = Frame("step", "/home/me/train.py", 30)
+    linear = Frame("Linear.forward", "/v/site-packages/torch/nn/modules/linear.py", 134)
+    assert user_leaf((TRAIN, step, linear)) == step
+    assert user_leaf((linear,)) is None
