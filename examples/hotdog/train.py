@@ -1,7 +1,4 @@
-"""Hot dog or not hot dog? Trains a small image classifier on a folder of photographs.
-
-    python train.py --epochs 3
-"""
+"""Hot dog or not hot dog? Trains a small image classifier: ``python train.py --epochs 3``."""
 
 import argparse
 import colorsys
@@ -163,8 +160,8 @@ def main():
             start = time.time()
             train_one_epoch(model, train_loader, optimizer, criterion, epoch, metrics, log)
             scores = validate(model, val_loader)
-            seconds = time.time() - start
-            print(f"epoch {epoch}: val acc {scores['acc']:.3f}, f1 {scores['f1']:.3f}, {seconds:.1f} s")
+            print(f"epoch {epoch}: {time.time() - start:.1f} s, validation:", end="")
+            print("".join(f" {name} {value:.3f}" for name, value in scores.items()))
     save_checkpoint(model, optimizer, args.epochs)
 
 

@@ -18,25 +18,17 @@ MERGES = (
 
 class MergeTokenizer:
     def __init__(self, vocabulary=4096):
-        self.ranks = {tuple(m.split()): rank for rank, m in enumerate(MERGES.split("|"))}
+        self.merges = [tuple(merge.split()) for merge in MERGES.split("|")]
         self.vocabulary = vocabulary
 
     def merge_word(self, word):
         parts = list(word)
-        while len(parts) > 1:
-            pairs = [(parts[i], parts[i + 1]) for i in range(len(parts) - 1)]
-            best = min(pairs, key=lambda pair: self.ranks.get(pair, 10**9))
-            if best not in self.ranks:
-                break
-            merged, i = [], 0
-            while i < len(parts):
-                if i + 1 < len(parts) and (parts[i], parts[i + 1]) == best:
-                    merged.append(parts[i] + parts[i + 1])
-                    i += 2
-                else:
-                    merged.append(parts[i])
-                    i += 1
-            parts = merged
+        for left, right in self.merges:
+            i = 0
+            while i + 1 < len(parts):
+                if parts[i] == left and parts[i + 1] == right:
+                    parts[i : i + 2] = [left + right]
+                i += 1
         return [sum(map(ord, part)) * 31 % self.vocabulary for part in parts]
 
     def encode(self, text):

@@ -1,6 +1,6 @@
 """Stacks as py-spy writes them: read, cut to what matters, and summed.
 
-A line of ``py-spy record --format raw --threads --subprocesses`` is a distinct stack and its count::
+A line of ``py-spy record --format raw --threads --subprocesses`` is a stack and its count::
 
     process 7:"python a.py";process 9:"python a.py";thread (9): MainThread;f (a.py:3);g (b.py:8) 41
 
@@ -10,6 +10,7 @@ escaped: command lines, thread names and file names may hold semicolons, parenth
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,10 +28,10 @@ _FRAME = re.compile(r"([^;]+?) \(([^;]*?)(?::(-?\d+))?\)(?:;|$)")
 _FRAME_FILE_WITH_SEMICOLON = re.compile(r"([^;]+?) \((.*?):(-?\d+)\)(?:;|$)", re.DOTALL)
 
 _LIBRARY = re.compile(
-    r"^<frozen |[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]"
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]"
     r"|[/\\]python3\d+\.zip[/\\]"
 )
-_OWN_PACKAGE = str(Path(__file__).resolve().parents[1])
+_OWN_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _PROCESS_START = ("multiprocessing/process.py",)
 _HELPER_PROCESSES = ("multiprocessing/resource_tracker.py", "multiprocessing/forkserver.py")
 

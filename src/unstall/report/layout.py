@@ -1,7 +1,7 @@
 """A page of styled lines for one width: labelled fields, bullets, bars and small tables.
 
-Everything handed in is made safe first (:mod:`unstall.report.plain`), and widths are counted in terminal
-cells, so wide characters keep the columns straight.
+Everything handed in is made safe first (:mod:`unstall.report.plain`). Widths are counted in
+terminal cells, so that wide characters keep the columns straight.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unstall.report.plain import plain, shorten
 LABEL_CELLS = 11
 _SEPARATOR = " · "
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_ASCII = str.maketrans("×·•…→─█▉▊▋▌▍▎▏µ–", "x-*~>-#######  u-"[:16])
+_ASCII = str.maketrans("×·•…→─µ█▉▊▋▌▍▎▏", "x-*~>-u#####   ")
 
 
 class Page:
@@ -63,11 +63,11 @@ class Page:
         head = pad(shorten(plain(label), LABEL_CELLS - 1), LABEL_CELLS)
         figures = shorten(figures, self.width - LABEL_CELLS - 1 - cells)
         self.lines.append(
-            Text.assemble(head, (pad(bar(share, cells), cells), style), " " + figures)
+            Text.assemble(head, (pad(blocks(share, cells), cells), style), " " + figures)
         )
 
     def table(self, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A label and columns: the first to the left and as wide as can be, the others to the right."""
+        """A label and columns: the first to the left and flexible, the others to the right."""
         texts = [list(header), *([plain(cell) for cell in row] for row in rows)]
         others = [max(map(cell_len, column)) for column in list(zip(*texts))[1:]]
         first = max(self.room - sum(others) - 2 * len(others), 8)
@@ -80,12 +80,11 @@ class Page:
         self._labelled(label, lines)
 
     def command(self, label: str, why: str, command: str | None) -> None:
-        """Why, then the command to type on a line of its own, never broken so that it can be copied."""
+        """Why, then the command on a line of its own, never broken, so that it can be copied."""
         self.field(label, why)
         if command is not None:
-            self.lines.append(
-                Text(" " * LABEL_CELLS).append(shorten(command, 3 * self.width), "bold")
-            )
+            indent = " " * LABEL_CELLS
+            self.lines.append(Text.assemble(indent, (shorten(command, 3 * self.width), "bold")))
 
     @property
     def room(self) -> int:
@@ -104,7 +103,7 @@ class Page:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most ``width`` cells, broken at spaces; a figure and its per cent sign stay together."""
+    """Lines of at most ``width`` cells, broken at spaces but not before a per cent sign."""
     lines: list[str] = []
     current = ""
     for word in re.split(r" (?!%)", text):
@@ -139,8 +138,8 @@ def pack(phrases: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def bar(share: float, cells: int) -> str:
-    """A horizontal bar for a share of 0..1, to an eighth of a cell; never empty for what is there."""
+def blocks(share: float, cells: int) -> str:
+    """A bar of ``cells`` times ``share`` (0..1), to an eighth of a cell; an eighth at least."""
     eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
     if share > 0:
         eighths = max(eighths, 1)

@@ -1,7 +1,8 @@
-"""Strings of a stranger's program made safe to show: one line, no control characters, bounded length.
+"""Strings of a stranger's program made safe to show: one line, no control characters, not endless.
 
-Names, source lines and paths come from programs that unstall does not control. They may hold terminal
-escapes, newlines, direction overrides or lone surrogates, none of which may reach a terminal or a comment.
+Names, source lines and paths come from programs that unstall does not control. They may hold
+terminal escapes, newlines, direction overrides or lone surrogates, and none of these may reach a
+terminal or a pull request's comment.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _ESCAPE = re.compile(
 
 
 def plain(text: str) -> str:
-    """``text`` on one line: escapes and invisible characters gone, white space single, cut if endless."""
+    """``text`` on one line: no escapes or invisible characters, single spaces, cut if endless."""
     text = _ESCAPE.sub("", text[:_LONGEST])
     return " ".join("".join(map(_visible, text)).split())
 

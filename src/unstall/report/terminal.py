@@ -1,4 +1,4 @@
-"""The report on one screen of a terminal: verdict, culprit, phases, headroom, details, next command."""
+"""The report on one screen of a terminal: verdict, culprit, phases, headroom, next command."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ _LADDER = (
     _Limits(),
     _Limits(bullet_lines=2),
     _Limits(bullet_lines=2, rows=3, notes=2),
-    _Limits(bullet_lines=2, rows=3, notes=2, evidence=3, fold=0.02),
-    _Limits(bullet_lines=1, rows=3, notes=1, evidence=3, fold=0.03),
+    _Limits(bullet_lines=2, rows=3, notes=2, fold=0.02, gaps=False),
+    _Limits(bullet_lines=2, rows=2, notes=1, fold=0.03, gaps=False, evidence=3, advice=2),
+    _Limits(bullet_lines=1, rows=2, notes=1, fold=0.03, gaps=False, evidence=3),
     _Limits(bullet_lines=1, rows=2, notes=1, evidence=2, advice=2, fold=0.05, gaps=False),
 )
 
@@ -79,9 +80,9 @@ def _fill(page: Page, report: Report, limits: _Limits) -> None:
         _next,
     )
     for section in sections:
-        section(page, report, limits)
         if limits.gaps:
             page.blank()
+        section(page, report, limits)
 
 
 def _verdict(page: Page, report: Report, limits: _Limits) -> None:
@@ -99,7 +100,8 @@ def _culprit(page: Page, report: Report, limits: _Limits) -> None:
     culprit = report.verdict.culprit
     if culprit is None:
         return
-    for i, line in enumerate(_culprit_place(culprit, page.room)):
+    share = wording.culprit_share(report.verdict)
+    for i, line in enumerate(_culprit_place(culprit, share, page.room)):
         page.field("Culprit" if i == 0 else "", line, "bold", most=1)
     if culprit.code:
         page.field("", shorten(f"> {plain(culprit.code)}", page.room), most=1)
@@ -107,17 +109,17 @@ def _culprit(page: Page, report: Report, limits: _Limits) -> None:
         page.field("", f"in the call of {plain(culprit.via)}", "dim", most=1)
 
 
-def _culprit_place(culprit: Culprit, room: int) -> list[str]:
+def _culprit_place(culprit: Culprit, share: str, room: int) -> list[str]:
     """Function, file:line and share; on one line if they fit, the place on its own if not."""
     name = wording.culprit_name(culprit)
     place = wording.location(culprit.file, culprit.line)
-    share = wording.culprit_share(culprit)
-    if place.endswith(name):
-        name = ""
-    line = "  ".join(part for part in (name, place, f"({share})") if part)
+    name = "" if place.endswith(name) else name
+    share = share and f"({share})"
+    line = " ".join(part for part in (name, place, share) if part)
     if cell_len(line) <= room:
         return [line]
-    return [shorten(f"{name} ({share})".strip(), room), shorten_left(place, room)]
+    first = " ".join(part for part in (name, share) if part)
+    return [*([shorten(first, room)] if first else []), shorten_left(place, room)]
 
 
 def _phases(page: Page, report: Report, limits: _Limits) -> None:
@@ -171,7 +173,7 @@ def _context(page: Page, report: Report, limits: _Limits) -> None:
     notes = report.run.notes[1:] if report.run.steps == 0 else report.run.notes
     page.bullets("Notes", notes[: limits.notes], limits.bullet_lines)
     page.phrases("Run", facts.run(report))
-    page.phrases("Outside", facts.startup(report))
+    page.phrases("Gaps", facts.startup(report))
 
 
 def _tables(page: Page, report: Report, limits: _Limits) -> None:
@@ -179,13 +181,18 @@ def _tables(page: Page, report: Report, limits: _Limits) -> None:
     if modules:
         page.table(
             "Modules",
-            ("", "type", "calls/step", "own", "with children"),
+            ("", "type", "calls/step", "own", "total"),
             [
-                (m.name or "(root)", shorten(plain(m.type), 24), units.number(m.calls_per_step),
-                 units.seconds(m.self_s), units.seconds(m.forward_s))
+                (
+                    m.name or "(root)",
+                    shorten(plain(m.type), page.room // 4),
+                    units.number(m.calls_per_step),
+                    units.seconds(m.self_s),
+                    units.seconds(m.forward_s),
+                )
                 for m in modules
             ],
-        )  # fmt: skip
+        )
     spans = sorted(report.spans, key=lambda span: -span.total_s)[: limits.rows]
     if spans:
         page.table(

@@ -1,6 +1,6 @@
 """Figures as people read them: three significant figures, an SI prefix, a unit.
 
-Every function takes a plain number and returns a string; a figure that is not finite reads "unknown".
+Every function takes a number and returns a string; a figure that is not finite reads "unknown".
 Trailing zeros are dropped: they would claim a precision that an estimate does not have.
 """
 
@@ -50,7 +50,7 @@ def flops(x: float) -> str:
 
 
 def rate(x: float, noun: str = "") -> str:
-    """Things a second: ``rate(1330, "samples")`` is "1.33 k samples/s"; below one, plain decimals."""
+    """Things a second: ``rate(1330, "samples")`` is "1.33 k samples/s"; small ones as decimals."""
     if not known(x):
         return _UNKNOWN
     number, prefix = _large(x)

@@ -34,7 +34,7 @@ _SENTENCES: dict[PatternName, str] = {
     "compute-bound": "{part} is model math{above_all}",
     "overhead-bound": "{part} goes into many small operations{at}",
     "sync-bound": "{part} goes into waiting for results of the device{at}",
-    "host-bound": "{part} goes into Python code between the model's calls{at}",
+    "host-bound": "{part} goes into {name_comma}Python code between the model's calls",
     "callback-bound": "{part} goes into {what}",
     "environment-bound": "{part} goes into stepping the environment{at}",
     "communication-bound": "{part} goes into communication between the ranks{at}",
@@ -54,7 +54,7 @@ class NextCommand(NamedTuple):
 
 
 def headline(report: Report) -> str:
-    """The verdict as one sentence; for a run without a step, that no verdict is possible and what to do."""
+    """The verdict as one sentence; for a run without a step, that there is none and what to do."""
     if report.run.steps == 0:
         return _no_verdict(report)
     verdict = report.verdict
@@ -79,7 +79,7 @@ def runner_up_line(report: Report) -> str | None:
         return None
     parts = [subject(finding)]
     if units.known(finding.headroom) and finding.headroom >= NOTICEABLE:
-        parts.append(f"up to {units.factor(finding.headroom)} ({finding.headroom_known_by})")
+        parts.append(f"up to {gain_factor(finding.headroom)} ({finding.headroom_known_by})")
     line = ", ".join(parts)
     if finding.culprit is None:
         return line
@@ -95,12 +95,15 @@ def culprit_name(culprit: Culprit) -> str:
 
 
 def location(file: str, line: int, cells: int = 1000) -> str:
-    """``file:line``; relative to the working directory or to site-packages when the file is under it."""
+    """``file:line``, relative to the working directory or to site-packages if it is under one."""
     return shorten_left(f"{plain(_short_path(file))}:{line}", cells)
 
 
-def culprit_share(culprit: Culprit) -> str:
-    """The culprit's share, with whose time it is a share of."""
+def culprit_share(finding: Finding) -> str:
+    """The culprit's share and whose time it is a share of; empty where time is not the matter."""
+    culprit = finding.culprit
+    if culprit is None or finding.pattern == "memory-growth":
+        return ""
     if culprit.where == "main":
         whose = "the main process's time"
     elif in_worker(culprit):
@@ -126,9 +129,14 @@ def headroom_line(report: Report) -> str | None:
     gain = ""
     if units.known(speed):
         ceiling = units.rate(speed * verdict.headroom, "steps")
-        gain = f": {units.rate(speed, 'steps')} → {ceiling}"
+        gain = f", {units.rate(speed, 'steps')} → {ceiling}"
     at_most = "" if verdict.headroom_known_by == "measured" else " at most"
-    return f"{units.factor(verdict.headroom)}{at_most}{gain} ({verdict.headroom_known_by})"
+    return f"{gain_factor(verdict.headroom)}{at_most}{gain} ({verdict.headroom_known_by})"
+
+
+def gain_factor(headroom: float) -> str:
+    """A headroom (≥ 1) to the precision that such a figure can have: "4.1×", "1.36×"."""
+    return units.factor(round(headroom, 1 if headroom >= 2 else 2))
 
 
 def next_command(report: Report) -> NextCommand:
@@ -161,18 +169,19 @@ def _surer(report: Report, command: str) -> NextCommand:
         return NextCommand(
             "other processes took the cores; when they are done:", f"unstall run {command}"
         )
+    if report.run.exit_code is not None:  # it ended by itself, so asking for more would get no more
+        why = "a surer verdict takes more steps; give the program more epochs or data, then:"
+        return NextCommand(why, f"unstall run {command}")
     steps = max(_STABLE_STEPS, 2 * report.run.steps)
-    return NextCommand(
-        "more steps, for a surer verdict:",
-        f"unstall run --steps {steps} {command}",
-    )
+    return NextCommand("more steps, for a surer verdict:", f"unstall run --steps {steps} {command}")
 
 
 def _no_verdict(report: Report) -> str:
-    parts = ["no verdict: no step was seen"]
-    what_to_do = _first(report.run.notes), _first(report.verdict.advice)
-    parts += [plain(part).rstrip(".") for part in what_to_do if part]
-    return ". ".join(parts)
+    why = _first(report.run.notes)
+    advice = _first(report.verdict.advice)
+    reason = f" ({plain(why).rstrip('.')})" if why else ""
+    what_to_do = f"; what to do: {plain(advice).rstrip('.')}" if advice else ""
+    return f"no verdict: no step was seen{reason}{what_to_do}"
 
 
 def _first(lines: list[str]) -> str | None:
@@ -189,6 +198,7 @@ def _clause(report: Report, finding: Finding) -> str:
     return _SENTENCES[finding.pattern].format(
         part=_part(report, finding),
         growth=_growth(report),
+        name_comma=name and f"{name}, ",
         at=name and f" in {name}",
         above_all=name and f", above all in {name}",
         keeper=name and f", kept by {name}",
@@ -231,13 +241,13 @@ def _waits_explain(report: Report, finding: Finding) -> bool:
 
 
 def _part(report: Report, finding: Finding) -> str:
-    """ "83 % of each step", or "each step" where the share was not measured."""
+    """As "83 % of each step", or "each step" where the share was not measured."""
     names = PATTERN_PHASES.get(finding.pattern, ())
     amount = sum(phase.share for phase in report.phases if phase.name in names)
     culprit = finding.culprit
     if culprit is not None and culprit.where == "main" and names != _MODEL:
         amount = max(amount, culprit.share)  # its time may lie in more phases than the usual one
-    return f"{units.percent(amount)} of each step" if 0 < amount else "each step"
+    return f"{units.percent(amount)} of each step" if amount > 0 else "each step"
 
 
 def _growth(report: Report) -> str:
@@ -253,7 +263,7 @@ def _tail(finding: Finding) -> str:
     if not units.known(finding.headroom) or finding.headroom < NOTICEABLE:
         return f" ({sure})"
     at_most = "" if finding.headroom_known_by == "measured" else "at most "
-    gain = f"{at_most}{units.factor(finding.headroom)} faster"
+    gain = f"{at_most}{gain_factor(finding.headroom)} faster"
     if finding.pattern == "healthy":
         gain += " is left"
     elif finding.culprit is not None and finding.pattern not in ("compute-bound", "memory-growth"):

@@ -20,7 +20,7 @@ int rec_modules = 0;
 PyObject *rec_watcher = NULL;
 int rec_watch = 0;
 
-static int fd = -1;
+static char file_path[4096];
 static Record *tail = NULL; /* the newest records: always the same pages, so writing one never faults */
 static uint32_t tail_used = 0;
 static uint64_t flushed = 0;
@@ -43,11 +43,10 @@ static ThreadState *enter_thread(ThreadState *ts) {
     if (!ts) {
         ts = thread_state = calloc(1, sizeof *ts); /* kept until the process ends */
         if (!ts) Py_FatalError("unstall: out of memory");
-        ts->schedstat = -1;
     }
     if (ts->generation != generation) {
-        /* After a fork the inherited descriptor still tells of the parent's thread. */
-        if (ts->schedstat >= 0) close(ts->schedstat);
+        /* After a fork the inherited descriptor tells of the parent's thread. It is not closed: the program may
+         * have closed it with all others, and its number may be that of a file of the program's by now. */
         memset(ts, 0, sizeof *ts);
         ts->generation = generation;
         ts->schedstat = -1;
@@ -80,18 +79,17 @@ static uint64_t run_delay(ThreadState *ts) {
 
 int rec_open(const char *path) {
     rec_close();
-    fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (strlen(path) >= sizeof file_path) return ENAMETOOLONG;
+    strcpy(file_path, path);
+    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) return errno;
     /* Allocate before mapping: writing to a hole of a mapping on a full disk is a fatal SIGBUS. */
     int error = posix_fallocate(fd, 0, MAPPED_BYTES);
     void *page = error ? MAP_FAILED
                        : mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED) {
-        if (!error) error = errno;
-        close(fd);
-        fd = -1;
-        return error;
-    }
+    if (page == MAP_FAILED && !error) error = errno;
+    close(fd);
+    if (error) return error;
     Header *header = page;
     header->version = FORMAT_VERSION;
     header->record_bytes = sizeof(Record);
@@ -107,26 +105,28 @@ int rec_open(const char *path) {
 
 void rec_close(void) {
     if (rec_header) munmap(rec_header, MAPPED_BYTES);
-    if (fd >= 0) close(fd);
     tail = NULL;
     rec_header = NULL;
-    fd = -1;
     tail_used = 0;
     flushed = 0;
     full = 0;
     generation++;
 }
 
-/* Append the full tail to the file; -1 when the disk does not take it. */
+/* Append the full tail to the file; -1 when the disk does not take it. The file is opened anew each time: a
+ * descriptor kept open could be closed by the program, and its number given to a file of the program's. */
 static int flush_tail(void) {
     const size_t bytes = TAIL_RECORDS * sizeof(Record);
     size_t done = 0;
-    while (done < bytes) {
+    const int fd = open(file_path, O_WRONLY | O_CLOEXEC);
+    while (fd >= 0 && done < bytes) {
         const off_t offset = (off_t)(HEADER_BYTES + bytes + flushed * sizeof(Record) + done);
         const ssize_t n = pwrite(fd, (char *)tail + done, bytes - done, offset);
-        if (n <= 0 && !(n < 0 && errno == EINTR)) return -1;
+        if (n <= 0 && !(n < 0 && errno == EINTR)) break;
         if (n > 0) done += (size_t)n;
     }
+    if (fd >= 0) close(fd);
+    if (done < bytes) return -1;
     flushed += TAIL_RECORDS;
     rec_header->flushed = flushed;
     return 0;
@@ -181,7 +181,12 @@ void rec_end(ThreadState *ts, int depth, uint64_t arg, uint8_t flags) {
     record->dur = dur;
     record->self = dur > frame->inside ? dur - frame->inside : 0;
     record->cpu = frame->flags & FLAG_CPU ? units_100ns(clock_ns(CLOCK_THREAD_CPUTIME_ID) - frame->cpu) : 0;
-    record->delay = frame->flags & FLAG_DELAY ? units_100ns(run_delay(ts) - frame->delay) : 0;
+    record->delay = 0;
+    if (frame->flags & FLAG_DELAY) {
+        const uint64_t delay = run_delay(ts) - frame->delay;
+        if (delay <= dur + DELAY_WORTH_NS) record->delay = units_100ns(delay);
+        else frame->flags &= (uint8_t)~FLAG_DELAY; /* the descriptor is not ours any more */
+    }
     record->arg = arg;
     record->thread = ts->thread;
     record->name = frame->name;

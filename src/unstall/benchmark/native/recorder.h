@@ -18,7 +18,7 @@
 #define MAX_NAMES 65535
 #define TICK_KINDS 8
 #define ROOT_GROUPS 4
-#define FIRST_CALLS 16 /* the watcher hears of this many calls of each name, unasked */
+#define FIRST_CALLS 64 /* the watcher hears of this many calls of each name, unasked */
 
 /* Flags of a record. */
 #define FLAG_ERROR 1     /* the call raised */

@@ -1,0 +1,141 @@
+"""What the bootstrap starts in every Python process of the user's program. Standard library only; must not raise.
+
+The process writes two files into the run directory: ``rec-<pid>.bin``, the span records, and ``info-<pid>.jsonl``,
+one JSON object a line: what the records' numbers mean and what was seen at their seams.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from unstall.benchmark import recording, seams
+from unstall.benchmark.importhook import PostImport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+native = recording.native
+
+
+class Child:
+    """The recording of one process, begun at its first seam, and begun afresh in a forked child."""
+
+    def __init__(self, directory: str, options: dict[str, Any]):
+        self.directory = directory
+        self.options = options
+        self.pid = 0
+        self.wanted = True
+        self.tools: list[Callable[[], None]] = []
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        """Append a line of facts. The file is not kept open: the program may close descriptors it does not know."""
+        line = json.dumps({"kind": kind, "t": time.monotonic(), **facts}, default=str, ensure_ascii=True) + "\n"
+        try:
+            fd = os.open(
+                os.path.join(self.directory, f"info-{os.getpid()}.jsonl"),
+                os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC,
+                0o600,
+            )
+            try:
+                os.write(fd, line.encode())
+            finally:
+                os.close(fd)
+        except OSError:
+            pass
+
+    def open(self) -> None:
+        """Begin this process's recording, once; a directory that takes no file means no recording, no harm."""
+        if self.pid == os.getpid() or not self.wanted:
+            return
+        self.pid = os.getpid()
+        try:
+            native.open(os.path.join(self.directory, f"rec-{self.pid}.bin"))
+        except OSError as error:
+            self.wanted = False
+            self.tell("error", what="recording", error=str(error))
+            return
+        self.tell(
+            "process",
+            pid=self.pid,
+            parent=os.getppid(),
+            argv=sys.orig_argv,
+            native=recording.NATIVE,
+            python=sys.version.split()[0],
+            **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ},
+        )
+        for name, number in native.names().items():
+            self.tell("name", id=number, name=name)
+
+    def after_fork(self) -> None:
+        """In a forked child: the parent's file is not ours."""
+        opened = self.pid != 0
+        native.close()
+        native.watch(None, False)
+        if opened:
+            self.open()
+
+    def start_tools(self) -> None:
+        """Start the profilers asked for, in the program's own processes and not in their helpers."""
+        if "--multiprocessing-fork" in sys.orig_argv:
+            return
+        if os.getppid() != self.options.get("parent") and "RANK" not in os.environ:
+            return
+        for name in self.options.get("tools", ()):
+            from unstall.benchmark import tools
+
+            try:
+                self.tools.append(tools.start(name, self.directory))
+            except Exception as error:
+                self.tell("error", what=name, error=str(error))
+        for stop in self.tools:
+            atexit.register(stop)
+
+
+def allow_tracing() -> None:
+    """Let py-spy, a sibling of this process, attach where Yama lets only ancestors do so."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope") as file:
+            restricted = file.read().strip() == "1"
+    except OSError:
+        return
+    if restricted:
+        import ctypes
+
+        pr_set_ptracer, any_process = 0x59616D61, ctypes.c_ulong(-1)
+        ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
+
+
+def install(child: Child) -> None:
+    """Put the seams in place, for the libraries imported by now and those to come."""
+    from unstall.benchmark.watcher import Watcher
+
+    recording.opened_by = child.open
+    native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
+    native.watch(Watcher(child.tell, child.options), False)
+    os.register_at_fork(after_in_child=child.after_fork)
+    import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing
+
+    hook = PostImport(seams.targets(), lambda name, error: child.tell("error", what=f"seam {name}", error=repr(error)))
+    sys.meta_path.insert(0, hook)
+    hook.install_loaded()
+
+
+def start() -> None:
+    """Called by the bootstrap."""
+    options = json.loads(os.environ.get("UNSTALL_OPTIONS", "{}"))
+    child = Child(os.environ["UNSTALL_RUN_DIR"], options)
+    allow_tracing()
+    if options.get("nvtx"):
+        from unstall.benchmark import nvtx
+
+        try:
+            recording.nvtx_ranges = nvtx.ranges()
+        except ImportError as error:
+            child.tell("error", what="nvtx", error=str(error))
+    install(child)
+    child.start_tools()

@@ -1,0 +1,307 @@
+"""The recorder in pure Python, for an interpreter that the C one was not built for. Same file, same calls, slower.
+
+See ``native/recorder.h`` for the layout. Differences: a wrapped function adds a frame to tracebacks, and neither
+CPU time nor run-delay of a span is measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import struct
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HEADER, _RECORD_BYTES, _TAIL = 4096, 48, 4096
+_MAPPED = _HEADER + _TAIL * _RECORD_BYTES
+_FIRST_CALLS = 64
+_ERROR, _MAIN, _MODULE, _NETWORK, _NOGRAD = 1, 8, 16, 32, 64
+
+_RECORD = struct.Struct("<QQQIIQIHBB")
+_COUNTS = struct.Struct("<QQII")  # count, dropped, control, tail_records: at byte 32
+_COUNTS_AT, _CONTROL_AT, _TICKS_AT, _FLUSHED_AT = 32, 48, 56, 120
+
+_names: dict[str, int] = {}
+_told: dict[int, int] = {}
+_on_name: Callable[[int, str], Any] | None = None
+_watcher: Callable[[int, int, Any, Any], Any] | None = None
+_every = False
+_modules = False
+_local = threading.local()
+
+
+class _File:
+    """The open recording of this process."""
+
+    def __init__(self, path: str | bytes):
+        self.path = path
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, _MAPPED)
+            self.map = mmap.mmap(fd, _MAPPED)
+        finally:
+            os.close(fd)
+        struct.pack_into("<IIQII", self.map, 8, 1, _RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
+        _COUNTS.pack_into(self.map, _COUNTS_AT, 0, 0, 0, _TAIL)
+        self.map[0:8] = b"UNSTALL1"
+        self.count = self.flushed = self.dropped = 0
+        self.ticks = [0] * 8
+
+    def write(self, *fields: int) -> None:
+        used = self.count - self.flushed
+        if used == _TAIL and not self._flush():
+            self.dropped += 1
+            struct.pack_into("<Q", self.map, _COUNTS_AT + 8, self.dropped)
+            return
+        offset = _HEADER + (self.count - self.flushed) * _RECORD_BYTES
+        _RECORD.pack_into(self.map, offset, *fields)
+        self.count += 1
+        struct.pack_into("<Q", self.map, _COUNTS_AT, self.count)
+
+    def _flush(self) -> bool:
+        try:
+            fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            tail = self.map[_HEADER:_MAPPED]
+            if os.pwrite(fd, tail, _MAPPED + self.flushed * _RECORD_BYTES) != len(tail):
+                return False
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+        self.flushed += _TAIL
+        struct.pack_into("<Q", self.map, _FLUSHED_AT, self.flushed)
+        return True
+
+    def tick(self, kind: int) -> int:
+        """Count it; return the control word."""
+        self.ticks[kind] += 1
+        struct.pack_into("<Q", self.map, _TICKS_AT + 8 * kind, self.ticks[kind])
+        control: int = struct.unpack_from("<I", self.map, _CONTROL_AT)[0]
+        return control
+
+
+_file: _File | None = None
+
+
+class _Thread:
+    """The open spans of a thread: [name, start, ns inside]."""
+
+    def __init__(self, file: _File):
+        self.file = file
+        self.id = threading.get_native_id()
+        self.main = self.id == os.getpid()
+        self.stack: list[list[int]] = []
+        self.roots = [0, 0, 0, 0]
+
+
+def _thread(file: _File) -> _Thread:
+    state: _Thread | None = getattr(_local, "state", None)
+    if state is None or state.file is not file:
+        state = _local.state = _Thread(file)
+    return state
+
+
+def _begin(thread: _Thread, name: int) -> int:
+    thread.stack.append([name, time.monotonic_ns(), 0])
+    return len(thread.stack) - 1
+
+
+def _end(thread: _Thread, depth: int, arg: int, flags: int) -> None:
+    now = time.monotonic_ns()
+    if depth >= len(thread.stack):
+        return
+    name, start, inside = thread.stack[depth]
+    del thread.stack[depth:]
+    duration = now - start
+    if depth:
+        thread.stack[depth - 1][2] += duration
+    flags |= _MAIN if thread.main else 0
+    thread.file.write(
+        start, duration, max(duration - inside, 0), 0, 0, arg & (2**64 - 1), thread.id, name, min(depth, 255), flags
+    )
+
+
+def _tick(thread: _Thread, kind: int, name: int, first: Any, second: Any) -> None:
+    control = thread.file.tick(kind)
+    if not thread.main or _watcher is None:
+        return
+    heard = _told.get(name, 0)
+    if heard < _FIRST_CALLS:
+        _told[name] = heard + 1
+    elif not _every and not control:
+        return
+    _watcher(name, control, first, second)
+
+
+def _bytes_of(result: Any) -> int:
+    if isinstance(result, tuple) and result:
+        result = result[0]
+    if isinstance(result, int):
+        return max(result, 0)
+    return len(result) if isinstance(result, bytes) else 0
+
+
+class SpanFunction:
+    """Marks what ``wrap`` made; wrapped functions are plain functions here."""
+
+
+def open(path: str | bytes) -> None:  # noqa: A001
+    """Begin a new recording file; OSError when it cannot be made."""
+    global _file
+    _file = _File(path)
+
+
+def close() -> None:
+    """Stop recording; wrapped functions go on, unrecorded."""
+    global _file
+    _file = None
+
+
+def intern(name: str) -> int:
+    """The id of a name."""
+    number = _names.get(name)
+    if number is None:
+        if len(_names) >= 65535:
+            return 0
+        number = _names[name] = len(_names) + 1
+        if _on_name is not None:
+            _on_name(number, name)
+    return number
+
+
+def names() -> dict[str, int]:
+    """The ids given so far."""
+    return dict(_names)
+
+
+def begin(number: int) -> None:
+    """Open a span on this thread."""
+    if _file is not None:
+        _begin(_thread(_file), number)
+
+
+def end(number: int, arg: int = 0) -> None:
+    """Close the innermost open span of this name."""
+    if _file is not None:
+        thread = _thread(_file)
+        for depth in range(len(thread.stack) - 1, -1, -1):
+            if thread.stack[depth][0] == number:
+                _end(thread, depth, arg, 0)
+                return
+
+
+def tick(kind: int, number: int, subject: Any) -> None:
+    """Count one event of a kind."""
+    if _file is not None:
+        _tick(_thread(_file), kind, number, subject, None)
+
+
+def watch(callback: Callable[[int, int, Any, Any], Any] | None, every: bool) -> None:
+    """Call back where a seam begins; see the C recorder."""
+    global _watcher, _every
+    _watcher, _every = callback, every
+
+
+def on_name(callback: Callable[[int, str], Any] | None) -> None:
+    """Call back for each new name."""
+    global _on_name
+    _on_name = callback
+
+
+def control(value: int) -> None:
+    """Set the control word."""
+    if _file is not None:
+        struct.pack_into("<I", _file.map, _CONTROL_AT, value)
+
+
+def modules(flag: bool) -> None:
+    """Record every module call, not only root calls."""
+    global _modules
+    _modules = bool(flag)
+
+
+def wrap(
+    func: Any,
+    name: str,
+    kind: int = -1,
+    group: int = -1,
+    network: bool = False,
+    grad: Callable[[], bool] | None = None,
+) -> Any:
+    """A function that records each call of ``func``."""
+    number = intern(name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _file is None:
+            return func(*args, **kwargs)
+        thread = _thread(_file)
+        if network and not (args and getattr(args[0], "family", 0) in (2, 10)):
+            return func(*args, **kwargs)
+        inner = group >= 0 and thread.roots[group] > 0
+        if inner and not (_modules and group == 0 and thread.main):
+            return func(*args, **kwargs)
+        first = args[0] if args else None
+        flags = (_MODULE if inner else 0) | (_NETWORK if network else 0)
+        if not inner and kind >= 0:
+            second = args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
+            _tick(thread, kind, number, first, second)
+            if grad is not None and not grad():
+                flags |= _NOGRAD
+        if group >= 0:
+            thread.roots[group] += 1
+        depth = _begin(thread, number)
+        arg = 0 if network else id(first)
+        try:
+            result = func(*args, **kwargs)
+            if network:
+                arg = _bytes_of(result)
+            return result
+        except BaseException:
+            flags |= _ERROR
+            raise
+        finally:
+            if group >= 0:
+                thread.roots[group] -= 1
+            if thread.file is _file:
+                _end(thread, depth, arg, flags)
+
+    try:
+        return functools.wraps(func)(call)
+    except (AttributeError, TypeError):
+        return call
+
+
+class span:  # noqa: N801
+    """Record the time of a ``with`` block, or of each call of the function it decorates."""
+
+    def __new__(cls, name: Any) -> Any:
+        if callable(name) and not isinstance(name, str):
+            return wrap(name, name.__qualname__)
+        if not isinstance(name, str):
+            raise TypeError(f"span() takes a name or a function, not {type(name).__name__}")
+        return super().__new__(cls)
+
+    def __init__(self, name: str):
+        self.name = name
+        self.depth = -1
+
+    def __enter__(self) -> span:
+        if _file is not None:
+            self.depth = _begin(_thread(_file), intern(self.name))
+        return self
+
+    def __exit__(self, kind: Any, *rest: Any) -> bool:
+        if _file is not None and self.depth >= 0:
+            _end(_thread(_file), self.depth, 0, _ERROR if kind is not None else 0)
+        return False
+
+    def __call__(self, func: Any) -> Any:
+        return wrap(func, self.name)

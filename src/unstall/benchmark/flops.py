@@ -1,0 +1,56 @@
+"""Count the FLOPs and operators of one cycle of the loop, with the formulas of torch's own flop counter.
+
+Runs in the user's process, between two calls of the same seam. Every operator is passed on as it is, nothing is
+decomposed, so results stay the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_UNCOUNTED = ("rnn", "lstm", "gru", "fft", "linalg", "cholesky", "_ctc", "grid_sampler", "embedding_bag")
+"""Costly operators without a formula: they lower the coverage that is reported."""
+
+
+def compiled() -> bool:
+    """Whether torch.compile has compiled anything: its graphs do not show their operators."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(utils, "counters", None)
+    return bool(counters and counters.get("frames"))
+
+
+def make_counter() -> Any:
+    """A dispatch mode with ``flops``, ``ops``, ``known`` and ``unknown`` counts; enter and exit it."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import flop_registry
+
+    class Counter(TorchDispatchMode):
+        flops = 0
+        ops = 0
+        known = 0
+        unknown = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            out = func(*args, **kwargs)
+            self.ops += 1
+            formula = flop_registry.get(func.overloadpacket)
+            if formula is not None:
+                try:
+                    self.flops += int(formula(*args, **kwargs, out_val=out))
+                    self.known += 1
+                except Exception:
+                    self.unknown += 1
+            elif any(word in func.overloadpacket.__name__ for word in _UNCOUNTED):
+                self.unknown += 1
+            return out
+
+    return Counter()
+
+
+def innermost(mode: Any) -> bool:
+    """Whether this mode is the innermost active one, so that leaving it disturbs no other."""
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+    return _get_current_dispatch_mode() is mode

@@ -1,0 +1,156 @@
+"""Looks at processes and at the machine: straight from /proc on Linux, by psutil elsewhere.
+
+Both readers answer the same three questions. The Linux one is made to be called several times a
+second: a look at a process is five small reads, some 50 µs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Protocol
+
+from unstall.records import ResourcePoint
+
+
+class Reader(Protocol):
+    """How processes are looked at."""
+
+    def children(self, pid: int, *, every_thread: bool) -> list[int]:
+        """Children of ``pid``; without ``every_thread`` only those its main thread started."""
+
+    def look(self, pid: int, t: float) -> ResourcePoint | None:
+        """The state of ``pid``, stamped with the time ``t``; None once it is gone."""
+
+    def machine_cpu(self) -> tuple[float, float]:
+        """Busy and stolen core-seconds of the whole machine since it started."""
+
+
+def reader() -> Reader:
+    """The reader for this system."""
+    if sys.platform == "linux" and os.path.exists("/proc/self/stat"):
+        return LinuxReader()
+    return PortableReader()
+
+
+class LinuxReader:
+    """Reads /proc; see proc(5) for the fields."""
+
+    def __init__(self) -> None:
+        self._ticks_per_s = os.sysconf("SC_CLK_TCK")
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+
+    def children(self, pid: int, *, every_thread: bool) -> list[int]:
+        try:
+            threads = os.listdir(f"/proc/{pid}/task") if every_thread else [str(pid)]
+        except OSError:
+            return []
+        return [
+            int(child)
+            for thread in threads
+            for child in _read(f"/proc/{pid}/task/{thread}/children").split()
+        ]
+
+    def look(self, pid: int, t: float) -> ResourcePoint | None:
+        # The name in parentheses may hold spaces and parentheses; fields count from after it.
+        stat = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        if not stat:
+            return None
+        main_cpu_s, run_delay_s = self._main_thread(pid)
+        resident = _read(f"/proc/{pid}/statm").split()
+        io = dict(line.split(b": ") for line in _read(f"/proc/{pid}/io").splitlines())
+        return ResourcePoint(
+            t=t,
+            pid=pid,
+            cpu_s=(int(stat[11]) + int(stat[12])) / self._ticks_per_s,
+            main_cpu_s=main_cpu_s,
+            run_delay_s=run_delay_s,
+            rss_bytes=int(resident[1]) * self._page_bytes if resident else 0,
+            # Not readable for another user's process: counted as none.
+            read_bytes=int(io.get(b"read_bytes", 0)),
+            write_bytes=int(io.get(b"write_bytes", 0)),
+            read_chars=int(io.get(b"rchar", 0)),
+        )
+
+    def machine_cpu(self) -> tuple[float, float]:
+        line = _read("/proc/stat").partition(b"\n")[0].split()
+        user, nice, system, _idle, _iowait, irq, softirq, steal = (int(x) for x in line[1:9])
+        busy = user + nice + system + irq + softirq + steal
+        return busy / self._ticks_per_s, steal / self._ticks_per_s
+
+    def _main_thread(self, pid: int) -> tuple[float, float]:
+        """Seconds the main thread ran, and seconds it was ready to run but had to wait."""
+        fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
+        if len(fields) >= 2:
+            return int(fields[0]) / 1e9, int(fields[1]) / 1e9
+        # A kernel without scheduler statistics.
+        stat = _read(f"/proc/{pid}/task/{pid}/stat").rpartition(b")")[2].split()
+        return ((int(stat[11]) + int(stat[12])) / self._ticks_per_s if stat else 0.0), 0.0
+
+
+class PortableReader:
+    """Asks psutil. Scheduling delay is not known, and the main thread's CPU time seldom is."""
+
+    def children(self, pid: int, *, every_thread: bool) -> list[int]:
+        import psutil
+
+        try:
+            return [child.pid for child in psutil.Process(pid).children()]
+        except psutil.Error:
+            return []
+
+    def look(self, pid: int, t: float) -> ResourcePoint | None:
+        import psutil
+
+        try:
+            process = psutil.Process(pid)
+            with process.oneshot():
+                cpu = process.cpu_times()
+                rss = process.memory_info().rss
+            read_bytes, write_bytes, read_chars = _psutil_io(process)
+        except psutil.Error:
+            return None
+        return ResourcePoint(
+            t=t,
+            pid=pid,
+            cpu_s=cpu.user + cpu.system,
+            main_cpu_s=cpu.user + cpu.system,
+            run_delay_s=0.0,
+            rss_bytes=rss,
+            read_bytes=read_bytes,
+            write_bytes=write_bytes,
+            read_chars=read_chars,
+        )
+
+    def machine_cpu(self) -> tuple[float, float]:
+        import psutil
+
+        times = psutil.cpu_times()
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        # Linux counts guests within user.
+        guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
+        return sum(times) - idle - guests, getattr(times, "steal", 0.0)
+
+
+def _psutil_io(process: object) -> tuple[int, int, int]:
+    import psutil
+
+    try:
+        counters = process.io_counters()  # type: ignore[attr-defined]  # not on every system
+    except (AttributeError, psutil.AccessDenied):
+        return 0, 0, 0
+    return counters.read_bytes, counters.write_bytes, getattr(counters, "read_chars", 0)
+
+
+def _read(path: str) -> bytes:
+    """A small file of /proc; empty if it may not be read or its process is gone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,189 @@
+"""What the program used of the machine: CPU, memory, disk and GPUs, looked at a few times a second.
+
+:class:`ResourceMonitor` collects points; the functions below it answer questions about them. Points
+hold counters, so a question about any stretch of time is a difference of two interpolated values.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+from unstall.benchmark.gpus import Gpus
+from unstall.benchmark.process_readers import Reader, reader
+from unstall.records import MachinePoint, ResourcePoint
+
+MAX_POINTS = 40_000
+"""More points are thinned: a run of days takes no more memory than one of hours."""
+
+_THOROUGH_EVERY = 4  # looks; in between, only main threads are asked for new children
+
+Point = TypeVar("Point", ResourcePoint, MachinePoint)
+
+
+class ResourceMonitor:
+    """Looks at a process, its descendants and the machine, in the caller's thread.
+
+    Args:
+        pid: the root of the process tree.
+        period_s: time between two looks, seconds; :meth:`poll` does nothing in between.
+        gpus: the devices to watch; found by itself if not given.
+    """
+
+    def __init__(self, pid: int, *, period_s: float = 0.25, gpus: Gpus | None = None) -> None:
+        self.pid = pid
+        self.period_s = period_s
+        self.gpus = gpus or Gpus()
+        self.points: list[ResourcePoint] = []
+        """A point for each process at each look; all of a look bear the same time."""
+        self.machine: list[MachinePoint] = []
+        """A point for each look. Busy core-seconds leave out unstall's own."""
+        self.ignore: set[int] = set()
+        """Processes of unstall's own, the sampler's say, that are in no sum; left once ended."""
+        self._reader: Reader = reader()
+        self._next = 0.0
+        self._looks = 0
+        self._tree: list[int] = [pid]
+        self._own_cpu_s: dict[int, float] = {}
+        self._ended_cpu_s = 0.0
+
+    def poll(self, now: float) -> None:
+        """Take a look if it is time to. ``now`` is ``time.monotonic()``."""
+        if now < self._next:
+            return
+        self._next = now + self.period_s
+        self._look_at_tree(now)
+        self._look_at_machine(now)
+        self._looks += 1
+
+    def gpu_status(self) -> str:
+        """Which GPUs there are, or plainly why there is none."""
+        return self.gpus.status
+
+    def _look_at_tree(self, now: float) -> None:
+        self._tree = self._descendants(every_thread=self._looks % _THOROUGH_EVERY == 0)
+        looks = (self._reader.look(pid, now) for pid in self._tree)
+        self.points.extend(point for point in looks if point is not None)
+        if len(self.points) > MAX_POINTS:
+            self.points = thin(self.points)
+
+    def _look_at_machine(self, now: float) -> None:
+        busy_s, steal_s = self._reader.machine_cpu()
+        point = MachinePoint(
+            t=now,
+            busy_cpu_s=busy_s - self._unstall_cpu_s(now),
+            steal_cpu_s=steal_s,
+            gpu_utilization=self.gpus.utilization(),
+            gpu_memory_bytes=self.gpus.memory_bytes(),
+        )
+        self.machine.append(point)
+        if len(self.machine) > MAX_POINTS:
+            self.machine = thin(self.machine)
+
+    def _descendants(self, *, every_thread: bool) -> list[int]:
+        known = [] if every_thread else self._tree[1:]
+        found = dict.fromkeys([self.pid, *known])
+        queue = list(found)
+        while queue:
+            for child in self._reader.children(queue.pop(), every_thread=every_thread):
+                if child not in found and child not in self.ignore:
+                    found[child] = None
+                    queue.append(child)
+        return list(found)
+
+    def _unstall_cpu_s(self, now: float) -> float:
+        """CPU seconds of this process and of those in ``ignore``, ended ones included."""
+        for pid in list(self.ignore):
+            point = self._reader.look(pid, now)
+            if point is not None:
+                self._own_cpu_s[pid] = point.cpu_s
+            else:  # its number may be another process's soon
+                self._ended_cpu_s += self._own_cpu_s.pop(pid, 0.0)
+                self.ignore.discard(pid)
+        own = os.times()
+        return own.user + own.system + sum(self._own_cpu_s.values()) + self._ended_cpu_s
+
+
+def cpu_between(
+    points: Sequence[ResourcePoint], pids: Collection[int], t0: float, t1: float
+) -> float:
+    """Core-seconds that the processes ``pids`` used from ``t0`` to ``t1``, by interpolation."""
+    return _gain(points, pids, t0, t1, lambda point: point.cpu_s)
+
+
+def run_delay_between(points: Sequence[ResourcePoint], pid: int, t0: float, t1: float) -> float:
+    """Seconds from ``t0`` to ``t1`` that the main thread of ``pid`` was ready but had no core."""
+    return _gain(points, {pid}, t0, t1, lambda point: point.run_delay_s)
+
+
+def rss_series(points: Sequence[ResourcePoint], t0: float, t1: float) -> list[tuple[float, int]]:
+    """Time and resident bytes of the whole tree at each look from ``t0`` to ``t1``.
+
+    Pages that processes share are counted in each of them.
+    """
+    totals: defaultdict[float, int] = defaultdict(int)
+    for point in points:
+        if t0 <= point.t <= t1:
+            totals[point.t] += point.rss_bytes
+    return sorted(totals.items())
+
+
+def other_cores(
+    machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float
+) -> float:
+    """Cores that processes outside the tree used, mean from ``t0`` to ``t1``; at least 0.
+
+    Time stolen by the hypervisor counts: a core lost to a neighbour is lost all the same.
+    """
+    if t1 <= t0 or not machine:
+        return 0.0
+    busy = [(point.t, point.busy_cpu_s) for point in machine]
+    outside = _at(busy, t1) - _at(busy, t0) - cpu_between(points, _pids(points), t0, t1)
+    return max(0.0, outside / (t1 - t0))
+
+
+def thin(points: list[Point]) -> list[Point]:
+    """The points with every other look of the older half left out; the last of a process stays."""
+    times = sorted({point.t for point in points})
+    dropped = set(times[1 : len(times) // 2 : 2])
+    last = {getattr(point, "pid", None): point.t for point in points}
+    kept = [
+        point
+        for point in points
+        if point.t not in dropped or last[getattr(point, "pid", None)] == point.t
+    ]
+    # A program of very many short-lived processes: nothing but last points.
+    return kept if len(kept) < 0.95 * len(points) else points[::2]
+
+
+def _gain(
+    points: Sequence[ResourcePoint],
+    pids: Collection[int],
+    t0: float,
+    t1: float,
+    value: Callable[[ResourcePoint], float],
+) -> float:
+    """How much a counter grew from ``t0`` to ``t1``, summed over processes."""
+    series: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    for point in points:
+        if point.pid in pids:
+            series[point.pid].append((point.t, value(point)))
+    return sum(max(0.0, _at(one, t1) - _at(one, t0)) for one in series.values())
+
+
+def _at(series: Sequence[tuple[float, float]], t: float) -> float:
+    """A counter at the time ``t``: linear between two looks, constant before and after all."""
+    index = bisect_right(series, t, key=lambda look: look[0])
+    if index == 0:
+        return series[0][1]
+    if index == len(series):
+        return series[-1][1]
+    (before, low), (after, high) = series[index - 1 : index + 1]
+    return low + (high - low) * (t - before) / (after - before)
+
+
+def _pids(points: Sequence[ResourcePoint]) -> set[int]:
+    return {point.pid for point in points}

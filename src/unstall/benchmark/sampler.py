@@ -1,0 +1,239 @@
+"""Stack sampling from outside the program: py-spy in short windows, until the answer is known.
+
+A window costs a quarter of a core or so while it lasts, and the steps it overlaps are not timed. So
+the sampler has a budget and no rate to keep up: it stops once the shares are known well enough.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from unstall.benchmark import ptrace
+from unstall.benchmark.stacks import merge, parse_raw, relevant, user_leaf
+from unstall.records import StackSample
+
+HALF_WIDTH = 0.03
+"""Sampling ends when 95 % intervals of the largest shares are no wider than this to either side."""
+
+_MIN_WINDOWS = 3  # so that one odd second of the program is not taken for all of it
+_ATTEMPTS = 3  # a process that is just starting cannot be read yet
+_STOP_S = 2.0  # py-spy writes its file within milliseconds of a SIGINT
+
+
+class Sampler:
+    """Samples a process and its descendants with py-spy, without blocking the caller.
+
+    Call :meth:`poll` about ten times a second and :meth:`close` at the end. A window begins only
+    while :attr:`enabled` is set; an open one runs on when it is cleared.
+
+    Args:
+        pid: the process to watch, with all its descendants.
+        directory: where the file of the open window lies; it is removed once read.
+        rate: samples a second of each thread.
+        window_s: length of a window, seconds.
+        pause_s: shortest pause between two windows, seconds.
+        max_samples: the budget: samples of one main thread after which it ends in any case.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        directory: Path,
+        *,
+        rate: int = 100,
+        window_s: float = 1.0,
+        pause_s: float = 1.0,
+        max_samples: int = 1100,
+    ) -> None:
+        self.pid = pid
+        self.rate = rate
+        self.window_s = window_s
+        self.pause_s = pause_s
+        self.max_samples = max_samples
+        self.enabled = True
+        self.windows: list[tuple[float, float]] = []
+        """Monotonic start and end of each window, from py-spy's start to its exit."""
+        self.samples: list[StackSample] = []
+        """What was seen so far, equal stacks summed; idle library threads left out."""
+        self.main_samples = 0
+        """How often the main thread that was seen most often was seen."""
+        self.done = False
+        """Whether the budget is met: the shares are known well enough, or it is used up."""
+        self.failure: str | None = None
+        """Why no stacks can be had, in one line; None as long as they can."""
+        self._executable = find_py_spy()
+        self._output = directory / f"stacks-{os.getpid()}-{pid}.txt"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+        self._interrupted = False
+        self._failed_attempts = 0
+        if self._executable is None:
+            self.failure = "py-spy is not installed: pip install py-spy"
+
+    @property
+    def process_pid(self) -> int | None:
+        """The py-spy process of the open window."""
+        return self._process.pid if self._process else None
+
+    def poll(self, now: float) -> None:
+        """Begin, end or read a window, if it is time to. ``now`` is ``time.monotonic()``."""
+        if self._process is None:
+            if self._may_begin(now):
+                self._begin(now)
+        elif self._process.poll() is not None:
+            self._finish(now)
+        elif now - self._started >= self.window_s and not self._interrupted:
+            self._interrupt()
+
+    def close(self) -> None:
+        """End the open window, keep what it saw, and leave no process and no file behind."""
+        process = self._process
+        if process is None:
+            return
+        self._interrupt()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._finish(time.monotonic())
+
+    def _may_begin(self, now: float) -> bool:
+        rested = not self.windows or now - self.windows[-1][1] >= self.pause_s
+        return self.enabled and rested and self.failure is None and not self.done
+
+    def _begin(self, now: float) -> None:
+        # py-spy takes whole seconds only: a SIGINT ends the window, and makes it write what it has.
+        # The limit is for the case that unstall is killed before it can send one.
+        limit_s = math.ceil(self.window_s) + 1
+        command = [
+            str(self._executable),
+            *("record", "--pid", str(self.pid), "--subprocesses", "--threads", "--idle"),
+            *("--nonblocking", "--full-filenames", "--format", "raw"),
+            *("--rate", str(self.rate), "--duration", str(limit_s), "--output", str(self._output)),
+        ]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=os.environ | {"RUST_BACKTRACE": "0"},
+                start_new_session=True,  # a Ctrl-C in the terminal is for the program
+            )
+        except OSError as error:
+            self.failure = f"py-spy cannot be started: {error.strerror}"
+            return
+        self._started = now
+        self._interrupted = False
+
+    def _interrupt(self) -> None:
+        if self._process is not None:
+            self._interrupted = True
+            self._process.send_signal(signal.SIGINT)
+
+    def _finish(self, now: float) -> None:
+        process, self._process = self._process, None
+        assert process is not None and process.stderr is not None
+        with process.stderr as stderr:
+            errors = stderr.read().decode(errors="replace")
+        self.windows.append((self._started, now))
+        seen = relevant(parse_raw(_take(self._output)))
+        if seen:
+            self._add(seen)
+            self._failed_attempts = 0
+        elif process.returncode not in (0, -signal.SIGINT) and _is_alive(self.pid):
+            self._failed_attempts += 1
+            if self._failed_attempts >= _ATTEMPTS:
+                self.failure = _explain(errors, self.pid)
+
+    def _add(self, seen: list[StackSample]) -> None:
+        self.samples = merge([*self.samples, *seen])
+        self.main_samples = max(_main_thread_counts(self.samples).values(), default=0)
+        known = half_width(self.samples, self.pid) <= HALF_WIDTH
+        self.done = self.main_samples >= self.max_samples or (
+            known and len(self.windows) >= _MIN_WINDOWS
+        )
+
+
+def half_width(samples: Iterable[StackSample], pid: int) -> float:
+    """Half the 95 % interval of the largest share that a user's line has of main thread samples.
+
+    The larger one of two: that of the watched process ``pid``, and that of all other processes
+    seen in the user's code (loader workers, ranks) taken together. 1.0 without any samples.
+    """
+    lines: dict[bool, Counter[tuple[str, int] | None]] = {True: Counter(), False: Counter()}
+    samples = [sample for sample in samples if sample.main_thread]
+    in_user_code = {sample.pid for sample in samples if user_leaf(sample.frames)}
+    for sample in samples:
+        if sample.pid == pid or sample.pid in in_user_code:
+            leaf = user_leaf(sample.frames)
+            lines[sample.pid == pid][(leaf.file, leaf.line) if leaf else None] += sample.count
+    return max((_half_width(counts) for counts in lines.values() if counts), default=1.0)
+
+
+def find_py_spy() -> str | None:
+    """The py-spy executable installed with this interpreter, or else the one on the PATH."""
+    folders = (sysconfig.get_path("scripts"), str(Path(sys.executable).parent))
+    return shutil.which("py-spy", path=os.pathsep.join(folders)) or shutil.which("py-spy")
+
+
+def _half_width(lines: Counter[tuple[str, int] | None]) -> float:
+    # Agresti and Coull (1998): two successes and two failures are added to a binomial share, so
+    # that a share of 0 or 1 in few samples does not look certain.
+    samples = lines.total()
+    largest = max((count for line, count in lines.items() if line is not None), default=0)
+    share = (largest + 2) / (samples + 4)
+    return 1.96 * math.sqrt(share * (1 - share) / (samples + 4))
+
+
+def _main_thread_counts(samples: Iterable[StackSample]) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    for sample in samples:
+        if sample.main_thread:
+            counts[sample.pid] += sample.count
+    return counts
+
+
+def _explain(errors: str, pid: int) -> str:
+    """py-spy's complaint in one line that says what is in its way."""
+    obstacle = ptrace.obstacle(pid)
+    if obstacle is not None:
+        return f"py-spy may not read the program: {obstacle}"
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    reason = next((line for line in lines if line.startswith("Error: ")), lines[0] if lines else "")
+    if "No python processes found" in reason:
+        # What py-spy says of a process that it was not allowed to read, too.
+        return "py-spy found no Python process that it may and can read"
+    return f"py-spy failed: {reason.removeprefix('Error: ') or 'no reason given'}"
+
+
+def _take(path: Path) -> str:
+    """The text of a file, which is removed; empty if there is none."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    with contextlib.suppress(OSError):
+        path.unlink()
+    return text
+
+
+def _is_alive(pid: int) -> bool:
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

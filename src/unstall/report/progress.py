@@ -1,0 +1,83 @@
+"""One line of progress on stderr while the program runs; its own output is never touched."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from unstall.report import units
+from unstall.report.plain import plain, shorten
+
+_PERIOD_S = 0.25
+_ERASE_TO_END = "\x1b[K"
+
+
+class Progress:
+    """A line that rewrites itself at most four times a second, and only on a terminal.
+
+    Where ``stream`` is not a terminal, or can no longer be written to, every call does nothing.
+
+    Args:
+        stream: Where to write; the process's stderr unless told.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._enabled = _is_terminal(self._stream)
+        self._last: float | None = None
+        self._shown = False
+
+    def update(self, phase: str, steps: int, rate: float | None) -> None:
+        """Show what is going on, the steps so far and their rate a second, four times a second."""
+        now = self._clock()
+        if not self._enabled or (self._last is not None and now - self._last < _PERIOD_S):
+            return
+        self._last = now
+        parts = ["unstall", plain(phase)]
+        if steps:
+            parts.append(f"{steps:,} {'step' if steps == 1 else 'steps'}")
+        if units.known(rate):
+            parts.append(units.rate(rate, "steps"))
+        # One cell short of the edge: a full line would wrap, and "\r" no longer reach its start.
+        self._write("\r" + shorten(" · ".join(parts), _columns(self._stream) - 1) + _ERASE_TO_END)
+        self._shown = True
+
+    def clear(self) -> None:
+        """Erase the line, if one is shown; the next update shows again at once."""
+        if self._shown:
+            self._write("\r" + _ERASE_TO_END)
+        self._shown = False
+        self._last = None
+
+    def _write(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        try:
+            self._stream.write(text.encode(encoding, "replace").decode(encoding))
+            self._stream.flush()
+        except (OSError, ValueError):  # the terminal is gone, or stderr was closed
+            self._enabled = False
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    if (
+        stream is None or os.environ.get("TERM") == "dumb"
+    ):  # no stderr, or one without cursor control
+        return False
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

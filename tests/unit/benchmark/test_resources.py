@@ -1,0 +1,195 @@
+"""The resource monitor on a real process tree, and the arithmetic over its points."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unstall.benchmark import resources
+from unstall.benchmark.process_readers import LinuxReader, PortableReader, reader
+from unstall.benchmark.resources import (
+    ResourceMonitor,
+    cpu_between,
+    other_cores,
+    rss_series,
+    run_delay_between,
+    thin,
+)
+from unstall.records import MachinePoint, ResourcePoint
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+TREE = """
+import subprocess, sys, threading, time
+child = "import os\\nblock = b'x' * 30_000_000\\nprint('ready', flush=True)\\nos.read(0, 1)"
+def start():
+    subprocess.Popen([sys.executable, "-c", child])
+    time.sleep(1000)
+threading.Thread(target=start, daemon=True).start()
+while True:
+    pass
+"""
+
+
+def looked(monitor: ResourceMonitor, condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < deadline, "it never came about"
+        monitor.poll(time.monotonic())
+        time.sleep(0.02)
+
+
+def test_a_process_tree_is_followed_into_children_of_threads():
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", TREE], **pipes) as process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            monitor = ResourceMonitor(process.pid, period_s=0.05)
+            looked(monitor, lambda: len({point.pid for point in monitor.points}) == 2)
+            (child,) = {point.pid for point in monitor.points} - {process.pid}
+            first = monitor.machine[0].t
+            looked(monitor, lambda: monitor.machine[-1].t > first + 0.5)
+            last = monitor.machine[-1].t
+            assert cpu_between(monitor.points, {process.pid}, first, last) > 0.0
+            assert cpu_between(monitor.points, {child}, first, last) < 0.1
+            assert rss_series(monitor.points, first, last)[-1][1] > 30_000_000
+            assert other_cores(monitor.machine, monitor.points, first, last) >= 0.0
+            monitor.ignore.add(child)
+            monitor.points.clear()
+            looked(monitor, lambda: len({point.t for point in monitor.points}) > 4)
+            assert monitor.points[-1].pid == process.pid
+        finally:
+            process.kill()
+
+
+def test_looks_keep_their_period():
+    monitor = ResourceMonitor(os.getpid(), period_s=10.0)
+    for now in (100.0, 101.0, 109.9, 110.0, 119.0, 121.0):
+        monitor.poll(now)
+    assert [point.t for point in monitor.machine] == [100.0, 110.0, 121.0]
+
+
+def test_a_process_that_is_gone_gives_no_points():
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    monitor = ResourceMonitor(process.pid)
+    monitor.poll(0.0)
+    assert monitor.points == []
+    assert len(monitor.machine) == 1
+
+
+def test_memory_of_the_points_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(resources, "MAX_POINTS", 50)
+    monitor = ResourceMonitor(os.getpid())
+    for now in range(1000):
+        monitor.poll(float(now))
+    assert len(monitor.points) <= 50
+    assert len(monitor.machine) <= 50
+    times = [point.t for point in monitor.machine]
+    assert times == sorted(times)
+    assert times[0] == 0.0 and times[-1] == 999.0
+
+
+def test_gpus_are_told_of_plainly():
+    monitor = ResourceMonitor(os.getpid())
+    monitor.poll(0.0)
+    assert "GPU" in monitor.gpu_status()
+    assert len(monitor.machine[0].gpu_utilization) == len(monitor.gpus.devices)
+    assert len(monitor.machine[0].gpu_memory_bytes) == len(monitor.gpus.devices)
+
+
+@on_linux
+def test_the_readers_agree_about_this_process(tmp_path):
+    assert isinstance(reader(), LinuxReader)
+    with open(tmp_path / "some", "wb") as file:
+        file.write(b"x" * 10_000)
+    one, other = (kind().look(os.getpid(), 3.0) for kind in (LinuxReader, PortableReader))
+    assert one is not None and other is not None
+    assert one.cpu_s == pytest.approx(other.cpu_s, abs=0.5)
+    assert one.rss_bytes == pytest.approx(other.rss_bytes, rel=0.2)
+    assert one.t == other.t == 3.0
+    assert one.main_cpu_s > 0.0 and one.run_delay_s >= 0.0
+    busy, steal = LinuxReader().machine_cpu()
+    assert (busy, steal) == pytest.approx(PortableReader().machine_cpu(), rel=0.2, abs=60.0)
+
+
+@pytest.mark.parametrize("kind", [LinuxReader, PortableReader])
+def test_readers_of_nothing(kind):
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    assert kind().look(process.pid, 0.0) is None
+    assert kind().children(process.pid, every_thread=True) == []
+
+
+def point(t: float, pid: int = 1, cpu: float = 0.0, delay: float = 0.0, rss: int = 0):
+    return ResourcePoint(t, pid, cpu, cpu, delay, rss)
+
+
+POINTS = [
+    point(0.0, 1, cpu=10.0, delay=1.0, rss=5),
+    point(0.0, 2, cpu=0.0, rss=1),
+    point(2.0, 1, cpu=12.0, delay=2.0, rss=6),
+    point(2.0, 2, cpu=1.0, rss=2),
+    point(4.0, 1, cpu=12.0, delay=2.0, rss=7),
+]
+
+
+def test_cpu_is_interpolated_between_looks_and_flat_outside():
+    assert cpu_between(POINTS, {1}, 0.5, 1.5) == pytest.approx(1.0)
+    assert cpu_between(POINTS, {1, 2}, 1.0, 3.0) == pytest.approx(1.0 + 0.5)
+    assert cpu_between(POINTS, {2}, 1.0, 99.0) == pytest.approx(0.5)
+    assert cpu_between(POINTS, {1}, -9.0, 99.0) == pytest.approx(2.0)
+    assert cpu_between(POINTS, {3}, 0.0, 4.0) == 0.0
+    assert cpu_between([], {1}, 0.0, 4.0) == 0.0
+
+
+def test_run_delay():
+    assert run_delay_between(POINTS, 1, 1.0, 4.0) == pytest.approx(0.5)
+
+
+def test_resident_memory_is_summed_over_the_tree():
+    assert rss_series(POINTS, 0.0, 3.0) == [(0.0, 6), (2.0, 8)]
+
+
+def test_other_cores():
+    machine = [MachinePoint(0.0, 100.0, 0.0), MachinePoint(4.0, 107.0, 0.0)]
+    assert other_cores(machine, POINTS, 0.0, 4.0) == pytest.approx((7.0 - 3.0) / 4.0)
+    assert other_cores(machine[:1], POINTS, 0.0, 4.0) == 0.0
+    assert other_cores([], [], 0.0, 4.0) == 0.0
+    assert other_cores(machine, POINTS, 4.0, 4.0) == 0.0
+
+
+looks = st.lists(st.tuples(st.integers(1, 3), st.floats(0.0, 10.0)), min_size=1, max_size=60)
+
+
+@given(looks, st.floats(-5.0, 70.0), st.floats(0.0, 70.0), st.floats(0.0, 70.0))
+def test_stretches_of_time_add_up(steps, start, first, second):
+    totals = {1: 0.0, 2: 0.0, 3: 0.0}
+    points = []
+    for t, (pid, used) in enumerate(steps):
+        totals[pid] += used
+        points.append(point(float(t), pid, cpu=totals[pid]))
+    middle, end = start + first, start + first + second
+    whole = cpu_between(points, {1, 2, 3}, start, end)
+    parts = cpu_between(points, {1, 2, 3}, start, middle) + cpu_between(
+        points, {1, 2, 3}, middle, end
+    )
+    assert whole == pytest.approx(parts, abs=1e-6)
+    assert 0.0 <= whole <= sum(totals.values()) + 1e-6
+
+
+@given(looks)
+def test_thinning_keeps_the_ends_of_every_process(steps):
+    points = [point(float(t // 2), pid) for t, (pid, _) in enumerate(steps)]
+    kept = thin(points)
+    assert len(kept) <= len(points)
+    if len(kept) < len(points) and len(points) > 40:
+        assert kept[0] == points[0]
+        assert kept[-1] == points[-1] or kept == points[::2]

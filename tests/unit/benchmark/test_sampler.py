@@ -1,0 +1,235 @@
+"""The sampler against a real program, and against stand-ins for py-spy that go wrong."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unstall.benchmark import ptrace, sampler
+from unstall.benchmark.sampler import Sampler, half_width
+from unstall.benchmark.stacks import user_leaf
+from unstall.records import Frame, StackSample
+
+PROGRAM = """
+import threading, time
+
+def wait_for_ever():
+    time.sleep(1000)
+
+def busy():
+    while True: pass
+
+threading.Thread(target=wait_for_ever, daemon=True, name="waiter").start()
+print("ready", flush=True)
+busy()
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that is busy in one function, with a thread that waits in another."""
+    script = tmp_path / "a busy (1); program é.py"
+    script.write_text(PROGRAM)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def poll_until(watcher: Sampler, condition: Callable[[], object], limit_s: float = 30.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "nothing came of it"
+        watcher.poll(time.monotonic())
+        time.sleep(0.02)
+
+
+def can_attach(pid: int) -> bool:
+    return ptrace.obstacle(pid) is None
+
+
+def test_it_sees_where_a_program_is_busy(program: subprocess.Popen[bytes], tmp_path: Path):
+    if not can_attach(program.pid):
+        pytest.skip("py-spy may not attach here")
+    watcher = Sampler(program.pid, tmp_path, window_s=0.4, pause_s=0.0)
+    poll_until(watcher, lambda: watcher.done)
+    watcher.close()
+    assert watcher.failure is None
+    assert len(watcher.windows) >= 3
+    assert all(start < end for start, end in watcher.windows)
+    main = [sample for sample in watcher.samples if sample.main_thread]
+    assert watcher.main_samples == sum(sample.count for sample in main)
+    assert {sample.pid for sample in watcher.samples} == {program.pid}
+    assert {user_leaf(sample.frames).function for sample in main} == {"busy"}
+    assert "waiter" in {sample.thread for sample in watcher.samples}
+    assert list(tmp_path.glob("stacks-*")) == []
+
+
+def test_windows_begin_only_while_enabled_and_after_the_pause(
+    program: subprocess.Popen[bytes], tmp_path: Path
+):
+    watcher = Sampler(program.pid, tmp_path, window_s=0.1, pause_s=1000.0)
+    watcher.enabled = False
+    watcher.poll(time.monotonic())
+    assert watcher.process_pid is None
+    watcher.enabled = True
+    poll_until(watcher, lambda: watcher.windows)
+    watcher.poll(watcher.windows[0][1] + 999.0)
+    assert watcher.process_pid is None
+    watcher.poll(watcher.windows[0][1] + 1001.0)
+    assert watcher.process_pid is not None
+    watcher.close()
+
+
+def test_close_leaves_nothing_behind_and_keeps_what_was_seen(
+    program: subprocess.Popen[bytes], tmp_path: Path
+):
+    if not can_attach(program.pid):
+        pytest.skip("py-spy may not attach here")
+    watcher = Sampler(program.pid, tmp_path, window_s=100.0)
+    watcher.poll(time.monotonic())
+    pid = watcher.process_pid
+    assert pid is not None
+    time.sleep(1.0)
+    watcher.close()
+    watcher.close()
+    assert not psutil.pid_exists(pid)
+    assert watcher.process_pid is None
+    assert list(tmp_path.glob("stacks-*")) == []
+    assert watcher.main_samples > 0
+
+
+def test_a_program_that_ends_is_no_failure(program: subprocess.Popen[bytes], tmp_path: Path):
+    watcher = Sampler(program.pid, tmp_path, window_s=100.0, pause_s=0.0)
+    watcher.poll(time.monotonic())
+    time.sleep(0.3)
+    program.kill()
+    program.wait()
+    for _ in range(3):
+        poll_until(watcher, lambda: watcher.process_pid is None)
+        watcher.poll(time.monotonic())
+    watcher.close()
+    assert watcher.failure is None
+
+
+def fake_py_spy(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    script = folder / "py-spy"
+    script.write_text(f"#!{sys.executable}\nimport os, signal, sys, time\n{body}\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(sampler, "find_py_spy", lambda: str(script))
+
+
+@pytest.mark.parametrize(
+    ("message", "failure"),
+    [
+        ("Error: No python processes found in process 1", "found no Python process"),
+        (
+            "py-spy> hello\\nError: it is broken\\n\\nStack backtrace:",
+            "py-spy failed: it is broken",
+        ),
+        ("", "py-spy failed: no reason given"),
+    ],
+)
+def test_it_gives_up_after_a_few_attempts_and_says_why(
+    message: str, failure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    fake_py_spy(tmp_path, monkeypatch, f"sys.stderr.write('''{message}'''); sys.exit(1)")
+    monkeypatch.setattr(ptrace, "obstacle", lambda pid: None)
+    watcher = Sampler(os.getpid(), tmp_path, pause_s=0.0)
+    poll_until(watcher, lambda: watcher.failure)
+    assert failure in watcher.failure
+    assert "\n" not in watcher.failure
+    assert not watcher.done
+    attempts = len(watcher.windows)
+    assert attempts > 1
+    watcher.poll(time.monotonic())
+    assert watcher.process_pid is None
+
+
+def test_it_names_what_forbids_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fake_py_spy(tmp_path, monkeypatch, "sys.exit(1)")
+    monkeypatch.setattr(ptrace, "obstacle", lambda pid: "only root may trace here")
+    watcher = Sampler(os.getpid(), tmp_path, pause_s=0.0)
+    poll_until(watcher, lambda: watcher.failure)
+    assert watcher.failure == "py-spy may not read the program: only root may trace here"
+
+
+def test_a_py_spy_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    body = (
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "open(sys.argv[-1], 'w').write('half a li')\ntime.sleep(1000)"
+    )
+    fake_py_spy(tmp_path, monkeypatch, body)
+    monkeypatch.setattr(sampler, "_STOP_S", 0.2)
+    watcher = Sampler(os.getpid(), tmp_path)
+    watcher.poll(time.monotonic())
+    pid = watcher.process_pid
+    poll_until(watcher, lambda: list(tmp_path.glob("stacks-*")))
+    watcher.close()
+    assert not psutil.pid_exists(pid)
+    assert list(tmp_path.glob("stacks-*")) == []
+
+
+def test_without_py_spy_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sampler, "find_py_spy", lambda: None)
+    watcher = Sampler(os.getpid(), tmp_path)
+    watcher.poll(time.monotonic())
+    assert watcher.process_pid is None
+    assert watcher.failure == "py-spy is not installed: pip install py-spy"
+
+
+def test_a_py_spy_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sampler, "find_py_spy", lambda: str(tmp_path / "gone"))
+    watcher = Sampler(os.getpid(), tmp_path)
+    watcher.poll(time.monotonic())
+    assert watcher.failure is not None and "cannot be started" in watcher.failure
+
+
+def seen(count: int, line: int, pid: int = 1, file: str = "/home/me/a.py") -> StackSample:
+    return StackSample(pid, "MainThread", (Frame("f", file, line),), count)
+
+
+def test_the_half_width_shrinks_with_samples_and_counts_every_group():
+    even = [seen(500, 1), seen(500, 2)]
+    assert half_width([], 1) == 1.0
+    assert half_width(even, 1) == pytest.approx(1.96 * (0.25 / 1004) ** 0.5)
+    assert half_width([seen(1000, 1)], 1) < half_width(even, 1) < half_width([seen(20, 1)], 1)
+    # A worker that was hardly seen is what is known worst.
+    assert half_width([*even, seen(5, 9, pid=2)], 1) == half_width([seen(5, 9, pid=2)], 1)
+    # A process that never runs the user's code does not matter.
+    assert half_width([*even, seen(5, 9, pid=2, file="<string>")], 1) == half_width(even, 1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 5)), max_size=8))
+def test_the_half_width_is_a_share(counts: list[tuple[int, int]]):
+    assert 0.0 < half_width([seen(count, line) for count, line in counts], 1) <= 1.0
+
+
+def test_leave_to_trace_never_raises():
+    assert ptrace.allow_tracer(os.getpid()) in (True, False)
+    assert ptrace.obstacle(2**22 + 1) is None
+
+
+def test_obstacles_by_scope(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ptrace, "_has_ptrace_capability", lambda: False)
+    found = []
+    for scope in range(4):
+        monkeypatch.setattr(ptrace, "_ptrace_scope", lambda scope=scope: scope)
+        found.append(ptrace.obstacle(os.getpid()))
+    assert found[0] is None
+    assert all(
+        text and f"ptrace_scope={scope}" in text for scope, text in enumerate(found) if scope
+    )
+    monkeypatch.setattr(os, "geteuid", lambda: -1)
+    assert "another user" in (ptrace.obstacle(os.getpid()) or "")

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from unstall.report.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def _terminal_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_one_line_is_rewritten_and_erased() -> None:
+    stream, clock = Terminal(), Clock()
+    progress = Progress(stream, clock)
+    progress.update("warming up", 0, None)
+    clock.now += 1
+    progress.update("measuring", 1200, 41.52)
+    progress.clear()
+    assert stream.getvalue() == (
+        "\runstall · warming up\x1b[K"
+        "\runstall · measuring · 1,200 steps · 41.5 steps/s\x1b[K"
+        "\r\x1b[K"
+    )  # fmt: skip
+
+
+def test_at_most_four_times_a_second() -> None:
+    stream, clock = Terminal(), Clock()
+    progress = Progress(stream, clock)
+    for step in range(1000):
+        clock.now += 0.01
+        progress.update("measuring", step, None)
+    assert stream.getvalue().count("\r") in range(39, 42)
+
+
+def test_silent_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, dumb = io.StringIO(), Terminal()
+    progresses = [Progress(pipe)]
+    monkeypatch.setenv("TERM", "dumb")
+    progresses.append(Progress(dumb))
+    for progress in progresses:
+        progress.update("measuring", 1, 1.0)
+        progress.clear()
+    assert pipe.getvalue() == dumb.getvalue() == ""
+
+
+def test_never_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress()
+    progress.update("measuring", 1, 1.0)
+    progress.clear()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_clear_writes_nothing_when_nothing_is_shown() -> None:
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.clear()
+    progress.update("measuring", 1, None)
+    progress.clear()
+    progress.clear()
+    assert stream.getvalue().count("\x1b[K") == 2
+
+
+def test_a_long_line_does_not_wrap() -> None:
+    stream = Terminal()
+    Progress(stream).update("x" * 500, 3, 2.0)
+    assert len(stream.getvalue().strip("\r").removesuffix("\x1b[K")) == 79
+
+
+def test_a_terminal_that_goes_away_does_no_harm() -> None:
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.update("measuring", 1, None)
+    stream.close()
+    progress.clear()
+    progress.update("measuring", 2, None)
+
+
+def test_without_a_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    Progress().update("measuring", 1, None)

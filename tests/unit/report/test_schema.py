@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from report_strategies import reports
+
+from unstall import records as r
+from unstall.report.schema import schema
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schema())
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    assert schema()["properties"]["schema"]["const"] == r.SCHEMA
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(report=reports)
+def test_every_report_satisfies_it_and_reads_back(
+    validator: jsonschema.Draft202012Validator, report: r.Report
+) -> None:
+    data = report.to_json()
+    validator.validate(json.loads(data))
+    assert r.Report.from_json(data) == report
+
+
+def test_the_examples_satisfy_it(
+    validator: jsonschema.Draft202012Validator, example: r.Report, request: pytest.FixtureRequest
+) -> None:
+    if "hostile" in request.node.name:
+        pytest.skip("holds a lone surrogate, which JSON cannot")
+    validator.validate(json.loads(example.to_json()))
+
+
+def test_the_records_and_the_schema_agree_on_names() -> None:
+    properties = schema()["properties"]
+    assert properties["phases"]["items"]["properties"]["name"]["enum"] == list(r.PHASES)
+    finding = schema()["$defs"]["finding"]["properties"]
+    assert finding["pattern"]["enum"] == list(r.PatternName.__args__)
+    assert finding["confidence"]["enum"] == list(r.Confidence.__args__)
+    assert finding["headroom_known_by"]["enum"] == list(r.KnownBy.__args__)

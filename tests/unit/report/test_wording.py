@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from conftest import finding, make
+
+from unstall import records as r
+from unstall.report import wording
+
+
+def test_the_sentence_of_a_loop_that_waits_for_its_workers(input_bound: r.Report) -> None:
+    assert wording.headline(input_bound) == (
+        "input-bound (transform): 83 % of each step waits for RandomWarp.__call__ in the loader "
+        "workers; at most 4.1× faster without it (estimated, high confidence)"
+    )
+
+
+def test_workers_that_take_the_cores_are_not_called_late(contended: r.Report) -> None:
+    sentence = wording.headline(contended)
+    assert "takes the cores from the model, which waits 31 % of each step for one" in sentence
+    assert "9 %" not in sentence
+
+
+def test_loading_in_the_main_process(input_bound: r.Report) -> None:
+    input_bound.verdict.culprit.where = "main"
+    assert "goes into preparing the next batch in RandomWarp.__call__" in wording.headline(
+        input_bound
+    )
+
+
+def test_a_run_without_steps_has_no_verdict_but_a_way_on(no_steps: r.Report) -> None:
+    assert wording.headline(no_steps) == (
+        "no verdict: no step was seen (the program ended before its first optimizer step); "
+        "what to do: mark the loop: for batch in unstall.steps(loader)"
+    )
+    no_steps.run.notes, no_steps.verdict.advice = [], []
+    assert wording.headline(no_steps) == "no verdict: no step was seen"
+
+
+@pytest.mark.parametrize("pattern", r.PatternName.__args__)
+@pytest.mark.parametrize("with_culprit", [True, False])
+def test_every_pattern_has_a_sentence(pattern: str, with_culprit: bool) -> None:
+    culprit = r.Culprit(function="gather_loss", file="a.py", line=3, share=0.4)
+    verdict = finding(pattern, culprit=culprit if with_culprit else None)
+    sentence = wording.headline(make(verdict, {}))
+    assert sentence.startswith(f"{pattern}: ")
+    assert sentence.endswith("(estimated, high confidence)")
+    assert ("gather_loss" in sentence) == (with_culprit and pattern != "healthy")
+    assert "None" not in sentence and "{" not in sentence and "  " not in sentence
+
+
+def test_absent_shares_are_not_called_zero() -> None:
+    sentence = wording.headline(make(finding("sync-bound"), {"forward": 1.0}))
+    assert sentence.startswith("sync-bound: each step goes into")
+
+
+def test_the_culprits_share_stands_in_for_a_phase_that_no_seam_saw() -> None:
+    culprit = r.Culprit(function="log", file="a.py", line=3, share=0.62)
+    report = make(finding("callback-bound", culprit=culprit), {"other": 0.63, "callback": 0.01})
+    assert "62 % of each step goes into log" in wording.headline(report)
+
+
+def test_a_measured_gain_is_no_upper_bound(input_bound: r.Report) -> None:
+    input_bound.verdict.headroom_known_by = "measured"
+    assert "; 4.1× faster without it (measured, high confidence)" in wording.headline(input_bound)
+    assert wording.headroom_line(input_bound) == "4.1×, 41.5 steps/s → 171 steps/s (measured)"
+
+
+def test_no_gain_is_not_promised(memory_growth: r.Report) -> None:
+    assert wording.headline(memory_growth) == (
+        "memory-growth (graph): memory grows by 2.1 MB every step, kept by train.py:31 (high confidence)"
+    )
+    assert wording.headroom_line(memory_growth) == "none to speak of (estimated)"
+    assert wording.culprit_share(memory_growth.verdict) == ""
+
+
+def test_runner_up(input_bound: r.Report, healthy: r.Report) -> None:
+    assert wording.runner_up_line(input_bound) == (
+        "callback-bound (logging), up to 1.06× (estimated), in log_step at train.py:88"
+    )
+    assert wording.runner_up_line(healthy) is None
+
+
+def test_locations_are_short_where_they_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert wording.location(str(tmp_path / "src" / "a b.py"), 3) == os.path.join("src", "a b.py:3")
+    assert wording.location("/elsewhere/a.py", 3) == "/elsewhere/a.py:3"
+    assert wording.location("/v/lib/python3/site-packages/pkg/m.py", 3) == "pkg/m.py:3"
+    assert wording.location("<string>", 1) == "<string>:1"
+    assert wording.location("a\x00b.py", 1) == "a\ufffdb.py:1"
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert wording.location("/a/train.py", 3) == "/a/train.py:3"
+
+
+@pytest.mark.parametrize(
+    "name, command",
+    [
+        ("input_bound", "unstall run --json before.json train.py --epochs 1"),
+        ("compute_bound", "unstall run --modules train.py --epochs 1"),
+        ("memory_growth", "unstall run --memory train.py --epochs 1"),
+        ("noisy", "unstall run train.py --epochs 1"),
+        ("no_steps", "unstall run train.py --epochs 1"),
+        ("healthy", None),
+    ],
+)
+def test_next_command(name: str, command: str | None, request: pytest.FixtureRequest) -> None:
+    assert wording.next_command(request.getfixturevalue(name)).command == command
+
+
+def test_low_confidence_asks_for_more_steps_where_more_can_be_had(noisy: r.Report) -> None:
+    noisy.run.exit_code = None
+    assert wording.next_command(noisy).command == "unstall run --steps 200 train.py --epochs 1"
+    noisy.run.steps = 300
+    assert wording.next_command(noisy).command == "unstall run --steps 600 train.py --epochs 1"
+
+
+def test_low_confidence_by_a_busy_machine_asks_to_wait(noisy: r.Report) -> None:
+    noisy.utilization.other_processes_cores = 1.5
+    assert "other processes" in wording.next_command(noisy).why
+
+
+def test_modules_are_asked_for_once(compute_bound: r.Report) -> None:
+    compute_bound.modules = [
+        r.ModuleTime(name="", type="Net", calls_per_step=1, forward_s=0.1, self_s=0.1)
+    ]
+    assert "--modules" not in wording.next_command(compute_bound).command
+
+
+def test_the_command_can_be_pasted(input_bound: r.Report) -> None:
+    input_bound.run.command = ["my train.py", "--name", "a  b; rm"]
+    assert wording.next_command(input_bound).command.endswith("'my train.py' --name 'a  b; rm'")
+    input_bound.run.command = []
+    assert wording.next_command(input_bound).command is None
+
+
+def test_wording_changes_no_report(example: r.Report) -> None:
+    before = msgspec.structs.asdict(example)
+    wording.headline(example)
+    wording.next_command(example)
+    assert msgspec.structs.asdict(example) == before
