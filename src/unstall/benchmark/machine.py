@@ -69,13 +69,12 @@ class _TorchFigures(msgspec.Struct):
 
 
 def measure(*, quick: bool = False, interpreter: str = sys.executable) -> Ceilings:
-    """Measure this machine: some ten seconds without a GPU, or three if ``quick``, and as many more
-    for each GPU.
+    """Measure this machine: some ten seconds, about half if ``quick``, and as many for each GPU.
 
     Args:
         quick: spend less time on each figure, so that they may come out a little low.
-        interpreter: the Python whose torch is measured, in a process of its own. Without torch there,
-            the matrix product is numpy's and nothing is told about GPUs.
+        interpreter: the Python whose torch is measured, in a process of its own. Without torch
+            there, the matrix product is numpy's and nothing is told about GPUs.
     """
     budget_s = 0.2 if quick else 1.0
     by_torch = _ask_torch(interpreter, budget_s)
@@ -126,7 +125,9 @@ def cache_file() -> Path:
 def machine_key(torch_version: str | None) -> str:
     """A short key that changes with anything that changes the ceilings."""
     gpus = [gpu.name for gpu in Gpus().devices]
-    facts = (platform.machine(), cpu_model(), usable_cores(), gpus, torch_version)
+    # A wheel's own version may lack the "+cu126" that torch adds to it.
+    release = torch_version and torch_version.partition("+")[0]
+    facts = (platform.machine(), cpu_model(), usable_cores(), gpus, release)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
 
 
@@ -198,7 +199,7 @@ def _load() -> dict[str, Ceilings]:
 
 def _cache_folder() -> Path:
     named = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(named) if os.path.isabs(named) else Path.home() / ".cache"
+    return Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache"))
 
 
 def _no_wait() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import logging
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,16 @@ import msgspec
 MIN_MOMENTS = 3
 """A line grows memory only if what it left behind was allocated at three moments or more,"""
 MIN_SPAN = 0.2
-"""over a fifth of the recording at least,"""
+"""over a fifth of the program's progress at least,"""
 MIN_END = 0.75
 """and still in its last quarter: what is loaded once and kept is no growth."""
 
 _Site = tuple[str, str, int]  # function, file, line
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 # The recorded interpreter need not be this one, so the standard library is known by its place.
-_NOT_USERS = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3\.\d+/|^<|^$|^" + re.escape(_PACKAGE))
+_NOT_USERS = re.compile(
+    r"/(site|dist)-packages/|/lib(64)?/python3\.\d+/|^<|^$|^" + re.escape(_PACKAGE)
+)
 
 
 class AllocatingLine(msgspec.Struct, frozen=True):
@@ -59,27 +63,93 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
             anything was recorded; one line says which.
     """
     try:
-        import memray
+        memray: Any = importlib.import_module("memray")
     except ImportError:
         raise RuntimeError(
             'reading the memory recording needs memray: pip install "unstall[memory]"'
         ) from None
-    memray.set_log_level(logging.CRITICAL)  # a file that was cut off is expected, and told below
+    memray.set_log_level(logging.CRITICAL)  # a recording that was cut off is no error of ours
     try:
         with memray.FileReader(path) as reader:
+            peak = _largest(_peak_allocations(reader), top)
+            growth = _largest(_growing_allocations(reader), top)
             metadata = reader.metadata
-            peak = _sum_lines(_peak_allocations(reader))
-            growth = _sum_lines(_growing_allocations(reader))
     except OSError as error:
         raise RuntimeError(
-            f"the memory recording {path.name} cannot be read, the program was perhaps killed "
-            f"before anything was recorded: {error}"
+            f"the memory recording {path.name} cannot be read; was the program killed before "
+            f"anything was recorded? ({error})"
         ) from None
     finally:
         memray.set_log_level(logging.WARNING)
     return MemoryLines(
-        peak_bytes=metadata.peak_memory or _total(reader_path=path),
-        peak=peak[:top],
-        growth=growth[:top],
+        peak_bytes=metadata.peak_memory,
+        peak=peak,
+        growth=growth,
         complete=metadata.end_time > metadata.start_time,
     )
+
+
+def user_site(stack: Iterable[_Site]) -> _Site | None:
+    """The deepest frame of the user's own code in a stack, innermost first; None if it has none."""
+    return next((site for site in stack if not _NOT_USERS.search(site[1])), None)
+
+
+def _largest(allocations: Iterable[tuple[_Site, int, int]], top: int) -> list[AllocatingLine]:
+    """Sum bytes and allocations by line; the `top` lines with the most bytes."""
+    sums: defaultdict[_Site, list[int]] = defaultdict(lambda: [0, 0])
+    for site, size, count in allocations:
+        sums[site][0] += size
+        sums[site][1] += count
+    lines = [AllocatingLine(*site, size, count) for site, (size, count) in sums.items()]
+    return sorted(lines, key=lambda line: -line.bytes)[:top]
+
+
+def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:
+    for record in reader.get_high_watermark_allocation_records(merge_threads=True):
+        site = user_site(record.stack_trace())
+        if site is not None:
+            yield site, record.size, record.n_allocations
+
+
+def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:
+    """What was never freed, of the lines that left more and more behind; imports are left out."""
+    left: defaultdict[_Site, list[Any]] = defaultdict(list)
+    made: Counter[int] = Counter()
+    for record in reader.get_temporal_allocation_records(merge_threads=True):
+        stack = record.stack_trace()
+        site = user_site(stack)
+        if site is not None and not _loads_code(stack, site):
+            for each in record.intervals:
+                made[each.allocated_before_snapshot] += each.n_allocations
+                if each.deallocated_before_snapshot is None:
+                    left[site].append(each)
+    progress = _progress(made)
+    for site, kept in left.items():
+        if keeps_growing([progress[each.allocated_before_snapshot] for each in kept]):
+            for each in kept:
+                yield site, each.n_bytes, each.n_allocations
+
+
+def _progress(made: Mapping[int, int]) -> dict[int, float]:
+    """How far the program had come at each snapshot, 0 to 1, by the allocations made until then.
+
+    Not by time: a short loop after a long start would not count for anything.
+    """
+    total = sum(made.values())
+    so_far = itertools.accumulate(count for _, count in sorted(made.items()))
+    return {snapshot: count / total for snapshot, count in zip(sorted(made), so_far)}
+
+
+def keeps_growing(progress: Iterable[float]) -> bool:
+    """Whether allocations at these parts of the program's progress (0 to 1) are steady growth."""
+    distinct = set(progress)
+    if len(distinct) < MIN_MOMENTS:
+        return False
+    first, last = min(distinct), max(distinct)
+    return last - first >= MIN_SPAN and last >= MIN_END
+
+
+def _loads_code(stack: Iterable[_Site], site: _Site) -> bool:
+    """Whether the user's line was importing a module, and it is the import that allocated."""
+    inner = itertools.takewhile(lambda frame: frame != site, stack)
+    return any(file.startswith("<frozen importlib") for _, file, _ in inner)

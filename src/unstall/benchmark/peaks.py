@@ -1,4 +1,4 @@
-"""Peak arithmetic rates that makers list for their GPUs: dense, without sparsity, at boost clock."""
+"""Peak arithmetic rates that makers list for their GPUs: dense, at boost clock."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def listed_peak(gpu_name: str, dtype: str) -> float | None:
 
     Args:
         gpu_name: as the driver or ``torch.cuda.get_device_name`` gives it.
-        dtype: ``bfloat16``, ``float16`` or ``float32`` (not TF32), with or without ``torch.``, or the
-            short forms ``bf16``, ``fp16`` and ``fp32``.
+        dtype: ``bfloat16``, ``float16`` or ``float32`` (not TF32), with or without ``torch.``, or
+            the short forms ``bf16``, ``fp16`` and ``fp32``.
     """
     dtype = dtype.removeprefix("torch.")
     dtype = _SHORT_NAMES.get(dtype, dtype)

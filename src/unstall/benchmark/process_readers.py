@@ -39,8 +39,11 @@ class LinuxReader:
     def __init__(self) -> None:
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._lists_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
     def children(self, pid: int, *, every_thread: bool) -> list[int]:
+        if not self._lists_children:  # a kernel built without them: ask seldom, it is slow
+            return _psutil_children(pid) if every_thread else []
         try:
             threads = os.listdir(f"/proc/{pid}/task") if every_thread else [str(pid)]
         except OSError:
@@ -92,12 +95,7 @@ class PortableReader:
     """Asks psutil. Scheduling delay is not known, and the main thread's CPU time seldom is."""
 
     def children(self, pid: int, *, every_thread: bool) -> list[int]:
-        import psutil
-
-        try:
-            return [child.pid for child in psutil.Process(pid).children()]
-        except psutil.Error:
-            return []
+        return _psutil_children(pid)
 
     def look(self, pid: int, t: float) -> ResourcePoint | None:
         import psutil
@@ -130,6 +128,15 @@ class PortableReader:
         # Linux counts guests within user.
         guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
         return sum(times) - idle - guests, getattr(times, "steal", 0.0)
+
+
+def _psutil_children(pid: int) -> list[int]:
+    import psutil
+
+    try:
+        return [child.pid for child in psutil.Process(pid).children()]
+    except psutil.Error:
+        return []
 
 
 def _psutil_io(process: object) -> tuple[int, int, int]:

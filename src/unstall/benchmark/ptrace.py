@@ -1,41 +1,22 @@
-"""Leave to read a process's memory, which a sampler outside the process needs.
+"""What keeps a sampler outside the program from reading the program's memory.
 
-Many Linux distributions (Yama, ``ptrace_scope`` 1) let only a process's ancestors read it. py-spy
-is a sibling of the program it watches, so the program has to allow it. :func:`allow_tracer` runs in
-the watched program: standard library only, and it never raises.
+Many Linux distributions (Yama, ``ptrace_scope`` 1) let only a process's ancestors read it, and
+py-spy is a sibling of the program it watches. The bootstrap in the program gives py-spy leave to.
 """
 
 from __future__ import annotations
 
 import os
 
-_PR_SET_PTRACER = 0x59616D61
 _CAP_SYS_PTRACE = 1 << 19
 _SCOPE_FILE = "/proc/sys/kernel/yama/ptrace_scope"
-
-
-def allow_tracer(pid: int) -> bool:
-    """Let the process ``pid`` and its descendants read the calling process; says if it took effect.
-
-    A forked child does not inherit the leave and has to call this again. False where no such leave
-    is needed, or none can be given.
-    """
-    if _ptrace_scope() != 1:
-        return False
-    try:
-        import ctypes
-
-        prctl = ctypes.CDLL(None).prctl
-        return prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0) == 0
-    except (ImportError, OSError, AttributeError, TypeError):
-        return False
 
 
 def obstacle(pid: int) -> str | None:
     """Why a sibling may not read the process ``pid``; None if nothing is known to be in the way.
 
-    Looks at the owner of the process and at the system's ``ptrace_scope``, not at the leave that a
-    process gave by :func:`allow_tracer`.
+    Looks at the owner of the process and at the system's ``ptrace_scope``, not at the leave that
+    the process may have given.
     """
     if _has_ptrace_capability():
         return None

@@ -1,13 +1,14 @@
 """Other people's profilers on request, around the user's program and in its main process only.
 
-Runs inside the program: standard library only at import; the tools themselves are imported when asked
-for, from the program's own environment.
+Runs inside the program: standard library only at import; the tools themselves are imported when
+asked for, from the program's own environment.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import marshal
 import os
 import sys
@@ -15,12 +16,12 @@ import threading
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _Function = tuple[str, int, str]  # file, line, name
-_Calls = tuple[int, int, float, float]  # primitive calls, calls, own seconds, cumulative seconds
+_Calls = tuple[int, int, float, float]  # calls, primitive calls, own seconds, cumulative seconds
 _Stats = dict[_Function, tuple[int, int, float, float, dict[_Function, _Calls]]]
 
 Stop = Callable[[], None]
@@ -36,27 +37,29 @@ def start(name: str, run_dir: str) -> Stop:
         run_dir: an existing directory.
 
     Returns:
-        What stops the profiler and writes its results; calling it again does nothing, nor does it in
-        a process forked meanwhile. It never raises: what went wrong is put in ``<name>.error``. In a
-        worker process nothing is started, and there is nothing to stop.
+        What stops the profiler and writes its results; calling it again does nothing, nor does it
+        in a process forked meanwhile. It never raises: what went wrong is put in ``<name>.error``.
+        In a worker process nothing is started, and there is nothing to stop.
 
     Raises:
         RuntimeError: the tool is unknown, not installed or cannot start; one line says what to do.
     """
-    begin = _TOOLS.get(name)
-    if begin is None:
+    kind = _TOOLS.get(name)
+    if kind is None:
         raise RuntimeError(f"no profiler is called {name!r}; there are {', '.join(sorted(_TOOLS))}")
     if _is_worker_process():
         return lambda: None
     try:
-        finish, abandon = begin(Path(run_dir))
+        tool = kind(Path(run_dir))
+        stop = _once(name, Path(run_dir), tool.finish)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=tool.abandon)
+        tool.begin()  # at the very last, so that it sees as little of this as can be
     except RuntimeError:
         raise
     except Exception as error:
         raise RuntimeError(f"{name} could not be started: {error}") from error
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=abandon)
-    return _once(name, Path(run_dir), finish)
+    return stop
 
 
 def _once(name: str, run_dir: Path, finish: Stop) -> Stop:
@@ -84,7 +87,7 @@ def _is_worker_process() -> bool:
     arguments = sys.orig_argv
     return any(
         flag == "-c" and code.startswith("from multiprocessing")
-        for flag, code in zip(arguments, arguments[1:])
+        for flag, code in itertools.pairwise(arguments)
     )
 
 
@@ -98,52 +101,69 @@ def _require(module: str, option: str) -> types.ModuleType:
         ) from None
 
 
-def _no_action() -> None:
-    """What a tool needs in a forked process that leaves it alone by itself."""
+class _Tool(Protocol):
+    """A profiler: made, begun, and finished by writing its results."""
+
+    def __init__(self, run_dir: Path) -> None: ...
+    def begin(self) -> None: ...
+    def finish(self) -> None: ...
+    def abandon(self) -> None:
+        """Called in a forked process, which is not to be profiled."""
 
 
-# --------------------------------------------------------------------------- the tools
+class _CProfile:
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.profile = _require("cProfile", "--cprofile").Profile()
+        self.begin = self.profile.enable
+        self.abandon = self.profile.disable
+
+    def finish(self) -> None:
+        self.profile.disable()
+        self.profile.create_stats()
+        with open(self.run_dir / f"profile-{os.getpid()}.pstats", "wb") as file:
+            marshal.dump(without_bootstrap(self.profile.stats), file)
 
 
-def _start_cprofile(run_dir: Path) -> tuple[Stop, Stop]:
-    profile = _require("cProfile", "--cprofile").Profile()
+class _Pyinstrument:
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.profiler = _require("pyinstrument", "--pyinstrument").Profiler(async_mode="disabled")
 
-    def finish() -> None:
-        profile.disable()
-        profile.create_stats()
-        with open(run_dir / f"profile-{os.getpid()}.pstats", "wb") as file:
-            marshal.dump(without_bootstrap(profile.stats), file)
+    def begin(self) -> None:
+        self.profiler.start()
 
-    profile.enable()
-    return finish, profile.disable
-
-
-def _start_pyinstrument(run_dir: Path) -> tuple[Stop, Stop]:
-    pyinstrument = _require("pyinstrument", "--pyinstrument")
-    profiler = pyinstrument.Profiler(async_mode="disabled")
-
-    def finish() -> None:
-        session = profiler.stop()
-        stem = run_dir / f"pyinstrument-{os.getpid()}"
+    def finish(self) -> None:
+        session = self.profiler.stop()
+        stem = self.run_dir / f"pyinstrument-{os.getpid()}"
         session.save(stem.with_suffix(".pyisession"))
-        stem.with_suffix(".txt").write_text(profiler.output_text(unicode=True), encoding="utf-8")
-        stem.with_suffix(".html").write_text(profiler.output_html(), encoding="utf-8")
+        text = self.profiler.output_text(unicode=True, color=False)
+        stem.with_suffix(".txt").write_text(text, encoding="utf-8")
+        stem.with_suffix(".html").write_text(self.profiler.output_html(), encoding="utf-8")
 
-    profiler.start()
-    return finish, lambda: sys.setprofile(None)
-
-
-def _start_memray(run_dir: Path) -> tuple[Stop, Stop]:
-    memray = _require("memray", "--memory")
-    tracker = memray.Tracker(run_dir / f"memray-{os.getpid()}.bin", follow_fork=False)
-    tracker.__enter__()
-    return lambda: tracker.__exit__(None, None, None), _no_action
+    def abandon(self) -> None:
+        sys.setprofile(None)
 
 
-_TOOLS: dict[str, Callable[[Path], tuple[Stop, Stop]]] = {
-    "cprofile": _start_cprofile,
-    "pyinstrument": _start_pyinstrument,
-    "memray": _start_memray,
+class _Memray:
+    def __init__(self, run_dir: Path) -> None:
+        file = run_dir / f"memray-{os.getpid()}.bin"
+        self.tracker = _require("memray", "--memory").Tracker(file, follow_fork=False)
+
+    def begin(self) -> None:
+        self.tracker.__enter__()
+
+    def finish(self) -> None:
+        self.tracker.__exit__(None, None, None)
+
+    def abandon(self) -> None:
+        """It sees to forks itself."""
+
+
+_TOOLS: dict[str, type[_Tool]] = {
+    "cprofile": _CProfile,
+    "pyinstrument": _Pyinstrument,
+    "memray": _Memray,
 }
 
 
@@ -158,36 +178,30 @@ def without_bootstrap(stats: dict[Any, Any]) -> _Stats:
     """
     dropped = _on_own_account(stats)
     kept: _Stats = {}
-    for function, (primitive, calls, own, cumulative, callers) in stats.items():
-        if function in dropped or _is_bootstrap(function):
-            continue
-        total: _Calls = (primitive, calls, own, cumulative)
-        for caller in dropped & callers.keys():
-            total = _subtract(total, callers[caller])
+    for function, (*totals, callers) in stats.items():
         theirs = {caller: made for caller, made in callers.items() if caller not in dropped}
-        kept[function] = (*total, _real_callers(stats, theirs, frozenset({function})))
+        if function in dropped or _is_bootstrap(function) or (function[0] == "~" and not theirs):
+            continue  # what is built in and was called by nobody was called before the program
+        kept[function] = (*totals, _real_callers(stats, theirs, frozenset({function})))
     return kept
 
 
 def _is_bootstrap(function: _Function) -> bool:
-    return function[0].startswith(_PACKAGE)
+    return function[0].startswith((_PACKAGE, "<frozen site>"))
 
 
 def _on_own_account(stats: dict[Any, Any]) -> set[_Function]:
-    """Unstall's functions that the program did not call, and all that was called by them alone."""
+    """Unstall's functions that the program did not call, and what only those call."""
     dropped = {function for function in stats if _is_bootstrap(function) and not stats[function][4]}
-    found = bool(dropped)
-    while found:
+    grew = bool(dropped)
+    while grew:
         more = {
             function
-            for function, (_, calls, _, _, callers) in stats.items()
-            if function not in dropped
-            and sum(made[1] for who, made in callers.items() if who in dropped or who == function)
-            >= calls
-            and not dropped.isdisjoint(callers)
+            for function, (*_, callers) in stats.items()
+            if function not in dropped and callers and callers.keys() <= dropped | {function}
         }
         dropped |= more
-        found = bool(more)
+        grew = bool(more)
     return dropped
 
 
@@ -201,20 +215,15 @@ def _real_callers(
             _add_calls(real, caller, calls)
         elif caller not in passed and caller in stats:
             through = _real_callers(stats, stats[caller][4], passed | {caller})
-            total = sum(part[1] for part in through.values())
+            total = sum(part[0] for part in through.values())
             for origin, part in through.items():
-                _add_calls(real, origin, _scaled(calls, part[1] / total if total else 0.0))
+                _add_calls(real, origin, _scaled(calls, part[0] / total if total else 0.0))
     return real
 
 
-def _subtract(calls: _Calls, part: _Calls) -> _Calls:
-    primitive, total, own, cumulative = (max(0, a - b) for a, b in zip(calls, part))
-    return int(primitive), int(total), own, cumulative
-
-
 def _scaled(calls: _Calls, share: float) -> _Calls:
-    primitive, total, own, cumulative = calls
-    return round(primitive * share), round(total * share), own * share, cumulative * share
+    total, primitive, own, cumulative = calls
+    return round(total * share), round(primitive * share), own * share, cumulative * share
 
 
 def _add_calls(callers: dict[_Function, _Calls], caller: _Function, calls: _Calls) -> None:

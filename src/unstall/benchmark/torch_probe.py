@@ -1,7 +1,7 @@
 """Measures what torch reaches on this machine, and prints it as one line of JSON.
 
-Run as a script by the interpreter whose torch is to be measured: it needs torch and nothing else, so
-that interpreter need not have unstall. The argument is the seconds to spend on each figure.
+Run as a script by the interpreter whose torch is to be measured: it needs torch and nothing else,
+so that interpreter need not have unstall. The argument is the seconds to spend on each figure.
 """
 
 from __future__ import annotations
@@ -74,11 +74,16 @@ def probe(budget_s: float) -> dict[str, Any]:
     """All figures torch can tell here. Raises ImportError without torch."""
     import torch
 
-    gpus = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
+    gpus = []
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        try:
+            gpus.append(probe_gpu(torch, index, budget_s))
+        except RuntimeError as error:  # its memory is in use, say
+            print(f"GPU {index} is left out: {error}", file=sys.stderr)
     return {
         "torch": torch.__version__,
         "matmul_flops_f32": matmul_flops(torch, "cpu", torch.float32, 1024, budget_s),
-        "gpus": [probe_gpu(torch, index, budget_s) for index in gpus],
+        "gpus": gpus,
     }
 
 

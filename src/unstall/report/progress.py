@@ -8,15 +8,23 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from rich.cells import cell_len
+
 from unstall.report import units
 from unstall.report.plain import plain, shorten
 
 _PERIOD_S = 0.25
-_ERASE_TO_END = "\x1b[K"
+_ERASE_BELOW = "\x1b[J"  # from the cursor to the end of the screen
+_ROOM_BELOW = "\x1bD\x1b[A"  # scrolls by a row at the bottom of the screen; the column stays
+_SAVE, _DOWN, _RESTORE = "\x1b7", "\x1b[B", "\x1b8"
 
 
 class Progress:
     """A line that rewrites itself at most four times a second, and only on a terminal.
+
+    It stands in the row below the cursor, at the right edge, and the cursor stays where the program
+    left it. So what the program prints meanwhile appears where it would without the line, and the
+    line is moved out of its way by the next update.
 
     Where ``stream`` is not a terminal, or can no longer be written to, every call does nothing.
 
@@ -45,14 +53,13 @@ class Progress:
             parts.append(f"{steps:,} {'step' if steps == 1 else 'steps'}")
         if units.known(rate):
             parts.append(units.rate(rate, "steps"))
-        # One cell short of the edge: a full line would wrap, and "\r" no longer reach its start.
-        self._write("\r" + shorten(" · ".join(parts), _columns(self._stream) - 1) + _ERASE_TO_END)
+        self._write(_below(" · ".join(parts), _columns(self._stream)))
         self._shown = True
 
     def clear(self) -> None:
         """Erase the line, if one is shown; the next update shows again at once."""
         if self._shown:
-            self._write("\r" + _ERASE_TO_END)
+            self._write(_ERASE_BELOW)
         self._shown = False
         self._last = None
 
@@ -63,6 +70,13 @@ class Progress:
             self._stream.flush()
         except (OSError, ValueError):  # the terminal is gone, or stderr was closed
             self._enabled = False
+
+
+def _below(line: str, columns: int) -> str:
+    """What makes a terminal show ``line`` under the cursor, in place of what was there."""
+    line = shorten(line, columns - 1)  # a full row would wrap
+    at = f"\x1b[{columns - cell_len(line)}G"
+    return f"{_ERASE_BELOW}{_ROOM_BELOW}{_SAVE}{_DOWN}{at}{line}{_RESTORE}"
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -1,0 +1,164 @@
+"""What can be measured here: each means is tried out, not guessed at."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from unstall.benchmark import machine
+from unstall.benchmark.gpus import Gpus
+from unstall.benchmark.sampler import Sampler
+
+# Spins under the same leave to be traced that the bootstrap gives; ends by itself if left alone.
+_TARGET = """
+from unstall.benchmark.child import allow_tracing
+import sys, time
+allow_tracing()
+print(flush=True)
+end = time.monotonic() + 20
+while time.monotonic() < end: pass
+"""
+_ATTACH_LIMIT_S = 10.0
+
+
+class Check(msgspec.Struct, omit_defaults=True):
+    """One means of measuring, and whether it works here."""
+
+    name: str
+    works: bool
+    detail: str
+    advice: str = ""
+    """What to do where it does not work."""
+    optional: bool = False
+    """Wanted only on request: its absence takes nothing from a plain run."""
+
+
+def checks() -> list[Check]:
+    """Try every means out; takes a second or two."""
+    return [
+        _stack_samples(),
+        _recorder(),
+        _run_delay(),
+        _disk_counters(),
+        _gpus(),
+        _torch(),
+        _package("memray", "--memory", "memory"),
+        _package("pyinstrument", "--pyinstrument", "pyinstrument"),
+        _package("nvtx", "--nvtx", "nvtx"),
+        _package("tensorboard", "--tensorboard", "tensorboard"),
+        _nsight(),
+    ]
+
+
+def _stack_samples() -> Check:
+    failure = _try_to_sample()
+    if failure is None:
+        return Check("stack samples", True, "py-spy reads a running program")
+    advice = "stacks are sampled inside the program instead, with less certainty"
+    if "ptrace_scope" in failure or "may and can read" in failure:
+        advice = "allow tracing: sysctl kernel.yama.ptrace_scope=0, or add CAP_SYS_PTRACE"
+    elif "not installed" in failure:
+        advice = "pip install py-spy"
+    return Check("stack samples", False, failure, advice)
+
+
+def _try_to_sample() -> str | None:
+    """Why a program of this interpreter cannot be sampled; None if it was."""
+    command = [sys.executable, "-c", _TARGET]
+    with (
+        tempfile.TemporaryDirectory(prefix="unstall-") as folder,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as target,
+    ):
+        assert target.stdout is not None
+        target.stdout.readline()
+        sampler = Sampler(target.pid, Path(folder), window_s=0.3, pause_s=0.1)
+        end = time.monotonic() + _ATTACH_LIMIT_S
+        while not sampler.samples and sampler.failure is None and time.monotonic() < end:
+            sampler.poll(time.monotonic())
+            time.sleep(0.02)
+        sampler.close()
+        target.kill()
+    if sampler.samples:
+        return None
+    return sampler.failure or "py-spy saw nothing"
+
+
+def _recorder() -> Check:
+    from unstall.benchmark.recording import NATIVE
+
+    if NATIVE:
+        return Check("C recorder", True, "spans cost a fraction of a microsecond")
+    return Check(
+        "C recorder",
+        False,
+        "the pure Python one is used: slower, and blind to waits for a core",
+        "install unstall from a wheel, or with a C compiler; not for free-threaded Python",
+    )
+
+
+def _run_delay() -> Check:
+    name = "run-delay"
+    fields = _read("/proc/self/schedstat").split()
+    if len(fields) >= 2 and fields[0] != "0":
+        return Check(name, True, "the scheduler tells how long a thread waits for a core")
+    return Check(
+        name,
+        False,
+        "no scheduler statistics in /proc",
+        "needs Linux built with CONFIG_SCHED_INFO; fights for cores are seen less surely",
+    )
+
+
+def _disk_counters() -> Check:
+    name = "disk counters"
+    if "read_bytes" in _read("/proc/self/io"):
+        return Check(name, True, "bytes read and written, process by process")
+    advice = "needs Linux built with CONFIG_TASK_IO_ACCOUNTING"
+    return Check(name, False, "/proc/<pid>/io cannot be read", advice)
+
+
+def _gpus() -> Check:
+    gpus = Gpus()
+    advice = "" if gpus.devices else "nothing to do, unless there should be one: see nvidia-smi"
+    detail = gpus.status.removeprefix("no GPU: ")
+    return Check("GPU", bool(gpus.devices), detail, advice, optional=True)
+
+
+def _torch() -> Check:
+    version = machine.installed_torch()
+    if version:
+        return Check("torch", True, f"{version}, beside unstall")
+    return Check(
+        "torch",
+        False,
+        "not beside unstall",
+        "fine if your programs run in another environment: unstall never needs it itself",
+        optional=True,
+    )
+
+
+def _package(module: str, option: str, extra: str) -> Check:
+    works = importlib.util.find_spec(module) is not None
+    detail = f"unstall run {option}" if works else "not installed"
+    advice = "" if works else f'for unstall run {option}: pip install "unstall[{extra}]"'
+    return Check(module, works, detail, advice, optional=True)
+
+
+def _nsight() -> Check:
+    path = shutil.which("nsys")
+    advice = "" if path else "only to record traces with Nsight Systems: install it from NVIDIA"
+    return Check("nsys", path is not None, path or "not on the PATH", advice, optional=True)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,199 @@
+"""Read what the processes of a run recorded: span records into NumPy arrays, and the facts beside them.
+
+Everything is on the machine's monotonic clock, so the files of all processes fit together as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.benchmark.recording import phase_of
+from unstall.records import PHASES
+
+RECORD = np.dtype(
+    [
+        ("start", "<u8"),
+        ("dur", "<u8"),
+        ("self", "<u8"),
+        ("cpu", "<u4"),
+        ("delay", "<u4"),
+        ("arg", "<u8"),
+        ("thread", "<u4"),
+        ("name", "<u2"),
+        ("depth", "u1"),
+        ("flags", "u1"),
+    ]
+)
+HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        ("version", "<u4"),
+        ("record_bytes", "<u4"),
+        ("opened", "<u8"),
+        ("pid", "<u4"),
+        ("parent", "<u4"),
+        ("count", "<u8"),
+        ("dropped", "<u8"),
+        ("control", "<u4"),
+        ("tail_records", "<u4"),
+        ("ticks", "<u8", (8,)),
+        ("flushed", "<u8"),
+    ]
+)
+_HEADER_BYTES = 4096
+ERROR, CPU_KNOWN, DELAY_KNOWN, MAIN, MODULE, NETWORK, NOGRAD = 1, 2, 4, 8, 16, 32, 64
+
+NO_PHASE = len(PHASES)
+"""Phase index of time that no seam claims."""
+
+Spans = npt.NDArray[np.void]
+
+
+class Tap:
+    """The live header of a process's recording: tick counts to read, the control word to write."""
+
+    def __init__(self, path: Path):
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _HEADER_BYTES)
+        self._header = np.frombuffer(self._map, HEADER, 1)
+
+    @property
+    def ticks(self) -> list[int]:
+        """Count by tick kind, see :mod:`unstall.benchmark.recording`."""
+        return [int(n) for n in self._header["ticks"][0]]
+
+    @property
+    def pid(self) -> int:
+        return int(self._header["pid"][0])
+
+    @property
+    def control(self) -> int:
+        return int(self._header["control"][0])
+
+    @control.setter
+    def control(self, value: int) -> None:
+        self._map[48:52] = int(value).to_bytes(4, "little")
+
+
+@dataclass
+class ProcessRecording:
+    """What one process recorded, spans sorted by start (an enclosing span before those inside it)."""
+
+    pid: int
+    parent: int
+    spans: Spans
+    names: dict[int, str] = field(default_factory=dict)
+    facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """The info lines by their kind."""
+    opened_s: float = 0.0
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        self.ids = {name: number for number, name in self.names.items()}
+
+    def named(self, name: str, *, main_only: bool = True) -> Spans:
+        """The spans of one name, calls of submodules left out."""
+        wanted = (self.spans["name"] == self.ids.get(name, -1)) & (self.spans["flags"] & MODULE == 0)
+        if main_only:
+            wanted &= self.spans["flags"] & MAIN != 0
+        return self.spans[wanted]
+
+    def first(self, kind: str) -> dict[str, Any] | None:
+        lines = self.facts.get(kind)
+        return lines[0] if lines else None
+
+    @property
+    def rank(self) -> int:
+        process = self.first("process") or {}
+        return int(process.get("rank", 0))
+
+    def phase_indices(self, spans: Spans) -> npt.NDArray[np.int64]:
+        """For each span the index in PHASES its own time counts towards, inherited from what encloses it.
+
+        ``spans`` are those of one thread, sorted. A span of no phase of its own (a user's span, a garbage
+        collection, a socket call) belongs to the phase it happens in, or to none: ``NO_PHASE``.
+        """
+        table = np.full(65536, NO_PHASE)
+        for number, name in self.names.items():
+            phase = phase_of(name)
+            if phase is not None:
+                table[number] = PHASES.index(phase)  # type: ignore[arg-type]
+        phases = table[spans["name"]]
+        index = np.arange(len(spans))
+        depth = spans["depth"]
+        ends = spans["start"] + spans["dur"]
+        for level in range(1, int(depth.max(initial=0)) + 1):
+            above = np.maximum.accumulate(np.where(depth == level - 1, index, -1))
+            orphan = (depth == level) & (phases == NO_PHASE) & (above >= 0)
+            holder = above[orphan]
+            inside = ends[holder] >= spans["start"][orphan]
+            phases[orphan] = np.where(inside, phases[holder], NO_PHASE)
+        return phases
+
+
+def read_spans(path: Path) -> tuple[Spans, np.void]:
+    """All complete records of a file, oldest first, and its header. ValueError when it is not a recording."""
+    if path.stat().st_size < _HEADER_BYTES:
+        raise ValueError(f"{path.name} is cut short")
+    header = np.fromfile(path, HEADER, 1)[0]
+    if header["magic"] != b"UNSTALL1" or header["record_bytes"] != RECORD.itemsize:
+        raise ValueError(f"{path.name} is not a recording of this version of unstall")
+    tail_capacity = int(header["tail_records"])
+    flushed = min(int(header["flushed"]), int(header["count"]))
+    tail = np.fromfile(path, RECORD, int(header["count"]) - flushed, offset=_HEADER_BYTES)
+    older = np.fromfile(path, RECORD, flushed, offset=_HEADER_BYTES + tail_capacity * RECORD.itemsize)
+    return np.concatenate([older, tail]), header
+
+
+def read_process(directory: Path, pid: int) -> ProcessRecording:
+    """One process's recording; a process that wrote facts but no spans has none."""
+    names, facts = _read_facts(directory / f"info-{pid}.jsonl")
+    path = directory / f"rec-{pid}.bin"
+    try:
+        spans, header = read_spans(path)
+    except (OSError, ValueError):
+        process = (facts.get("process") or [{}])[0]
+        return ProcessRecording(pid, int(process.get("parent", 0)), np.empty(0, RECORD), names, facts)
+    order = np.lexsort((spans["depth"], spans["start"]))
+    return ProcessRecording(
+        pid,
+        int(header["parent"]),
+        spans[order],
+        names,
+        facts,
+        opened_s=int(header["opened"]) / 1e9,
+        dropped=int(header["dropped"]),
+    )
+
+
+def read_all(directory: Path) -> list[ProcessRecording]:
+    """Every process that left something in the run directory."""
+    pids = {int(path.stem.split("-")[1]) for path in directory.glob("rec-*.bin")}
+    pids |= {int(path.stem.split("-")[1]) for path in directory.glob("info-*.jsonl")}
+    return [read_process(directory, pid) for pid in sorted(pids)]
+
+
+def _read_facts(path: Path) -> tuple[dict[int, str], dict[str, list[dict[str, Any]]]]:
+    names: dict[int, str] = {}
+    facts: dict[str, list[dict[str, Any]]] = {}
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
+        return names, facts
+    for line in lines:
+        try:
+            fact = json.loads(line)
+        except ValueError:
+            continue  # the process was killed while it wrote this line
+        if fact.get("kind") == "name":
+            names[int(fact["id"])] = str(fact["name"])
+        else:
+            facts.setdefault(str(fact.get("kind")), []).append(fact)
+    return names, facts

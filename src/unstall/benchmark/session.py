@@ -1,0 +1,164 @@
+"""Watch a running program from outside: its resources, its stacks in windows, its progress, until it ends."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unstall.benchmark import recording
+from unstall.benchmark.reader import Tap
+from unstall.benchmark.resources import ResourceMonitor
+from unstall.benchmark.sampler import Sampler
+from unstall.benchmark.watcher import PROBE, STOP
+from unstall.records import MachinePoint, ResourcePoint, StackSample
+
+WARMUP_STEPS = 5
+"""Steps before any is counted towards ``--steps`` or any stack is sampled; the report's own rule may drop more."""
+
+_SAMPLES_WANTED = 120  # for a culprit, before a run is stopped after its steps
+_PATIENCE_S = 20.0  # beyond the last step asked for, for those samples
+_NO_STEP_YET_S = 3.0  # then stacks are sampled all the same: they tell what the program does
+_PROBE_AFTER_S = (0.5, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)  # of the loop
+_PROBE_GROWTH_BYTES = 4 << 20
+
+
+@dataclass
+class Observation:
+    """What was seen of a program from outside, on the monotonic clock."""
+
+    began: float
+    ended: float = 0.0
+    points: list[ResourcePoint] = field(default_factory=list)
+    machine: list[MachinePoint] = field(default_factory=list)
+    samples: list[StackSample] = field(default_factory=list)
+    disturbed: list[tuple[float, float]] = field(default_factory=list)
+    """When unstall itself took time from the program: steps then are not timed."""
+    sampling_failure: str | None = None
+    gpu_status: str = ""
+    stopped: bool = False
+    """Ended by unstall after the steps asked for."""
+
+
+class Session:
+    """Poll it about ten times a second while the program runs."""
+
+    def __init__(self, pid: int, directory: Path, *, steps: int | None = None, sampling: bool = True):
+        self.pid = pid
+        self.directory = directory
+        self.wanted = steps
+        self.observation = Observation(time.monotonic())
+        self.resources = ResourceMonitor(pid)
+        self.sampler = Sampler(pid, directory) if sampling else None
+        self.taps: dict[Path, Tap] = {}
+        self.steps = 0
+        self.clean_steps = 0
+        self._rate: tuple[float, int] | None = None
+        self.rate: float | None = None
+        self._loop_began: float | None = None
+        self._rss_then = 0
+        self._probes = 0
+        self._probing: tuple[float, Tap] | None = None
+        self._satisfied_at: float | None = None
+
+    def poll(self) -> None:
+        """Take every look that is due."""
+        now = time.monotonic()
+        self.resources.poll(now)
+        self._count_steps(now)
+        if self.sampler is not None:
+            self.sampler.enabled = self.steps > WARMUP_STEPS or now - self.observation.began > _NO_STEP_YET_S
+            self.sampler.poll(now)
+            if self.sampler.process_pid is not None:
+                self.resources.ignore.add(self.sampler.process_pid)
+        self._probe(now)
+        if self._enough(now):
+            self._stop()
+
+    def finish(self) -> Observation:
+        """The program has ended: close everything and hand over what was seen."""
+        seen = self.observation
+        seen.ended = time.monotonic()
+        if self.sampler is not None:
+            self.sampler.close()
+            seen.samples = self.sampler.samples
+            seen.disturbed += self.sampler.windows
+            seen.sampling_failure = self.sampler.failure
+        seen.points = self.resources.points
+        seen.machine = self.resources.machine
+        seen.gpu_status = self.resources.gpu_status()
+        seen.disturbed.sort()
+        return seen
+
+    def _count_steps(self, now: float) -> None:
+        for path in self.directory.glob("rec-*.bin"):
+            if path not in self.taps:
+                try:
+                    self.taps[path] = Tap(path)
+                except (OSError, ValueError):
+                    continue  # just being made
+        steps = max((steps_of(tap.ticks) for tap in self.taps.values()), default=0)
+        sampling = self.sampler is not None and self.sampler.process_pid is not None
+        if steps > WARMUP_STEPS and not sampling and self._probing is None:
+            self.clean_steps += steps - max(self.steps, WARMUP_STEPS)
+        if steps > WARMUP_STEPS and self._loop_began is None:
+            self._loop_began = now
+            self._rss_then = self._rss()
+        self.steps = steps
+        if self._rate is None or now - self._rate[0] > 2.0:
+            if self._rate is not None and steps > self._rate[1]:
+                self.rate = (steps - self._rate[1]) / (now - self._rate[0])
+            self._rate = (now, steps)
+
+    def _rss(self) -> int:
+        last = self.resources.points[-1].t if self.resources.points else 0.0
+        return sum(point.rss_bytes for point in self.resources.points[-64:] if point.t == last)
+
+    def _probe(self, now: float) -> None:
+        """Ask the program's main process, while its memory grows, for a look at what it keeps."""
+        if self._probing is not None:
+            asked, tap = self._probing
+            if tap.control != PROBE or now - asked > 10.0:
+                self.observation.disturbed.append((asked, now))
+                self._probing = None
+            return
+        if self._loop_began is None or self._probes >= len(_PROBE_AFTER_S):
+            return
+        due = now - self._loop_began >= _PROBE_AFTER_S[self._probes]
+        if due and (self._probes < 1 or self._rss() > self._rss_then + _PROBE_GROWTH_BYTES):
+            tap = max(self.taps.values(), key=lambda tap: steps_of(tap.ticks))
+            tap.control = PROBE
+            self._probing = (now, tap)
+            self._probes += 1
+        elif due:
+            self._probes += 1
+
+    def _enough(self, now: float) -> bool:
+        if self.wanted is None or self.clean_steps < self.wanted + max(4, self.wanted // 4):
+            return False
+        if self._satisfied_at is None:
+            self._satisfied_at = now
+        sampler = self.sampler
+        sampled = (
+            sampler is None or sampler.failure is not None or sampler.done or sampler.main_samples >= _SAMPLES_WANTED
+        )
+        return sampled or now - self._satisfied_at > _PATIENCE_S
+
+    def _stop(self) -> None:
+        self.observation.stopped = True
+        for tap in self.taps.values():
+            if steps_of(tap.ticks):
+                tap.control = STOP
+
+
+def steps_of(ticks: list[int]) -> int:
+    """Steps so far, by the kind of tick that most likely counts them; the report looks closer."""
+    if ticks[recording.EXPLICIT]:
+        return ticks[recording.EXPLICIT]
+    optimizer, env = ticks[recording.OPTIMIZER], ticks[recording.ENV]
+    if env and env >= 0.2 * optimizer:
+        return env
+    if optimizer:
+        return optimizer
+    forward, data = ticks[recording.FORWARD], ticks[recording.DATA]
+    return min(forward, data) if forward and data else max(forward, data)

@@ -1,0 +1,263 @@
+"""Find the steps of the main loop in a process's spans, and split each into phases.
+
+A step runs from one boundary to the next, so all the wall time of the loop belongs to some step: gaps between
+epochs, validation and whatever runs outside any known call included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.benchmark.reader import ERROR, MAIN, MODULE, NO_PHASE, NOGRAD, ProcessRecording, Spans
+from unstall.records import PHASES
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_MIN_COVER = 0.3  # optimizer steps that fill less of the program than this are not its main loop
+_ENV_PER_OPTIMIZER = 0.2
+
+
+@dataclass
+class Loop:
+    """The steps of the main loop, and the seconds of each phase in each."""
+
+    kind: str
+    """What counts the steps: explicit, env, optimizer, batch or forward."""
+    starts: Floats
+    """Start of each step, monotonic seconds."""
+    ends: Floats
+    phases: Floats
+    """Seconds, shape (steps, len(PHASES)); rows sum to the step."""
+    blocked: Floats
+    """Of these, neither on a core nor waiting for one; same shape."""
+    network: Floats
+    """Of these, inside socket calls; same shape."""
+    network_bytes: Floats
+    """Same shape."""
+    gap: Bools
+    """The step holds an epoch boundary or validation."""
+    validation_calls: npt.NDArray[np.int64]
+
+    @property
+    def durations(self) -> Floats:
+        return self.ends - self.starts
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def main_spans(process: ProcessRecording) -> Spans:
+    """The spans of the thread that drives the loop: the main thread, or the busiest if that has no seam."""
+    main = process.spans[process.spans["flags"] & MAIN != 0]
+    drives = [process.ids.get(name, -1) for name in ("~optimizer", "~forward", "~env.step", "~step.next")]
+    if np.isin(main["name"], drives).any() or not len(process.spans):
+        return main
+    others = process.spans[np.isin(process.spans["name"], drives)]
+    if not len(others):
+        return main
+    threads, counts = np.unique(others["thread"], return_counts=True)
+    return process.spans[process.spans["thread"] == threads[np.argmax(counts)]]
+
+
+def find_loop(process: ProcessRecording) -> Loop | None:
+    """The main loop of a process, or None when nothing in it repeats."""
+    spans = main_spans(process)
+    kind, boundaries = _boundaries(process, spans)
+    if len(boundaries) < 2:
+        return None
+    return _split(process, spans, kind, boundaries)
+
+
+def _of(process: ProcessRecording, spans: Spans, name: str) -> Spans:
+    return spans[(spans["name"] == process.ids.get(name, -1)) & (spans["flags"] & MODULE == 0)]
+
+
+def _start(spans: Spans) -> Floats:
+    return np.asarray(spans["start"], dtype=np.float64) / 1e9
+
+
+def _end(spans: Spans) -> Floats:
+    return np.asarray(spans["start"] + spans["dur"], dtype=np.float64) / 1e9
+
+
+def _boundaries(process: ProcessRecording, spans: Spans) -> tuple[str, Floats]:
+    """The kind of step, and the times where one step ends and the next begins."""
+    explicit = _of(process, spans, "~step.next")
+    if len(explicit) >= 2:
+        return "explicit", _start(explicit)
+    optimizer = primary(_of(process, spans, "~optimizer"))
+    forwards = primary(_of(process, spans, "~forward"))
+    env_steps = _of(process, spans, "~env.step")
+    batches = _of(process, spans, "~data.next")
+    batches = batches[batches["flags"] & ERROR == 0]
+    if len(env_steps) >= max(2, _ENV_PER_OPTIMIZER * len(optimizer)):
+        return "env", _start(env_steps)
+    if len(optimizer) >= 2 and _covers(optimizer, forwards):
+        return "optimizer", _after_optimizer(optimizer, _of(process, spans, "~data.next"))
+    with_forward = _batches_with_forward(batches, forwards)
+    if len(with_forward) >= 2 and _covers(with_forward, forwards):
+        return "batch", _start(with_forward)
+    if len(forwards) >= 2:
+        return "forward", _start(forwards)
+    if len(optimizer) >= 2:
+        return "optimizer", _after_optimizer(optimizer, batches)
+    return "batch", _start(batches)
+
+
+def primary(spans: Spans) -> Spans:
+    """The spans of the subject (optimizer, root module) that took the most time, if there are several.
+
+    A program of several models or optimizers takes turns; one of them counts the steps.
+    """
+    subjects, inverse = np.unique(spans["arg"], return_inverse=True)
+    if len(subjects) < 2:
+        return spans
+    total = np.bincount(inverse, weights=spans["dur"].astype(np.float64))
+    count = np.bincount(inverse)
+    total[count < 0.5 * count.max()] = 0
+    return spans[spans["arg"] == subjects[np.argmax(total)]]
+
+
+def _covers(steps: Spans, forwards: Spans) -> bool:
+    """Whether these span enough of the time in which the program runs its model to be its main loop."""
+    if len(forwards) < 2:
+        return True
+    began, ended = min(_start(forwards)[0], _start(steps)[0]), max(_end(forwards)[-1], _end(steps)[-1])
+    return bool(_end(steps)[-1] - _start(steps)[0] >= _MIN_COVER * (ended - began))
+
+
+def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
+    """A step ends where the next batch is asked for after the optimizer's step, or where that step ends."""
+    ends = _end(optimizer)
+    asked = _start(batches)
+    if not len(asked):
+        return ends
+    following = np.searchsorted(asked, ends)
+    next_start = np.append(_start(optimizer)[1:], np.inf)
+    has_batch = following < len(asked)
+    candidate = asked[np.minimum(following, len(asked) - 1)]
+    first = asked[max(int(np.searchsorted(asked, _start(optimizer)[0])) - 1, 0)]
+    boundaries = np.where(has_batch & (candidate < next_start), candidate, ends)
+    return np.append(first, boundaries) if first < boundaries[0] else boundaries
+
+
+def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
+    if not len(batches) or not len(forwards):
+        return batches[:0]
+    asked = np.append(_start(batches), np.inf)
+    holder = np.searchsorted(asked, _start(forwards), side="right") - 1
+    used = np.zeros(len(batches), dtype=bool)
+    used[holder[(holder >= 0) & (holder < len(batches))]] = True
+    return batches[used]
+
+
+def _split(process: ProcessRecording, spans: Spans, kind: str, boundaries: Floats) -> Loop:
+    """Cut the thread's time at the boundaries; spans that cross one are shared out by length."""
+    starts, ends = boundaries[:-1], boundaries[1:]
+    steps, width = len(starts), len(PHASES) + 1
+    phase = process.phase_indices(spans)
+    began, ended = _start(spans), _end(spans)
+    first = np.clip(np.searchsorted(boundaries, began, side="right") - 1, 0, steps - 1)
+    inside = (ended > boundaries[0]) & (began < boundaries[-1])
+    own = spans["self"] / 1e9
+    known = spans["flags"] & 2 != 0
+    held = (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
+    length = np.maximum(spans["dur"] / 1e9, 1e-12)
+    blocked = np.where(known, np.clip(length - held, 0, None), 0) * own / length
+    bytes_moved = np.where(spans["flags"] & 32 != 0, spans["arg"].astype(np.float64), 0)
+    is_network = _is_network(process, spans, bool(bytes_moved.any()))
+
+    def table(weights: Floats, wanted: Bools) -> Floats:
+        cell = first[wanted] * width + phase[wanted]
+        return np.bincount(cell, weights=weights[wanted], minlength=steps * width).reshape(steps, width)
+
+    seconds = table(own, inside)
+    network = table(np.where(is_network, own, 0), inside)
+    blocked_s = table(blocked, inside)
+    moved = table(bytes_moved, inside)
+    gap, validation_calls = _gaps(process, spans, boundaries, kind)
+    seconds = _move_validation(process, spans, boundaries, seconds, validation_calls)
+    # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
+    other = PHASES.index("other")
+    claimed = seconds[:, : len(PHASES)].copy()
+    claimed[:, other] = 0
+    total = ends - starts
+    excess = np.maximum(claimed.sum(axis=1) / np.maximum(total, 1e-12), 1)
+    claimed /= excess[:, None]
+    claimed[:, other] = np.clip(total - claimed.sum(axis=1), 0, None)
+    for extra in (network, blocked_s, moved):
+        extra[:, other] += extra[:, NO_PHASE]
+    return Loop(
+        kind,
+        starts,
+        ends,
+        claimed,
+        blocked_s[:, : len(PHASES)] / excess[:, None],
+        network[:, : len(PHASES)],
+        moved[:, : len(PHASES)],
+        gap,
+        validation_calls,
+    )
+
+
+def _is_network(process: ProcessRecording, spans: Spans, bytes_moved: bool) -> Bools:
+    """Spans of socket calls; an event loop's wait counts only where bytes of the network moved at all."""
+    numbers = [
+        number
+        for number, name in process.names.items()
+        if name.startswith("~net.") and (bytes_moved or name != "~net.select")
+    ]
+    return np.isin(spans["name"], numbers)
+
+
+def _gaps(
+    process: ProcessRecording, spans: Spans, boundaries: Floats, kind: str
+) -> tuple[Bools, npt.NDArray[np.int64]]:
+    """Which steps hold an epoch boundary, and how many forwards of validation each holds."""
+    steps = len(boundaries) - 1
+
+    def count(which: Spans) -> npt.NDArray[np.int64]:
+        index = np.searchsorted(boundaries, _start(which), side="right") - 1
+        return np.bincount(index[(index >= 0) & (index < steps)], minlength=steps)
+
+    validation = np.zeros(steps, dtype=np.int64)
+    if kind in ("optimizer", "explicit"):
+        forwards = _of(process, spans, "~forward")
+        quiet = count(forwards[forwards["flags"] & NOGRAD != 0])
+        # Forwards without gradients in every step (a teacher, an actor) are no validation; in a few steps they are.
+        if np.median(quiet) == 0:
+            validation = quiet
+    epochs = count(_of(process, spans, "~data.iter"))
+    return (validation > 0) | (epochs > 0), validation
+
+
+def _move_validation(
+    process: ProcessRecording, spans: Spans, boundaries: Floats, seconds: Floats, calls: npt.NDArray[np.int64]
+) -> Floats:
+    """In a step with validation, all from its first batch or forward to its last is the phase `validation`.
+
+    What the training step itself does there (its own batch, its forward with gradients) lies before or after.
+    """
+    forwards = _of(process, spans, "~forward")
+    quiet = forwards[forwards["flags"] & NOGRAD != 0]
+    nexts, iters = _of(process, spans, "~data.next"), _of(process, spans, "~data.iter")
+    phase = process.phase_indices(spans)
+    began, ended = _start(spans), _end(spans)
+    validation = PHASES.index("validation")
+    for step in np.flatnonzero(calls):
+        lo, hi = boundaries[step], boundaries[step + 1]
+        inside = (_start(quiet) >= lo) & (_start(quiet) < hi)
+        first, last = _start(quiet)[inside].min(), _end(quiet)[inside].max()
+        # From the epoch of the validation loader on, if there is one.
+        opened = _start(iters)[(_start(iters) >= lo) & (_start(iters) <= first)]
+        asked = _start(nexts)[(_start(nexts) >= lo) & (_start(nexts) <= first)]
+        first = opened.max() if len(opened) else (asked.max() if len(asked) else first)
+        within = (began >= first) & (ended <= last)
+        for index in np.flatnonzero(within):
+            seconds[step, phase[index]] -= spans["self"][index] / 1e9
+        seconds[step, validation] += last - first
+    return np.clip(seconds, 0, None)

@@ -1,0 +1,1 @@
+"""Diagnose: from what was measured to what is to blame."""

@@ -1,0 +1,152 @@
+"""Is memory growing, at what rate, and which line of the user's makes it grow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.diagnose.growth_site import Located, locate
+
+__all__ = ["Located", "Trend", "assess", "is_growing", "locate", "slope"]
+
+MIN_POINTS = 8
+MAX_POINTS = 400
+"""A longer series is thinned by medians of neighbours first: the pairs grow with the square."""
+MIN_BYTES_PER_STEP = 1024.0
+MIN_TOTAL_BYTES = float(1 << 20)
+"""Over the tail that is judged: an allocator's noise is of this size."""
+SLOWING = 0.4
+"""A rate that falls to less than this between the two halves of the tail is a plateau's."""
+TOOTH = 0.3
+"""A fall by this share of the tail's range is a release, and what follows it an unfinished tooth;"""
+RELEASE_POINTS = 3
+"""the fall may take this many points."""
+
+_Series = Sequence[tuple[float, float]]
+_Array = npt.NDArray[np.float64]
+
+
+class Trend(NamedTuple):
+    """How a series of memory in use, in bytes by step, behaves after its warm-up."""
+
+    kind: Literal["steady", "plateau", "sawtooth", "flat", "short"]
+    bytes_per_step: float
+    low: float
+    """Lower end of the rate's 95 % interval."""
+    high: float
+
+
+def slope(series: _Series) -> tuple[float, float, float]:
+    """Robust slope of y over x, with its 95 % interval: (slope, low, high).
+
+    The median of the slopes between all pairs of points (Theil), with Sen's interval, which rests on
+    Kendall's rank test: P. K. Sen (1968), "Estimates of the regression coefficient based on
+    Kendall's tau", J. Am. Stat. Assoc. 63, 1379-1389. Up to 29 % of the points may be anything. The
+    points are taken as independent; where neighbours resemble each other, the interval is narrow.
+
+    Args:
+        series: (x, y) points in any order; pairs of equal x are left out.
+
+    Raises:
+        ValueError: fewer than two different x.
+    """
+    x, y = _columns(series)
+    first, second = np.triu_indices(len(x), k=1)
+    run = x[second] - x[first]
+    apart = run > 0
+    if not apart.any():
+        raise ValueError("a slope needs points at two different x or more")
+    slopes = np.sort((y[second] - y[first])[apart] / run[apart])
+    # Variance of Kendall's S; points of equal x compare with nothing.
+    ties = np.unique(x, return_counts=True)[1]
+    size = len(x)
+    variance = size * (size - 1) * (2 * size + 5) - (ties * (ties - 1) * (2 * ties + 5)).sum()
+    half = 1.959964 * math.sqrt(variance / 18)
+    below, above = (len(slopes) - half) / 2, (len(slopes) + half) / 2
+    low = slopes[round(below) - 1] if round(below) >= 1 else -math.inf
+    high = slopes[round(above)] if round(above) < len(slopes) else math.inf
+    return float(np.median(slopes)), float(low), float(high)
+
+
+def is_growing(
+    series_by_step: _Series,
+    min_bytes_per_step: float = MIN_BYTES_PER_STEP,
+    *,
+    min_total_bytes: float = MIN_TOTAL_BYTES,
+) -> bool:
+    """Whether memory grows steadily: neither a warm-up that ends, nor rise and release in turn."""
+    return (
+        assess(series_by_step, min_bytes_per_step, min_total_bytes=min_total_bytes)[0] == "steady"
+    )
+
+
+def assess(
+    series_by_step: _Series,
+    min_bytes_per_step: float = MIN_BYTES_PER_STEP,
+    *,
+    min_total_bytes: float = MIN_TOTAL_BYTES,
+) -> Trend:
+    """Tell how memory behaves in the second half of a series, once caches and allocators have filled.
+
+    Args:
+        series_by_step: (step, bytes) points, at least 8.
+        min_bytes_per_step: a smaller rate is ``flat``.
+        min_total_bytes: so is a smaller rise over the second half.
+
+    Returns:
+        The kind, and the rate of the floor: of what stays in use after each release.
+    """
+    x, y = _columns(series_by_step)
+    if len(x) < MIN_POINTS or x[0] == x[-1]:
+        return Trend("short", 0.0, -math.inf, math.inf)
+    tail = x >= (x[0] + x[-1]) / 2
+    before, x, y = y[0], x[tail], y[tail]
+    if y.max() - y.min() < min_total_bytes:
+        rate = slope(np.column_stack((x, y)).tolist())
+        return Trend("plateau" if y.min() - before >= min_total_bytes else "flat", *rate)
+    end = _last_release(y)
+    released = end < len(y)
+    if end < MIN_POINTS // 2 or x[0] == x[end - 1]:
+        return Trend("sawtooth" if released else "short", 0.0, -math.inf, math.inf)
+    # What is released later was not kept: the floor is the least that is in use from here on.
+    floor = np.minimum.accumulate(y[:end][::-1])[::-1]
+    x = x[:end]
+    rate, low, high = slope(np.column_stack((x, floor)).tolist())
+    total = rate * (x[-1] - x[0])
+    if low > 0 and rate >= min_bytes_per_step and total >= min_total_bytes:
+        return Trend("plateau" if _slows(x, floor) else "steady", rate, low, high)
+    return Trend("sawtooth" if released else "flat", rate, low, high)
+
+
+def _columns(series: _Series) -> tuple[_Array, _Array]:
+    """The series by x, thinned to at most 400 points."""
+    points = np.asarray(sorted(series), dtype=np.float64).reshape(-1, 2)
+    if len(points) > MAX_POINTS:
+        chunks = np.array_split(points, MAX_POINTS)
+        points = np.array([np.median(chunk, axis=0) for chunk in chunks])
+    return points[:, 0], points[:, 1]
+
+
+def _last_release(y: _Array) -> int:
+    """Index after the bottom of the last great fall; the length if there is no fall."""
+    least = TOOTH * (y.max() - y.min())
+    bottoms = [
+        lag + int(falls[-1])
+        for lag in range(1, RELEASE_POINTS + 1)
+        if len(falls := np.flatnonzero(y[:-lag] - y[lag:] > least))
+    ]
+    return max(bottoms) + 1 if bottoms else len(y)
+
+
+def _slows(x: _Array, y: _Array) -> bool:
+    """Whether the second half rises at less than 0.4 of the first half's rate."""
+    middle = (x[0] + x[-1]) / 2
+    early, late = x <= middle, x >= middle
+    before, after = (
+        (y[half][-1] - y[half][0]) / max(x[half][-1] - x[half][0], 1e-12) for half in (early, late)
+    )
+    return bool(after < SLOWING * before)

@@ -1,0 +1,249 @@
+"""Find the line of the user's source where a variable or an attribute is made to grow."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+APPENDING = frozenset(
+    {"append", "extend", "appendleft", "extendleft", "insert", "add", "update", "setdefault"}
+    | {"put", "put_nowait", "push", "write", "writelines"}
+)
+HEAPS = frozenset({"heappush", "insort", "insort_left", "insort_right"})
+"""Functions that add to the container that is their first argument."""
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_SET_UP = frozenset({"__init__", "__new__", "__post_init__", "__enter__", "setup"})
+
+# How sure a form is to make its target grow, the surest first.
+_APPEND, _ADD, _STORE, _REBIND, _REGISTER = range(5)
+
+
+class Located(msgspec.Struct, frozen=True):
+    """A line of the user's that makes something grow; the function by its qualified name."""
+
+    file: str
+    line: int
+    code: str
+    function: str
+
+
+class _Site(NamedTuple):
+    """One place that makes the target grow; sites sort from the likeliest to the least likely."""
+
+    not_per_step: bool
+    elsewhere: bool
+    form: int
+    indirect: bool
+    line: int
+    function: str
+
+
+def locate(path: str, file: str, function: str) -> Located | None:
+    """The line of `file` that grows what a memory probe called `path`.
+
+    Args:
+        path: as :func:`unstall.benchmark.retention.probe` names it: ``losses``, ``self.history``,
+            ``history['loss']``, ``Trainer.seen``, ``step.memo``, ``encode.cache_info``.
+        file: the source file to look in.
+        function: qualified name of the function or class that holds it; ``<module>`` for a global.
+
+    Returns:
+        Of several lines one that runs in each step (in a loop, or in a function that is no set-up),
+        in the function or class itself, and an append before an assignment. None where the file
+        cannot be read, is no Python, or nowhere makes it grow.
+    """
+    try:
+        with tokenize.open(file) as opened:
+            source = opened.read()
+        tree = ast.parse(source)
+    except (OSError, SyntaxError, ValueError):
+        return None
+    names = re.sub(r"\[[^]]*\]", "", path).split(".")
+    if names[-1] == "cache_info":
+        sites = list(_cached(tree, names[:-1]))
+    else:
+        sites = sorted(_Finder(names, function).find(tree))
+    if not sites:
+        return None
+    lines = source.splitlines()
+    line = sites[0].line
+    code = lines[line - 1].strip() if line <= len(lines) else ""
+    return Located(file=file, line=line, code=code, function=sites[0].function)
+
+
+class _Scope(NamedTuple):
+    """A function (or the module) that the walk is in: its qualified name and the names it binds."""
+
+    name: str
+    bound: frozenset[str]
+
+
+class _Finder:
+    """Walks a module for the statements that grow one target."""
+
+    def __init__(self, names: list[str], function: str) -> None:
+        self.target = names[-1]
+        self.is_attribute = len(names) > 1
+        self.function = function
+        self.sites: list[_Site] = []
+
+    def find(self, tree: ast.Module) -> list[_Site]:
+        self._walk(tree, [_Scope("<module>", frozenset())], qualified="", in_loop=False)
+        return self.sites
+
+    def _walk(self, node: ast.AST, scopes: list[_Scope], qualified: str, in_loop: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, _FUNCTIONS):
+                name = qualified + child.name
+                inner = [*scopes, _Scope(name, _bound_names(child))]
+                self._walk(child, inner, name + ".<locals>.", in_loop=False)
+            elif isinstance(child, ast.ClassDef):
+                self._walk(child, scopes, qualified + child.name + ".", in_loop)
+            else:
+                self._note(child, scopes, in_loop)
+                repeated = isinstance(child, (*_LOOPS, ast.comprehension))
+                self._walk(child, scopes, qualified, in_loop or repeated)
+
+    def _note(self, node: ast.AST, scopes: list[_Scope], in_loop: bool) -> None:
+        for form, grown in _grown_by(node):
+            base = _base(grown)
+            if base is None or not self._is_target(base, scopes):
+                continue
+            if form == _REBIND and not self._mentions(node, base):
+                continue
+            where = scopes[-1].name
+            name = where.rpartition(".")[2]
+            site = _Site(
+                not_per_step=not in_loop and (where == "<module>" or name in _SET_UP),
+                elsewhere=not _is_within(where, self.function),
+                form=form,
+                indirect=self.is_attribute and isinstance(base, ast.Name),
+                line=getattr(base, "lineno", 0),
+                function=where,
+            )
+            self.sites.append(site)
+        if self._registers(node):
+            where = scopes[-1].name
+            site = _Site(not in_loop, True, _REGISTER, True, getattr(node, "lineno", 0), where)
+            self.sites.append(site)
+
+    def _is_target(self, base: ast.expr, scopes: list[_Scope]) -> bool:
+        if isinstance(base, ast.Attribute):
+            return self.is_attribute and base.attr == self.target
+        if not isinstance(base, ast.Name) or base.id != self.target:
+            return False
+        owner = next((s.name for s in reversed(scopes) if base.id in s.bound), "<module>")
+        if self.is_attribute:  # a global seen as `module.name`, or a cell seen as `function.name`
+            return owner == "<module>" or _is_within(self.function, owner)
+        return owner == self.function or owner.endswith("." + self.function)
+
+    def _mentions(self, node: ast.AST, base: ast.expr) -> bool:
+        """Whether a new value is made of the old one, as in ``x = cat([x, y])``."""
+        value = getattr(node, "value", None)
+        wanted = ast.dump(base).replace("Store()", "Load()")
+        return value is not None and any(ast.dump(part) == wanted for part in ast.walk(value))
+
+    def _registers(self, node: ast.AST) -> bool:
+        """Whether it is ``x.register_foo(...)`` or ``x.add_foo(...)``, for a private ``x._foos``."""
+        if not (self.target.startswith("_") and isinstance(node, ast.Call)):
+            return False
+        noun = self.target.strip("_").removesuffix("s")
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        return called in (f"register_{noun}", f"add_{noun}")
+
+
+def _grown_by(node: ast.AST) -> Iterator[tuple[int, ast.expr]]:
+    """The expressions that a statement or call may make grow, and in which form."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in APPENDING:
+            yield _APPEND, node.func.value
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if called in HEAPS and node.args:
+            yield _APPEND, node.args[0]
+    elif isinstance(node, ast.AugAssign):
+        yield _ADD, node.target
+    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            for each in _flat(target):
+                yield (_STORE if isinstance(each, ast.Subscript) else _REBIND), each
+
+
+def _flat(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for each in target.elts:
+            yield from _flat(each)
+    elif isinstance(target, ast.Starred):
+        yield target.value
+    else:
+        yield target
+
+
+def _base(node: ast.expr) -> ast.expr | None:
+    """The name or attribute that an expression reaches into: ``x`` of ``x[k].setdefault(a, [])[1]``."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return node if isinstance(node, (ast.Name, ast.Attribute)) else None
+
+
+def _bound_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """The names that are local to a function: its arguments, and what it assigns."""
+    arguments = function.args
+    listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    listed += [each for each in (arguments.vararg, arguments.kwarg) if each]
+    bound, declared = {each.arg for each in listed}, set()
+    left: list[ast.AST] = list(function.body)
+    while left:
+        node = left.pop()
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            bound.add(node.name)
+            continue
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            declared.update(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        left.extend(ast.iter_child_nodes(node))
+    return frozenset(bound - declared)
+
+
+def _is_within(inner: str, outer: str) -> bool:
+    """Whether a qualified name is `outer` or something in it; `outer` may be only the last part."""
+    return f".{inner}.".find(f".{outer}.") >= 0
+
+
+def _cached(tree: ast.Module, names: list[str]) -> Iterator[_Site]:
+    """Where a function is given its cache: by a decorator, or by a call around it."""
+    for qualified, node in _definitions(tree, ""):
+        if isinstance(node, ast.Assign):
+            wraps = isinstance(node.value, ast.Call) and "cache" in ast.unparse(node.value.func)
+            if wraps and any(ast.unparse(each) == names[-1] for each in node.targets):
+                yield _Site(False, False, _APPEND, False, node.lineno, names[-1])
+        elif node.name == names[-1]:
+            for decorator in node.decorator_list:
+                if "cache" in ast.unparse(decorator):
+                    yield _Site(False, False, _APPEND, False, decorator.lineno, qualified)
+
+
+def _definitions(
+    node: ast.AST, qualified: str
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign]]:
+    for child in ast.iter_child_nodes(node):
+        inner = qualified
+        if isinstance(child, _FUNCTIONS):
+            yield qualified + child.name, child
+            inner = qualified + child.name + ".<locals>."
+        elif isinstance(child, ast.ClassDef):
+            inner = qualified + child.name + "."
+        elif isinstance(child, ast.Assign):
+            yield qualified, child
+        yield from _definitions(child, inner)
