@@ -1,4 +1,4 @@
-"""Trains word vectors. Planted: model and optimizer are saved every fourth step; the fixed twin saves
+"""Trains word vectors. Planted: model and optimizer are saved every fifth step; the fixed twin saves
 them every five hundred steps."""
 
 import os
@@ -30,16 +30,16 @@ class Checkpointer:
 
 
 class SkipGram(nn.Module):
-    def __init__(self, words=8000, dim=128):
+    def __init__(self, words=20_000, dim=128):
         super().__init__()
-        self.target = nn.Embedding(words, dim)
-        self.context = nn.Embedding(words, dim)
+        self.target = nn.Embedding(words, dim, sparse=True)
+        self.context = nn.Embedding(words, dim, sparse=True)
 
     def forward(self, target, context):
         return torch.einsum("bd,bkd->bk", self.target(target), self.context(context))
 
 
-def pairs(words=8000, batch=512, negatives=8):
+def pairs(words=20_000, batch=512, negatives=8):
     generator = torch.Generator().manual_seed(1)
     while True:
         target = torch.randint(0, words, (batch,), generator=generator)
@@ -51,11 +51,11 @@ def pairs(words=8000, batch=512, negatives=8):
 def main():
     args = parse_args()
     model = SkipGram()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.SparseAdam(list(model.parameters()), lr=1e-3)
     labels = torch.zeros(512, 9)
     labels[:, 0] = 1.0
     with tempfile.TemporaryDirectory() as folder:
-        save = Checkpointer(folder, every=4 if args.variant == "slow" else 500)
+        save = Checkpointer(folder, every=5 if args.variant == "slow" else 500)
         clock = Clock(args.seconds)
         for step, (target, context) in enumerate(pairs(), start=1):
             loss = nn.functional.binary_cross_entropy_with_logits(model(target, context), labels)

@@ -22,7 +22,7 @@ class Sentence:
     label: int
 
 
-def read_corpus(n=20_000):
+def read_corpus(n=6_000):
     rng = random.Random(9)
     return [
         Sentence([Token(rng.randrange(2000), [rng.randrange(9)]) for _ in range(12)], i % 3)

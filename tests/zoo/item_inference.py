@@ -7,17 +7,25 @@ from common import Clock, parse_args
 from torch import nn
 
 
-class RiskModel(nn.Module):
-    def __init__(self, features=40):
+class Residual(nn.Module):
+    def __init__(self, width):
         super().__init__()
-        self.norm = nn.BatchNorm1d(features)
-        self.body = nn.Sequential(
-            nn.Linear(features, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU(), nn.Linear(96, 48),
-            nn.ReLU(), nn.Linear(48, 2),
-        )  # fmt: skip
+        self.norm = nn.LayerNorm(width)
+        self.linear = nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + torch.relu(self.linear(self.norm(x)))
+
+
+class RiskModel(nn.Module):
+    def __init__(self, features=40, width=64, depth=10):
+        super().__init__()
+        self.entry = nn.Linear(features, width)
+        self.blocks = nn.Sequential(*[Residual(width) for _ in range(depth)])
+        self.exit = nn.Linear(width, 2)
 
     def forward(self, rows):
-        return self.body(self.norm(rows)).softmax(-1)
+        return self.exit(self.blocks(self.entry(rows))).softmax(-1)
 
 
 def score(model, rows):

@@ -23,7 +23,7 @@ class Scenes(Dataset):
         return image, torch.cat([corner, corner + size], dim=1) / 64
 
 
-def make_anchors(cells=8, scales=(0.15, 0.3)):
+def make_anchors(cells=8, scales=(0.15, 0.2, 0.3, 0.4)):
     centre = (torch.arange(cells) + 0.5) / cells
     grid = torch.cartesian_prod(centre, centre)
     return torch.cat([torch.cat([grid - s / 2, grid + s / 2], dim=1) for s in scales])
@@ -65,7 +65,7 @@ class TensorAnchorLoss(AnchorLoss):
 
 
 class AnchorNet(nn.Module):
-    def __init__(self, anchors_per_cell=2):
+    def __init__(self, anchors_per_cell=4):
         super().__init__()
         self.conv1 = nn.Conv2d(1, 16, 3, stride=2, padding=1)
         self.conv2 = nn.Conv2d(16, 32, 3, stride=2, padding=1)

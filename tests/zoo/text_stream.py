@@ -1,4 +1,4 @@
-"""A next-token model over a stream of source text. Planted: byte-pair merges done in pure Python for
+"""Guesses which module of the standard library a passage comes from. Planted: byte-pair merges done in pure Python for
 every word, again and again; the fixed twin remembers the words it has met."""
 
 import functools
@@ -35,32 +35,36 @@ class MergeTokenizer:
         return [token for word in text.split() for token in self.merge_word(word)]
 
 
-class SourceText(IterableDataset):
-    def __init__(self, tokenizer, length=64):
+class Passages(IterableDataset):
+    def __init__(self, files, tokenizer, length=64):
+        self.files = files
         self.tokenizer = tokenizer
         self.length = length
 
     def __iter__(self):
+        readers = [self.read(label, file) for label, file in enumerate(self.files)]
+        for passages in zip(*readers):
+            yield from passages
+
+    def read(self, label, file):
         buffer = []
-        for file in sorted(LIBRARY.glob("*.py")):
+        while True:
             for line in file.read_text(errors="replace").splitlines():
                 buffer += self.tokenizer.encode(line)
-                while len(buffer) > self.length:
-                    yield torch.tensor(buffer[: self.length + 1])
+                while len(buffer) >= self.length:
+                    yield torch.tensor(buffer[: self.length]), label
                     del buffer[: self.length]
 
 
-class LanguageModel(nn.Module):
-    def __init__(self, vocabulary=4096, dim=32):
+class PassageClassifier(nn.Module):
+    def __init__(self, classes, vocabulary=4096, dim=32):
         super().__init__()
-        self.embed = nn.Embedding(vocabulary, dim)
-        self.mix = nn.Conv1d(dim, dim, 4, padding=3)
-        self.head = nn.Linear(dim, 256)
+        self.bag = nn.EmbeddingBag(vocabulary, dim)
+        self.hidden = nn.Linear(dim, 128)
+        self.out = nn.Linear(128, classes)
 
     def forward(self, tokens):
-        x = self.embed(tokens).transpose(1, 2)
-        x = self.mix(x)[..., : tokens.shape[1]].relu()
-        return self.head(x.transpose(1, 2))
+        return self.out(self.hidden(self.bag(tokens)).relu())
 
 
 def main():
@@ -68,19 +72,22 @@ def main():
     tokenizer = MergeTokenizer()
     if args.variant == "fast":
         tokenizer.merge_word = functools.lru_cache(maxsize=None)(tokenizer.merge_word)
-    model = LanguageModel()
+    files = [LIBRARY / f"{name}.py" for name in ("ast", "csv", "enum", "shutil", "typing", "uuid")]
+    loader = DataLoader(Passages(files, tokenizer), batch_size=32)
+    model = PassageClassifier(len(files))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     clock = Clock(args.seconds)
-    while not clock.done:
-        for tokens in DataLoader(SourceText(tokenizer), batch_size=32, drop_last=True):
-            logits = model(tokens[:, :-1])
-            loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten() % 256)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            clock.tick()
-            if clock.done:
-                break
+    for step, (tokens, labels) in enumerate(loader):
+        logits = model(tokens)
+        loss = nn.functional.cross_entropy(logits, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        clock.tick()
+        if step % 100 == 0:
+            print(f"{step} accuracy {(logits.argmax(1) == labels).float().mean():.2f}")
+        if clock.done:
+            break
     clock.report()
 
 

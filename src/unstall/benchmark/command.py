@@ -23,7 +23,9 @@ def resolve(words: Sequence[str]) -> list[str]:
             raise CommandError("-m needs the name of a module, e.g. `unstall run -m package.train`")
         return [sys.executable, *words]
     if first.startswith("-"):
-        raise CommandError(f"no such option: {first} (unstall's options come before the script; see `unstall run --help`)")
+        raise CommandError(
+            f"no such option: {first} (unstall's options come before the script; see `unstall run --help`)"
+        )
     path = Path(first)
     if path.is_file():
         if path.suffix in (".py", ".pyw", ".pyc") or not os.access(path, os.X_OK):
@@ -35,7 +37,9 @@ def resolve(words: Sequence[str]) -> list[str]:
         raise CommandError(f"{first} is a directory without a __main__.py: name the script in it")
     found = shutil.which(first) if os.sep not in first else None
     # The tools of the environment that unstall is in, though it may not be activated: torchrun, accelerate.
-    found = found or (shutil.which(first, path=str(Path(sys.executable).parent)) if os.sep not in first else None)
+    found = found or (
+        shutil.which(first, path=str(Path(sys.executable).parent)) if os.sep not in first else None
+    )
     if found:
         return [found, *words[1:]]
     if path.suffix == ".py" or os.sep in first:

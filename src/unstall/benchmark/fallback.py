@@ -46,7 +46,9 @@ class _File:
             self.map = mmap.mmap(fd, _MAPPED)
         finally:
             os.close(fd)
-        struct.pack_into("<IIQII", self.map, 8, 1, _RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
+        struct.pack_into(
+            "<IIQII", self.map, 8, 1, _RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid()
+        )
         _COUNTS.pack_into(self.map, _COUNTS_AT, 0, 0, 0, _TAIL)
         self.map[0:8] = b"UNSTALL1"
         self.count = self.flushed = self.dropped = 0
@@ -125,7 +127,16 @@ def _end(thread: _Thread, depth: int, arg: int, flags: int) -> None:
         thread.stack[depth - 1][2] += duration
     flags |= _MAIN if thread.main else 0
     thread.file.write(
-        start, duration, max(duration - inside, 0), 0, 0, arg & (2**64 - 1), thread.id, name, min(depth, 255), flags
+        start,
+        duration,
+        max(duration - inside, 0),
+        0,
+        0,
+        arg & (2**64 - 1),
+        thread.id,
+        name,
+        min(depth, 255),
+        flags,
     )
 
 
@@ -153,7 +164,7 @@ class SpanFunction:
     """Marks what ``wrap`` made; wrapped functions are plain functions here."""
 
 
-def open(path: str | bytes) -> None:  # noqa: A001
+def open(path: str | bytes) -> None:
     """Begin a new recording file; OSError when it cannot be made."""
     global _file
     _file = _File(path)
@@ -279,7 +290,7 @@ def wrap(
         return call
 
 
-class span:  # noqa: N801
+class span:
     """Record the time of a ``with`` block, or of each call of the function it decorates."""
 
     def __new__(cls, name: Any) -> Any:

@@ -9,7 +9,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-_UNCOUNTED = ("rnn", "lstm", "gru", "fft", "linalg", "cholesky", "_ctc", "grid_sampler", "embedding_bag")
+_UNCOUNTED = (
+    "rnn",
+    "lstm",
+    "gru",
+    "fft",
+    "linalg",
+    "cholesky",
+    "_ctc",
+    "grid_sampler",
+    "embedding_bag",
+)
 """Costly operators without a formula: they lower the coverage that is reported."""
 
 
@@ -31,7 +41,9 @@ def make_counter() -> Any:
         known = 0
         unknown = 0
 
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             kwargs = kwargs or {}
             out = func(*args, **kwargs)
             self.ops += 1

@@ -100,7 +100,9 @@ class ProcessRecording:
 
     def named(self, name: str, *, main_only: bool = True) -> Spans:
         """The spans of one name, calls of submodules left out."""
-        wanted = (self.spans["name"] == self.ids.get(name, -1)) & (self.spans["flags"] & MODULE == 0)
+        wanted = (self.spans["name"] == self.ids.get(name, -1)) & (
+            self.spans["flags"] & MODULE == 0
+        )
         if main_only:
             wanted &= self.spans["flags"] & MAIN != 0
         return self.spans[wanted]
@@ -118,7 +120,8 @@ class ProcessRecording:
         """For each span the index in PHASES its own time counts towards, inherited from what encloses it.
 
         ``spans`` are those of one thread, sorted. A span of no phase of its own (a user's span, a garbage
-        collection, a socket call) belongs to the phase it happens in, or to none: ``NO_PHASE``.
+        collection, a socket call) belongs to the phase it happens in, or to none: ``NO_PHASE``; so does a module
+        that a transform, an environment, a callback or a recomputing backward calls.
         """
         table = np.full(65536, NO_PHASE)
         for number, name in self.names.items():
@@ -126,15 +129,20 @@ class ProcessRecording:
             if phase is not None:
                 table[number] = PHASES.index(phase)  # type: ignore[arg-type]
         phases = table[spans["name"]]
+        forward = PHASES.index("forward")
+        holders = [PHASES.index(name) for name in ("data_wait", "env", "callback", "backward")]  # type: ignore[arg-type]
         index = np.arange(len(spans))
         depth = spans["depth"]
         ends = spans["start"] + spans["dur"]
         for level in range(1, int(depth.max(initial=0)) + 1):
             above = np.maximum.accumulate(np.where(depth == level - 1, index, -1))
-            orphan = (depth == level) & (phases == NO_PHASE) & (above >= 0)
-            holder = above[orphan]
-            inside = ends[holder] >= spans["start"][orphan]
-            phases[orphan] = np.where(inside, phases[holder], NO_PHASE)
+            inside = (depth == level) & (above >= 0)
+            inside[inside] = ends[above[inside]] >= spans["start"][inside]
+            # A module called by a transform, an environment or a recomputing backward is part of that.
+            guest = inside & (phases == forward)
+            guest[guest] = np.isin(phases[above[guest]], holders)
+            heir = inside & (phases == NO_PHASE) | guest
+            phases[heir] = phases[above[heir]]
         return phases
 
 
@@ -148,7 +156,9 @@ def read_spans(path: Path) -> tuple[Spans, np.void]:
     tail_capacity = int(header["tail_records"])
     flushed = min(int(header["flushed"]), int(header["count"]))
     tail = np.fromfile(path, RECORD, int(header["count"]) - flushed, offset=_HEADER_BYTES)
-    older = np.fromfile(path, RECORD, flushed, offset=_HEADER_BYTES + tail_capacity * RECORD.itemsize)
+    older = np.fromfile(
+        path, RECORD, flushed, offset=_HEADER_BYTES + tail_capacity * RECORD.itemsize
+    )
     return np.concatenate([older, tail]), header
 
 
@@ -160,7 +170,9 @@ def read_process(directory: Path, pid: int) -> ProcessRecording:
         spans, header = read_spans(path)
     except (OSError, ValueError):
         process = (facts.get("process") or [{}])[0]
-        return ProcessRecording(pid, int(process.get("parent", 0)), np.empty(0, RECORD), names, facts)
+        return ProcessRecording(
+            pid, int(process.get("parent", 0)), np.empty(0, RECORD), names, facts
+        )
     order = np.lexsort((spans["depth"], spans["start"]))
     return ProcessRecording(
         pid,

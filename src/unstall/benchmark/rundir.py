@@ -46,7 +46,11 @@ def make(folder: Path | None = None) -> RunDir:
         return RunDir(run_id, path, None)
     except OSError as error:
         path = _make(Path(tempfile.gettempdir()) / f"unstall-{os.getuid()}" / run_id)
-        return RunDir(run_id, path, f"{home} cannot hold the recording ({error.strerror}): it went to {path.parent}")
+        return RunDir(
+            run_id,
+            path,
+            f"{home} cannot hold the recording ({error.strerror}): it went to {path.parent}",
+        )
 
 
 def _make(path: Path) -> Path:

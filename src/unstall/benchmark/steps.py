@@ -53,7 +53,9 @@ class Loop:
 def main_spans(process: ProcessRecording) -> Spans:
     """The spans of the thread that drives the loop: the main thread, or the busiest if that has no seam."""
     main = process.spans[process.spans["flags"] & MAIN != 0]
-    drives = [process.ids.get(name, -1) for name in ("~optimizer", "~forward", "~env.step", "~step.next")]
+    drives = [
+        process.ids.get(name, -1) for name in ("~optimizer", "~forward", "~env.step", "~step.next")
+    ]
     if np.isin(main["name"], drives).any() or not len(process.spans):
         return main
     others = process.spans[np.isin(process.spans["name"], drives)]
@@ -66,10 +68,13 @@ def main_spans(process: ProcessRecording) -> Spans:
 def find_loop(process: ProcessRecording) -> Loop | None:
     """The main loop of a process, or None when nothing in it repeats."""
     spans = main_spans(process)
-    kind, boundaries = _boundaries(process, spans)
+    phase = process.phase_indices(spans)
+    # A module that a transform or an environment calls is not a forward of the loop.
+    guests = (spans["name"] == process.ids.get("~forward", -1)) & (phase != PHASES.index("forward"))
+    kind, boundaries = _boundaries(process, spans[~guests])
     if len(boundaries) < 2:
         return None
-    return _split(process, spans, kind, boundaries)
+    return _split(process, spans, phase, kind, boundaries)
 
 
 def _of(process: ProcessRecording, spans: Spans, name: str) -> Spans:
@@ -126,7 +131,10 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
     """Whether these span enough of the time in which the program runs its model to be its main loop."""
     if len(forwards) < 2:
         return True
-    began, ended = min(_start(forwards)[0], _start(steps)[0]), max(_end(forwards)[-1], _end(steps)[-1])
+    began, ended = (
+        min(_start(forwards)[0], _start(steps)[0]),
+        max(_end(forwards)[-1], _end(steps)[-1]),
+    )
     return bool(_end(steps)[-1] - _start(steps)[0] >= _MIN_COVER * (ended - began))
 
 
@@ -155,11 +163,16 @@ def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
     return batches[used]
 
 
-def _split(process: ProcessRecording, spans: Spans, kind: str, boundaries: Floats) -> Loop:
+def _split(
+    process: ProcessRecording,
+    spans: Spans,
+    phase: npt.NDArray[np.int64],
+    kind: str,
+    boundaries: Floats,
+) -> Loop:
     """Cut the thread's time at the boundaries; spans that cross one are shared out by length."""
     starts, ends = boundaries[:-1], boundaries[1:]
     steps, width = len(starts), len(PHASES) + 1
-    phase = process.phase_indices(spans)
     began, ended = _start(spans), _end(spans)
     first = np.clip(np.searchsorted(boundaries, began, side="right") - 1, 0, steps - 1)
     inside = (ended > boundaries[0]) & (began < boundaries[-1])
@@ -173,14 +186,16 @@ def _split(process: ProcessRecording, spans: Spans, kind: str, boundaries: Float
 
     def table(weights: Floats, wanted: Bools) -> Floats:
         cell = first[wanted] * width + phase[wanted]
-        return np.bincount(cell, weights=weights[wanted], minlength=steps * width).reshape(steps, width)
+        return np.bincount(cell, weights=weights[wanted], minlength=steps * width).reshape(
+            steps, width
+        )
 
     seconds = table(own, inside)
     network = table(np.where(is_network, own, 0), inside)
     blocked_s = table(blocked, inside)
     moved = table(bytes_moved, inside)
     gap, validation_calls = _gaps(process, spans, boundaries, kind)
-    seconds = _move_validation(process, spans, boundaries, seconds, validation_calls)
+    seconds = _move_validation(process, spans, phase, boundaries, seconds, validation_calls)
     # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
     other = PHASES.index("other")
     claimed = seconds[:, : len(PHASES)].copy()
@@ -236,7 +251,12 @@ def _gaps(
 
 
 def _move_validation(
-    process: ProcessRecording, spans: Spans, boundaries: Floats, seconds: Floats, calls: npt.NDArray[np.int64]
+    process: ProcessRecording,
+    spans: Spans,
+    phase: npt.NDArray[np.int64],
+    boundaries: Floats,
+    seconds: Floats,
+    calls: npt.NDArray[np.int64],
 ) -> Floats:
     """In a step with validation, all from its first batch or forward to its last is the phase `validation`.
 
@@ -245,7 +265,6 @@ def _move_validation(
     forwards = _of(process, spans, "~forward")
     quiet = forwards[forwards["flags"] & NOGRAD != 0]
     nexts, iters = _of(process, spans, "~data.next"), _of(process, spans, "~data.iter")
-    phase = process.phase_indices(spans)
     began, ended = _start(spans), _end(spans)
     validation = PHASES.index("validation")
     for step in np.flatnonzero(calls):

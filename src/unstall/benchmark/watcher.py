@@ -65,7 +65,12 @@ class Watcher:
             if count <= 8:
                 self.tell("batch", root=id(first), size=_batch_size(first, second))
         elif name == "~env.step" and count == 1:
-            self.tell("env", id=id(first), type=type(first).__qualname__, num_envs=getattr(first, "num_envs", 1))
+            self.tell(
+                "env",
+                id=id(first),
+                type=type(first).__qualname__,
+                num_envs=getattr(first, "num_envs", 1),
+            )
         elif name == "~backward" and _is_nan(first):
             if "nan" not in self.seen:
                 self.seen.add("nan")
@@ -97,7 +102,9 @@ class Windows:
     """Two early looks, each between two calls of the same seam with the same subject: FLOPs, then modules."""
 
     FLOPS_AT_OPTIMIZER = 2
-    FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
+    FLOPS_AT_FORWARD = (
+        7  # without an optimizer so far: inference, reinforcement learning, long accumulation
+    )
     MODULE_CYCLES = 2
 
     def __init__(self, tell: Callable[..., None], watcher: Watcher, options: dict[str, Any]):
@@ -119,7 +126,9 @@ class Windows:
             self.roots[id(first)] = first
         if self.state == "waiting":
             by_optimizer = name == "~optimizer" and count == self.FLOPS_AT_OPTIMIZER
-            by_forward = name == "~forward" and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
+            by_forward = (
+                name == "~forward" and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
+            )
             if by_optimizer or by_forward:
                 self.key = (name, id(first))
                 self._open_flops()
@@ -151,7 +160,12 @@ class Windows:
         assert self.key is not None
         self.tell("window", what="flops", began=self.began, ended=_now())
         self.tell(
-            "flops", per=self.key[0], flops=counter.flops, ops=counter.ops, known=counter.known, unknown=counter.unknown
+            "flops",
+            per=self.key[0],
+            flops=counter.flops,
+            ops=counter.ops,
+            known=counter.known,
+            unknown=counter.unknown,
         )
         self._open_modules()
 
@@ -165,7 +179,14 @@ class Windows:
         recording.native.watch(self.watcher, False)
         self.state = "done"
         assert self.key is not None
-        self.tell("window", what="modules", began=self.began, ended=_now(), cycles=self.cycles, per=self.key[0])
+        self.tell(
+            "window",
+            what="modules",
+            began=self.began,
+            ended=_now(),
+            cycles=self.cycles,
+            per=self.key[0],
+        )
         for root in self.roots.values():
             self.tell("modules", root=id(root), modules=_module_table(root))
         self.roots.clear()
@@ -186,7 +207,10 @@ def _user_frame(frame: FrameType | None) -> FrameType | None:
 
 def _torch_facts() -> dict[str, Any]:
     torch = sys.modules["torch"]
-    facts: dict[str, Any] = {"version": str(getattr(torch, "__version__", "")), "threads": torch.get_num_threads()}
+    facts: dict[str, Any] = {
+        "version": str(getattr(torch, "__version__", "")),
+        "threads": torch.get_num_threads(),
+    }
     if torch.cuda.is_initialized():
         facts["cuda"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return facts
@@ -197,7 +221,14 @@ def _loader_facts(loader: Any) -> dict[str, Any]:
     collate = getattr(loader, "collate_fn", None)
     facts = {
         name: getattr(loader, name, None)
-        for name in ("num_workers", "batch_size", "prefetch_factor", "persistent_workers", "pin_memory", "in_order")
+        for name in (
+            "num_workers",
+            "batch_size",
+            "prefetch_factor",
+            "persistent_workers",
+            "pin_memory",
+            "in_order",
+        )
     }
     return {
         "id": id(loader),
@@ -210,7 +241,11 @@ def _loader_facts(loader: Any) -> dict[str, Any]:
 
 
 def _root_facts(module: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {"id": id(module), "type": type(module).__qualname__, "training": bool(module.training)}
+    facts: dict[str, Any] = {
+        "id": id(module),
+        "type": type(module).__qualname__,
+        "training": bool(module.training),
+    }
     count = 0
     for parameter in module.parameters():
         if not count:
@@ -218,7 +253,10 @@ def _root_facts(module: Any) -> dict[str, Any]:
         count += parameter.numel()
     facts["parameters"] = count
     code = getattr(type(module).forward, "__code__", None)
-    facts["file"], facts["line"] = getattr(code, "co_filename", ""), getattr(code, "co_firstlineno", 0)
+    facts["file"], facts["line"] = (
+        getattr(code, "co_filename", ""),
+        getattr(code, "co_firstlineno", 0),
+    )
     return facts
 
 

@@ -22,9 +22,11 @@ MIN_TOTAL_BYTES = float(1 << 20)
 SLOWING = 0.4
 """A rate that falls to less than this between the two halves of the tail is a plateau's."""
 TOOTH = 0.3
-"""A fall by this share of the tail's range is a release, and what follows it an unfinished tooth;"""
+"""A fall by this share of the tail's range is a release, what follows it an unfinished tooth;"""
 RELEASE_POINTS = 3
 """the fall may take this many points."""
+MIN_RISE = 0.25
+"""A floor that rises by less than this share of the tail's range rises by chance."""
 
 _Series = Sequence[tuple[float, float]]
 _Array = npt.NDArray[np.float64]
@@ -43,10 +45,10 @@ class Trend(NamedTuple):
 def slope(series: _Series) -> tuple[float, float, float]:
     """Robust slope of y over x, with its 95 % interval: (slope, low, high).
 
-    The median of the slopes between all pairs of points (Theil), with Sen's interval, which rests on
-    Kendall's rank test: P. K. Sen (1968), "Estimates of the regression coefficient based on
-    Kendall's tau", J. Am. Stat. Assoc. 63, 1379-1389. Up to 29 % of the points may be anything. The
-    points are taken as independent; where neighbours resemble each other, the interval is narrow.
+    The median of the slopes between all pairs of points (Theil), with Sen's interval, which rests
+    on Kendall's rank test: P. K. Sen (1968), "Estimates of the regression coefficient based on
+    Kendall's tau", J. Am. Stat. Assoc. 63, 1379-1389. Up to 29 % of the points may be anything.
+    Points are taken as independent; where neighbours resemble each other, it is too narrow.
 
     Args:
         series: (x, y) points in any order; pairs of equal x are left out.
@@ -90,7 +92,7 @@ def assess(
     *,
     min_total_bytes: float = MIN_TOTAL_BYTES,
 ) -> Trend:
-    """Tell how memory behaves in the second half of a series, once caches and allocators have filled.
+    """Tell how memory behaves in the second half of a series, when caches have filled.
 
     Args:
         series_by_step: (step, bytes) points, at least 8.
@@ -106,8 +108,8 @@ def assess(
     tail = x >= (x[0] + x[-1]) / 2
     before, x, y = y[0], x[tail], y[tail]
     if y.max() - y.min() < min_total_bytes:
-        rate = slope(np.column_stack((x, y)).tolist())
-        return Trend("plateau" if y.min() - before >= min_total_bytes else "flat", *rate)
+        rose = y.min() - before >= min_total_bytes
+        return Trend("plateau" if rose else "flat", *slope(np.column_stack((x, y)).tolist()))
     end = _last_release(y)
     released = end < len(y)
     if end < MIN_POINTS // 2 or x[0] == x[end - 1]:
@@ -117,7 +119,8 @@ def assess(
     x = x[:end]
     rate, low, high = slope(np.column_stack((x, floor)).tolist())
     total = rate * (x[-1] - x[0])
-    if low > 0 and rate >= min_bytes_per_step and total >= min_total_bytes:
+    least = max(min_total_bytes, MIN_RISE * (y.max() - y.min()))
+    if low > 0 and rate >= min_bytes_per_step and total >= least:
         return Trend("plateau" if _slows(x, floor) else "steady", rate, low, high)
     return Trend("sawtooth" if released else "flat", rate, low, high)
 

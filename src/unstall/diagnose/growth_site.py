@@ -18,11 +18,19 @@ HEAPS = frozenset({"heappush", "insort", "insort_left", "insort_right"})
 """Functions that add to the container that is their first argument."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_LOOPS = (
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
 _SET_UP = frozenset({"__init__", "__new__", "__post_init__", "__enter__", "setup"})
 
 # How sure a form is to make its target grow, the surest first.
-_APPEND, _ADD, _STORE, _REBIND, _REGISTER = range(5)
+_APPEND, _ADD, _STORE, _REBIND, _REGISTER, _REPLACE = range(6)
 
 
 class Located(msgspec.Struct, frozen=True):
@@ -108,15 +116,16 @@ class _Finder:
                 self._walk(child, scopes, qualified + child.name + ".", in_loop)
             else:
                 self._note(child, scopes, in_loop)
-                repeated = isinstance(child, (*_LOOPS, ast.comprehension))
+                repeated = isinstance(child, _LOOPS)
                 self._walk(child, scopes, qualified, in_loop or repeated)
 
     def _note(self, node: ast.AST, scopes: list[_Scope], in_loop: bool) -> None:
-        for form, grown in _grown_by(node):
+        for kind, grown in _grown_by(node):
             base = _base(grown)
             if base is None or not self._is_target(base, scopes):
                 continue
-            if form == _REBIND and not self._mentions(node, base):
+            form = _rebinding(node, base) if kind == _REBIND else kind
+            if form is None:
                 continue
             where = scopes[-1].name
             name = where.rpartition(".")[2]
@@ -144,14 +153,8 @@ class _Finder:
             return owner == "<module>" or _is_within(self.function, owner)
         return owner == self.function or owner.endswith("." + self.function)
 
-    def _mentions(self, node: ast.AST, base: ast.expr) -> bool:
-        """Whether a new value is made of the old one, as in ``x = cat([x, y])``."""
-        value = getattr(node, "value", None)
-        wanted = ast.dump(base).replace("Store()", "Load()")
-        return value is not None and any(ast.dump(part) == wanted for part in ast.walk(value))
-
     def _registers(self, node: ast.AST) -> bool:
-        """Whether it is ``x.register_foo(...)`` or ``x.add_foo(...)``, for a private ``x._foos``."""
+        """Whether it is ``x.register_foo(...)`` or ``x.add_foo(...)``, for a target ``_foos``."""
         if not (self.target.startswith("_") and isinstance(node, ast.Call)):
             return False
         noun = self.target.strip("_").removesuffix("s")
@@ -175,6 +178,19 @@ def _grown_by(node: ast.AST) -> Iterator[tuple[int, ast.expr]]:
                 yield (_STORE if isinstance(each, ast.Subscript) else _REBIND), each
 
 
+def _rebinding(node: ast.AST, base: ast.expr) -> int | None:
+    """The form of an assignment whose new value is made of the old one; None if it is not.
+
+    ``x = cat([x, y])`` grows more likely than ``x = x.detach()`` or ``x = x[1:]``.
+    """
+    value = getattr(node, "value", None)
+    wanted = ast.dump(base).replace("Store()", "Load()")
+    if value is None or all(ast.dump(part) != wanted for part in ast.walk(value)):
+        return None
+    reached = _base(value)
+    return _REPLACE if reached is not None and ast.dump(reached) == wanted else _REBIND
+
+
 def _flat(target: ast.expr) -> Iterator[ast.expr]:
     if isinstance(target, (ast.Tuple, ast.List)):
         for each in target.elts:
@@ -186,7 +202,7 @@ def _flat(target: ast.expr) -> Iterator[ast.expr]:
 
 
 def _base(node: ast.expr) -> ast.expr | None:
-    """The name or attribute that an expression reaches into: ``x`` of ``x[k].setdefault(a, [])[1]``."""
+    """The name or attribute that is reached into: ``x`` of ``x[k].setdefault(a, [])[1]``."""
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value

@@ -46,7 +46,9 @@ if os.environ.get("UNSTALL_RUN_DIR"):
         _start(_here)
     except Exception as _error:
         try:
-            with open(os.path.join(os.environ["UNSTALL_RUN_DIR"], "bootstrap-error.txt"), "a") as _file:
+            with open(
+                os.path.join(os.environ["UNSTALL_RUN_DIR"], "bootstrap-error.txt"), "a"
+            ) as _file:
                 _file.write(f"{type(_error).__name__}: {_error}\n")
         except OSError:
             pass

@@ -13,7 +13,14 @@ from unstall.benchmark.recording import FORWARD, seam_ready, wrap_attribute
 
 def _install(module: Any) -> None:
     seam_ready(module)
-    wrap_attribute(module.Module, "__call__", "~forward", kind=FORWARD, group=0, grad=module.torch._C.is_grad_enabled)
+    wrap_attribute(
+        module.Module,
+        "__call__",
+        "~forward",
+        kind=FORWARD,
+        group=0,
+        grad=module.torch._C.is_grad_enabled,
+    )
 
 
 TARGETS = {"torch.nn.modules.module": _install}

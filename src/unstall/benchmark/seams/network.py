@@ -11,7 +11,17 @@ from unstall.benchmark.recording import wrap_attribute
 
 
 def _install_socket(module: Any) -> None:
-    for name in ("connect", "recv", "recv_into", "recvfrom", "recvmsg", "send", "sendall", "sendto", "accept"):
+    for name in (
+        "connect",
+        "recv",
+        "recv_into",
+        "recvfrom",
+        "recvmsg",
+        "send",
+        "sendall",
+        "sendto",
+        "accept",
+    ):
         wrap_attribute(module.socket, name, f"~net.{name}", network=True)
     wrap_attribute(module, "getaddrinfo", "~net.getaddrinfo")
 

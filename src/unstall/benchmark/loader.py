@@ -1,0 +1,127 @@
+"""What the main loop's data loader costs: a batch made, in which process, computing or waiting, and an epoch begun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unstall.benchmark.reader import CPU_KNOWN, ERROR, NETWORK, ProcessRecording, Spans
+from unstall.benchmark.steps import Loop
+from unstall.measurements import LoaderMeasurement
+
+
+def measure(
+    main: ProcessRecording, processes: Sequence[ProcessRecording], loop: Loop
+) -> LoaderMeasurement | None:
+    """The loader that feeds the loop, or None when none does."""
+    config = _config(main, loop)
+    if config is None:
+        return None
+    begin, end = loop.starts[0], loop.ends[-1]
+    found = LoaderMeasurement(
+        workers=int(config.get("num_workers") or 0),
+        batch_size=config.get("batch_size"),
+        prefetch_factor=config.get("prefetch_factor"),
+        persistent_workers=bool(config.get("persistent_workers")),
+        pin_memory=bool(config.get("pin_memory")),
+        iterable=bool(config.get("iterable")),
+        dataset=str(config.get("dataset", "")),
+        collate=str(config.get("collate", "")),
+    )
+    nexts = _within(main.named("~data.next", main_only=False), begin, end)
+    nexts = nexts[nexts["flags"] & ERROR == 0]
+    found.batches_per_step = len(nexts) / len(loop)
+    servers = (
+        [process for process in processes if process.parent == main.pid]
+        if found.workers
+        else [main]
+    )
+    fetches = [
+        _within(process.named("~data.fetch", main_only=False), begin, end) for process in servers
+    ]
+    count = sum(len(spans) for spans in fetches)
+    if count:
+        found.service_s = sum(_seconds(spans) for spans in fetches) / count
+        found.service_blocked_s = sum(_blocked(spans) for spans in fetches) / count
+        found.service_cpu_s = sum(_cpu(spans) for spans in fetches) / count
+        collates = [
+            _within(process.named("~data.collate", main_only=False), begin, end)
+            for process in servers
+        ]
+        found.collate_s = sum(_seconds(spans) for spans in collates) / count
+        sockets = [_sockets(process, begin, end) for process in servers]
+        found.service_network_s = min(
+            sum(_self_seconds(spans) for spans in sockets) / count, found.service_s
+        )
+        found.network_bytes = sum(_bytes(spans) for spans in sockets) / count
+    epochs = _within(main.named("~data.iter", main_only=False), begin, end)
+    found.epochs = len(epochs)
+    found.start_s = _epoch_start(epochs, nexts, loop, found) / len(loop)
+    return found
+
+
+def _config(main: ProcessRecording, loop: Loop) -> dict[str, Any] | None:
+    """The facts of the loader whose epoch was open when the loop took its first batch in the loop."""
+    configs = main.facts.get("loader", [])
+    iters = main.named("~data.iter", main_only=False)
+    if not configs or not len(iters):
+        return None
+    before = iters[iters["start"] / 1e9 <= (loop.starts[0] + loop.ends[-1]) / 2]
+    if not len(before):
+        return None
+    # Of the loaders opened until half-way, the one that gave most of the batches in the loop's steps.
+    by_address = {int(fact["id"]): fact for fact in reversed(configs)}
+    address = int(before["arg"][0] if len(np.unique(before["arg"])) > 1 else before["arg"][-1])
+    return by_address.get(address, configs[0])
+
+
+def _epoch_start(epochs: Spans, nexts: Spans, loop: Loop, found: LoaderMeasurement) -> float:
+    """Seconds spent opening epochs: starting workers, and the first batch beyond what a batch usually waits."""
+    if not len(epochs) or not len(nexts):
+        return _seconds(epochs)
+    usual = float(np.median(nexts["dur"])) / 1e9
+    following = np.searchsorted(nexts["start"], epochs["start"])
+    first = nexts[following[following < len(nexts)]]
+    waits = np.clip(first["dur"] / 1e9 - usual, 0, None) if found.workers else np.zeros(1)
+    return _seconds(epochs) + float(waits.sum())
+
+
+def _within(spans: Spans, begin: float, end: float) -> Spans:
+    starts = spans["start"] / 1e9
+    return spans[(starts >= begin) & (starts < end)]
+
+
+def _seconds(spans: Spans) -> float:
+    return float(spans["dur"].sum()) / 1e9
+
+
+def _self_seconds(spans: Spans) -> float:
+    return float(spans["self"].sum()) / 1e9
+
+
+def _cpu(spans: Spans) -> float:
+    known = spans["flags"] & CPU_KNOWN != 0
+    if not known.any():
+        return _seconds(spans)
+    return float(spans["cpu"][known].sum()) / 1e7 / max(known.mean(), 1e-9)
+
+
+def _blocked(spans: Spans) -> float:
+    known = spans["flags"] & CPU_KNOWN != 0
+    if not known.any():
+        return 0.0
+    some = spans[known]
+    held = (some["cpu"].astype(np.float64) + some["delay"]) / 1e7
+    return float(np.clip(some["dur"] / 1e9 - held, 0, None).sum() / known.mean())
+
+
+def _sockets(process: ProcessRecording, begin: float, end: float) -> Spans:
+    numbers = [number for number, name in process.names.items() if name.startswith("~net.")]
+    spans = _within(process.spans[np.isin(process.spans["name"], numbers)], begin, end)
+    return spans if len(spans) and (spans["flags"] & NETWORK).any() else spans[:0]
+
+
+def _bytes(spans: Spans) -> float:
+    return float(spans["arg"][spans["flags"] & NETWORK != 0].astype(np.float64).sum())

@@ -1,0 +1,477 @@
+"""From recordings and observations to one Measurement: the last step of Benchmark, before any diagnosis."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.benchmark import loader as loader_facts
+from unstall.benchmark import steadystate
+from unstall.benchmark.environment import usable_cores, usable_memory_bytes
+from unstall.benchmark.reader import MODULE, NOGRAD, ProcessRecording
+from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between
+from unstall.benchmark.session import Observation
+from unstall.benchmark.stacks import is_user_file
+from unstall.benchmark.steps import Loop, find_loop, main_spans, primary
+from unstall.measurements import (
+    Measurement,
+    MemoryMeasurement,
+    ModelMeasurement,
+    ModuleMeasurement,
+    RankMeasurement,
+    Site,
+)
+from unstall.records import PHASES, Phase, ResourcePoint, StepTime
+
+Bools = npt.NDArray[np.bool_]
+
+_MAX_RSS_POINTS = 2000
+
+
+@dataclass
+class Measured:
+    """A loop that was found and measured, and where it lies in the run."""
+
+    measurement: Measurement
+    loop: Loop
+    chosen: Bools
+    process: ProcessRecording
+    processes: list[ProcessRecording]
+    spans: list[tuple[str, int, float]]
+    """The user's own spans: name, count, total seconds."""
+    start_up: dict[str, float]
+
+
+def measure(
+    processes: Sequence[ProcessRecording],
+    seen: Observation,
+    *,
+    wanted: int | None = None,
+    peak_flops: float | None = None,
+) -> Measured | None:
+    """Measure the main loop of a run; None when no process of it has one."""
+    loops = {process.pid: find_loop(process) for process in processes}
+    found = [process for process in processes if loops[process.pid] is not None]
+    found = [process for process in found if not _is_worker(process, found)]
+    if not found:
+        return None
+    main = min(found, key=lambda process: (process.rank, -_extent(loops[process.pid])))
+    loop = loops[main.pid]
+    assert loop is not None
+    windows = seen.disturbed + _own_windows(main)
+    the_loader = loader_facts.measure(main, processes, loop)
+    prefetched = the_loader.workers * (the_loader.prefetch_factor or 2) if the_loader else 0
+    chosen, warmup, disturbed = steadystate.measured(
+        loop.starts, loop.ends, windows, prefetched=prefetched, wanted=wanted
+    )
+    if not chosen.any():
+        return None
+    times = _Times(loop, chosen)
+    ranks = _ranks(found, loops, windows) if len(found) > 1 and _world_size(main) > 1 else []
+    rank_pids = frozenset(rank.pid for rank in ranks) or frozenset({main.pid})
+    workers = {pid: _workers(pid, processes, seen.points) for pid in rank_pids}
+    for rank in ranks:
+        rank.worker_pids = frozenset(workers[rank.pid])
+    pids = {point.pid for point in seen.points}
+    durations = loop.durations[chosen]
+    regular = loop.durations[chosen & ~loop.gap]
+    measurement = Measurement(
+        kind=loop.kind,
+        steps=int(chosen.sum()),
+        warmup=warmup,
+        total_steps=len(loop),
+        step=_step_time(durations, regular),
+        phases=_phases(loop, chosen),
+        cores=usable_cores(),
+        main_pid=main.pid,
+        regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
+        worker_pids=frozenset().union(*workers.values()) if workers else frozenset(),
+        rank_pids=rank_pids,
+        main_cpu_s=times.per_step(lambda t0, t1: cpu_between(seen.points, {main.pid}, t0, t1)),
+        worker_cpu_s=times.per_step(
+            lambda t0, t1: cpu_between(seen.points, pids - rank_pids - {_root(seen, main)}, t0, t1)
+        ),
+        run_delay=_run_delay(times, seen, main),
+        other_cores=times.mean(lambda t0, t1: other_cores(seen.machine, seen.points, t0, t1)),
+        loader=the_loader,
+        model=_model(main, loop, chosen, peak_flops),
+        modules=_modules(main),
+        ranks=ranks,
+        callbacks=_callbacks(main, loop, chosen),
+        gc_s=_seam_seconds(main, loop, chosen, "~gc"),
+        memory=_memory(main, loop, chosen, seen),
+        samples=seen.samples,
+        sites=_sites(main),
+        envs=max((int(fact.get("num_envs") or 1) for fact in main.facts.get("env", [])), default=1),
+        disk_read=times.per_step(
+            lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_bytes)
+        ),
+        read_chars=times.per_step(
+            lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_chars)
+        ),
+        spread=_spread(durations),
+        trend=_trend(regular),
+        sampling_failure=seen.sampling_failure,
+        nan_loss="nan" in main.facts,
+        disturbed=disturbed,
+    )
+    return Measured(
+        measurement,
+        loop,
+        chosen,
+        main,
+        list(processes),
+        _user_spans(processes),
+        _start_up(loop, chosen, warmup, seen, main),
+    )
+
+
+class _Times:
+    """The stretches of time that the measured steps cover, to ask questions about them."""
+
+    def __init__(self, loop: Loop, chosen: Bools):
+        self.steps = int(chosen.sum())
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(int), [0]])))
+        self.stretches = [
+            (float(loop.starts[begin]), float(loop.ends[end - 1]))
+            for begin, end in zip(edges[::2], edges[1::2])
+        ][:400]
+        self.seconds = sum(end - begin for begin, end in self.stretches)
+        self.scale = float(loop.durations[chosen].sum()) / self.seconds if self.seconds else 1.0
+
+    def per_step(self, question: Any) -> float:
+        """A question of (start, end) that counts something, per step."""
+        return sum(question(begin, end) for begin, end in self.stretches) * self.scale / self.steps
+
+    def mean(self, question: Any) -> float:
+        """A question of (start, end) that tells a level, mean over time."""
+        if not self.seconds:
+            return 0.0
+        return (
+            sum(question(begin, end) * (end - begin) for begin, end in self.stretches)
+            / self.seconds
+        )
+
+
+def _extent(loop: Loop | None) -> float:
+    return float(loop.ends[-1] - loop.starts[0]) if loop is not None else 0.0
+
+
+def _is_worker(process: ProcessRecording, others: Sequence[ProcessRecording]) -> bool:
+    """A loader worker or an environment's process: it serves the process that started it."""
+    parents = {other.pid for other in others if other is not process}
+    return process.parent in parents and "rank" not in (process.first("process") or {})
+
+
+def _world_size(process: ProcessRecording) -> int:
+    return int((process.first("process") or {}).get("world_size", 1))
+
+
+def _root(seen: Observation, main: ProcessRecording) -> int:
+    """The launcher of the ranks (torchrun), which is no worker; the main process itself without one."""
+    return seen.points[0].pid if seen.points else main.pid
+
+
+def _workers(
+    pid: int, processes: Sequence[ProcessRecording], points: Sequence[ResourcePoint]
+) -> set[int]:
+    return {
+        process.pid
+        for process in processes
+        if process.parent == pid and "~data.fetch" in process.ids
+    }
+
+
+def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
+    """When the watcher itself slowed the program: the step whose operators were counted."""
+    return [
+        (fact["began"], fact["ended"])
+        for fact in main.facts.get("window", [])
+        if fact.get("what") == "flops"
+    ]
+
+
+def _step_time(durations: npt.NDArray[np.float64], regular: npt.NDArray[np.float64]) -> StepTime:
+    shown = regular if len(regular) else durations
+    return StepTime(
+        float(durations.mean()), float(np.percentile(shown, 50)), float(np.percentile(shown, 95))
+    )
+
+
+def _phases(loop: Loop, chosen: Bools) -> list[Phase]:
+    total = float(loop.durations[chosen].mean())
+    phases = []
+    for index, name in enumerate(PHASES):
+        seconds = loop.phases[chosen, index]
+        mean = float(seconds.mean())
+        if mean <= 0:
+            continue
+        phases.append(
+            Phase(
+                name=name,
+                share=mean / total,
+                mean_s=mean,
+                p95_s=float(np.percentile(seconds, 95)),
+                network_s=float(np.minimum(loop.network[chosen, index], seconds).mean()),
+                network_bytes=float(loop.network_bytes[chosen, index].mean()),
+                blocked_s=float(np.minimum(loop.blocked[chosen, index], seconds).mean()),
+            )
+        )
+    return phases
+
+
+def _run_delay(times: _Times, seen: Observation, main: ProcessRecording) -> float | None:
+    if not any(point.run_delay_s for point in seen.points) or not times.seconds:
+        return None
+    waited = sum(
+        run_delay_between(seen.points, main.pid, begin, end) for begin, end in times.stretches
+    )
+    return min(1.0, waited / times.seconds)
+
+
+def _gain(points: Sequence[ResourcePoint], t0: float, t1: float, value: Any) -> float:
+    """Growth of a counter over the whole tree between two times, whole looks only."""
+    first: dict[int, float] = {}
+    last: dict[int, float] = {}
+    looks = sorted({point.t for point in points})
+    begin = max((t for t in looks if t <= t0), default=t0)
+    end = min((t for t in looks if t >= t1), default=t1)
+    for point in points:
+        if begin <= point.t <= end:
+            first.setdefault(point.pid, value(point))
+            last[point.pid] = value(point)
+    covered = max(end - begin, 1e-9)
+    return sum(last[pid] - first[pid] for pid in last) * min(1.0, (t1 - t0) / covered)
+
+
+def _spread(durations: npt.NDArray[np.float64]) -> float:
+    """Relative standard error of the mean, from the means of ten blocks: steps are autocorrelated."""
+    if len(durations) < 10:
+        return float(durations.std() / max(durations.mean(), 1e-12)) if len(durations) > 1 else 1.0
+    blocks = np.array([block.mean() for block in np.array_split(durations, 10)])
+    return float(blocks.std(ddof=1) / np.sqrt(10) / max(durations.mean(), 1e-12))
+
+
+def _trend(regular: npt.NDArray[np.float64]) -> float:
+    third = len(regular) // 3
+    if third < 3:
+        return 0.0
+    return float(np.median(regular[-third:]) / max(np.median(regular[:third]), 1e-12) - 1)
+
+
+def _ranks(
+    found: Sequence[ProcessRecording],
+    loops: dict[int, Loop | None],
+    windows: list[tuple[float, float]],
+) -> list[RankMeasurement]:
+    ranks = []
+    for process in found:
+        loop = loops[process.pid]
+        assert loop is not None
+        chosen, _, _ = steadystate.measured(loop.starts, loop.ends, windows + _own_windows(process))
+        if not chosen.any():
+            continue
+        phases = _phases(loop, chosen)
+        ranks.append(
+            RankMeasurement(
+                process.rank,
+                process.pid,
+                float(loop.durations[chosen].mean()),
+                {phase.name: phase.mean_s for phase in phases},
+                {phase.name: phase.blocked_s for phase in phases},
+            )
+        )
+    return sorted(ranks, key=lambda rank: rank.rank)
+
+
+def _model(
+    main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None
+) -> ModelMeasurement:
+    model = ModelMeasurement(peak_flops=peak_flops)
+    spans = main_spans(main)
+    forwards = spans[
+        (spans["name"] == main.ids.get("~forward", -1)) & (spans["flags"] & MODULE == 0)
+    ]
+    torch = main.first("torch") or {}
+    model.threads = int(torch.get("threads", 0))
+    if len(forwards):
+        root = primary(forwards)
+        address = int(root["arg"][-1])
+        fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
+        model.root, model.dtype, model.device = (
+            fact.get("type", ""),
+            fact.get("dtype", ""),
+            fact.get("device", ""),
+        )
+        model.file, model.line = fact.get("file", ""), int(fact.get("line", 0))
+        model.parameters = int(fact.get("parameters", 0))
+        sizes = [
+            fact["size"]
+            for fact in main.facts.get("batch", [])
+            if fact["root"] == address and fact["size"]
+        ]
+        model.batch_size = int(np.median(sizes)) if sizes else None
+        training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
+        model.forwards = _count(training, loop, chosen)
+    for fact in main.facts.get("flops", []):
+        if fact.get("compiled"):
+            model.compiled = True
+            continue
+        each = (
+            forwards
+            if fact["per"] == "~forward"
+            else primary(main.named("~optimizer", main_only=False))
+        )
+        per_step = _count(primary(each), loop, chosen) if len(each) else 0.0
+        model.flops, model.ops = fact["flops"] * per_step, fact["ops"] * per_step
+        heavy = fact["known"] + fact["unknown"]
+        model.flops_coverage = fact["known"] / heavy if heavy else None
+    return model
+
+
+def _count(spans: Any, loop: Loop, chosen: Bools) -> float:
+    """How many of these spans begin in a measured step, mean."""
+    starts = spans["start"] / 1e9
+    index = np.searchsorted(loop.starts, starts, side="right") - 1
+    index = index[(index >= 0) & (starts < loop.ends[-1])]
+    return float(chosen[index].sum() / chosen.sum())
+
+
+def _modules(main: ProcessRecording) -> list[ModuleMeasurement]:
+    """Forward time of each module a cycle, from the window in which all module calls are recorded."""
+    window = next(
+        (fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None
+    )
+    if window is None:
+        return []
+    spans = main.spans[main.spans["name"] == main.ids.get("~forward", -1)]
+    began = spans["start"] / 1e9
+    spans = spans[(began >= window["began"]) & (began < window["ended"])]
+    cycles = max(1, int(window.get("cycles", 1)))
+    by_address: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for span in spans:
+        entry = by_address[int(span["arg"])]
+        entry[0] += 1
+        entry[1] += float(span["dur"]) / 1e9
+        entry[2] += float(span["self"]) / 1e9
+    found = []
+    for table in main.facts.get("modules", []):
+        names = [row["name"] for row in table["modules"]]
+        for row in table["modules"]:
+            calls, total, own = by_address.get(int(row["id"]), (0.0, 0.0, 0.0))
+            if not calls:
+                continue
+            prefix = f"{row['name']}." if row["name"] else ""
+            children = sum(name != row["name"] and name.startswith(prefix) for name in names)
+            found.append(
+                ModuleMeasurement(
+                    row["name"],
+                    row["type"],
+                    row["file"],
+                    int(row["line"]),
+                    calls / cycles,
+                    total / cycles,
+                    own / cycles,
+                    children,
+                    row.get("repr", ""),
+                )
+            )
+    return sorted(found, key=lambda module: -module.self_s)
+
+
+def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, float]:
+    names = [name for name in main.ids if name.startswith("~callback.")]
+    times = {
+        name.removeprefix("~callback."): _seam_seconds(main, loop, chosen, name) for name in names
+    }
+    return {name: seconds for name, seconds in times.items() if seconds > 0}
+
+
+def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) -> float:
+    spans = main_spans(main)
+    spans = spans[spans["name"] == main.ids.get(name, -1)]
+    starts = spans["start"] / 1e9
+    index = np.searchsorted(loop.starts, starts, side="right") - 1
+    valid = (index >= 0) & (starts < loop.ends[-1])
+    return float((spans["dur"][valid] / 1e9 * chosen[index[valid]]).sum() / chosen.sum())
+
+
+def _memory(
+    main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation
+) -> MemoryMeasurement:
+    memory = MemoryMeasurement(available=usable_memory_bytes())
+    own = [(point.t, point.rss_bytes) for point in seen.points if point.pid == main.pid]
+    by_time: dict[float, int] = defaultdict(int)
+    for point in seen.points:
+        by_time[point.t] += point.rss_bytes
+    memory.rss_peak = max(by_time.values(), default=None)
+    begin, end = loop.starts[np.argmax(chosen)], loop.ends[-1]
+
+    def by_step(series: list[tuple[float, int]]) -> list[tuple[float, float]]:
+        inside = [(t, value) for t, value in series if begin <= t <= end]
+        inside = inside[:: max(1, len(inside) // _MAX_RSS_POINTS)]
+        steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
+        return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
+
+    memory.rss_by_step = by_step(own)
+    device = [
+        (look.t, sum(look.gpu_memory_bytes)) for look in seen.machine if look.gpu_memory_bytes
+    ]
+    if device:
+        memory.device_by_step = by_step(device)
+        memory.device_peak = max(value for _, value in device)
+    for fact in main.facts.get("probe", []):
+        step = int(np.searchsorted(loop.ends, fact["t"]))
+        memory.probes.append((step, fact["found"]))
+    return memory
+
+
+def _sites(main: ProcessRecording) -> list[Site]:
+    sites = []
+    for fact in main.facts.get("site", []):
+        user = [
+            (file, function, line)
+            for file, function, line, _ in fact["stack"]
+            if is_user_file(file)
+        ]
+        if user:
+            file, function, line = user[0]
+            sites.append(Site(fact["name"], file, function, line, tuple(user[1:])))
+    return sites
+
+
+def _user_spans(processes: Sequence[ProcessRecording]) -> list[tuple[str, int, float]]:
+    totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+    for process in processes:
+        names, counts = np.unique(process.spans["name"], return_counts=True)
+        for number, count in zip(names, counts):
+            name = process.names.get(int(number), "?")
+            if not name.startswith("~"):
+                totals[name][0] += int(count)
+                totals[name][1] += (
+                    float(process.spans["dur"][process.spans["name"] == number].sum()) / 1e9
+                )
+    found = [(name, int(count), seconds) for name, (count, seconds) in totals.items()]
+    return sorted(found, key=lambda span: -span[2])
+
+
+def _start_up(
+    loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording
+) -> dict[str, float]:
+    epochs = main.named("~data.iter", main_only=False)
+    first = float(loop.starts[0])
+    warm = loop.durations[:warmup]
+    gaps = loop.durations[chosen & loop.gap]
+    typical = float(np.median(loop.durations[chosen]))
+    return {
+        "before_first_batch_s": max(0.0, first - seen.began),
+        "worker_start_s": float(epochs["dur"].sum() / 1e9),
+        "warmup_s": float(warm.sum()),
+        "epoch_gaps_s": float(np.clip(gaps - typical, 0, None).sum()),
+        "after_last_step_s": max(0.0, seen.ended - float(loop.ends[-1])),
+    }
