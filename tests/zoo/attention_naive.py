@@ -65,9 +65,7 @@ class CharTransformer(nn.Module):
 
 
 def corpus():
-    text = b"".join(
-        f.read_bytes() for f in sorted(pathlib.Path(pathlib.__file__).parent.glob("a*.py"))
-    )
+    text = b"".join(f.read_bytes() for f in sorted(pathlib.Path(pathlib.__file__).parent.glob("a*.py")))
     return torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
 
 

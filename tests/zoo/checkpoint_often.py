@@ -39,7 +39,7 @@ class SkipGram(nn.Module):
         return torch.einsum("bd,bkd->bk", self.target(target), self.context(context))
 
 
-def pairs(words=20_000, batch=512, negatives=8):
+def pairs(words=20_000, batch=256, negatives=4):
     generator = torch.Generator().manual_seed(1)
     while True:
         target = torch.randint(0, words, (batch,), generator=generator)
@@ -52,7 +52,7 @@ def main():
     args = parse_args()
     model = SkipGram()
     optimizer = torch.optim.SparseAdam(list(model.parameters()), lr=1e-3)
-    labels = torch.zeros(512, 9)
+    labels = torch.zeros(256, 5)
     labels[:, 0] = 1.0
     with tempfile.TemporaryDirectory() as folder:
         save = Checkpointer(folder, every=5 if args.variant == "slow" else 500)

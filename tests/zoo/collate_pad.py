@@ -16,9 +16,7 @@ PAD = 0
 class Documents(Dataset):
     def __init__(self, n=4096, seed=1):
         rng = np.random.default_rng(seed)
-        self.documents = [
-            np.minimum(rng.zipf(1.3, rng.integers(50, 400)), VOCABULARY - 1) for _ in range(n)
-        ]
+        self.documents = [np.minimum(rng.zipf(1.3, rng.integers(50, 400)), VOCABULARY - 1) for _ in range(n)]
         self.labels = rng.integers(0, 4, n)
 
     def __len__(self):

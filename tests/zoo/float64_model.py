@@ -10,9 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 class Regressor(nn.Module):
     def __init__(self, inputs, hidden=1024):
         super().__init__()
-        self.layers = nn.ModuleList(
-            [nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)]
-        )
+        self.layers = nn.ModuleList([nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)])
         self.out = nn.Linear(hidden, 1)
 
     def forward(self, x):

@@ -24,10 +24,7 @@ class Sentence:
 
 def read_corpus(n=6_000):
     rng = random.Random(9)
-    return [
-        Sentence([Token(rng.randrange(2000), [rng.randrange(9)]) for _ in range(12)], i % 3)
-        for i in range(n)
-    ]
+    return [Sentence([Token(rng.randrange(2000), [rng.randrange(9)]) for _ in range(12)], i % 3) for i in range(n)]
 
 
 def encode(sentences):

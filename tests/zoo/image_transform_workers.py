@@ -95,9 +95,7 @@ if __name__ == "__main__":
     despeckle = Despeckle() if args.variant == "slow" else DespeckleFilter()
     transform = Compose(RandomFlip(), despeckle, ToTensor(), Normalize(0.45, 0.25))
     dataset = ImageFolder(photo_folder(64, 800), transform)
-    loader = DataLoader(
-        dataset, batch_size=32, shuffle=True, num_workers=2, drop_last=True, persistent_workers=True
-    )
+    loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=2, drop_last=True, persistent_workers=True)
     model = SmallResNet()
     opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
     clock = Clock(args.seconds)

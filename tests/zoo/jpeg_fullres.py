@@ -33,9 +33,7 @@ def read_rgb(file):
 class Album(Dataset):
     def __init__(self, folder):
         self.files = sorted(folder.glob("*.jpg"))
-        self.labels = {
-            n: i for i, n in enumerate(sorted({f.name.split("-")[0] for f in self.files}))
-        }
+        self.labels = {n: i for i, n in enumerate(sorted({f.name.split("-")[0] for f in self.files}))}
 
     def __len__(self):
         return len(self.files)

@@ -29,9 +29,7 @@ class JsonLogger:
                     "mean": tensor.mean().item(),
                     "std": tensor.std().item(),
                     "max": tensor.abs().max().item(),
-                    "quantiles": tensor.flatten()[:4096]
-                    .quantile(torch.linspace(0, 1, 11))
-                    .tolist(),
+                    "quantiles": tensor.flatten()[:4096].quantile(torch.linspace(0, 1, 11)).tolist(),
                 }
         return record
 

@@ -39,9 +39,7 @@ def batches(draw_shape, size=32):
         images, labels = [], []
         for _ in range(size):
             kind = rng.randrange(3)
-            images.append(
-                draw_shape(kind, rng.uniform(8, 24), rng.uniform(8, 24), rng.uniform(4, 12))
-            )
+            images.append(draw_shape(kind, rng.uniform(8, 24), rng.uniform(8, 24), rng.uniform(4, 12)))
             labels.append(kind)
         yield torch.from_numpy(np.stack(images)).unsqueeze(1), torch.tensor(labels)
 

@@ -29,9 +29,7 @@ torch.manual_seed(0)
 plot_every = 5 if args.variant == "slow" else 1000
 x = torch.linspace(-3, 3, 2000).unsqueeze(1)
 y = torch.sin(3 * x) + 0.1 * torch.randn_like(x)
-model = nn.Sequential(
-    nn.Linear(1, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 1)
-)
+model = nn.Sequential(nn.Linear(1, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 losses = []
 with tempfile.TemporaryDirectory() as folder:

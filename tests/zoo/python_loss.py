@@ -10,17 +10,23 @@ from torch.utils.data import DataLoader, Dataset
 class Scenes(Dataset):
     """Bright rectangles on noise, with their boxes as fractions of the side."""
 
-    def __len__(self):
-        return 2048
+    def __init__(self, count=512):
+        generator = torch.Generator().manual_seed(8)
+        self.scenes = [self.draw(generator) for _ in range(count)]
 
-    def __getitem__(self, index):
-        generator = torch.Generator().manual_seed(index)
+    def draw(self, generator):
         image = torch.rand(1, 64, 64, generator=generator) * 0.3
         size = 8 + (torch.rand(4, 2, generator=generator) * 16).int()
         corner = (torch.rand(4, 2, generator=generator) * (64 - size)).int()
         for (x, y), (w, h) in zip(corner.tolist(), size.tolist()):
             image[:, y : y + h, x : x + w] = 1.0
         return image, torch.cat([corner, corner + size], dim=1) / 64
+
+    def __len__(self):
+        return len(self.scenes)
+
+    def __getitem__(self, index):
+        return self.scenes[index]
 
 
 def make_anchors(cells=8, scales=(0.15, 0.2, 0.3, 0.4)):
@@ -81,9 +87,10 @@ def main():
     criterion = loss_class(make_anchors())
     model = AnchorNet()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    loader = DataLoader(Scenes(), batch_size=16, shuffle=True)
     clock = Clock(args.seconds)
     while not clock.done:
-        for images, boxes in DataLoader(Scenes(), batch_size=16, shuffle=True):
+        for images, boxes in loader:
             loss = criterion(model(images), boxes)
             optimizer.zero_grad()
             loss.backward()

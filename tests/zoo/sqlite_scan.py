@@ -17,9 +17,7 @@ def create_database(folder, index=False):
     rng = random.Random(3)
     db = sqlite3.connect(folder / "reviews.db")
     db.execute("CREATE TABLE reviews (sku TEXT, stars INTEGER, body TEXT)")
-    rows = (
-        (f"sku-{i:06d}", rng.randint(1, 5), " ".join(rng.choices(WORDS, k=24))) for i in range(ROWS)
-    )
+    rows = ((f"sku-{i:06d}", rng.randint(1, 5), " ".join(rng.choices(WORDS, k=24))) for i in range(ROWS))
     db.executemany("INSERT INTO reviews VALUES (?, ?, ?)", rows)
     if index:
         db.execute("CREATE INDEX by_sku ON reviews (sku)")

@@ -67,9 +67,7 @@ def main():
         num_workers=2,
         persistent_workers=args.variant == "fast",
     )
-    model = nn.Sequential(
-        nn.Linear(34, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 7)
-    )
+    model = nn.Sequential(nn.Linear(34, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 7))
     optimizer = torch.optim.Adam(model.parameters())
     clock = Clock(args.seconds)
     epoch = 0

@@ -34,12 +34,7 @@ class Child:
 
     def tell(self, kind: str, **facts: Any) -> None:
         """Append a line of facts. The file is not kept open: the program may close descriptors it does not know."""
-        line = (
-            json.dumps(
-                {"kind": kind, "t": time.monotonic(), **facts}, default=str, ensure_ascii=True
-            )
-            + "\n"
-        )
+        line = json.dumps({"kind": kind, "t": time.monotonic(), **facts}, default=str, ensure_ascii=True) + "\n"
         try:
             fd = os.open(
                 os.path.join(self.directory, f"info-{os.getpid()}.jsonl"),
@@ -71,11 +66,7 @@ class Child:
             argv=sys.orig_argv,
             native=recording.NATIVE,
             python=sys.version.split()[0],
-            **{
-                name.lower(): os.environ[name]
-                for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-                if name in os.environ
-            },
+            **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ},
         )
         for name, number in native.names().items():
             self.tell("name", id=number, name=name)
@@ -125,9 +116,7 @@ def install(child: Child) -> None:
     from unstall.benchmark.watcher import Watcher
 
     recording.opened_by = child.open
-    native.on_name(
-        lambda number, name: child.tell("name", id=number, name=name) if child.pid else None
-    )
+    native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
     native.watch(Watcher(child.tell, child.options), False)
     os.register_at_fork(after_in_child=child.after_fork)
     import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing

@@ -37,9 +37,7 @@ def resolve(words: Sequence[str]) -> list[str]:
         raise CommandError(f"{first} is a directory without a __main__.py: name the script in it")
     found = shutil.which(first) if os.sep not in first else None
     # The tools of the environment that unstall is in, though it may not be activated: torchrun, accelerate.
-    found = found or (
-        shutil.which(first, path=str(Path(sys.executable).parent)) if os.sep not in first else None
-    )
+    found = found or (shutil.which(first, path=str(Path(sys.executable).parent)) if os.sep not in first else None)
     if found:
         return [found, *words[1:]]
     if path.suffix == ".py" or os.sep in first:

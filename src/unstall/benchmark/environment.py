@@ -66,9 +66,7 @@ def usable_memory_bytes(root: Path = Path("/")) -> int:
 def git_revision(folder: Path) -> str | None:
     """The commit checked out in ``folder``; None without git or outside a repository."""
     try:
-        git = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=2.0
-        )
+        git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=2.0)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return git.stdout.strip() or None if git.returncode == 0 else None
@@ -102,9 +100,7 @@ def _quota_v2(folder: Path) -> float | None:
 
 
 def _quota_v1(folder: Path) -> float | None:
-    quota, period = (
-        _first_word(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-    )
+    quota, period = (_first_word(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
     if quota.isdigit() and period.isdigit():  # a quota of -1 is none
         return int(quota) / int(period)
     return None

@@ -46,9 +46,7 @@ class _File:
             self.map = mmap.mmap(fd, _MAPPED)
         finally:
             os.close(fd)
-        struct.pack_into(
-            "<IIQII", self.map, 8, 1, _RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid()
-        )
+        struct.pack_into("<IIQII", self.map, 8, 1, _RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
         _COUNTS.pack_into(self.map, _COUNTS_AT, 0, 0, 0, _TAIL)
         self.map[0:8] = b"UNSTALL1"
         self.count = self.flushed = self.dropped = 0
@@ -309,10 +307,9 @@ class span:
             self.depth = _begin(_thread(_file), intern(self.name))
         return self
 
-    def __exit__(self, kind: Any, *rest: Any) -> bool:
+    def __exit__(self, kind: Any, *rest: Any) -> None:
         if _file is not None and self.depth >= 0:
             _end(_thread(_file), self.depth, 0, _ERROR if kind is not None else 0)
-        return False
 
     def __call__(self, func: Any) -> Any:
         return wrap(func, self.name)

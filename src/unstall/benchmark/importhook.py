@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 class PostImport:
     """A meta path finder that finds nothing itself: it lets the others find, and marks the targets' loaders."""
 
-    def __init__(
-        self, targets: dict[str, list[Install]], on_error: Callable[[str, Exception], None]
-    ):
+    def __init__(self, targets: dict[str, list[Install]], on_error: Callable[[str, Exception], None]):
         self.targets = targets
         self.on_error = on_error
 
@@ -42,9 +40,7 @@ class PostImport:
 
     def _mark(self, fullname: str, loader: Any) -> None:
         original = getattr(loader, "exec_module", None)
-        if original is None or isinstance(
-            loader, type
-        ):  # a class is shared by all built-in modules
+        if original is None or isinstance(loader, type):  # a class is shared by all built-in modules
             return
 
         def exec_module(module: ModuleType) -> None:
@@ -58,9 +54,7 @@ class PostImport:
         try:
             loader.exec_module = exec_module
         except AttributeError:  # a loader without instance attributes: this library goes unseen
-            self.on_error(
-                fullname, AttributeError(f"its loader {type(loader).__name__} cannot be watched")
-            )
+            self.on_error(fullname, AttributeError(f"its loader {type(loader).__name__} cannot be watched"))
 
     def install(self, fullname: str, module: ModuleType) -> None:
         for install in self.targets[fullname]:

@@ -64,9 +64,7 @@ def environment(directory: Path, options: Options) -> dict[str, str]:
     return env
 
 
-def launch(
-    command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]
-) -> Outcome:
+def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
     """Run a command to its end under observation. ``on_poll`` is called about ten times a second."""
     _adopt_orphans()
     with Signals() as signals:
@@ -100,9 +98,7 @@ def die_of(number: int) -> None:
     """End this process by the same signal, so that a shell sees what it would have seen."""
     import resource
 
-    resource.setrlimit(
-        resource.RLIMIT_CORE, (0, 0)
-    )  # the program has left its own core file, if any
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own core file, if any
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
@@ -135,15 +131,11 @@ def _end_orphans(directory: Path, *, killed: bool) -> None:
 
     What a program leaves running on purpose when it ends by itself is its own affair.
     """
-    recorded = (
-        {int(path.stem.split("-")[1]) for path in directory.glob("rec-*.bin")} if killed else set()
-    )
+    recorded = {int(path.stem.split("-")[1]) for path in directory.glob("rec-*.bin")} if killed else set()
     deadline = time.monotonic() + _ORPHAN_PATIENCE_S
     while True:
         _reap()
-        left = [
-            child for child in psutil.Process().children(recursive=True) if child.pid in recorded
-        ]
+        left = [child for child in psutil.Process().children(recursive=True) if child.pid in recorded]
         if not left:
             return
         if time.monotonic() > deadline:

@@ -12,9 +12,7 @@ from unstall.benchmark.steps import Loop
 from unstall.measurements import LoaderMeasurement
 
 
-def measure(
-    main: ProcessRecording, processes: Sequence[ProcessRecording], loop: Loop
-) -> LoaderMeasurement | None:
+def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop: Loop) -> LoaderMeasurement | None:
     """The loader that feeds the loop, or None when none does."""
     config = _config(main, loop)
     if config is None:
@@ -33,28 +31,17 @@ def measure(
     nexts = _within(main.named("~data.next", main_only=False), begin, end)
     nexts = nexts[nexts["flags"] & ERROR == 0]
     found.batches_per_step = len(nexts) / len(loop)
-    servers = (
-        [process for process in processes if process.parent == main.pid]
-        if found.workers
-        else [main]
-    )
-    fetches = [
-        _within(process.named("~data.fetch", main_only=False), begin, end) for process in servers
-    ]
+    servers = [process for process in processes if process.parent == main.pid] if found.workers else [main]
+    fetches = [_within(process.named("~data.fetch", main_only=False), begin, end) for process in servers]
     count = sum(len(spans) for spans in fetches)
     if count:
         found.service_s = sum(_seconds(spans) for spans in fetches) / count
         found.service_blocked_s = sum(_blocked(spans) for spans in fetches) / count
         found.service_cpu_s = sum(_cpu(spans) for spans in fetches) / count
-        collates = [
-            _within(process.named("~data.collate", main_only=False), begin, end)
-            for process in servers
-        ]
+        collates = [_within(process.named("~data.collate", main_only=False), begin, end) for process in servers]
         found.collate_s = sum(_seconds(spans) for spans in collates) / count
         sockets = [_sockets(process, begin, end) for process in servers]
-        found.service_network_s = min(
-            sum(_self_seconds(spans) for spans in sockets) / count, found.service_s
-        )
+        found.service_network_s = min(sum(_self_seconds(spans) for spans in sockets) / count, found.service_s)
         found.network_bytes = sum(_bytes(spans) for spans in sockets) / count
     epochs = _within(main.named("~data.iter", main_only=False), begin, end)
     found.epochs = len(epochs)

@@ -151,6 +151,11 @@ def _ask_torch(interpreter: str, budget_s: float) -> _TorchFigures | None:
         return None
 
 
+def quick_matmul_flops() -> float:
+    """Single-precision FLOP/s of this machine's cores by a fifth of a second of NumPy matmul."""
+    return _numpy_matmul(0.2)
+
+
 def _numpy_matmul(budget_s: float) -> float:
     import numpy
 

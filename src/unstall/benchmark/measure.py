@@ -108,12 +108,8 @@ def measure(
         samples=seen.samples,
         sites=_sites(main),
         envs=max((int(fact.get("num_envs") or 1) for fact in main.facts.get("env", [])), default=1),
-        disk_read=times.per_step(
-            lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_bytes)
-        ),
-        read_chars=times.per_step(
-            lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_chars)
-        ),
+        disk_read=times.per_step(lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_bytes)),
+        read_chars=times.per_step(lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_chars)),
         spread=_spread(durations),
         trend=_trend(regular),
         sampling_failure=seen.sampling_failure,
@@ -138,8 +134,7 @@ class _Times:
         self.steps = int(chosen.sum())
         edges = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(int), [0]])))
         self.stretches = [
-            (float(loop.starts[begin]), float(loop.ends[end - 1]))
-            for begin, end in zip(edges[::2], edges[1::2])
+            (float(loop.starts[begin]), float(loop.ends[end - 1])) for begin, end in zip(edges[::2], edges[1::2])
         ][:400]
         self.seconds = sum(end - begin for begin, end in self.stretches)
         self.scale = float(loop.durations[chosen].sum()) / self.seconds if self.seconds else 1.0
@@ -152,10 +147,7 @@ class _Times:
         """A question of (start, end) that tells a level, mean over time."""
         if not self.seconds:
             return 0.0
-        return (
-            sum(question(begin, end) * (end - begin) for begin, end in self.stretches)
-            / self.seconds
-        )
+        return sum(question(begin, end) * (end - begin) for begin, end in self.stretches) / self.seconds
 
 
 def _extent(loop: Loop | None) -> float:
@@ -177,30 +169,18 @@ def _root(seen: Observation, main: ProcessRecording) -> int:
     return seen.points[0].pid if seen.points else main.pid
 
 
-def _workers(
-    pid: int, processes: Sequence[ProcessRecording], points: Sequence[ResourcePoint]
-) -> set[int]:
-    return {
-        process.pid
-        for process in processes
-        if process.parent == pid and "~data.fetch" in process.ids
-    }
+def _workers(pid: int, processes: Sequence[ProcessRecording], points: Sequence[ResourcePoint]) -> set[int]:
+    return {process.pid for process in processes if process.parent == pid and "~data.fetch" in process.ids}
 
 
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
     """When the watcher itself slowed the program: the step whose operators were counted."""
-    return [
-        (fact["began"], fact["ended"])
-        for fact in main.facts.get("window", [])
-        if fact.get("what") == "flops"
-    ]
+    return [(fact["began"], fact["ended"]) for fact in main.facts.get("window", []) if fact.get("what") == "flops"]
 
 
 def _step_time(durations: npt.NDArray[np.float64], regular: npt.NDArray[np.float64]) -> StepTime:
     shown = regular if len(regular) else durations
-    return StepTime(
-        float(durations.mean()), float(np.percentile(shown, 50)), float(np.percentile(shown, 95))
-    )
+    return StepTime(float(durations.mean()), float(np.percentile(shown, 50)), float(np.percentile(shown, 95)))
 
 
 def _phases(loop: Loop, chosen: Bools) -> list[Phase]:
@@ -228,9 +208,7 @@ def _phases(loop: Loop, chosen: Bools) -> list[Phase]:
 def _run_delay(times: _Times, seen: Observation, main: ProcessRecording) -> float | None:
     if not any(point.run_delay_s for point in seen.points) or not times.seconds:
         return None
-    waited = sum(
-        run_delay_between(seen.points, main.pid, begin, end) for begin, end in times.stretches
-    )
+    waited = sum(run_delay_between(seen.points, main.pid, begin, end) for begin, end in times.stretches)
     return min(1.0, waited / times.seconds)
 
 
@@ -289,14 +267,10 @@ def _ranks(
     return sorted(ranks, key=lambda rank: rank.rank)
 
 
-def _model(
-    main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None
-) -> ModelMeasurement:
+def _model(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None) -> ModelMeasurement:
     model = ModelMeasurement(peak_flops=peak_flops)
     spans = main_spans(main)
-    forwards = spans[
-        (spans["name"] == main.ids.get("~forward", -1)) & (spans["flags"] & MODULE == 0)
-    ]
+    forwards = spans[(spans["name"] == main.ids.get("~forward", -1)) & (spans["flags"] & MODULE == 0)]
     torch = main.first("torch") or {}
     model.threads = int(torch.get("threads", 0))
     if len(forwards):
@@ -310,11 +284,7 @@ def _model(
         )
         model.file, model.line = fact.get("file", ""), int(fact.get("line", 0))
         model.parameters = int(fact.get("parameters", 0))
-        sizes = [
-            fact["size"]
-            for fact in main.facts.get("batch", [])
-            if fact["root"] == address and fact["size"]
-        ]
+        sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
         model.batch_size = int(np.median(sizes)) if sizes else None
         training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
         model.forwards = _count(training, loop, chosen)
@@ -322,11 +292,7 @@ def _model(
         if fact.get("compiled"):
             model.compiled = True
             continue
-        each = (
-            forwards
-            if fact["per"] == "~forward"
-            else primary(main.named("~optimizer", main_only=False))
-        )
+        each = forwards if fact["per"] == "~forward" else primary(main.named("~optimizer", main_only=False))
         per_step = _count(primary(each), loop, chosen) if len(each) else 0.0
         model.flops, model.ops = fact["flops"] * per_step, fact["ops"] * per_step
         heavy = fact["known"] + fact["unknown"]
@@ -344,9 +310,7 @@ def _count(spans: Any, loop: Loop, chosen: Bools) -> float:
 
 def _modules(main: ProcessRecording) -> list[ModuleMeasurement]:
     """Forward time of each module a cycle, from the window in which all module calls are recorded."""
-    window = next(
-        (fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None
-    )
+    window = next((fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None)
     if window is None:
         return []
     spans = main.spans[main.spans["name"] == main.ids.get("~forward", -1)]
@@ -386,9 +350,7 @@ def _modules(main: ProcessRecording) -> list[ModuleMeasurement]:
 
 def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, float]:
     names = [name for name in main.ids if name.startswith("~callback.")]
-    times = {
-        name.removeprefix("~callback."): _seam_seconds(main, loop, chosen, name) for name in names
-    }
+    times = {name.removeprefix("~callback."): _seam_seconds(main, loop, chosen, name) for name in names}
     return {name: seconds for name, seconds in times.items() if seconds > 0}
 
 
@@ -401,9 +363,7 @@ def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) 
     return float((spans["dur"][valid] / 1e9 * chosen[index[valid]]).sum() / chosen.sum())
 
 
-def _memory(
-    main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation
-) -> MemoryMeasurement:
+def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation) -> MemoryMeasurement:
     memory = MemoryMeasurement(available=usable_memory_bytes())
     own = [(point.t, point.rss_bytes) for point in seen.points if point.pid == main.pid]
     by_time: dict[float, int] = defaultdict(int)
@@ -419,9 +379,7 @@ def _memory(
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
     memory.rss_by_step = by_step(own)
-    device = [
-        (look.t, sum(look.gpu_memory_bytes)) for look in seen.machine if look.gpu_memory_bytes
-    ]
+    device = [(look.t, sum(look.gpu_memory_bytes)) for look in seen.machine if look.gpu_memory_bytes]
     if device:
         memory.device_by_step = by_step(device)
         memory.device_peak = max(value for _, value in device)
@@ -434,11 +392,7 @@ def _memory(
 def _sites(main: ProcessRecording) -> list[Site]:
     sites = []
     for fact in main.facts.get("site", []):
-        user = [
-            (file, function, line)
-            for file, function, line, _ in fact["stack"]
-            if is_user_file(file)
-        ]
+        user = [(file, function, line) for file, function, line, _ in fact["stack"] if is_user_file(file)]
         if user:
             file, function, line = user[0]
             sites.append(Site(fact["name"], file, function, line, tuple(user[1:])))
@@ -453,16 +407,12 @@ def _user_spans(processes: Sequence[ProcessRecording]) -> list[tuple[str, int, f
             name = process.names.get(int(number), "?")
             if not name.startswith("~"):
                 totals[name][0] += int(count)
-                totals[name][1] += (
-                    float(process.spans["dur"][process.spans["name"] == number].sum()) / 1e9
-                )
+                totals[name][1] += float(process.spans["dur"][process.spans["name"] == number].sum()) / 1e9
     found = [(name, int(count), seconds) for name, (count, seconds) in totals.items()]
     return sorted(found, key=lambda span: -span[2])
 
 
-def _start_up(
-    loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording
-) -> dict[str, float]:
+def _start_up(loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording) -> dict[str, float]:
     epochs = main.named("~data.iter", main_only=False)
     first = float(loop.starts[0])
     warm = loop.durations[:warmup]

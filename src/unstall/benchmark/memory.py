@@ -19,13 +19,13 @@ MIN_SPAN = 0.2
 """over a fifth of the program's progress at least,"""
 MIN_END = 0.75
 """and still in its last quarter: what is loaded once and kept is no growth."""
+MIN_SHARE = 0.01
+"""Lines with less than this part of the first line's bytes are not named."""
 
 _Site = tuple[str, str, int]  # function, file, line
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 # The recorded interpreter need not be this one, so the standard library is known by its place.
-_NOT_USERS = re.compile(
-    r"/(site|dist)-packages/|/lib(64)?/python3\.\d+/|^<|^$|^" + re.escape(_PACKAGE)
-)
+_NOT_USERS = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3\.\d+/|^<|^$|^" + re.escape(_PACKAGE))
 
 
 class AllocatingLine(msgspec.Struct, frozen=True):
@@ -65,9 +65,7 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
     try:
         memray: Any = importlib.import_module("memray")
     except ImportError:
-        raise RuntimeError(
-            'reading the memory recording needs memray: pip install "unstall[memory]"'
-        ) from None
+        raise RuntimeError('reading the memory recording needs memray: pip install "unstall[memory]"') from None
     memray.set_log_level(logging.CRITICAL)  # a recording that was cut off is no error of ours
     try:
         with memray.FileReader(path) as reader:
@@ -101,7 +99,8 @@ def _largest(allocations: Iterable[tuple[_Site, int, int]], top: int) -> list[Al
         sums[site][0] += size
         sums[site][1] += count
     lines = [AllocatingLine(*site, size, count) for site, (size, count) in sums.items()]
-    return sorted(lines, key=lambda line: -line.bytes)[:top]
+    lines.sort(key=lambda line: -line.bytes)
+    return [line for line in lines[:top] if line.bytes >= MIN_SHARE * lines[0].bytes]
 
 
 def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:

@@ -14,9 +14,7 @@ def ranges() -> Callable[[Any, str], Any]:
     try:
         import nvtx
     except ImportError:
-        raise ImportError(
-            'no nvtx package in the program\'s Python: pip install "unstall[nvtx]"'
-        ) from None
+        raise ImportError('no nvtx package in the program\'s Python: pip install "unstall[nvtx]"') from None
 
     def make(func: Any, name: str) -> Any:
         label = "unstall " + name.lstrip("~")

@@ -48,11 +48,7 @@ class LinuxReader:
             threads = os.listdir(f"/proc/{pid}/task") if every_thread else [str(pid)]
         except OSError:
             return []
-        return [
-            int(child)
-            for thread in threads
-            for child in _read(f"/proc/{pid}/task/{thread}/children").split()
-        ]
+        return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
     def look(self, pid: int, t: float) -> ResourcePoint | None:
         # The name in parentheses may hold spaces and parentheses; fields count from after it.

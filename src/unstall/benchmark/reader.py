@@ -100,9 +100,7 @@ class ProcessRecording:
 
     def named(self, name: str, *, main_only: bool = True) -> Spans:
         """The spans of one name, calls of submodules left out."""
-        wanted = (self.spans["name"] == self.ids.get(name, -1)) & (
-            self.spans["flags"] & MODULE == 0
-        )
+        wanted = (self.spans["name"] == self.ids.get(name, -1)) & (self.spans["flags"] & MODULE == 0)
         if main_only:
             wanted &= self.spans["flags"] & MAIN != 0
         return self.spans[wanted]
@@ -156,9 +154,7 @@ def read_spans(path: Path) -> tuple[Spans, np.void]:
     tail_capacity = int(header["tail_records"])
     flushed = min(int(header["flushed"]), int(header["count"]))
     tail = np.fromfile(path, RECORD, int(header["count"]) - flushed, offset=_HEADER_BYTES)
-    older = np.fromfile(
-        path, RECORD, flushed, offset=_HEADER_BYTES + tail_capacity * RECORD.itemsize
-    )
+    older = np.fromfile(path, RECORD, flushed, offset=_HEADER_BYTES + tail_capacity * RECORD.itemsize)
     return np.concatenate([older, tail]), header
 
 
@@ -170,9 +166,7 @@ def read_process(directory: Path, pid: int) -> ProcessRecording:
         spans, header = read_spans(path)
     except (OSError, ValueError):
         process = (facts.get("process") or [{}])[0]
-        return ProcessRecording(
-            pid, int(process.get("parent", 0)), np.empty(0, RECORD), names, facts
-        )
+        return ProcessRecording(pid, int(process.get("parent", 0)), np.empty(0, RECORD), names, facts)
     order = np.lexsort((spans["depth"], spans["start"]))
     return ProcessRecording(
         pid,

@@ -72,16 +72,10 @@ def wrap(
 
 def wrap_attribute(owner: Any, attribute: str, name: str, **options: Any) -> bool:
     """Wrap ``owner.attribute`` in place; False when there is none or it is wrapped already."""
-    original = (
-        owner.__dict__.get(attribute)
-        if isinstance(owner, type)
-        else getattr(owner, attribute, None)
-    )
+    original = owner.__dict__.get(attribute) if isinstance(owner, type) else getattr(owner, attribute, None)
     if original is None:
         original = getattr(owner, attribute, None)
-    if original is None or isinstance(
-        original, (native.SpanFunction, staticmethod, classmethod, property)
-    ):
+    if original is None or isinstance(original, (native.SpanFunction, staticmethod, classmethod, property)):
         return False
     setattr(owner, attribute, wrap(original, name, **options))
     return True

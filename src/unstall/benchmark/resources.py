@@ -107,9 +107,7 @@ class ResourceMonitor:
         return own.user + own.system + sum(self._own_cpu_s.values()) + self._ended_cpu_s
 
 
-def cpu_between(
-    points: Sequence[ResourcePoint], pids: Collection[int], t0: float, t1: float
-) -> float:
+def cpu_between(points: Sequence[ResourcePoint], pids: Collection[int], t0: float, t1: float) -> float:
     """Core-seconds that the processes ``pids`` used from ``t0`` to ``t1``, by interpolation."""
     return _gain(points, pids, t0, t1, lambda point: point.cpu_s)
 
@@ -131,9 +129,7 @@ def rss_series(points: Sequence[ResourcePoint], t0: float, t1: float) -> list[tu
     return sorted(totals.items())
 
 
-def other_cores(
-    machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float
-) -> float:
+def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
     """Cores that processes outside the tree used, mean from ``t0`` to ``t1``; at least 0.
 
     Time stolen by the hypervisor counts: a core lost to a neighbour is lost all the same.
@@ -150,11 +146,7 @@ def thin(points: list[Point]) -> list[Point]:
     times = sorted({point.t for point in points})
     dropped = set(times[1 : len(times) // 2 : 2])
     last = {getattr(point, "pid", None): point.t for point in points}
-    kept = [
-        point
-        for point in points
-        if point.t not in dropped or last[getattr(point, "pid", None)] == point.t
-    ]
+    kept = [point for point in points if point.t not in dropped or last[getattr(point, "pid", None)] == point.t]
     # A program of very many short-lived processes: nothing but last points.
     return kept if len(kept) < 0.95 * len(points) else points[::2]
 

@@ -34,7 +34,9 @@ CHILD_LIMIT = 64
 GRAPH_NODE_BYTES = 512
 """What an autograd node is taken to hold at least, to rank graph growth beside plain bytes."""
 GROWING_SHARE = 0.8
-"""Share of the intervals between probes in which something must grow to be called growing."""
+"""Share of the intervals between probes in which something must grow to be called growing;"""
+KEPT_SHARE = 0.5
+"""and the share of all its rises that it must keep."""
 COUNT_SECONDS_PER_BLOCK = 5e-8
 """About what listing all collectable objects costs, for each memory block of the interpreter's."""
 
@@ -45,7 +47,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _CO_OPTIMIZED = 0x1  # a function's code: its locals are no dictionary
 # Before 3.13, code that asks for its locals as a dictionary shares it with `frame.f_locals`.
-_READS_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})
+_READS_LOCALS = frozenset({"locals", "vars"})
 _ATOMS = frozenset({int, float, bool, complex, type(None), range, slice, types.ModuleType}) | {
     types.CodeType,
     types.FrameType,
@@ -100,7 +102,8 @@ def trend(probes: Sequence[tuple[int, Mapping[str, Any]]]) -> list[dict[str, Any
     """What grows steadily over several probes (step, probe), the most bytes a step first.
 
     It must have grown in at least 80 % of the intervals between the probes that saw it, and in one
-    of the last two: what fills up and stays is no leak. Rates are the median over the intervals.
+    of the last two, and have kept half of all its rises: what fills up and stays, or empties again,
+    is no leak. Rates are the median over the intervals.
 
     Returns:
         Dictionaries of ``path``, ``kind``, ``len_per_step``, ``bytes_per_step``, ``graph_per_step``
@@ -126,14 +129,17 @@ def trend(probes: Sequence[tuple[int, Mapping[str, Any]]]) -> list[dict[str, Any
 
 def _steady(path: str, seen: Sequence[tuple[int, Mapping[str, Any]]]) -> dict[str, Any] | None:
     """The rates of one entry over its probes, or None if it does not keep growing."""
-    rates = [
-        [change / (later - step) for change in _change(old, new)]
-        for (step, old), (later, new) in itertools.pairwise(seen)
-        if later > step
+    intervals = [
+        (later - step, _change(old, new)) for (step, old), (later, new) in itertools.pairwise(seen) if later > step
     ]
-    grew = [count > 0 or graph > 0 or (count >= 0 and size > 0) for count, size, graph in rates]
+    changes = [change for _, change in intervals]
+    grew = [count > 0 or graph > 0 or (count >= 0 and size > 0) for count, size, graph in changes]
     if not grew or sum(grew) < GROWING_SHARE * len(grew) or not any(grew[-2:]):
         return None
+    amounts = [count + size + GRAPH_NODE_BYTES * graph for count, size, graph in changes]
+    if sum(amounts) < KEPT_SHARE * sum(max(0, amount) for amount in amounts):
+        return None
+    rates = ([change / steps for change in each] for steps, each in intervals)
     count, size, graph = (statistics.median(column) for column in zip(*rates))
     last = seen[-1][1]
     return {
@@ -208,9 +214,7 @@ class _Census:
             if file and is_user_file(file) and file not in self._ignore:
                 self._add_names(module.__dict__, (file, "<module>"), name, bare=False)
 
-    def _add_names(
-        self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True
-    ) -> None:
+    def _add_names(self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True) -> None:
         if id(names) in self._seen:
             return
         self._seen.add(id(names))
@@ -321,7 +325,8 @@ def _locals(frame: types.FrameType) -> dict[str, Any]:
         return {}  # the program may hold the very dictionary that reading would refresh
     snapshot: Any = frame.f_locals
     copy = dict(snapshot)
-    snapshot.clear()  # or the frame would keep what the program deletes later
+    if sys.getrefcount(snapshot) <= 3:  # the frame's, this variable's and the argument's
+        snapshot.clear()  # or the frame would keep what the program deletes later
     return copy
 
 

@@ -162,9 +162,7 @@ class Sampler:
         self.samples = merge([*self.samples, *seen])
         self.main_samples = max(_main_thread_counts(self.samples).values(), default=0)
         known = half_width(self.samples, self.pid) <= HALF_WIDTH
-        self.done = self.main_samples >= self.max_samples or (
-            known and len(self.windows) >= _MIN_WINDOWS
-        )
+        self.done = self.main_samples >= self.max_samples or (known and len(self.windows) >= _MIN_WINDOWS)
 
 
 def half_width(samples: Iterable[StackSample], pid: int) -> float:

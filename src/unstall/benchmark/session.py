@@ -43,9 +43,7 @@ class Observation:
 class Session:
     """Poll it about ten times a second while the program runs."""
 
-    def __init__(
-        self, pid: int, directory: Path, *, steps: int | None = None, sampling: bool = True
-    ):
+    def __init__(self, pid: int, directory: Path, *, steps: int | None = None, sampling: bool = True):
         self.pid = pid
         self.directory = directory
         self.wanted = steps
@@ -69,9 +67,7 @@ class Session:
         self.resources.poll(now)
         self._count_steps(now)
         if self.sampler is not None:
-            self.sampler.enabled = (
-                self.steps > WARMUP_STEPS or now - self.observation.began > _NO_STEP_YET_S
-            )
+            self.sampler.enabled = self.steps > WARMUP_STEPS or now - self.observation.began > _NO_STEP_YET_S
             self.sampler.poll(now)
             if self.sampler.process_pid is not None:
                 self.resources.ignore.add(self.sampler.process_pid)
@@ -144,10 +140,7 @@ class Session:
             self._satisfied_at = now
         sampler = self.sampler
         sampled = (
-            sampler is None
-            or sampler.failure is not None
-            or sampler.done
-            or sampler.main_samples >= _SAMPLES_WANTED
+            sampler is None or sampler.failure is not None or sampler.done or sampler.main_samples >= _SAMPLES_WANTED
         )
         return sampled or now - self._satisfied_at > _PATIENCE_S
 

@@ -79,15 +79,11 @@ class Sizer:
         if kind is LRU_CACHE:
             return self._measure_cache(value)
         if kind in self._tables:
-            return _entry(
-                kind.__name__, len(value.index), int(value.memory_usage(index=False).sum())
-            )
+            return _entry(kind.__name__, len(value.index), int(value.memory_usage(index=False).sum()))
         if (base := base_of(kind)) is not None:
             bounded = base is deque and deque.maxlen.__get__(value) is not None
             graph = None if bounded else self._graph_of_elements(value)
-            return _entry(
-                dict(_CONTAINERS)[base], length(value), self.estimate(value), bounded, graph
-            )
+            return _entry(dict(_CONTAINERS)[base], length(value), self.estimate(value), bounded, graph)
         for blob, name in _BLOBS:
             if issubclass(kind, blob):
                 size = blob.__sizeof__(value)
@@ -277,7 +273,5 @@ def _items(container: Any, most: int) -> list[tuple[Any, ...]]:
         return []
 
 
-def _entry(
-    kind: str, count: int, size: int, bounded: bool = False, graph: Entry | None = None
-) -> Entry:
+def _entry(kind: str, count: int, size: int, bounded: bool = False, graph: Entry | None = None) -> Entry:
     return {"kind": kind, "len": count, "bytes": size, "bounded": bounded, "graph": graph}

@@ -50,10 +50,7 @@ def parse_raw(text: str) -> list[StackSample]:
         if parsed is not None:
             samples.append(parsed)
             threads[parsed.pid].add(parsed.thread)
-    return merge(
-        replace(sample, main_thread=sample.main_thread or len(threads[sample.pid]) == 1)
-        for sample in samples
-    )
+    return merge(replace(sample, main_thread=sample.main_thread or len(threads[sample.pid]) == 1) for sample in samples)
 
 
 def merge(samples: Iterable[StackSample]) -> list[StackSample]:

@@ -53,9 +53,7 @@ class Loop:
 def main_spans(process: ProcessRecording) -> Spans:
     """The spans of the thread that drives the loop: the main thread, or the busiest if that has no seam."""
     main = process.spans[process.spans["flags"] & MAIN != 0]
-    drives = [
-        process.ids.get(name, -1) for name in ("~optimizer", "~forward", "~env.step", "~step.next")
-    ]
+    drives = [process.ids.get(name, -1) for name in ("~optimizer", "~forward", "~env.step", "~step.next")]
     if np.isin(main["name"], drives).any() or not len(process.spans):
         return main
     others = process.spans[np.isin(process.spans["name"], drives)]
@@ -186,9 +184,8 @@ def _split(
 
     def table(weights: Floats, wanted: Bools) -> Floats:
         cell = first[wanted] * width + phase[wanted]
-        return np.bincount(cell, weights=weights[wanted], minlength=steps * width).reshape(
-            steps, width
-        )
+        sums = np.bincount(cell, weights=weights[wanted], minlength=steps * width)
+        return sums.astype(np.float64).reshape(steps, width)
 
     seconds = table(own, inside)
     network = table(np.where(is_network, own, 0), inside)

@@ -85,10 +85,7 @@ def _is_worker_process() -> bool:
         return True
     # A spawned one learns its role only later; its command line tells at once.
     arguments = sys.orig_argv
-    return any(
-        flag == "-c" and code.startswith("from multiprocessing")
-        for flag, code in itertools.pairwise(arguments)
-    )
+    return any(flag == "-c" and code.startswith("from multiprocessing") for flag, code in itertools.pairwise(arguments))
 
 
 def _require(module: str, option: str) -> types.ModuleType:

@@ -58,10 +58,7 @@ def probe_gpu(torch: Any, index: int, budget_s: float) -> dict[str, Any]:
         dtypes["bfloat16"] = torch.bfloat16
     return {
         "name": torch.cuda.get_device_name(index),
-        "matmul_flops": {
-            name: matmul_flops(torch, device, dtype, 8192, budget_s)
-            for name, dtype in dtypes.items()
-        },
+        "matmul_flops": {name: matmul_flops(torch, device, dtype, 8192, budget_s) for name, dtype in dtypes.items()},
         "memory_copy_bytes_per_s": copy_rate(target, on_device),
         "host_to_device_pinned_bytes_per_s": copy_rate(on_device, pinned),
         "host_to_device_pageable_bytes_per_s": copy_rate(on_device, pageable),

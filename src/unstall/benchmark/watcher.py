@@ -89,7 +89,7 @@ class Watcher:
         if key in self.seen:
             return
         self.seen.add(key)
-        stack = []
+        stack: list[list[Any]] = []
         walk: FrameType | None = frame
         while walk is not None and len(stack) < _MAX_FRAMES:
             code = walk.f_code
@@ -102,9 +102,7 @@ class Windows:
     """Two early looks, each between two calls of the same seam with the same subject: FLOPs, then modules."""
 
     FLOPS_AT_OPTIMIZER = 2
-    FLOPS_AT_FORWARD = (
-        7  # without an optimizer so far: inference, reinforcement learning, long accumulation
-    )
+    FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
     MODULE_CYCLES = 2
 
     def __init__(self, tell: Callable[..., None], watcher: Watcher, options: dict[str, Any]):
@@ -126,9 +124,7 @@ class Windows:
             self.roots[id(first)] = first
         if self.state == "waiting":
             by_optimizer = name == "~optimizer" and count == self.FLOPS_AT_OPTIMIZER
-            by_forward = (
-                name == "~forward" and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
-            )
+            by_forward = name == "~forward" and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
             if by_optimizer or by_forward:
                 self.key = (name, id(first))
                 self._open_flops()

@@ -21,9 +21,7 @@ _WIDTH = 100
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Spend less time on the ceilings; they may be low.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Spend less time on the ceilings; they may be low.")] = False,
 ) -> None:
     """Tell what can be measured here, and measure this machine's own ceilings."""
     progress = Console(stderr=True)

@@ -1,1 +1,1 @@
-"""Diagnose: from what was measured to what is to blame."""
+"""From a measurement to a verdict: blame turns stacks into culprits, patterns turn numbers into findings."""

@@ -81,9 +81,7 @@ def is_growing(
     min_total_bytes: float = MIN_TOTAL_BYTES,
 ) -> bool:
     """Whether memory grows steadily: neither a warm-up that ends, nor rise and release in turn."""
-    return (
-        assess(series_by_step, min_bytes_per_step, min_total_bytes=min_total_bytes)[0] == "steady"
-    )
+    return assess(series_by_step, min_bytes_per_step, min_total_bytes=min_total_bytes)[0] == "steady"
 
 
 def assess(
@@ -149,7 +147,5 @@ def _slows(x: _Array, y: _Array) -> bool:
     """Whether the second half rises at less than 0.4 of the first half's rate."""
     middle = (x[0] + x[-1]) / 2
     early, late = x <= middle, x >= middle
-    before, after = (
-        (y[half][-1] - y[half][0]) / max(x[half][-1] - x[half][0], 1e-12) for half in (early, late)
-    )
+    before, after = ((y[half][-1] - y[half][0]) / max(x[half][-1] - x[half][0], 1e-12) for half in (early, late))
     return bool(after < SLOWING * before)

@@ -67,9 +67,7 @@ def _metadata(pid: int, tid: int, name: str, args: str) -> str:
     return f'{{"ph": "M", "pid": {pid}, "tid": {tid}, "name": "{name}", "args": {args}}}'
 
 
-def _complete(
-    name: str, category: str, start_s: float, duration_s: float, pid: int, tid: int
-) -> str:
+def _complete(name: str, category: str, start_s: float, duration_s: float, pid: int, tid: int) -> str:
     # Both ends are rounded, not the duration: so an inner span never outlasts the one around it.
     start = round(start_s * 1e9)
     end = max(round((start_s + duration_s) * 1e9), start)

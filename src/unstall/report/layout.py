@@ -62,9 +62,7 @@ class Page:
         """A label, a bar of ``cells`` for a share of 0..1, and figures after it."""
         head = pad(shorten(plain(label), LABEL_CELLS - 1), LABEL_CELLS)
         figures = shorten(figures, self.width - LABEL_CELLS - 1 - cells)
-        self.lines.append(
-            Text.assemble(head, (pad(blocks(share, cells), cells), style), " " + figures)
-        )
+        self.lines.append(Text.assemble(head, (pad(blocks(share, cells), cells), style), " " + figures))
 
     def table(self, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A label and columns: the first to the left and flexible, the others to the right."""

@@ -33,9 +33,7 @@ class Progress:
         clock: Monotonic seconds.
     """
 
-    def __init__(
-        self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._enabled = _is_terminal(self._stream)
@@ -80,9 +78,7 @@ def _below(line: str, columns: int) -> str:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    if (
-        stream is None or os.environ.get("TERM") == "dumb"
-    ):  # no stderr, or one without cursor control
+    if stream is None or os.environ.get("TERM") == "dumb":  # no stderr, or one without cursor control
         return False
     try:
         return stream.isatty()

@@ -198,10 +198,7 @@ def _tables(page: Page, report: Report, limits: _Limits) -> None:
         page.table(
             "Spans",
             ("", "count", "mean", "total"),
-            [
-                (s.name, f"{s.count:,}", units.seconds(s.mean_s), units.seconds(s.total_s))
-                for s in spans
-            ],
+            [(s.name, f"{s.count:,}", units.seconds(s.mean_s), units.seconds(s.total_s)) for s in spans],
         )
 
 

@@ -166,9 +166,7 @@ def _surer(report: Report, command: str) -> NextCommand:
     """How to make a verdict of low confidence surer."""
     others = report.utilization.other_processes_cores
     if units.known(others) and others >= _BUSY_CORES:
-        return NextCommand(
-            "other processes took the cores; when they are done:", f"unstall run {command}"
-        )
+        return NextCommand("other processes took the cores; when they are done:", f"unstall run {command}")
     if report.run.exit_code is not None:  # it ended by itself, so asking for more would get no more
         why = "a surer verdict takes more steps; give the program more epochs or data, then:"
         return NextCommand(why, f"unstall run {command}")

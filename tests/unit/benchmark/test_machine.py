@@ -80,17 +80,13 @@ def test_a_damaged_cache_counts_as_none(content: str):
 
 def test_the_probe_of_torch_prints_what_is_read_back():
     pytest.importorskip("torch")
-    process = subprocess.run(
-        [sys.executable, torch_probe.__file__, "0"], capture_output=True, check=True
-    )
+    process = subprocess.run([sys.executable, torch_probe.__file__, "0"], capture_output=True, check=True)
     figures = msgspec.json.decode(process.stdout, type=machine._TorchFigures)
     assert figures.matmul_flops_f32 > 1e7
 
 
 def test_the_probe_says_that_torch_is_missing():
-    process = subprocess.run(
-        [sys.executable, "-I", "-S", torch_probe.__file__, "0"], capture_output=True, text=True
-    )
+    process = subprocess.run([sys.executable, "-I", "-S", torch_probe.__file__, "0"], capture_output=True, text=True)
     assert process.returncode == 1
     assert "torch cannot be imported" in process.stderr
     assert process.stdout == ""

@@ -178,9 +178,7 @@ def test_stretches_of_time_add_up(steps, start, first, second):
         points.append(point(float(t), pid, cpu=totals[pid]))
     middle, end = start + first, start + first + second
     whole = cpu_between(points, {1, 2, 3}, start, end)
-    parts = cpu_between(points, {1, 2, 3}, start, middle) + cpu_between(
-        points, {1, 2, 3}, middle, end
-    )
+    parts = cpu_between(points, {1, 2, 3}, start, middle) + cpu_between(points, {1, 2, 3}, middle, end)
     assert whole == pytest.approx(parts, abs=1e-6)
     assert 0.0 <= whole <= sum(totals.values()) + 1e-6
 

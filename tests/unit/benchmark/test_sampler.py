@@ -76,9 +76,7 @@ def test_it_sees_where_a_program_is_busy(program: subprocess.Popen[bytes], tmp_p
     assert list(tmp_path.glob("stacks-*")) == []
 
 
-def test_windows_begin_only_while_enabled_and_after_the_pause(
-    program: subprocess.Popen[bytes], tmp_path: Path
-):
+def test_windows_begin_only_while_enabled_and_after_the_pause(program: subprocess.Popen[bytes], tmp_path: Path):
     watcher = Sampler(program.pid, tmp_path, window_s=0.1, pause_s=1000.0)
     watcher.enabled = False
     watcher.poll(time.monotonic())
@@ -92,9 +90,7 @@ def test_windows_begin_only_while_enabled_and_after_the_pause(
     watcher.close()
 
 
-def test_close_leaves_nothing_behind_and_keeps_what_was_seen(
-    program: subprocess.Popen[bytes], tmp_path: Path
-):
+def test_close_leaves_nothing_behind_and_keeps_what_was_seen(program: subprocess.Popen[bytes], tmp_path: Path):
     if not can_attach(program.pid):
         pytest.skip("py-spy may not attach here")
     watcher = Sampler(program.pid, tmp_path, window_s=100.0)
@@ -166,10 +162,7 @@ def test_it_names_what_forbids_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_py_spy_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    body = (
-        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "open(sys.argv[-1], 'w').write('half a li')\ntime.sleep(1000)"
-    )
+    body = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nopen(sys.argv[-1], 'w').write('half a li')\ntime.sleep(1000)"
     fake_py_spy(tmp_path, monkeypatch, body)
     monkeypatch.setattr(sampler, "_STOP_S", 0.2)
     watcher = Sampler(os.getpid(), tmp_path)
@@ -228,8 +221,6 @@ def test_obstacles_by_scope(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(ptrace, "_ptrace_scope", lambda scope=scope: scope)
         found.append(ptrace.obstacle(os.getpid()))
     assert found[0] is None
-    assert all(
-        text and f"ptrace_scope={scope}" in text for scope, text in enumerate(found) if scope
-    )
+    assert all(text and f"ptrace_scope={scope}" in text for scope, text in enumerate(found) if scope)
     monkeypatch.setattr(os, "geteuid", lambda: -1)
     assert "another user" in (ptrace.obstacle(os.getpid()) or "")

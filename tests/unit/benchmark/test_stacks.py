@@ -42,8 +42,7 @@ def test_a_stack_belongs_to_the_last_process_of_the_chain():
 def test_names_and_files_may_hold_separators_and_quotes():
     file = "/tmp/dir (a; b) é/my tëst; (x).py"
     text = (
-        f'process 7:"python {file}";thread (9): sleepy;(1) "q";Thread.run (/p/threading.py:982);'
-        f"sleeper ({file}:10) 3"
+        f'process 7:"python {file}";thread (9): sleepy;(1) "q";Thread.run (/p/threading.py:982);sleeper ({file}:10) 3'
     )
     (parsed,) = parse_raw(text)
     assert parsed.thread == 'sleepy;(1) "q"'
@@ -109,9 +108,7 @@ words = st.text(st.characters(exclude_characters=";\n():", exclude_categories=("
 frames = st.builds(
     Frame,
     function=words.map(lambda name: name.strip() or "f"),
-    file=st.text(st.characters(exclude_characters="\n)", exclude_categories=("C",))).map(
-        lambda path: "/" + path
-    ),
+    file=st.text(st.characters(exclude_characters="\n)", exclude_categories=("C",))).map(lambda path: "/" + path),
     line=st.integers(1, 10**6),
 )
 samples = st.builds(

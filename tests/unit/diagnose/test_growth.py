@@ -202,9 +202,7 @@ def test_every_form_of_growth_is_found(tmp_path, statement):
     assert found.code == statement.splitlines()[0]
 
 
-@pytest.mark.parametrize(
-    "statement", ["x = step(i)", "x.clear()", "y.append(x)", "y[x] = 1", "x.pop()", "print(x)"]
-)
+@pytest.mark.parametrize("statement", ["x = step(i)", "x.clear()", "y.append(x)", "y[x] = 1", "x.pop()", "print(x)"])
 def test_what_does_not_grow_it_is_not_named(tmp_path, statement):
     code = f"def train():\n    for i in range(9):\n        {statement}\n"
     assert find(tmp_path, code, "x", "train") is None
@@ -353,9 +351,7 @@ def test_no_path_can_break_it(tmp_path_factory, path, function):
     assert found is None or found.line == 3
 
 
-@pytest.mark.parametrize(
-    "content", [None, b"def broken(:\n", b"\xff\xfe\x00", b"x = '\x00'\n", b""]
-)
+@pytest.mark.parametrize("content", [None, b"def broken(:\n", b"\xff\xfe\x00", b"x = '\x00'\n", b""])
 def test_an_unreadable_file_has_no_line(tmp_path, content):
     file = tmp_path / "a file.py"
     if content is not None:

@@ -9,9 +9,7 @@ import pytest
 from unstall import records as r
 
 
-def make(
-    verdict: r.Finding, phases: dict[str, float], *, step_s: float = 0.0241, **more
-) -> r.Report:
+def make(verdict: r.Finding, phases: dict[str, float], *, step_s: float = 0.0241, **more) -> r.Report:
     """A report of 200 steps whose phases take the given shares of ``step_s`` seconds."""
     run = {
         "id": "20250301-101500-4711",
@@ -241,19 +239,14 @@ def reinforcement() -> r.Report:
     verdict = finding(
         "environment-bound",
         cause="env",
-        culprit=r.Culprit(
-            function="Maze.step", file=source("maze.py"), line=77, share=0.74, code="self._ray(x)"
-        ),
+        culprit=r.Culprit(function="Maze.step", file=source("maze.py"), line=77, share=0.74, code="self._ray(x)"),
     )
     return make(
         verdict,
         {"env": 0.76, "forward": 0.14, "backward": 0.06, "optimizer": 0.04},
         throughput=r.Throughput(steps_per_s=12_400.0, env_steps_per_s=99_200.0),
         utilization=r.Utilization(cpu=0.5, gpu=[0.12], gpu_memory_peak_bytes=3_100_000_000),
-        spans=[
-            r.SpanTime(name=f"phase {i}", count=100 * i, total_s=i / 7, mean_s=i / 700)
-            for i in range(1, 8)
-        ],
+        spans=[r.SpanTime(name=f"phase {i}", count=100 * i, total_s=i / 7, mean_s=i / 700) for i in range(1, 8)],
         modules=[
             r.ModuleTime(
                 name=f"policy.net.{i}",
@@ -270,9 +263,7 @@ def reinforcement() -> r.Report:
 @pytest.fixture
 def hostile() -> r.Report:
     nasty = "[red]x[/red] \x1b[31mred\x1b[0m \x1b]0;title\x07a\nb\r\tc \u202egnp\u200b \ud800 `|` <img> @you 漢字"
-    culprit = r.Culprit(
-        function="漢字" * 200, file="/" + "dir/" * 80 + "t.py", line=9, share=0.5, code=nasty * 5
-    )
+    culprit = r.Culprit(function="漢字" * 200, file="/" + "dir/" * 80 + "t.py", line=9, share=0.5, code=nasty * 5)
     verdict = finding(
         "callback-bound",
         cause=nasty,
@@ -286,10 +277,7 @@ def hostile() -> r.Report:
         run={"command": ["train.py", nasty * 20], "notes": [nasty * 3] * 9},
         findings=[verdict, finding("sync-bound", culprit=culprit)],
         spans=[r.SpanTime(name=nasty, count=1, total_s=1.0, mean_s=1.0)] * 9,
-        modules=[
-            r.ModuleTime(name=nasty, type=nasty, calls_per_step=1.0, forward_s=1.0, self_s=1.0)
-        ]
-        * 9,
+        modules=[r.ModuleTime(name=nasty, type=nasty, calls_per_step=1.0, forward_s=1.0, self_s=1.0)] * 9,
     )
 
 

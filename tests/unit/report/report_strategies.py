@@ -154,9 +154,7 @@ reports = st.builds(
         ),
         max_size=7,
     ),
-    spans=st.lists(
-        st.builds(r.SpanTime, name=words, count=count, total_s=amount, mean_s=amount), max_size=7
-    ),
+    spans=st.lists(st.builds(r.SpanTime, name=words, count=count, total_s=amount, mean_s=amount), max_size=7),
     startup=st.none()
     | st.builds(
         r.Startup,

@@ -73,9 +73,7 @@ def test_a_busy_machine_and_a_leak_are_named() -> None:
     report = make(
         finding("healthy"),
         {},
-        utilization=r.Utilization(
-            rss_peak_bytes=10**9, rss_growth_bytes_per_step=5e5, other_processes_cores=1.234
-        ),
+        utilization=r.Utilization(rss_peak_bytes=10**9, rss_growth_bytes_per_step=5e5, other_processes_cores=1.234),
     )
     assert facts.utilization(report)[1:] == [
         "memory 1 GB peak, +500 kB/step",

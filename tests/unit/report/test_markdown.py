@@ -22,9 +22,7 @@ def test_the_verdict_is_in_view_and_the_figures_are_folded(input_bound: r.Report
 
 
 def test_modules_spans_and_hot_lines_are_listed_in_full(reinforcement: r.Report) -> None:
-    reinforcement.hotspots = [
-        r.Hotspot(function="f", file="<string>", line=2, share=0.5, where="main")
-    ]
+    reinforcement.hotspots = [r.Hotspot(function="f", file="<string>", line=2, share=0.5, where="main")]
     text = markdown.render(reinforcement)
     assert text.count("| policy.net.") == 7
     assert text.count("\n| phase ") == 7 + 1  # spans, and the header of the phases

@@ -24,9 +24,7 @@ def test_the_schema_is_one() -> None:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(report=reports)
-def test_every_report_satisfies_it_and_reads_back(
-    validator: jsonschema.Draft202012Validator, report: r.Report
-) -> None:
+def test_every_report_satisfies_it_and_reads_back(validator: jsonschema.Draft202012Validator, report: r.Report) -> None:
     data = report.to_json()
     validator.validate(json.loads(data))
     assert r.Report.from_json(data) == report

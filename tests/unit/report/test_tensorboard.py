@@ -20,8 +20,7 @@ def scalars(directory: Path) -> dict[str, list[tuple[int, float]]]:
         tag: [(event.step, accumulator_value(event)) for event in accumulator.Tensors(tag)]
         for tag in accumulator.Tags()["tensors"]
     } | {
-        tag: [(event.step, event.value) for event in accumulator.Scalars(tag)]
-        for tag in accumulator.Tags()["scalars"]
+        tag: [(event.step, event.value) for event in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]
     }
 
 
@@ -54,8 +53,6 @@ def test_without_tensorboard_the_error_says_what_to_install(
 
 
 def test_no_heavy_import() -> None:
-    code = (
-        "import sys, unstall.report.tensorboard; print({'tensorboard', 'torch'} & set(sys.modules))"
-    )
+    code = "import sys, unstall.report.tensorboard; print({'tensorboard', 'torch'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"

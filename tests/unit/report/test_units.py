@@ -95,8 +95,6 @@ def test_the_others_by_example() -> None:
     assert units.factor(4.13) == "4.13×"
 
 
-@pytest.mark.parametrize(
-    "x, yes", [(None, False), (math.nan, False), (math.inf, False), (0.0, True)]
-)
+@pytest.mark.parametrize("x, yes", [(None, False), (math.nan, False), (math.inf, False), (0.0, True)])
 def test_known(x: float | None, yes: bool) -> None:
     assert units.known(x) is yes

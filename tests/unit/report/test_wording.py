@@ -26,9 +26,7 @@ def test_workers_that_take_the_cores_are_not_called_late(contended: r.Report) ->
 
 def test_loading_in_the_main_process(input_bound: r.Report) -> None:
     input_bound.verdict.culprit.where = "main"
-    assert "goes into preparing the next batch in RandomWarp.__call__" in wording.headline(
-        input_bound
-    )
+    assert "goes into preparing the next batch in RandomWarp.__call__" in wording.headline(input_bound)
 
 
 def test_a_run_without_steps_has_no_verdict_but_a_way_on(no_steps: r.Report) -> None:
@@ -84,9 +82,7 @@ def test_runner_up(input_bound: r.Report, healthy: r.Report) -> None:
     assert wording.runner_up_line(healthy) is None
 
 
-def test_locations_are_short_where_they_can_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locations_are_short_where_they_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert wording.location(str(tmp_path / "src" / "a b.py"), 3) == os.path.join("src", "a b.py:3")
     assert wording.location("/elsewhere/a.py", 3) == "/elsewhere/a.py:3"
@@ -131,9 +127,7 @@ def test_low_confidence_by_a_busy_machine_asks_to_wait(noisy: r.Report) -> None:
 
 
 def test_modules_are_asked_for_once(compute_bound: r.Report) -> None:
-    compute_bound.modules = [
-        r.ModuleTime(name="", type="Net", calls_per_step=1, forward_s=0.1, self_s=0.1)
-    ]
+    compute_bound.modules = [r.ModuleTime(name="", type="Net", calls_per_step=1, forward_s=0.1, self_s=0.1)]
     assert "--modules" not in wording.next_command(compute_bound).command
 
 

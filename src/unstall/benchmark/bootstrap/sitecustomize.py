@@ -31,7 +31,7 @@ def _give_way(here: str) -> None:
     mine = sys.modules.pop("sitecustomize", None)
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
     try:
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
@@ -46,9 +46,7 @@ if os.environ.get("UNSTALL_RUN_DIR"):
         _start(_here)
     except Exception as _error:
         try:
-            with open(
-                os.path.join(os.environ["UNSTALL_RUN_DIR"], "bootstrap-error.txt"), "a"
-            ) as _file:
+            with open(os.path.join(os.environ["UNSTALL_RUN_DIR"], "bootstrap-error.txt"), "a") as _file:
                 _file.write(f"{type(_error).__name__}: {_error}\n")
         except OSError:
             pass

@@ -27,6 +27,7 @@ def _hook_family(base: type) -> None:
     base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
     known, todo = {base}, [base]
     while todo:
+        cls: type
         for cls in todo.pop().__subclasses__():
             if cls not in known:
                 known.add(cls)

@@ -16,9 +16,7 @@ def _install_fetch(module: Any) -> None:
     base = module._BaseDatasetFetcher
     original = base.__init__
 
-    def __init__(
-        self: Any, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool
-    ) -> None:
+    def __init__(self: Any, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool) -> None:
         original(self, dataset, auto_collation, wrap(collate_fn, "~data.collate"), drop_last)
 
     base.__init__ = __init__

@@ -1,0 +1,322 @@
+"""Stacks → who is to blame: each sample's place in the step, and the user's function that holds the time of a set.
+
+The phase of a sample is in its own stack, so it is right even where phase timers are not. A sample of no seam is
+placed by what it calls, and by where its line stands to the lines that call the model and the optimizer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from unstall.benchmark.stacks import is_user_file
+from unstall.diagnose import source, vocabulary
+from unstall.measurements import Measurement, Site
+from unstall.records import Culprit, Frame, Hotspot, StackSample
+
+HOLDS = 0.5
+"""A function holds the time of a set of samples when it is in at least this share of them."""
+
+_SEAMS: tuple[tuple[str, str, str], ...] = (
+    # file, function, phase
+    (
+        r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$",
+        r"__next__|__iter__|_next_data|_get_iterator",
+        "data_wait",
+    ),
+    (r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]", r".*", "data_wait"),
+    (r"unstall[/\\]api\.py$", r"steps", "data_wait"),
+    (r"torch[/\\]distributed[/\\](distributed_c10d|algorithms|fsdp)", r".*", "comm"),
+    (
+        r"torch[/\\]autograd[/\\](__init__|graph)\.py$",
+        r"backward|grad|_engine_run_backward",
+        "backward",
+    ),
+    (r"torch[/\\]optim[/\\]", r"step|wrapper|_use_grad|.*", "optimizer"),
+    (r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl", "forward"),
+    (r"(gymnasium|gym)[/\\]", r"step|reset", "env"),
+)
+_COMPILED = [(re.compile(file), re.compile(f"^({function})$"), phase) for file, function, phase in _SEAMS]
+_SERVES = ("data_wait", "env", "callback")  # what a module called inside them belongs to
+_NOT_STEPS = re.compile(r"zero_grad|add_param_group|state_dict|__init__|load_state_dict")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A sample with its place."""
+
+    sample: StackSample
+    phase: str
+    """A phase of the schema, or before, between, after: host code by where it stands to the model's call."""
+    user: tuple[tuple[Frame, source.Function], ...]
+    """The user's frames, outermost first, with the functions they are in."""
+
+    @property
+    def count(self) -> int:
+        return self.sample.count
+
+
+class Blame:
+    """All samples of a run, placed."""
+
+    def __init__(self, measurement: Measurement):
+        self.measurement = measurement
+        self.loop_path = _Positions(measurement.sites)
+        self.main: list[Placed] = []
+        self.workers: list[Placed] = []
+        self.ranks: dict[int, list[Placed]] = defaultdict(list)
+        roles = {rank.pid: rank.rank for rank in measurement.ranks}
+        for sample in measurement.samples:
+            if sample.pid == measurement.main_pid:
+                if sample.main_thread:
+                    self.main.append(self._place(sample))
+            elif sample.pid in roles:
+                if sample.main_thread:
+                    self.ranks[roles[sample.pid]].append(self._place(sample))
+            elif sample.pid in measurement.worker_pids or not measurement.ranks:
+                self.workers.append(Placed(sample, "data_wait", _user_frames(sample.frames)))
+        self.total = sum(placed.count for placed in self.main)
+
+    def in_phase(self, *phases: str) -> list[Placed]:
+        return [placed for placed in self.main if placed.phase in phases]
+
+    def _place(self, sample: StackSample) -> Placed:
+        user = _user_frames(sample.frames)
+        return Placed(sample, self._phase(sample.frames, user), user)
+
+    def _phase(self, frames: Sequence[Frame], user: tuple[tuple[Frame, source.Function], ...]) -> str:
+        phase = _seam_phase(frames)
+        if phase in _SERVES:
+            return phase
+        if vocabulary.is_callback_library(frames):
+            return "callback"
+        if any(_is_env_step(frame, function) for frame, function in user):
+            return "env"
+        if phase:
+            return phase
+        return self.loop_path.place(user, frames)
+
+
+class _Positions:
+    """Where a line stands to the calls of the model, backward and the optimizer in the loop."""
+
+    def __init__(self, sites: Iterable[Site]):
+        self.paths: dict[str, list[list[tuple[str, str, int]]]] = defaultdict(list)
+        self.has_loader = False
+        for site in sites:
+            path = [*reversed(site.callers), (site.file, site.function, site.line)]
+            self.paths[site.seam].append(path)
+            self.has_loader = self.has_loader or site.seam == "~data.next"
+
+    def relation(self, user: Sequence[tuple[Frame, source.Function]], seam: str) -> int:
+        """-1 before the seam's first call, 1 after its last, 0 unknown."""
+        relations = {_compare(user, path) for path in self.paths.get(seam, ())} - {0}
+        return relations.pop() if len(relations) == 1 else 0
+
+    def place(self, user: Sequence[tuple[Frame, source.Function]], frames: Sequence[Frame]) -> str:
+        names = [function.qualname for _, function in user[1:]] or [function.qualname for _, function in user[-1:]]
+        calls = source.calls_at(user[-1][0].file, user[-1][0].line) if user else ()
+        inner = _inside(user, self.paths)
+        forward, backward = self.relation(user, "~forward"), self.relation(user, "~backward")
+        optimizer = self.relation(user, "~optimizer")
+        trains = "~optimizer" in self.paths or "~backward" in self.paths
+        called = [function.qualname for _, function in inner]
+        if forward < 0 or (forward == 0 and _makes_data(inner)):
+            if called and any(vocabulary.names_callback(name) for name in called) and not _makes_data(inner):
+                return "callback"
+            loads = _makes_data(inner) or any(vocabulary.names_data(name) for name in called)
+            loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
+            return "data_wait" if loads and not self.has_loader else "before"
+        if any(vocabulary.names_callback(name) for name in called) or vocabulary.calls_callback(calls):
+            return "callback"
+        if forward == 0 and not names:
+            return "other"
+        if forward > 0 and trains and backward < 0:
+            return "between"
+        if forward > 0 and not trains:
+            return "after"
+        if optimizer > 0 or backward > 0:
+            return "late"
+        return "other"
+
+
+def _compare(user: Sequence[tuple[Frame, source.Function]], path: Sequence[tuple[str, str, int]]) -> int:
+    """Where the first frames that part from the path stand to it: -1 before, 1 after, 0 not to be told."""
+    for (frame, _), (file, function, line) in zip(user, path):
+        if frame.file != file or frame.function != function:
+            return 0
+        if frame.line != line:
+            return -1 if frame.line < line else 1
+    return 0
+
+
+def _inside(
+    user: Sequence[tuple[Frame, source.Function]],
+    paths: dict[str, list[list[tuple[str, str, int]]]],
+) -> list[tuple[Frame, source.Function]]:
+    """The user's frames below the loop: those of no function that itself leads to a seam's call."""
+    leading = {(file, function) for lists in paths.values() for path in lists for file, function, _ in path}
+    return [(frame, function) for frame, function in user if (frame.file, frame.function) not in leading]
+
+
+def _makes_data(inner: Sequence[tuple[Frame, source.Function]]) -> bool:
+    """Whether the outermost function below the loop is a generator or an iterator's or dataset's method."""
+    if not inner:
+        return False
+    _, function = inner[0]
+    return function.generator or function.qualname.rpartition(".")[2] in (
+        "__next__",
+        "__iter__",
+        "__getitem__",
+        "__getitems__",
+    )
+
+
+def _is_env_step(frame: Frame, function: source.Function) -> bool:
+    """An environment without a known base class: its class steps and resets."""
+    if frame.function not in ("step", "reset", "_step", "step_wait"):
+        return False
+    methods = source.methods_of(frame.file, function.class_name)
+    return {"step", "reset"} <= methods and "forward" not in methods
+
+
+def _seam_phase(frames: Sequence[Frame]) -> str:
+    """The phase of the innermost seam, but what serves (loading, env) claims all that happens in it."""
+    phase = ""
+    for frame in frames:
+        for file, function, name in _COMPILED:
+            if file.search(frame.file) and function.match(frame.function):
+                if name == "optimizer" and _NOT_STEPS.search(frame.function):
+                    continue
+                if name == "forward" and phase == "backward":
+                    continue
+                phase = name
+                break
+        if phase in _SERVES:
+            return phase
+    return phase
+
+
+def _user_frames(frames: Sequence[Frame]) -> tuple[tuple[Frame, source.Function], ...]:
+    return tuple(
+        (frame, source.function_at(frame.file, frame.line, frame.function))
+        for frame in frames
+        if is_user_file(frame.file)
+    )
+
+
+def is_idle(placed: Placed) -> bool:
+    """Whether a worker's sample is a wait for something to do: no user code, no library work below the loop."""
+    if placed.user:
+        return False
+    return any(frame.function in ("get", "poll", "_poll", "wait", "select", "accept") for frame in placed.sample.frames)
+
+
+def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None:
+    """The deepest user function that still holds the time of ``samples``; None when no user code is in them.
+
+    ``total``: samples of the whole process, for the share that the culprit has of its time.
+    """
+    weights: Counter[tuple[str, str]] = Counter()
+    depths: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    count = sum(placed.count for placed in samples)
+    for placed in samples:
+        seen = set()
+        for depth, (frame, function) in enumerate(placed.user):
+            key = (frame.file, function.qualname)
+            if key not in seen:
+                seen.add(key)
+                weights[key] += placed.count
+                depths[key][0] += depth * placed.count
+                depths[key][1] += placed.count
+    holders = [key for key, weight in weights.items() if weight >= HOLDS * count]
+    if not holders:
+        holders = [key for key, _ in weights.most_common(1)]
+    if not holders:
+        return None
+    file, qualname = max(holders, key=lambda key: (depths[key][0] / depths[key][1], weights[key]))
+    return _at_hottest_line(samples, file, qualname, weights[(file, qualname)] / max(total, 1), where)
+
+
+def _at_hottest_line(samples: Sequence[Placed], file: str, qualname: str, share: float, where: str) -> Culprit:
+    lines: Counter[int] = Counter()
+    through: dict[int, Counter[str]] = defaultdict(Counter)
+    for placed in samples:
+        for frame, function in reversed(placed.user):
+            if frame.file == file and function.qualname == qualname:
+                lines[frame.line] += placed.count
+                through[frame.line][_library_call(placed.sample.frames, frame)] += placed.count
+                break
+    line = lines.most_common(1)[0][0]
+    via = through[line].most_common(1)[0][0]
+    return Culprit(
+        function=qualname,
+        file=file,
+        line=line,
+        share=min(1.0, share),
+        where=where,
+        code=source.code_at(file, line),
+        via=via,
+    )
+
+
+def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
+    """The library function that a user's frame calls into, if that is where the time is."""
+    index = max(
+        (i for i, candidate in enumerate(frames) if candidate is frame or candidate == frame),
+        default=-1,
+    )
+    if index < 0 or index + 1 >= len(frames):
+        return ""
+    called = frames[index + 1]
+    if is_user_file(called.file):
+        return ""
+    parts = re.split(r"[/\\]", called.file)
+    for marker in ("site-packages", "dist-packages"):
+        if marker in parts:
+            parts = parts[parts.index(marker) + 1 :]
+            break
+    else:
+        parts = parts[-1:]
+    module = ".".join(parts).removesuffix(".py").removesuffix(".__init__")
+    return f"{module}.{called.function}" if module and not module.startswith("<") else called.function
+
+
+def line_culprit(site: Site, where: str = "main", share: float = 0.0) -> Culprit:
+    """A culprit that is known from where a seam is called, not from samples."""
+    function = source.function_at(site.file, site.line, site.function)
+    code = source.code_at(site.file, site.line)
+    return Culprit(
+        function=function.qualname,
+        file=site.file,
+        line=site.line,
+        share=share,
+        where=where,
+        code=code,
+    )
+
+
+def hotspots(blame: Blame, *, top: int = 10) -> list[Hotspot]:
+    """The user's lines by share of the samples of the processes they run in."""
+    spots = []
+    for where, group in (("main", blame.main), ("worker", blame.workers)):
+        total = sum(placed.count for placed in group)
+        counts: Counter[tuple[str, str, int, str]] = Counter()
+        for placed in group:
+            if placed.user:
+                frame, function = placed.user[-1]
+                counts[(function.qualname, frame.file, frame.line, placed.phase)] += placed.count
+        for (qualname, file, line, phase), count in counts.most_common(top):
+            spots.append(
+                Hotspot(
+                    function=qualname,
+                    file=file,
+                    line=line,
+                    share=count / total,
+                    where=where,
+                    phase=phase,
+                )
+            )
+    return sorted(spots, key=lambda spot: -spot.share)[:top]

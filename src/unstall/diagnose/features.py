@@ -1,0 +1,125 @@
+"""What the patterns look at: the measured step, with host code told apart by the samples, and capacity figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from unstall.diagnose.blame import Blame, Placed, is_idle
+from unstall.measurements import Measurement
+from unstall.records import PHASES, Phase, PhaseName
+
+HOST = ("before", "between", "after", "late", "other")
+"""Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
+
+_CLAIMED_BY_SAMPLES = ("data_wait", "env", "callback")
+_FEWEST_SAMPLES = 20
+
+
+@dataclass
+class Features:
+    """One measured step, ready for the patterns."""
+
+    measurement: Measurement
+    blame: Blame
+    seconds: dict[str, float]
+    """Seconds a step by phase; what the samples could tell apart in `other` is in its own phase."""
+    host: dict[str, float] = field(default_factory=dict)
+    """Seconds a step of host code by place; sums to ``seconds["other"]``."""
+
+    @property
+    def step_s(self) -> float:
+        return self.measurement.step.mean
+
+    def share(self, *phases: str) -> float:
+        """Share of the step in these phases."""
+        return sum(self.seconds.get(phase, 0.0) for phase in phases) / self.step_s
+
+    @property
+    def model_s(self) -> float:
+        """Seconds a step in the model's mathematics."""
+        return sum(self.seconds.get(phase, 0.0) for phase in ("forward", "backward", "optimizer"))
+
+    @property
+    def trains(self) -> bool:
+        return self.seconds.get("backward", 0.0) > 0
+
+    def headroom_without(self, seconds: float) -> float:
+        """How many times faster a step would be if these seconds of it were free."""
+        return self.step_s / max(self.step_s - seconds, 0.01 * self.step_s)
+
+    @property
+    def demand(self) -> float:
+        """Core-seconds that a step needs over those there are in it: 1 when the cores are full."""
+        used = self.measurement.main_cpu_s + self.measurement.worker_cpu_s
+        return used / (self.measurement.cores * self.step_s)
+
+    def worker_samples(self, wanted: Callable[[Placed], bool] = lambda placed: True) -> list[Placed]:
+        return [placed for placed in self.blame.workers if not is_idle(placed) and wanted(placed)]
+
+    @property
+    def worker_total(self) -> int:
+        return sum(placed.count for placed in self.blame.workers)
+
+    def refined_phases(self) -> list[Phase]:
+        """The phases for the report, after the samples' say."""
+        measured = {phase.name: phase for phase in self.measurement.phases}
+        phases = []
+        for name in PHASES:
+            seconds = self.seconds.get(name, 0.0)
+            if seconds <= 0:
+                continue
+            old = measured.get(name)
+            scale = seconds / old.mean_s if old and old.mean_s else 1.0
+            phases.append(
+                Phase(
+                    name=name,
+                    share=seconds / self.step_s,
+                    mean_s=seconds,
+                    p95_s=max(old.p95_s * scale, seconds) if old else seconds,
+                    network_s=min(old.network_s, seconds) if old else 0.0,
+                    network_bytes=old.network_bytes if old else 0.0,
+                    blocked_s=min(old.blocked_s, seconds) if old else 0.0,
+                )
+            )
+        return phases
+
+
+def build(measurement: Measurement) -> Features:
+    """Place the samples and split the time that no seam claimed by what they show."""
+    blame = Blame(measurement)
+    seconds: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
+    other = seconds.get("other", 0.0)
+    features = Features(measurement, blame, seconds)
+    if blame.total < _FEWEST_SAMPLES:
+        features.host = {"other": other}
+        return features
+    claims: dict[str, float] = {}
+    seen = {
+        phase: sum(placed.count for placed in blame.in_phase(phase)) / blame.total * measurement.step.mean
+        for phase in (*_CLAIMED_BY_SAMPLES, *HOST)
+    }
+    for name in _CLAIMED_BY_SAMPLES:
+        claims[name] = max(0.0, seen[name] - seconds.get(name, 0.0))
+    for place in HOST:
+        claims[place] = seen[place]
+    total = sum(claims.values())
+    scale = other / total if total else 0.0
+    for name in _CLAIMED_BY_SAMPLES:
+        claimed = claims.pop(name) * scale
+        # A fraction of a per cent is a stray sample, not a phase.
+        if claimed > 0.005 * measurement.step.mean:
+            seconds[name] = seconds.get(name, 0.0) + claimed
+            seconds["other"] = seconds.get("other", 0.0) - claimed
+    seconds["other"] = max(0.0, seconds.get("other", 0.0))
+    left = sum(claims.values())
+    features.host = {place: seconds["other"] * claim / left for place, claim in claims.items() if left and claim}
+    if not left:
+        features.host = {"other": seconds["other"]}
+    return features
+
+
+def network_share(features: Features, name: PhaseName) -> float:
+    """Share of a phase that was inside socket calls."""
+    phase = features.measurement.phase(name)
+    return phase.network_s / phase.mean_s if phase and phase.mean_s else 0.0

@@ -1,0 +1,135 @@
+"""compute-bound: the model's mathematics fills the step, and something about it can be made cheaper.
+
+A model that fills the step with arithmetic at a good rate, evenly over its layers, is healthy: that is what the
+machine is for. Blamed are double precision, a layer out of all proportion, cores left idle, an optimizer that costs
+more than the model, and a rate far below the machine's peak.
+"""
+
+from __future__ import annotations
+
+from unstall.diagnose.blame import culprit, line_culprit
+from unstall.diagnose.features import Features
+from unstall.diagnose.phrases import ms, percent
+from unstall.measurements import ModuleMeasurement
+from unstall.records import Culprit, Finding
+
+_DOMINANT = 0.6  # share of the modules' own time from which a layer is out of proportion
+_POOR = 0.2  # of the machine's peak
+_DEAR_OPTIMIZER = 0.4  # share of the model's time
+
+
+def match(features: Features) -> Finding | None:
+    model_s = features.model_s
+    if model_s < 0.3 * features.step_s:
+        return None
+    cause = _cause(features)
+    if cause is None:
+        return None
+    measured = features.measurement
+    evidence = [f"forward, backward and optimizer take {percent(model_s / features.step_s)} of a step, {ms(model_s)}"]
+    gain = _gain(features, cause)
+    headroom = features.headroom_without(gain)
+    top = _dominant(measured.modules)
+    if cause == "precision":
+        evidence.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
+    if cause == "threads":
+        evidence.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores")
+    if top and cause in ("model", "kernel", "precision"):
+        evidence.append(
+            f"{top.name or top.type} ({top.type}) takes {percent(_own_share(measured.modules, top))} of the forward pass"
+        )
+    efficiency = _efficiency(features)
+    if efficiency is not None:
+        evidence.append(f"the arithmetic done is {percent(efficiency)} of this machine's peak")
+    return Finding(
+        pattern="compute-bound",
+        cause=cause,
+        culprit=_culprit(features, cause, top),
+        headroom=headroom,
+        headroom_known_by="estimated",
+        confidence="high" if cause in ("precision", "optimizer") or top else "medium",
+        evidence=evidence,
+        advice=[_advice(cause, top)],
+    )
+
+
+def _efficiency(features: Features) -> float | None:
+    model = features.measurement.model
+    if not model.flops or not model.peak_flops:
+        return None
+    return model.flops / features.model_s / model.peak_flops
+
+
+def _cause(features: Features) -> str | None:
+    measured = features.measurement
+    if measured.model.dtype == "torch.float64":
+        return "precision"
+    if features.seconds.get("optimizer", 0.0) > _DEAR_OPTIMIZER * features.model_s:
+        return "optimizer"
+    if 0 < measured.model.threads < 0.6 * measured.cores and "cuda" not in measured.model.device:
+        return "threads"
+    top = _dominant(measured.modules)
+    if top is not None:
+        return "kernel" if "Conv" in top.type else "model"
+    efficiency = _efficiency(features)
+    coverage = measured.model.flops_coverage or 0.0
+    if efficiency is not None and efficiency < _POOR and coverage > 0.8:
+        return "model"
+    return None
+
+
+def _gain(features: Features, cause: str) -> float:
+    """Seconds a step that the remedy would save, by rule."""
+    measured = features.measurement
+    model_s = features.model_s
+    if cause == "precision":
+        return 0.5 * model_s
+    if cause == "optimizer":
+        return features.seconds.get("optimizer", 0.0)
+    if cause == "threads":
+        return model_s * (1 - max(1, measured.model.threads) / measured.cores)
+    top = _dominant(measured.modules)
+    passes = features.seconds.get("forward", 0.0) + features.seconds.get("backward", 0.0)
+    if top is not None:
+        return passes * _own_share(measured.modules, top) * 0.75
+    return passes * 0.5
+
+
+def _own_share(modules: list[ModuleMeasurement], module: ModuleMeasurement) -> float:
+    total = sum(other.self_s for other in modules)
+    return module.self_s / total if total else 0.0
+
+
+def _dominant(modules: list[ModuleMeasurement]) -> ModuleMeasurement | None:
+    """A module out of all proportion, in a model of several."""
+    working = [module for module in modules if module.self_s > 0]
+    if len(working) < 3 or not working:
+        return None
+    top = max(working, key=lambda module: module.self_s)
+    return top if _own_share(modules, top) >= _DOMINANT else None
+
+
+def _culprit(features: Features, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
+    measured = features.measurement
+    if cause == "optimizer":
+        sites = [site for site in measured.sites if site.seam == "~optimizer"]
+        return line_culprit(sites[0], share=features.share("optimizer")) if sites else None
+    samples = features.blame.in_phase("forward")
+    found = culprit(samples, features.blame.total, "main")
+    if found is None or not samples:
+        sites = [site for site in measured.sites if site.seam == "~forward"]
+        found = line_culprit(sites[0], share=features.share("forward")) if sites else None
+    if found is not None and top is not None:
+        found.via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
+    return found
+
+
+def _advice(cause: str, top: ModuleMeasurement | None) -> str:
+    name = f"{top.name} ({top.type})" if top else "the model"
+    return {
+        "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16 where the hardware has it",
+        "optimizer": "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings, fewer steps by larger batches",
+        "threads": "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS",
+        "kernel": f"make {name} cheaper: a smaller kernel, stride or downsampling before it, depthwise-separable, channels_last",
+        "model": f"make {name} cheaper: a fused operator (scaled_dot_product_attention), a smaller size, torch.compile",
+    }[cause]

@@ -1,0 +1,25 @@
+"""healthy: nothing that a remedy could give back is worth fixing."""
+
+from __future__ import annotations
+
+from unstall.diagnose.features import Features
+from unstall.diagnose.phrases import percent
+from unstall.records import Finding
+
+
+def match(features: Features) -> Finding | None:
+    measured = features.measurement
+    evidence = [
+        f"{percent(features.model_s / features.step_s)} of a step is the model's own forward, backward and optimizer"
+    ]
+    if measured.model.flops and measured.model.peak_flops and features.model_s:
+        rate = measured.model.flops / features.model_s / measured.model.peak_flops
+        evidence.append(f"its arithmetic runs at {percent(rate)} of this machine's peak")
+    return Finding(
+        pattern="healthy",
+        headroom=1.0,
+        headroom_known_by="estimated",
+        confidence="high",
+        evidence=evidence,
+        advice=["nothing to fix here: a faster machine, a smaller model or lower precision are what is left"],
+    )

@@ -1,0 +1,56 @@
+"""straggler: one rank is late at the collectives, and all others wait for it."""
+
+from __future__ import annotations
+
+from unstall.diagnose.blame import culprit
+from unstall.diagnose.features import Features
+from unstall.diagnose.phrases import ms, percent
+from unstall.diagnose.ranks import exposed_s, own_s, spread
+from unstall.records import Finding
+
+_CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "other": "python"}
+
+
+def match(features: Features) -> Finding | None:
+    ranks = features.measurement.ranks
+    if len(ranks) < 2:
+        return None
+    late = max(ranks, key=own_s)
+    others = [rank for rank in ranks if rank is not late]
+    lag = own_s(late) - max(own_s(rank) for rank in others)
+    headroom = features.headroom_without(min(lag, 0.99 * features.step_s))
+    if headroom < 1.05 or spread(ranks) < 0.25 * max(exposed_s(rank) for rank in ranks):
+        return None
+    usual = {
+        name: sum(rank.phases.get(name, 0.0) - rank.blocked.get(name, 0.0) * (name == "backward") for rank in others)
+        / len(others)
+        for name in late.phases
+    }
+    phase = max(
+        (name for name in late.phases if name not in ("comm", "backward", "optimizer")),
+        key=lambda name: late.phases[name] - usual[name],
+        default="other",
+    )
+    placed = (
+        features.blame.main if late.pid == features.measurement.main_pid else features.blame.ranks.get(late.rank, [])
+    )
+    total = sum(one.count for one in placed)
+    samples = [one for one in placed if one.phase == phase]
+    if not samples and phase == "other":
+        samples = [one for one in placed if one.phase in ("before", "between", "after", "late", "other")]
+    if late.worker_pids and phase == "data_wait":
+        samples = [one for one in features.blame.workers if one.sample.pid in late.worker_pids]
+    return Finding(
+        pattern="straggler",
+        cause=_CAUSES.get(phase, phase),
+        culprit=culprit(samples, total, f"rank {late.rank}"),
+        headroom=headroom,
+        headroom_known_by="estimated",
+        confidence="high",
+        evidence=[
+            f"rank {late.rank} works {ms(own_s(late))} a step, the next slowest {ms(own_s(late) - lag)}",
+            f"rank {late.rank} spends {ms(late.phases[phase])} in {phase}, the others {ms(usual[phase])}",
+            f"the others wait for it up to {percent(max(exposed_s(rank) for rank in others) / features.step_s)} of a step",
+        ],
+        advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
+    )

@@ -1,0 +1,31 @@
+"""transfer-bound: copies between host and device stand in the step's way."""
+
+from __future__ import annotations
+
+from unstall.diagnose.blame import culprit
+from unstall.diagnose.features import Features
+from unstall.diagnose.phrases import ms, percent
+from unstall.records import Finding
+
+
+def match(features: Features) -> Finding | None:
+    seconds = features.seconds.get("transfer", 0.0)
+    headroom = features.headroom_without(seconds)
+    if headroom < 1.05:
+        return None
+    loader = features.measurement.loader
+    pageable = loader is not None and not loader.pin_memory
+    advice = ["pin_memory=True in the DataLoader, and .to(device, non_blocking=True)"] if pageable else []
+    return Finding(
+        pattern="transfer-bound",
+        cause="pageable" if pageable else "blocking",
+        culprit=culprit(features.blame.in_phase("transfer"), features.blame.total, "main"),
+        headroom=headroom,
+        headroom_known_by="estimated",
+        confidence="medium",
+        evidence=[f"{percent(features.share('transfer'))} of a step, {ms(seconds)}, copies data to the device"],
+        advice=[
+            *advice,
+            "copy the next batch while this one computes; send smaller types (uint8) and convert on the device",
+        ],
+    )

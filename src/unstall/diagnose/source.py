@@ -1,0 +1,122 @@
+"""The user's source code: which function a line belongs to, what the line says, what it calls.
+
+Files are read once, and only read. A file that is gone or does not parse says nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from dataclasses import dataclass
+from pathlib import Path
+
+_COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user's, as written."""
+
+    qualname: str
+    first_line: int
+    last_line: int
+    class_name: str = ""
+    generator: bool = False
+
+
+@dataclass(frozen=True)
+class _File:
+    functions: tuple[Function, ...]
+    classes: dict[str, frozenset[str]]
+    calls: dict[int, tuple[str, ...]]
+
+
+def function_at(file: str, line: int, name: str = "") -> Function:
+    """The innermost function around a line, its qualified name as Python gives it.
+
+    ``name`` is the interpreter's name of the frame: a comprehension belongs to the function it is written in, a
+    line outside any function to ``<module>``.
+    """
+    innermost: Function | None = None
+    for function in _parse(file).functions:
+        if function.first_line <= line <= function.last_line:
+            if innermost is None or function.first_line >= innermost.first_line:
+                innermost = function
+    if innermost is not None and (not name or name in _COMPREHENSIONS or name.startswith("<")):
+        return innermost
+    if innermost is not None and innermost.qualname.rpartition(".")[2] == name:
+        return innermost
+    return Function(name or "<module>", line, line)
+
+
+def code_at(file: str, line: int) -> str:
+    """The source line, stripped; empty when there is none."""
+    return linecache.getline(file, line).strip() if line > 0 else ""
+
+
+def calls_at(file: str, line: int) -> tuple[str, ...]:
+    """Dotted names of the calls that begin on a line or that the statement on it spans: ``f.read``, ``len``."""
+    return _parse(file).calls.get(line, ())
+
+
+def methods_of(file: str, class_name: str) -> frozenset[str]:
+    """Names of the methods that a class in the file defines."""
+    return _parse(file).classes.get(class_name, frozenset())
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(file: str) -> _File:
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return _File((), {}, {})
+    functions: list[Function] = []
+    classes: dict[str, frozenset[str]] = {}
+    calls: dict[int, list[str]] = {}
+
+    def walk(node: ast.AST, prefix: str, class_name: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                qualname = prefix + child.name
+                first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
+                functions.append(
+                    Function(
+                        qualname,
+                        first,
+                        child.end_lineno or child.lineno,
+                        class_name,
+                        _is_generator(child),
+                    )
+                )
+                walk(child, f"{qualname}.<locals>.", "")
+            elif isinstance(child, ast.ClassDef):
+                defined = {
+                    item.name for item in child.body if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef))
+                }
+                classes[child.name] = frozenset(defined)
+                walk(child, f"{prefix}{child.name}.", child.name)
+            else:
+                if isinstance(child, ast.Call):
+                    calls.setdefault(child.lineno, []).append(_dotted(child.func))
+                walk(child, prefix, class_name)
+
+    walk(tree, "", "")
+    return _File(tuple(functions), classes, {line: tuple(names) for line, names in calls.items()})
+
+
+def _is_generator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            todo.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"

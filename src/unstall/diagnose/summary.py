@@ -1,0 +1,196 @@
+"""From everything measured and found to the Report: the record that all renderers and other programs read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstall.benchmark.measure import Measured
+from unstall.benchmark.session import Observation
+from unstall.diagnose import growth
+from unstall.diagnose.blame import hotspots
+from unstall.diagnose.features import Features
+from unstall.diagnose.verdict import doubts, findings
+from unstall.measurements import Measurement
+from unstall.records import (
+    Ceiling,
+    Finding,
+    ModuleTime,
+    Report,
+    RunInfo,
+    SpanTime,
+    Startup,
+    Throughput,
+    Utilization,
+)
+
+
+@dataclass
+class Run:
+    """What is known of a run beside its measurement."""
+
+    id: str
+    command: list[str]
+    started: str
+    exit_code: int | None
+    environment: dict[str, Any]
+    observation: Observation
+    notes: list[str] = field(default_factory=list)
+    modules: bool = False
+    """Whether the time of each module was asked for."""
+
+
+def report(run: Run, measured: Measured | None) -> Report:
+    """The report of a run; without a loop in it, one that says so."""
+    if measured is None:
+        return _without_steps(run)
+    measurement = measured.measurement
+    features, found = findings(measurement)
+    lines, _ = doubts(measurement)
+    notes = [*run.notes, *lines]
+    if measurement.nan_loss:
+        notes.append("the loss was NaN in the first steps: timings hold, but the training is broken")
+    per_s = 1 / measurement.step.mean
+    loader = measurement.loader
+    return Report(
+        kind="run",
+        run=_info(run, notes, measurement),
+        throughput=Throughput(
+            steps_per_s=per_s,
+            batches_per_s=loader.batches_per_step * per_s if loader and loader.batches_per_step else None,
+            samples_per_s=_samples_per_s(measurement),
+            env_steps_per_s=measurement.envs * per_s if measurement.kind == "env" else None,
+            flops_per_s=measurement.model.flops * per_s if measurement.model.flops else None,
+            mfu=_mfu(measurement),
+            step_s=measurement.step,
+            flops_coverage=measurement.model.flops_coverage,
+        ),
+        utilization=_utilization(run, measured),
+        phases=features.refined_phases(),
+        verdict=found[0],
+        findings=found,
+        ceilings=_ceilings(features, found),
+        hotspots=hotspots(features.blame),
+        modules=_modules(measurement) if run.modules else [],
+        spans=[SpanTime(name=n, count=c, total_s=s, mean_s=s / c) for n, c, s in measured.spans],
+        startup=Startup(**measured.start_up),
+    )
+
+
+def _info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo:
+    seen = run.observation
+    return RunInfo(
+        id=run.id,
+        command=[word.encode("utf-8", "replace").decode() for word in run.command],
+        started=run.started,
+        duration_s=max(0.0, seen.ended - seen.began),
+        steps=measurement.steps if measurement else 0,
+        exit_code=None if seen.stopped else run.exit_code,
+        environment=run.environment,
+        warmup_steps=measurement.warmup if measurement else 0,
+        world_size=max(1, len(measurement.ranks)) if measurement else 1,
+        notes=notes,
+    )
+
+
+def _without_steps(run: Run) -> Report:
+    why = "no step was seen: no optimizer step, model call, batch or environment step repeated"
+    finding = Finding(
+        pattern="healthy",
+        headroom=1.0,
+        headroom_known_by="estimated",
+        confidence="low",
+        evidence=[why],
+        advice=[
+            "mark the loop: `for batch in unstall.steps(loader):` counts its turns",
+        ],
+    )
+    seen = run.observation
+    peaks: dict[float, int] = {}
+    for point in seen.points:
+        peaks[point.t] = peaks.get(point.t, 0) + point.rss_bytes
+    return Report(
+        kind="run",
+        run=_info(run, [why, *run.notes], None),
+        throughput=Throughput(steps_per_s=None),
+        utilization=Utilization(rss_peak_bytes=max(peaks.values(), default=None)),
+        phases=[],
+        verdict=finding,
+        findings=[finding],
+    )
+
+
+def _samples_per_s(measurement: Measurement) -> float | None:
+    per_s = 1 / measurement.step.mean
+    loader, model = measurement.loader, measurement.model
+    if loader and loader.batch_size and loader.batches_per_step:
+        return loader.batch_size * loader.batches_per_step * per_s
+    if measurement.kind != "env" and model.batch_size and model.forwards:
+        return model.batch_size * model.forwards * per_s
+    return None
+
+
+def _mfu(measurement: Measurement) -> float | None:
+    model = measurement.model
+    if not model.flops or not model.peak_flops:
+        return None
+    return model.flops / measurement.step.mean / model.peak_flops
+
+
+def _utilization(run: Run, measured: Measured) -> Utilization:
+    measurement = measured.measurement
+    memory = measurement.memory
+    step = measurement.step.mean
+    begin, end = float(measured.loop.starts[0]), float(measured.loop.ends[-1])
+    looks = [look.gpu_utilization for look in run.observation.machine if begin <= look.t <= end]
+    gpus = [sum(device) / len(device) for device in zip(*looks)] if looks and looks[0] else None
+    network = sum(phase.network_bytes for phase in measurement.phases)
+    if measurement.loader and measurement.loader.workers:
+        network += measurement.loader.network_bytes * measurement.loader.batches_per_step
+    cpu = (measurement.main_cpu_s + measurement.worker_cpu_s) / (measurement.cores * step)
+    return Utilization(
+        cpu=min(1.0, cpu),
+        gpu=gpus,
+        run_delay=measurement.run_delay,
+        rss_peak_bytes=memory.rss_peak,
+        rss_growth_bytes_per_step=_growth(memory.rss_by_step),
+        gpu_memory_peak_bytes=memory.device_peak,
+        gpu_memory_growth_bytes_per_step=_growth(memory.device_by_step),
+        network_bytes_per_step=network or None,
+        disk_read_bytes_per_step=measurement.disk_read or None,
+        other_processes_cores=measurement.other_cores,
+    )
+
+
+def _growth(series: list[tuple[float, float]]) -> float | None:
+    if len(series) < 8 or not growth.is_growing(series):
+        return None
+    return growth.slope(series)[0]
+
+
+def _ceilings(features: Features, found: list[Finding]) -> list[Ceiling]:
+    """What the step rate would be without each finding's component."""
+    actual = 1 / features.step_s
+    return [
+        Ceiling(
+            component=f"without {finding.culprit.function if finding.culprit else finding.pattern}",
+            steps_per_s=actual * finding.headroom,
+            known_by=finding.headroom_known_by,
+            gap=1 - 1 / finding.headroom,
+        )
+        for finding in found
+        if finding.headroom > 1
+    ]
+
+
+def _modules(measurement: Measurement) -> list[ModuleTime]:
+    return [
+        ModuleTime(
+            name=module.name or "(model)",
+            type=module.type,
+            calls_per_step=module.calls,
+            forward_s=module.forward_s,
+            self_s=module.self_s,
+        )
+        for module in measurement.modules[:50]
+    ]

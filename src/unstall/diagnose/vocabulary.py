@@ -1,0 +1,121 @@
+"""What names tell: libraries and words by which a stack is known for what it does. General, never of one program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from unstall.records import Frame
+
+_CALLBACK_LIBRARIES = re.compile(
+    r"[/\\](matplotlib|seaborn|plotly|tensorboard|tensorboardX|wandb|mlflow|comet_ml|neptune|clearml|aim|torchmetrics|"
+    r"torcheval|tqdm)[/\\]|[/\\]sklearn[/\\]metrics[/\\]|[/\\]torch[/\\]utils[/\\]tensorboard[/\\]"
+    r"|[/\\]logging[/\\]__init__\.py$|[/\\]torch[/\\]serialization\.py$"
+)
+_PLOTTING = re.compile(r"[/\\](matplotlib|seaborn|plotly)[/\\]")
+_CHECKPOINT = re.compile(r"[/\\]torch[/\\]serialization\.py$|[/\\]safetensors[/\\]|[/\\]joblib[/\\]")
+_METRICS = re.compile(r"[/\\](torchmetrics|torcheval)[/\\]|[/\\]sklearn[/\\]metrics[/\\]")
+_NETWORK_LIBRARIES = re.compile(
+    r"[/\\](requests|urllib3|aiohttp|httpx|httpcore|botocore|boto3|s3fs|gcsfs|fsspec[/\\]implementations[/\\]http|redis|"
+    r"pymongo|psycopg2?|pymysql|grpc|websockets?)[/\\]|[/\\](urllib[/\\]request|http[/\\]client|socket|ssl|ftplib)\.py$"
+)
+
+_STORAGE_LIBRARIES = re.compile(
+    r"[/\\](h5py|zarr|lmdb|sqlite3|zipfile|tarfile|pathlib|mmap|shutil)[/\\.]"
+    r"|[/\\](_?io|os|codecs)\.py$|[/\\]numpy[/\\]lib[/\\](_?format|_?npyio)"
+)
+
+_CALLBACK_WORDS = re.compile(
+    r"(^|[._])_?(log|logs|logger|logging|metric|metrics|plot|plots|plotting|draw|render|figure|checkpoint\w*|ckpt|save|saves|"
+    r"dump|report|monitor|summar\w+|track|tracker|record|callback\w*|on_(train|batch|step|epoch)\w*|evaluate|evaluation|"
+    r"accuracy|auc|f1|confusion\w*|score|scores|visuali[sz]e\w*|histogram\w*|statistics|stats|progress|telemetry|audit|"
+    r"journal|history|dashboard|snapshot|export|write|print)(_|\.|$)",
+    re.IGNORECASE,
+)
+_CALLBACK_CLASS = re.compile(
+    r"(Logger|Callback|Monitor|Meter|Metric|Plotter|Checkpoint|Tracker|Writer|Reporter|Recorder|Journal|Board|Stats)",
+)
+_METRIC_WORDS = re.compile(
+    r"metric|accuracy|auc|f1|confusion|precision|recall|score|evaluat|meter|statistic|percentile|quantile",
+    re.IGNORECASE,
+)
+_PLOT_WORDS = re.compile(r"plot|draw|figure|render|chart|visuali|image|savefig|curve", re.IGNORECASE)
+_CHECKPOINT_WORDS = re.compile(r"checkpoint|ckpt|save_model|save_state|snapshot|torch\.save|state_dict", re.IGNORECASE)
+
+_CALLBACK_CALLS = re.compile(
+    r"(^|\.)(print|write|writerow|writerows|writelines|flush|fsync|dump|dumps|save|savefig|log|info|debug|warning|add_scalar|"
+    r"add_histogram|imsave|imwrite)$"
+)
+_STORAGE_CALLS = re.compile(
+    r"(^|\.)(read|readline|readlines|readinto|read_bytes|read_text|open|execute|executemany|fetchone|fetchall|fetchmany|"
+    r"fromfile|memmap|pread|preadv|seek|getvalue|extractfile|read_parquet|read_feather|posix_fadvise|stat|listdir|glob|"
+    r"walk|scandir|copyfile|copy2)$"
+)
+_NETWORK_CALLS = re.compile(r"(^|\.)(urlopen|urlretrieve|recv|recv_into|sendall|getresponse|request)$")
+_DATA_WORDS = re.compile(
+    r"(^|[._])_?(load|loads|loader|read|reads|reader|fetch|batch|batches|make_batch|next_batch|get_batch|sample|samples|"
+    r"collate|decode|tokeni[sz]e\w*|encode|augment\w*|transform\w*|parse|dataset|data|stream|generate|generator|"
+    r"__getitem__|__next__|__iter__)(_|\.|\d|$)",
+    re.IGNORECASE,
+)
+
+
+def is_callback_library(frames: Iterable[Frame]) -> bool:
+    """Whether a frame is of a library that logs, plots, measures quality or saves."""
+    return any(_CALLBACK_LIBRARIES.search(frame.file) for frame in frames)
+
+
+def is_network_library(frames: Iterable[Frame]) -> bool:
+    """Whether a frame is of a library that talks over a network."""
+    return any(_NETWORK_LIBRARIES.search(frame.file) for frame in frames)
+
+
+def names_callback(qualname: str) -> bool:
+    """Whether a function's qualified name says that it logs, plots, measures quality or saves."""
+    class_name = qualname.rpartition(".")[0]
+    return bool(_CALLBACK_WORDS.search(qualname) or (class_name and _CALLBACK_CLASS.search(class_name)))
+
+
+def names_data(qualname: str) -> bool:
+    """Whether a function's qualified name says that it makes or loads data."""
+    return bool(_DATA_WORDS.search(qualname))
+
+
+def calls_callback(calls: Iterable[str]) -> bool:
+    """Whether a line's calls print, write or save."""
+    return any(_CALLBACK_CALLS.search(call) for call in calls)
+
+
+def calls_storage(calls: Iterable[str]) -> bool:
+    """Whether a line's calls read files or databases."""
+    return any(_STORAGE_CALLS.search(call) for call in calls)
+
+
+def reads_storage(frame: Frame) -> bool:
+    """Whether a library's frame is one that reads files or databases, not one that decodes what was read."""
+    return bool(_STORAGE_LIBRARIES.search(frame.file))
+
+
+def calls_network(calls: Iterable[str]) -> bool:
+    """Whether a line's calls talk over a network."""
+    return any(_NETWORK_CALLS.search(call) for call in calls)
+
+
+def callback_cause(files: Iterable[str], words: str) -> str:
+    """``plotting``, ``checkpoint``, ``metrics`` or ``logging``: by library first, then by the words in the names."""
+    files = list(files)
+    for pattern, cause in (
+        (_PLOTTING, "plotting"),
+        (_METRICS, "metrics"),
+        (_CHECKPOINT, "checkpoint"),
+    ):
+        if any(pattern.search(file) for file in files):
+            return cause
+    for pattern, cause in (
+        (_CHECKPOINT_WORDS, "checkpoint"),
+        (_METRIC_WORDS, "metrics"),
+        (_PLOT_WORDS, "plotting"),
+    ):
+        if pattern.search(words):
+            return cause
+    return "logging"
