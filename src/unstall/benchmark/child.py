@@ -71,6 +71,13 @@ class Child:
         for name, number in native.names().items():
             self.tell("name", id=number, name=name)
 
+    def move(self, directory: str) -> None:
+        """Record into another directory from the next ``open`` on; what was seen is told anew."""
+        from unstall.benchmark.watcher import Watcher
+
+        self.directory, self.pid, self.wanted = directory, 0, True
+        native.watch(Watcher(self.tell, self.options), False)
+
     def after_fork(self) -> None:
         """In a forked child: the parent's file is not ours."""
         opened = self.pid != 0

@@ -26,7 +26,7 @@ from unstall.measurements import (
     RankMeasurement,
     Site,
 )
-from unstall.records import PHASES, Phase, ResourcePoint, StepTime
+from unstall.records import PHASES, Frame, Phase, ResourcePoint, StackSample, StepTime
 
 Bools = npt.NDArray[np.bool_]
 
@@ -63,7 +63,7 @@ def measure(
     main = min(found, key=lambda process: (process.rank, -_extent(loops[process.pid])))
     loop = loops[main.pid]
     assert loop is not None
-    windows = seen.disturbed + _own_windows(main)
+    windows = sorted(seen.disturbed + _own_windows(main))
     the_loader = loader_facts.measure(main, processes, loop)
     prefetched = the_loader.workers * (the_loader.prefetch_factor or 2) if the_loader else 0
     chosen, warmup, disturbed = steadystate.measured(
@@ -105,7 +105,7 @@ def measure(
         callbacks=_callbacks(main, loop, chosen),
         gc_s=_seam_seconds(main, loop, chosen, "~gc"),
         memory=_memory(main, loop, chosen, seen),
-        samples=seen.samples,
+        samples=seen.samples or _own_samples(found),
         sites=_sites(main),
         envs=max((int(fact.get("num_envs") or 1) for fact in main.facts.get("env", [])), default=1),
         disk_read=times.per_step(lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_bytes)),
@@ -175,7 +175,20 @@ def _workers(pid: int, processes: Sequence[ProcessRecording], points: Sequence[R
 
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
     """When the watcher itself slowed the program: the step whose operators were counted."""
-    return [(fact["began"], fact["ended"]) for fact in main.facts.get("window", []) if fact.get("what") == "flops"]
+    counted = [fact for fact in main.facts.get("window", []) if fact.get("what") == "flops"]
+    return [(fact["began"], fact["ended"]) for fact in (*counted, *main.facts.get("samples", []))]
+
+
+def _own_samples(processes: Sequence[ProcessRecording]) -> list[StackSample]:
+    """Stacks that the processes sampled themselves, where py-spy might not attach."""
+    return [
+        StackSample(
+            process.pid, "MainThread", tuple(Frame(function, file, line) for function, file, line in stack), count
+        )
+        for process in processes
+        for fact in process.facts.get("samples", [])
+        for stack, count in fact["stacks"]
+    ]
 
 
 def _step_time(durations: npt.NDArray[np.float64], regular: npt.NDArray[np.float64]) -> StepTime:

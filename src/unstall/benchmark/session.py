@@ -10,7 +10,7 @@ from unstall.benchmark import recording
 from unstall.benchmark.reader import Tap
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
-from unstall.benchmark.watcher import PROBE, STOP
+from unstall.benchmark.watcher import PROBE, SAMPLE, STOP
 from unstall.records import MachinePoint, ResourcePoint, StackSample
 
 WARMUP_STEPS = 5
@@ -60,6 +60,7 @@ class Session:
         self._probes = 0
         self._probing: tuple[float, Tap] | None = None
         self._satisfied_at: float | None = None
+        self._fell_back = False
 
     def poll(self) -> None:
         """Take every look that is due."""
@@ -71,6 +72,8 @@ class Session:
             self.sampler.poll(now)
             if self.sampler.process_pid is not None:
                 self.resources.ignore.add(self.sampler.process_pid)
+            if self.sampler.failure is not None and not self._fell_back:
+                self._fall_back()
         self._probe(now)
         if self._enough(now):
             self._stop()
@@ -89,6 +92,13 @@ class Session:
         seen.gpu_status = self.resources.gpu_status()
         seen.disturbed.sort()
         return seen
+
+    def _fall_back(self) -> None:
+        """py-spy may not attach: the processes that run a loop sample themselves."""
+        for tap in self.taps.values():
+            if steps_of(tap.ticks):
+                tap.control = SAMPLE
+                self._fell_back = True
 
     def _count_steps(self, now: float) -> None:
         for path in self.directory.glob("rec-*.bin"):

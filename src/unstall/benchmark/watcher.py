@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-STOP, PROBE = 1, 2
-"""Control words: end the run here; look at what the program keeps in memory."""
+STOP, PROBE, SAMPLE = 1, 2, 3
+"""Control words: end the run here; look at what the program keeps in memory; sample stacks from inside."""
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 40
@@ -81,6 +81,11 @@ class Watcher:
 
             recording.native.control(0)
             self.tell("probe", seam=name, found=retention.probe(frame))
+        elif control == SAMPLE:
+            from unstall.benchmark.inprocess import InProcessSampler
+
+            recording.native.control(0)
+            InProcessSampler(self.tell).start()
 
     def _site(self, name: str, frame: FrameType) -> None:
         """Write down who calls this seam, once for each place."""

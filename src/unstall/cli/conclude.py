@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from unstall.benchmark import machine
+from unstall.benchmark import command, launcher, machine, rundir
 from unstall.benchmark.environment import environment
 from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.measure import Measured, measure
@@ -38,28 +38,10 @@ class Wanted:
 
 
 def conclude(
-    wanted: Wanted,
-    words: list[str],
-    directory: RunDir,
-    started: datetime,
-    outcome: Outcome,
-    steps: int | None,
+    wanted: Wanted, words: list[str], directory: RunDir, started: datetime, outcome: Outcome, steps: int | None
 ) -> None:
-    """Make the report of a run that has ended, show it on stderr's terminal or stdout's, and write the files."""
-    processes = read_all(directory.path)
-    seen = outcome.observation
-    measured = measure(processes, seen, wanted=steps, peak_flops=_peak_flops(processes))
-    run = Run(
-        id=directory.id,
-        command=words,
-        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        exit_code=outcome.status,
-        environment=_environment(processes),
-        observation=seen,
-        notes=_notes(directory, processes, outcome, measured),
-        modules=wanted.modules,
-    )
-    made = report(run, measured)
+    """Make the report of a run that has ended, show it on stderr, and write the files that were asked for."""
+    made, measured, processes = make_report(words, directory, started, outcome, steps=steps, modules=wanted.modules)
     lines = _tool_lines(directory, wanted.tools)
     for path, write in _writers(wanted, made, measured, processes):
         try:
@@ -72,6 +54,48 @@ def conclude(
         pass
     _show(made, lines)
     directory.discard_recordings()
+
+
+def make_report(
+    words: list[str],
+    directory: RunDir,
+    started: datetime,
+    outcome: Outcome,
+    *,
+    steps: int | None = None,
+    modules: bool = False,
+    since: float = 0.0,
+) -> tuple[Report, Measured | None, list[ProcessRecording]]:
+    """Read the recordings of a run and diagnose them. ``since``: leave out spans that began before."""
+    processes = read_all(directory.path)
+    for process in processes:
+        process.spans = process.spans[process.spans["start"] >= since * 1e9]
+    seen = outcome.observation
+    measured = measure(processes, seen, wanted=steps, peak_flops=_peak_flops(processes))
+    run = Run(
+        id=directory.id,
+        command=words,
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        exit_code=outcome.status,
+        environment=_environment(processes),
+        observation=seen,
+        notes=_notes(directory, processes, outcome),
+        modules=modules,
+    )
+    return report(run, measured), measured, processes
+
+
+def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Report:
+    """Run a command under observation and return its report; nothing is printed or kept."""
+    line = command.resolve(words)
+    directory = rundir.make()
+    started = datetime.now(timezone.utc)
+    try:
+        options = launcher.Options(steps=steps, sampling=sampling)
+        outcome = launcher.launch(line, directory.path, options, lambda session: None)
+        return make_report(words, directory, started, outcome, steps=steps)[0]
+    finally:
+        directory.discard_recordings()
 
 
 def _show(made: Report, lines: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -116,6 +116,6 @@ def _end_like(outcome: launcher.Outcome) -> None:
     raise typer.Exit(outcome.status)
 
 
-def _fail(message: str) -> Any:
+def _fail(message: str) -> NoReturn:
     print(f"unstall: {message}", file=sys.stderr)
     raise typer.Exit(_EXIT_USAGE)

@@ -62,7 +62,8 @@ def doubts(measurement: Measurement) -> tuple[list[str], bool]:
         )
         low = low or measurement.other_cores > 0.4 * measurement.cores
     if measurement.sampling_failure:
-        lines.append(f"no stacks from outside: {measurement.sampling_failure}")
+        inside = " (the program sampled itself: shares are less sure)" if measurement.samples else ""
+        lines.append(f"no stacks from outside: {measurement.sampling_failure}{inside}")
     elif sum(sample.count for sample in measurement.samples) < _FEW_SAMPLES:
         lines.append("few stack samples: the culprit is less sure than the pattern")
     if measurement.disturbed:

@@ -17,6 +17,7 @@ _ADVICE = {
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     seconds = features.seconds.get("callback", 0.0)
     headroom = features.headroom_without(seconds)
     if headroom < 1.05:

@@ -10,6 +10,7 @@ from unstall.records import Finding
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     measured = features.measurement
     if len(measured.ranks) < 2:
         return None

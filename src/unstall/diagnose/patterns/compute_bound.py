@@ -19,6 +19,7 @@ _DEAR_OPTIMIZER = 0.4  # share of the model's time
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     model_s = features.model_s
     if model_s < 0.3 * features.step_s:
         return None

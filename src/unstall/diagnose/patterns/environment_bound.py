@@ -11,6 +11,7 @@ _CHEAP_STEP_S = 50e-6
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     seconds = features.seconds.get("env", 0.0)
     headroom = features.headroom_without(seconds)
     measured = features.measurement

@@ -8,6 +8,7 @@ from unstall.records import Finding
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     measured = features.measurement
     evidence = [
         f"{percent(features.model_s / features.step_s)} of a step is the model's own forward, backward and optimizer"

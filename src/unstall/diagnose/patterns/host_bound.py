@@ -24,6 +24,7 @@ _ADVICE = {
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     collecting = features.measurement.gc_s
     host_s = features.seconds.get("other", 0.0)
     by_collector = collecting > 0.5 * max(host_s, 1e-12) and collecting > 0.05 * features.step_s

@@ -32,6 +32,7 @@ class _Wait:
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     loader = features.measurement.loader
     wait = _wait(features, loader)
     headroom = features.step_s / wait.free_s

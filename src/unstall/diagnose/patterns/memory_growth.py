@@ -15,6 +15,7 @@ _LEAST_TOTAL = 24e6
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     memory = features.measurement.memory
     for series, what in (
         (memory.device_by_step, "device memory"),

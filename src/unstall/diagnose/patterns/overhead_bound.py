@@ -15,6 +15,7 @@ _LOW_EFFICIENCY = 0.05
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     model = features.measurement.model
     if not model.ops or features.model_s < 0.3 * features.step_s:
         return None

@@ -6,12 +6,13 @@ from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import ms, percent
 from unstall.diagnose.ranks import exposed_s, own_s, spread
-from unstall.records import Finding
+from unstall.records import Finding, PhaseName
 
 _CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "other": "python"}
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     ranks = features.measurement.ranks
     if len(ranks) < 2:
         return None
@@ -26,7 +27,7 @@ def match(features: Features) -> Finding | None:
         / len(others)
         for name in late.phases
     }
-    phase = max(
+    phase: PhaseName = max(
         (name for name in late.phases if name not in ("comm", "backward", "optimizer")),
         key=lambda name: late.phases[name] - usual[name],
         default="other",

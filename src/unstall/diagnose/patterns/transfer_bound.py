@@ -9,6 +9,7 @@ from unstall.records import Finding
 
 
 def match(features: Features) -> Finding | None:
+    """The finding, or None when the numbers do not show the pattern."""
     seconds = features.seconds.get("transfer", 0.0)
     headroom = features.headroom_without(seconds)
     if headroom < 1.05:

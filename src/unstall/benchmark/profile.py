@@ -1,0 +1,102 @@
+"""Record a part of the running program: the same recorder, seams and watch as `unstall run`, from inside."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unstall.benchmark import child, recording
+from unstall.benchmark.rundir import RunDir
+
+if TYPE_CHECKING:
+    from unstall.records import Report
+
+_POLL_S = 0.1
+
+
+class Profile:
+    """``with unstall.profile() as run: ...``, then ``run.report()``."""
+
+    def __init__(self) -> None:
+        self._report: Report | None = None
+        self._running = False
+        self._began = 0.0
+
+    def __enter__(self) -> Profile:
+        """Begin to record. Raises RuntimeError when a recording of this kind is under way already."""
+        from unstall.benchmark.session import Session
+
+        self._directory = _begin_recording()
+        self._started = datetime.now(timezone.utc)
+        self._began = time.monotonic()
+        self._session = Session(os.getpid(), self._directory)
+        self._running = True
+        self._thread = threading.Thread(target=self._watch, name="unstall watch", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._running = False
+        self._thread.join()
+        self._observation = self._session.finish()
+        _end_recording()
+
+    def report(self) -> Report:
+        """The report of what ran inside the block. Raises RuntimeError before the block has ended."""
+        if self._running or not self._began:
+            raise RuntimeError("report() is for after the `with unstall.profile() as run:` block")
+        if self._report is None:
+            from unstall.benchmark.launcher import Outcome
+            from unstall.cli.conclude import make_report
+
+            directory = RunDir(self._directory.name, self._directory, None)
+            outcome = Outcome(0, self._observation)
+            self._report, _, _ = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
+            if _owned(self._directory):
+                directory.discard_recordings()
+        return self._report
+
+    def _watch(self) -> None:
+        while self._running:
+            self._session.poll()
+            time.sleep(_POLL_S)
+
+
+_own_directory: Path | None = None
+_installed: child.Child | None = None
+
+
+def _begin_recording() -> Path:
+    """Open a recording of this process, unless `unstall run` has; returns where it lies."""
+    global _own_directory, _installed
+    given = os.environ.get("UNSTALL_RUN_DIR")
+    if given and recording.opened_by is not None:
+        return Path(given)
+    if _own_directory is not None:
+        raise RuntimeError("unstall.profile() is already recording: one block at a time")
+    _own_directory = Path(tempfile.mkdtemp(prefix="unstall-"))
+    if _installed is None:
+        _installed = child.Child(str(_own_directory), {"parent": os.getppid()})
+        child.allow_tracing()
+        child.install(_installed)
+    else:
+        _installed.move(str(_own_directory))
+    _installed.open()
+    return _own_directory
+
+
+def _end_recording() -> None:
+    global _own_directory
+    if _own_directory is not None:
+        recording.native.close()
+        _own_directory = None
+
+
+def _owned(directory: Path) -> bool:
+    return str(directory) != os.environ.get("UNSTALL_RUN_DIR")
