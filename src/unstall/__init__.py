@@ -19,8 +19,11 @@ __all__ = ["Report", "profile", "run", "span", "steps"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'unstall' has no attribute {name!r}")
+    value: Any
     if name == "Report":
-        from unstall.records import Report as value
+        from unstall import records
+
+        value = records.Report
     else:
         from unstall import api
 

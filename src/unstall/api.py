@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unstall.benchmark.recording import EXPLICIT, native
 
 if TYPE_CHECKING:
-    from unstall.benchmark.profile import Profile
+    from unstall.profiling import Profile
     from unstall.records import Report
 
 T = TypeVar("T")
@@ -43,8 +43,8 @@ def steps(iterable: Iterable[T]) -> Iterator[T]:
 
 
 def profile() -> Profile:
-    """``with profile() as run: ...`` records a part of this program; then ``run.report()`` is its Report."""
-    from unstall.benchmark.profile import Profile
+    """Record a part of this program: ``with unstall.profile() as run: ...``, then ``run.report()`` is its Report."""
+    from unstall.profiling import Profile
 
     return Profile()
 
@@ -61,6 +61,6 @@ def run(command: Sequence[str], *, steps: int | None = None, sampling: bool = Tr
         unstall.benchmark.command.CommandError: there is nothing to start; the message says why.
         OSError: neither the working nor the temporary directory can hold the recording.
     """
-    from unstall.cli.conclude import run_and_report
+    from unstall.pipeline import run_and_report
 
     return run_and_report(list(command), steps=steps, sampling=sampling)

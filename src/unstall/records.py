@@ -187,6 +187,8 @@ class Finding(msgspec.Struct, kw_only=True):
 
 
 class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Steps per second if everything but this component, or this component alone, were free."""
+
     component: str
     steps_per_s: float
     known_by: KnownBy
@@ -195,6 +197,8 @@ class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One intervention and what it did to the step time."""
+
     name: str
     intervention: str
     ratio: float
@@ -204,6 +208,8 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A change that was tried: whether it is kept, and why not."""
+
     name: str
     exactness: Literal["exact", "close", "training-changing"]
     kept: bool

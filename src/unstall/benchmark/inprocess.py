@@ -25,7 +25,7 @@ _MAX_FRAMES = 60
 
 
 class InProcessSampler:
-    """Samples the main thread in windows, and tells the stacks of each: ``tell("samples", stacks=[[frames, n], ...])``."""
+    """Samples the main thread in windows; ``tell("samples", stacks=[[frames, count], ...])`` after each."""
 
     def __init__(self, tell: Callable[..., None]):
         self.tell = tell
@@ -57,7 +57,7 @@ class InProcessSampler:
 
 def _stack(frame: FrameType | None) -> tuple[tuple[str, str, int], ...]:
     """(function, file, line) of each frame, outermost first."""
-    frames = []
+    frames: list[tuple[str, str, int]] = []
     while frame is not None and len(frames) < _MAX_FRAMES:
         frames.append((frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back

@@ -71,10 +71,9 @@ class Watcher:
                 type=type(first).__qualname__,
                 num_envs=getattr(first, "num_envs", 1),
             )
-        elif name == "~backward" and _is_nan(first):
-            if "nan" not in self.seen:
-                self.seen.add("nan")
-                self.tell("nan", call=count)
+        elif name == "~backward" and "nan" not in self.seen and _is_nan(first):
+            self.seen.add("nan")
+            self.tell("nan", call=count)
         self.windows.event(name, first, count)
         if control == PROBE and frame is not None:
             from unstall.benchmark import retention

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -59,9 +59,7 @@ def run(
     try:
         directory = rundir.make()
     except OSError as error:
-        _fail(
-            f"no place for the recording: neither the working nor the temporary directory takes a file ({error.strerror})"
-        )
+        _fail(f"no place for the recording: neither working nor temporary directory takes a file ({error.strerror})")
     if directory.note:
         print(f"unstall: {directory.note}", file=sys.stderr)
     started = datetime.now(timezone.utc)

@@ -40,9 +40,9 @@ def function_at(file: str, line: int, name: str = "") -> Function:
     """
     innermost: Function | None = None
     for function in _parse(file).functions:
-        if function.first_line <= line <= function.last_line:
-            if innermost is None or function.first_line >= innermost.first_line:
-                innermost = function
+        around = function.first_line <= line <= function.last_line
+        if around and (innermost is None or function.first_line >= innermost.first_line):
+            innermost = function
     if innermost is not None and (not name or name in _COMPREHENSIONS or name.startswith("<")):
         return innermost
     if innermost is not None and innermost.qualname.rpartition(".")[2] == name:

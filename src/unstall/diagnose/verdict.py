@@ -57,9 +57,7 @@ def doubts(measurement: Measurement) -> tuple[list[str], bool]:
         lines.append(f"the steps vary: their mean is known to ± {percent(1.96 * measurement.spread)}")
         low = low or measurement.spread > 0.3
     if measurement.other_cores > _BUSY_ELSEWHERE:
-        lines.append(
-            f"other processes took {measurement.other_cores:.1f} of {measurement.cores:g} cores during the measured steps"
-        )
+        lines.append(f"other processes took {measurement.other_cores:.1f} of {measurement.cores:g} cores meanwhile")
         low = low or measurement.other_cores > 0.4 * measurement.cores
     if measurement.sampling_failure:
         inside = " (the program sampled itself: shares are less sure)" if measurement.samples else ""

@@ -9,7 +9,7 @@ from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
 
 _ADVICE = {
-    "metrics": "update running sums each step and compute the metric once an epoch, not over the whole history each step",
+    "metrics": "update running sums each step, and compute the metric over the whole history once an epoch",
     "plotting": "plot at the end of an epoch, or write the numbers and draw them later",
     "checkpoint": "save less often, or in the background (copy to the CPU, write from another thread)",
     "logging": "log every N steps, and buffer: no flush or fsync in the step",

@@ -25,7 +25,7 @@ def match(features: Features) -> Finding | None:
     chosen = called if in_calls and called else sites
     size = measured.model.parameters * 4
     evidence = [
-        f"every rank waits {ms(waited)} a step, {percent(waited / features.step_s)}, for gradients or other collectives",
+        f"every rank waits {ms(waited)} a step, {percent(waited / features.step_s)}, for collectives",
         f"{measured.model.parameters / 1e6:.3g} M parameters are {size / 1e6:.3g} MB to exchange a step",
     ]
     return Finding(

@@ -37,7 +37,7 @@ def match(features: Features) -> Finding | None:
         evidence.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores")
     if top and cause in ("model", "kernel", "precision"):
         evidence.append(
-            f"{top.name or top.type} ({top.type}) takes {percent(_own_share(measured.modules, top))} of the forward pass"
+            f"{top.name or top.type} ({top.type}) takes {percent(_own_share(measured.modules, top))} of forward"
         )
     efficiency = _efficiency(features)
     if efficiency is not None:
@@ -128,9 +128,9 @@ def _culprit(features: Features, cause: str, top: ModuleMeasurement | None) -> C
 def _advice(cause: str, top: ModuleMeasurement | None) -> str:
     name = f"{top.name} ({top.type})" if top else "the model"
     return {
-        "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16 where the hardware has it",
-        "optimizer": "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings, fewer steps by larger batches",
+        "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16",
+        "optimizer": "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings",
         "threads": "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS",
-        "kernel": f"make {name} cheaper: a smaller kernel, stride or downsampling before it, depthwise-separable, channels_last",
-        "model": f"make {name} cheaper: a fused operator (scaled_dot_product_attention), a smaller size, torch.compile",
+        "kernel": f"make {name} cheaper: a smaller kernel, downsampling before it, depthwise-separable",
+        "model": f"make {name} cheaper: a fused operator (scaled_dot_product_attention), a smaller size",
     }[cause]

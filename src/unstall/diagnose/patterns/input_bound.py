@@ -187,10 +187,10 @@ def _advice(features: Features, loader: LoaderMeasurement | None, cause: str) ->
     workers = loader.workers if loader else 0
     spare = measured.cores - (measured.main_cpu_s + measured.worker_cpu_s) / features.step_s
     advice = {
-        "network": "fetch in parallel or ahead (more workers wait for the network at once), reuse connections, or keep a local copy",
-        "storage": "read only what is needed (an index, memory mapping, bigger sequential shards), or cache what was read",
-        "collate": "build the batch with whole-array operations (torch.stack, pad_sequence) instead of a Python loop",
-        "transform": "make this function cheaper: whole-array or library operations instead of Python loops, or do it once and cache the result",
+        "network": "fetch in parallel or ahead, reuse connections, or keep a local copy",
+        "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
+        "collate": "build the batch with whole-array operations (torch.stack, pad_sequence), no Python loop",
+        "transform": "make this function cheaper: whole-array or library operations, or do it once and cache it",
         "workers": "keep the workers: DataLoader(..., persistent_workers=True), and do their set-up once",
         "threads": "one thread in each worker: torch.set_num_threads(1) and cv2.setNumThreads(0) in worker_init_fn",
     }
@@ -201,7 +201,7 @@ def _advice(features: Features, loader: LoaderMeasurement | None, cause: str) ->
             lines.append(f"num_workers={max(4, 2 * workers)}: the workers mostly wait, so they need no more cores")
         elif workers == 0 and spare > 0.7 and not loader.iterable:
             lines.append(
-                f"num_workers={max(1, round(spare))}: {spare:.1f} of {measured.cores:g} cores are idle while the batch is made"
+                f"num_workers={max(1, round(spare))}: {spare:.1f} of {measured.cores:g} cores are idle meanwhile"
             )
         elif workers and spare > 0.7:
             lines.append(

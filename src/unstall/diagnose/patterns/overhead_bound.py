@@ -57,7 +57,7 @@ def match(features: Features) -> Finding | None:
 _ADVICE = {
     "batching": "call the model once on a batch of many items instead of once per item",
     "optimizer": "fewer, larger updates: foreach=True or fused=True, and no parameter groups of one tensor each",
-    "small-ops": "do it in one operator over the whole sequence or batch (nn.GRU, bmm, masks), or torch.compile the function",
+    "small-ops": "use one operator over the whole sequence or batch (nn.GRU, bmm, masks), or torch.compile",
 }
 
 

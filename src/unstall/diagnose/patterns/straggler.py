@@ -51,7 +51,7 @@ def match(features: Features) -> Finding | None:
         evidence=[
             f"rank {late.rank} works {ms(own_s(late))} a step, the next slowest {ms(own_s(late) - lag)}",
             f"rank {late.rank} spends {ms(late.phases[phase])} in {phase}, the others {ms(usual[phase])}",
-            f"the others wait for it up to {percent(max(exposed_s(rank) for rank in others) / features.step_s)} of a step",
+            f"the others wait up to {percent(max(exposed_s(rank) for rank in others) / features.step_s)} of a step",
         ],
         advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
     )

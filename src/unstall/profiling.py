@@ -53,7 +53,7 @@ class Profile:
             raise RuntimeError("report() is for after the `with unstall.profile() as run:` block")
         if self._report is None:
             from unstall.benchmark.launcher import Outcome
-            from unstall.cli.conclude import make_report
+            from unstall.pipeline import make_report
 
             directory = RunDir(self._directory.name, self._directory, None)
             outcome = Outcome(0, self._observation)
