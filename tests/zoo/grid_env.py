@@ -8,7 +8,7 @@ from common import Clock, parse_args
 from gymnasium import spaces
 from torch import nn
 
-SIDE = 24
+SIDE = 40
 
 
 class HeatPlate(gym.Env):
@@ -37,7 +37,7 @@ class HeatPlate(gym.Env):
 
     def step(self, action):
         row, column = divmod(int(action), 3)
-        self.plate[4 + 8 * row, 4 + 8 * column] += 1.0
+        self.plate[6 + 13 * row, 6 + 13 * column] += 1.0
         for _ in range(4):
             self.plate = self.diffuse(self.plate)
         self.time += 1

@@ -34,7 +34,7 @@ def train_epoch(model, optimizer, sentences, tags, clock, detach):
         clock.tick()
         if clock.done:
             break
-    return float(running_loss) / step
+    return running_loss / step
 
 
 def main():

@@ -33,7 +33,7 @@ def case(name: str, verdict: str, culprit: str | None = None, **also: tuple[str,
 
 
 MODULE = "<module>"
-TORCHRUN = ("torchrun", "--nproc-per-node", "2")
+TORCHRUN = ("torchrun", "--standalone", "--nproc-per-node", "2")
 
 CASES: tuple[Case, ...] = (
     case("image_transform_main", "input-bound/transform", "shift_hue"),

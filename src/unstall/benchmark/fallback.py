@@ -50,11 +50,13 @@ class _File:
         _COUNTS.pack_into(self.map, _COUNTS_AT, 0, 0, 0, _TAIL)
         self.map[0:8] = b"UNSTALL1"
         self.count = self.flushed = self.dropped = 0
+        self.full = False
         self.ticks = [0] * 8
 
     def write(self, *fields: int) -> None:
         used = self.count - self.flushed
-        if used == _TAIL and not self._flush():
+        if used == _TAIL and (self.full or not self._flush()):
+            self.full = True
             self.dropped += 1
             struct.pack_into("<Q", self.map, _COUNTS_AT + 8, self.dropped)
             return

@@ -99,7 +99,8 @@ def die_of(number: int) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own core file, if any
-    signal.signal(number, signal.SIG_DFL)
+    if number != signal.SIGKILL:  # it has no handler to set
+        signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 

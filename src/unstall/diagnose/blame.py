@@ -145,7 +145,7 @@ class _Positions:
 def _compare(user: Sequence[tuple[Frame, source.Function]], path: Sequence[tuple[str, str, int]]) -> int:
     """Where the first frames that part from the path stand to it: -1 before, 1 after, 0 not to be told."""
     for (frame, _), (file, function, line) in zip(user, path):
-        if frame.file != file or frame.function != function:
+        if frame.file != file or short(frame.function) != function:
             return 0
         if frame.line != line:
             return -1 if frame.line < line else 1
@@ -158,7 +158,7 @@ def _inside(
 ) -> list[tuple[Frame, source.Function]]:
     """The user's frames below the loop: those of no function that itself leads to a seam's call."""
     leading = {(file, function) for lists in paths.values() for path in lists for file, function, _ in path}
-    return [(frame, function) for frame, function in user if (frame.file, frame.function) not in leading]
+    return [(frame, function) for frame, function in user if (frame.file, short(frame.function)) not in leading]
 
 
 def _makes_data(inner: Sequence[tuple[Frame, source.Function]]) -> bool:
@@ -176,7 +176,7 @@ def _makes_data(inner: Sequence[tuple[Frame, source.Function]]) -> bool:
 
 def _is_env_step(frame: Frame, function: source.Function) -> bool:
     """An environment without a known base class: its class steps and resets."""
-    if frame.function not in ("step", "reset", "_step", "step_wait"):
+    if short(frame.function) not in ("step", "reset", "_step", "step_wait"):
         return False
     methods = source.methods_of(frame.file, function.class_name)
     return {"step", "reset"} <= methods and "forward" not in methods
@@ -187,8 +187,8 @@ def _seam_phase(frames: Sequence[Frame]) -> str:
     phase = ""
     for frame in frames:
         for file, function, name in _COMPILED:
-            if file.search(frame.file) and function.match(frame.function):
-                if name == "optimizer" and _NOT_STEPS.search(frame.function):
+            if file.search(frame.file) and function.match(short(frame.function)):
+                if name == "optimizer" and _NOT_STEPS.search(short(frame.function)):
                     continue
                 if name == "forward" and phase == "backward":
                     continue
@@ -199,9 +199,14 @@ def _seam_phase(frames: Sequence[Frame]) -> str:
     return phase
 
 
+def short(function: str) -> str:
+    """A frame's function without its class: from Python 3.11 on, the sampler gives qualified names."""
+    return function.rpartition(".")[2]
+
+
 def _user_frames(frames: Sequence[Frame]) -> tuple[tuple[Frame, source.Function], ...]:
     return tuple(
-        (frame, source.function_at(frame.file, frame.line, frame.function))
+        (frame, source.function_at(frame.file, frame.line, short(frame.function)))
         for frame in frames
         if is_user_file(frame.file)
     )
@@ -211,7 +216,7 @@ def is_idle(placed: Placed) -> bool:
     """Whether a worker's sample is a wait for something to do: no user code, no library work below the loop."""
     if placed.user:
         return False
-    return any(frame.function in ("get", "poll", "_poll", "wait", "select", "accept") for frame in placed.sample.frames)
+    return any(short(frame.function) in ("get", "poll", "_poll", "wait", "select", "accept") for frame in placed.sample.frames)
 
 
 def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None:

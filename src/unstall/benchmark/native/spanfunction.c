@@ -2,7 +2,7 @@
  *
  * It adds no Python frame, so tracebacks and sys._getframe depths stay as they were; it binds like a
  * function; attributes, the docstring and the signature (through __wrapped__) are those of the wrapped one;
- * and it pickles as the wrapped one.
+ * and it pickles by its name, or as the wrapped one.
  */
 #include "recorder.h"
 
@@ -50,7 +50,8 @@ static PyObject *call_network(SpanFunction *self, ThreadState *ts, PyObject *con
     const int internet = PyVectorcall_NARGS(nargsf) > 0 && is_internet(args[0]);
     const int depth = internet ? rec_begin(ts, self->name) : -1;
     PyObject *result = PyObject_Vectorcall(self->func, args, nargsf, kwnames);
-    if (depth >= 0) rec_end(ts, depth, result ? bytes_of(result) : 0, FLAG_NETWORK | (result ? 0 : FLAG_ERROR));
+    if (depth >= 0) /* not `ts`: the recording may have been closed inside the call */
+        rec_end(rec_thread(), depth, result ? bytes_of(result) : 0, FLAG_NETWORK | (result ? 0 : FLAG_ERROR));
     return result;
 }
 
@@ -84,7 +85,7 @@ static PyObject *spanfunction_call(PyObject *callable, PyObject *const *args, si
     if (options->group >= 0) ts->roots[options->group]++;
     const int depth = rec_begin(ts, self->name);
     PyObject *result = PyObject_Vectorcall(self->func, args, nargsf, kwnames);
-    if (ts->generation != generation) return result; /* forked or reopened inside the call */
+    if (rec_thread()->generation != generation) return result; /* forked, closed or reopened inside the call */
     if (options->group >= 0) ts->roots[options->group]--;
     rec_end(ts, depth, (uint64_t)(uintptr_t)first, (uint8_t)(flags | (result ? 0 : FLAG_ERROR)));
     return result;
@@ -157,9 +158,30 @@ static PyObject *get_qualname(SpanFunction *self, void *closure) {
     return PyObject_GetAttrString(self->func, "__qualname__");
 }
 
-/* Pickles as the wrapped function, by means of the standard library alone: the reader needs no unstall. */
+/* Whether its own name, in its own module, leads to it: so it is for a decorated function. */
+static int is_found_by_name(PyObject *self, PyObject *qualname) {
+    PyObject *module = PyObject_GetAttrString(self, "__module__");
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    PyObject *found = module && modules ? PyObject_GetItem(modules, module) : NULL;
+    PyObject *names = found ? PyObject_CallMethod(qualname, "split", "s", ".") : NULL;
+    for (Py_ssize_t i = 0; names && found && i < PyList_GET_SIZE(names); i++)
+        Py_SETREF(found, PyObject_GetAttr(found, PyList_GET_ITEM(names, i)));
+    const int same = names && found == self;
+    PyErr_Clear();
+    Py_XDECREF(names);
+    Py_XDECREF(found);
+    Py_XDECREF(module);
+    return same;
+}
+
+/* Pickles by its name where that leads to it, as functions do; otherwise as the wrapped function, by means of the
+ * standard library alone. Either way the reader needs no unstall that the program does not import itself. */
 static PyObject *spanfunction_reduce(SpanFunction *self, PyObject *unused) {
     (void)unused;
+    PyObject *qualname = PyObject_GetAttrString((PyObject *)self, "__qualname__");
+    if (qualname && PyUnicode_Check(qualname) && is_found_by_name((PyObject *)self, qualname)) return qualname;
+    PyErr_Clear();
+    Py_XDECREF(qualname);
     PyObject *operator= PyImport_ImportModule("operator");
     if (!operator) return NULL;
     PyObject *first = PyObject_CallMethod(operator, "itemgetter", "i", 0);

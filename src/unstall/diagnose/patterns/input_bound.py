@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unstall.diagnose import vocabulary
-from unstall.diagnose.blame import Placed, culprit, line_culprit
+from unstall.diagnose.blame import Placed, culprit, line_culprit, short
 from unstall.diagnose.features import Features, network_share
 from unstall.diagnose.phrases import ms, percent
 from unstall.diagnose.source import calls_at
@@ -133,7 +133,7 @@ def _culprit(features: Features, cause: str, samples: list[Placed], total: int, 
         return line_culprit(site, share=min(1.0, features.share("data_wait"))) if site else None
     if cause == "collate":
         name = (features.measurement.loader.collate if features.measurement.loader else "").rpartition(".")[2]
-        inside = [placed for placed in samples if any(frame.function == name for frame, _ in placed.user)]
+        inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.user)]
         return culprit(inside or samples, total, where)
     below_loop = [placed for placed in samples if placed.user]
     return culprit(below_loop, total, where)

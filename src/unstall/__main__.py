@@ -1,0 +1,5 @@
+"""``python -m unstall`` is the command."""
+
+from unstall.cli.main import main
+
+main()

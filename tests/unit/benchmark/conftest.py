@@ -1,0 +1,24 @@
+"""Both recorders, each in a fresh state."""
+
+from __future__ import annotations
+
+import pytest
+from recorders import Recorder, load, silence
+
+
+@pytest.fixture(params=["native", "fallback"])
+def recorder_name(request):
+    return request.param
+
+
+@pytest.fixture
+def closed_recorder(recorder_name, tmp_path):
+    api = load(recorder_name)
+    silence(api)
+    yield Recorder(api, tmp_path)
+    silence(api)
+
+
+@pytest.fixture
+def recorder(closed_recorder):
+    return closed_recorder.open()
