@@ -207,7 +207,8 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
     ]
     for row in rows:
         lines.append(
-            f"| {row.name} | {row.truth} | {row.found} | {mark(row.pattern)} | {mark(row.cause)} | {mark(row.culprit)} "
+            f"| {row.name} | {row.truth} | {row.found} | {mark(row.pattern)} | {mark(row.cause)} "
+            f"| {mark(row.culprit)} "
             f"| `{row.named}` | {number(row.headroom)} | {number(row.speedup)} |"
         )
     return "\n".join(lines) + "\n"

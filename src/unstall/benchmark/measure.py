@@ -17,7 +17,7 @@ from unstall.benchmark.reader import MODULE, NOGRAD, ProcessRecording
 from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between
 from unstall.benchmark.session import Observation
 from unstall.benchmark.stacks import is_user_file
-from unstall.benchmark.steps import Loop, find_loop, main_spans, primary
+from unstall.benchmark.steps import Loop, find_loop, main_spans, of_models, primary
 from unstall.measurements import (
     Measurement,
     MemoryMeasurement,
@@ -249,10 +249,14 @@ def _spread(durations: npt.NDArray[np.float64]) -> float:
 
 
 def _trend(regular: npt.NDArray[np.float64]) -> float:
-    third = len(regular) // 3
-    if third < 3:
+    """Step time in the last third over that in the first, less one; 0 unless the step grows all the way."""
+    if len(regular) < 27:
         return 0.0
-    return float(np.median(regular[-third:]) / max(np.median(regular[:third]), 1e-12) - 1)
+    blocks = np.array([block.mean() for block in np.array_split(regular, 9)])
+    ranks = np.argsort(np.argsort(blocks))
+    if np.corrcoef(ranks, np.arange(9))[0, 1] < 0.8:
+        return 0.0
+    return float(blocks[-3:].mean() / max(blocks[:3].mean(), 1e-12) - 1)
 
 
 def _ranks(
@@ -287,7 +291,7 @@ def _model(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float 
     torch = main.first("torch") or {}
     model.threads = int(torch.get("threads", 0))
     if len(forwards):
-        root = primary(forwards)
+        root = primary(of_models(main, forwards))
         address = int(root["arg"][-1])
         fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
         model.root, model.dtype, model.device = (

@@ -61,6 +61,7 @@ class Session:
         self._probing: tuple[float, Tap] | None = None
         self._satisfied_at: float | None = None
         self._fell_back = False
+        self._stale_samples = False
 
     def poll(self) -> None:
         """Take every look that is due."""
@@ -70,6 +71,7 @@ class Session:
         if self.sampler is not None:
             self.sampler.enabled = self.steps > WARMUP_STEPS or now - self.observation.began > _NO_STEP_YET_S
             self.sampler.poll(now)
+            self._drop_stale_samples(self.sampler)
             if self.sampler.process_pid is not None:
                 self.resources.ignore.add(self.sampler.process_pid)
             if self.sampler.failure is not None and not self._fell_back:
@@ -93,6 +95,12 @@ class Session:
         seen.disturbed.sort()
         return seen
 
+    def _drop_stale_samples(self, sampler: Sampler) -> None:
+        """Stacks from before the loop, imports and set-up, say nothing of its steps."""
+        if self._stale_samples and sampler.process_pid is None:
+            self._stale_samples = False
+            sampler.samples, sampler.main_samples, sampler.done = [], 0, False
+
     def _fall_back(self) -> None:
         """py-spy may not attach: the processes that run a loop sample themselves."""
         for tap in self.taps.values():
@@ -113,6 +121,7 @@ class Session:
             self.clean_steps += steps - max(self.steps, WARMUP_STEPS)
         if steps > WARMUP_STEPS and self._loop_began is None:
             self._loop_began = now
+            self._stale_samples = True
             self._rss_then = self._rss()
         self.steps = steps
         if self._rate is None or now - self._rate[0] > 2.0:

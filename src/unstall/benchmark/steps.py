@@ -93,7 +93,7 @@ def _boundaries(process: ProcessRecording, spans: Spans) -> tuple[str, Floats]:
     if len(explicit) >= 2:
         return "explicit", _start(explicit)
     optimizer = primary(_of(process, spans, "~optimizer"))
-    forwards = primary(_of(process, spans, "~forward"))
+    forwards = primary(of_models(process, _of(process, spans, "~forward")))
     env_steps = _of(process, spans, "~env.step")
     batches = _of(process, spans, "~data.next")
     batches = batches[batches["flags"] & ERROR == 0]
@@ -109,6 +109,13 @@ def _boundaries(process: ProcessRecording, spans: Spans) -> tuple[str, Floats]:
     if len(optimizer) >= 2:
         return "optimizer", _after_optimizer(optimizer, batches)
     return "batch", _start(batches)
+
+
+def of_models(process: ProcessRecording, forwards: Spans) -> Spans:
+    """Calls of modules with parameters, if there are any: a loss module or a transform is not the model."""
+    models = [int(fact["id"]) for fact in process.facts.get("root", []) if fact.get("parameters")]
+    chosen = forwards[np.isin(forwards["arg"], np.array(models, dtype=np.uint64))]
+    return chosen if len(chosen) else forwards
 
 
 def primary(spans: Spans) -> Spans:
@@ -261,6 +268,8 @@ def _move_validation(
     """
     forwards = _of(process, spans, "~forward")
     quiet = forwards[forwards["flags"] & NOGRAD != 0]
+    own_names = [process.ids.get(name, -1) for name in ("~backward", "~optimizer")]
+    own = np.concatenate([forwards[forwards["flags"] & NOGRAD == 0], spans[np.isin(spans["name"], own_names)]])
     nexts, iters = _of(process, spans, "~data.next"), _of(process, spans, "~data.iter")
     began, ended = _start(spans), _end(spans)
     validation = PHASES.index("validation")
@@ -269,8 +278,9 @@ def _move_validation(
         inside = (_start(quiet) >= lo) & (_start(quiet) < hi)
         first, last = _start(quiet)[inside].min(), _end(quiet)[inside].max()
         # From the epoch of the validation loader on, if there is one.
-        opened = _start(iters)[(_start(iters) >= lo) & (_start(iters) <= first)]
-        asked = _start(nexts)[(_start(nexts) >= lo) & (_start(nexts) <= first)]
+        since = max(lo, _end(own)[_start(own) < first].max(initial=lo))
+        opened = _start(iters)[(_start(iters) >= since) & (_start(iters) <= first)]
+        asked = _start(nexts)[(_start(nexts) >= since) & (_start(nexts) <= first)]
         first = opened.max() if len(opened) else (asked.max() if len(asked) else first)
         within = (began >= first) & (ended <= last)
         for index in np.flatnonzero(within):

@@ -216,7 +216,9 @@ def is_idle(placed: Placed) -> bool:
     """Whether a worker's sample is a wait for something to do: no user code, no library work below the loop."""
     if placed.user:
         return False
-    return any(short(frame.function) in ("get", "poll", "_poll", "wait", "select", "accept") for frame in placed.sample.frames)
+    return any(
+        short(frame.function) in ("get", "poll", "_poll", "wait", "select", "accept") for frame in placed.sample.frames
+    )
 
 
 def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from unstall.diagnose import source
 from unstall.diagnose.blame import Blame, Placed, is_idle
 from unstall.measurements import Measurement
 from unstall.records import PHASES, Phase, PhaseName
@@ -35,10 +36,14 @@ class Features:
         """Share of the step in these phases."""
         return sum(self.seconds.get(phase, 0.0) for phase in phases) / self.step_s
 
+    python_in_forward: float = 0.0
+    """Seconds a step of the forward phase that a module of the user's spends in loops of plain Python."""
+
     @property
     def model_s(self) -> float:
         """Seconds a step in the model's mathematics."""
-        return sum(self.seconds.get(phase, 0.0) for phase in ("forward", "backward", "optimizer"))
+        phases = sum(self.seconds.get(phase, 0.0) for phase in ("forward", "backward", "optimizer"))
+        return phases - self.python_in_forward
 
     @property
     def trains(self) -> bool:
@@ -103,6 +108,7 @@ def build(measurement: Measurement) -> Features:
         claims[name] = max(0.0, seen[name] - seconds.get(name, 0.0))
     for place in HOST:
         claims[place] = seen[place]
+    features.python_in_forward = _python_in_forward(features)
     total = sum(claims.values())
     scale = other / total if total else 0.0
     for name in _CLAIMED_BY_SAMPLES:
@@ -117,6 +123,26 @@ def build(measurement: Measurement) -> Features:
     if not left:
         features.host = {"other": seconds["other"]}
     return features
+
+
+def _python_in_forward(features: Features) -> float:
+    samples = features.blame.in_phase("forward")
+    count = sum(placed.count for placed in samples)
+    if not count:
+        return 0.0
+    return (
+        features.seconds.get("forward", 0.0)
+        * sum(placed.count for placed in samples if is_plain_python(placed))
+        / count
+    )
+
+
+def is_plain_python(placed: Placed) -> bool:
+    """Whether a sample is in a loop of the user's own Python, with no library below it."""
+    if not placed.user or placed.user[-1][0] != placed.sample.frames[-1]:
+        return False
+    frame, _ = placed.user[-1]
+    return source.is_python_loop(frame.file, frame.line)
 
 
 def network_share(features: Features, name: PhaseName) -> float:

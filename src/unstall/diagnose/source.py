@@ -6,11 +6,17 @@ Files are read once, and only read. A file that is gone or does not parse says n
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import linecache
 from dataclasses import dataclass
 from pathlib import Path
 
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BUILTINS = frozenset(name for name in dir(builtins) if name.islower())
+_CHEAP_METHODS = frozenset(
+    ("append", "extend", "add", "pop", "get", "items", "keys", "values", "setdefault", "update", "sqrt")
+)
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 
 
@@ -30,6 +36,8 @@ class _File:
     functions: tuple[Function, ...]
     classes: dict[str, frozenset[str]]
     calls: dict[int, tuple[str, ...]]
+    loops: tuple[tuple[int, int], ...]
+    """First and last line of each loop and comprehension."""
 
 
 def function_at(file: str, line: int, name: str = "") -> Function:
@@ -60,6 +68,25 @@ def calls_at(file: str, line: int) -> tuple[str, ...]:
     return _parse(file).calls.get(line, ())
 
 
+def is_python_loop(file: str, line: int) -> bool:
+    """Whether the innermost loop around a line calls nothing but built-in functions and functions of the file.
+
+    Then what it does is the interpreter's work, one item at a time. A loop that calls a library is another matter.
+    """
+    parsed = _parse(file)
+    around = [(first, last) for first, last in parsed.loops if first <= line <= last]
+    if not around:
+        return False
+    first, last = max(around)
+    own = {function.qualname.rpartition(".")[2] for function in parsed.functions}
+    calls = [call for number in range(first, last + 1) for call in parsed.calls.get(number, ())]
+    return all(_is_cheap(call, own) for call in calls)
+
+
+def _is_cheap(call: str, own: set[str]) -> bool:
+    return call in _BUILTINS or call in own or call.rpartition(".")[2] in _CHEAP_METHODS
+
+
 def methods_of(file: str, class_name: str) -> frozenset[str]:
     """Names of the methods that a class in the file defines."""
     return _parse(file).classes.get(class_name, frozenset())
@@ -70,10 +97,11 @@ def _parse(file: str) -> _File:
     try:
         tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
-        return _File((), {}, {})
+        return _File((), {}, {}, ())
     functions: list[Function] = []
     classes: dict[str, frozenset[str]] = {}
     calls: dict[int, list[str]] = {}
+    loops: list[tuple[int, int]] = []
 
     def walk(node: ast.AST, prefix: str, class_name: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -97,12 +125,15 @@ def _parse(file: str) -> _File:
                 classes[child.name] = frozenset(defined)
                 walk(child, f"{prefix}{child.name}.", child.name)
             else:
+                if isinstance(child, _LOOPS):
+                    loops.append((child.lineno, child.end_lineno or child.lineno))
                 if isinstance(child, ast.Call):
                     calls.setdefault(child.lineno, []).append(_dotted(child.func))
                 walk(child, prefix, class_name)
 
     walk(tree, "", "")
-    return _File(tuple(functions), classes, {line: tuple(names) for line, names in calls.items()})
+    by_line = {line: tuple(names) for line, names in calls.items()}
+    return _File(tuple(functions), classes, by_line, tuple(loops))
 
 
 def _is_generator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -136,6 +136,12 @@ static PyObject *spanfunction_getattro(PyObject *self, PyObject *name) {
     return PyObject_GetAttr(((SpanFunction *)self)->func, name);
 }
 
+/* Whoever sets an attribute of the wrapper (a signature, a mark) means the function. */
+static int spanfunction_setattro(PyObject *self, PyObject *name, PyObject *value) {
+    PyObject *func = ((SpanFunction *)self)->func;
+    return value ? PyObject_SetAttr(func, name, value) : PyObject_DelAttr(func, name);
+}
+
 static PyObject *spanfunction_repr(SpanFunction *self) { return PyObject_Repr(self->func); }
 
 static PyObject *get_doc(SpanFunction *self, void *closure) {
@@ -219,6 +225,7 @@ PyTypeObject SpanFunction_Type = {
     .tp_call = PyVectorcall_Call,
     .tp_repr = (reprfunc)spanfunction_repr,
     .tp_getattro = spanfunction_getattro,
+    .tp_setattro = spanfunction_setattro,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_traverse = (traverseproc)spanfunction_traverse,
     .tp_clear = (inquiry)spanfunction_clear,

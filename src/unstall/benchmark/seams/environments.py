@@ -18,10 +18,13 @@ def _wrap_class(cls: type) -> None:
 
 def _hook_family(base: type) -> None:
     """Wrap every class of the family, those defined by now and those to come."""
-    original = base.__init_subclass__
+    original = base.__dict__.get("__init_subclass__")
 
     def __init_subclass__(cls: type, **kwargs: Any) -> None:
-        original.__func__(cls, **kwargs)  # type: ignore[attr-defined]
+        if original is not None:
+            original.__get__(None, cls)(**kwargs)
+        else:  # that of Generic, or of object in old versions of gym
+            super(base, cls).__init_subclass__(**kwargs)  # type: ignore[arg-type]
         _wrap_class(cls)
 
     base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from unstall.diagnose.blame import culprit, line_culprit
-from unstall.diagnose.features import Features
+from unstall.diagnose.blame import culprit, line_culprit, short
+from unstall.diagnose.features import HOST, Features
 from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
 
-_CHEAP_STEP_S = 50e-6
+_MOST = 0.5
 
 
 def match(features: Features) -> Finding | None:
@@ -18,14 +18,12 @@ def match(features: Features) -> Finding | None:
     if measured.kind != "env" and not seconds:
         return None
     single = measured.envs == 1 and measured.kind == "env"
-    acting = features.seconds.get("forward", 0.0)
-    # One environment at a time: the policy's overhead is paid for every single step.
-    batching = single and seconds < acting and features.share("forward", "other", "env") > 0.5
+    acting = features.seconds.get("forward", 0.0) + _around_s(features)
+    # One environment at a time: calling the policy is paid for every single step.
+    batching = single and seconds < acting and acting > _MOST * (features.step_s - features.model_s)
     if batching:
-        # With k environments in a vector the acting cost is shared by k steps.
-        headroom = features.headroom_without(
-            0.75 * (acting + features.host.get("before", 0) + features.host.get("after", 0))
-        )
+        # With k environments in a vector the acting cost is shared by k steps; a quarter of it stays.
+        headroom = features.headroom_without(0.75 * acting)
     if headroom < 1.05:
         return None
     samples = features.blame.in_phase("env")
@@ -48,6 +46,20 @@ def match(features: Features) -> Finding | None:
         evidence=evidence,
         advice=_advice(features, batching),
     )
+
+
+def _around_s(features: Features) -> float:
+    """Seconds a step of host code in the very function that calls the policy or steps the environment."""
+    seams = ("~env.step", "~forward")
+    places = {(site.file, site.function) for site in features.measurement.sites if site.seam in seams}
+    host = features.blame.in_phase(*HOST)
+    count = sum(placed.count for placed in host)
+    here = sum(
+        placed.count
+        for placed in host
+        if placed.user and (placed.user[-1][0].file, short(placed.user[-1][0].function)) in places
+    )
+    return features.seconds.get("other", 0.0) * here / count if count else 0.0
 
 
 def _waits(features: Features) -> bool:

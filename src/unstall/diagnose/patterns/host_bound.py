@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unstall.diagnose.blame import Placed, culprit
-from unstall.diagnose.features import HOST, Features
+from unstall.diagnose.features import HOST, Features, is_plain_python
 from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
 
@@ -26,20 +26,26 @@ _ADVICE = {
 def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
     collecting = features.measurement.gc_s
-    host_s = features.seconds.get("other", 0.0)
+    in_model = features.python_in_forward > features.seconds.get("other", 0.0)
+    host_s = features.seconds.get("other", 0.0) + features.python_in_forward
     by_collector = collecting > 0.5 * max(host_s, 1e-12) and collecting > 0.05 * features.step_s
     seconds = max(host_s, collecting) if by_collector else host_s
     headroom = features.headroom_without(seconds)
     if headroom < 1.05:
         return None
     place = max(features.host, key=lambda name: features.host[name], default="other")
-    cause = "gc" if by_collector else _CAUSES.get(place, "python")
-    samples = _samples(features, place, by_collector)
+    cause = "gc" if by_collector else "python" if in_model else _CAUSES.get(place, "python")
+    if in_model:
+        samples = [placed for placed in features.blame.in_phase("forward") if is_plain_python(placed)]
+    else:
+        samples = _samples(features, place, by_collector)
     evidence = [
         f"{percent(seconds / features.step_s)} of a step, {ms(seconds)}, is Python and NumPy of the main process"
     ]
     if by_collector:
         evidence.append(f"garbage collection takes {ms(collecting)} a step")
+    elif in_model:
+        evidence.append(f"{ms(features.python_in_forward)} of it in a Python loop of a module's forward")
     else:
         part = features.host.get(place, 0.0)
         evidence.append(f"{ms(part)} of it {_PLACES[place]}")
