@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unstall.benchmark import command, launcher, machine, rundir
+from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.environment import environment
 from unstall.benchmark.launcher import Outcome
-from unstall.benchmark.measure import Measured, measure
-from unstall.benchmark.reader import ProcessRecording, read_all
 from unstall.benchmark.rundir import RunDir
-from unstall.diagnose.summary import Run, report
+from unstall.diagnose.overview import Run, without_steps
 from unstall.records import Report
+
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.reader import ProcessRecording
 
 
 def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Report:
@@ -39,22 +41,36 @@ def make_report(
     since: float = 0.0,
 ) -> tuple[Report, Measured | None, list[ProcessRecording]]:
     """Read the recordings of a run and diagnose them. ``since``: leave out spans that began before."""
-    processes = read_all(directory.path)
-    for process in processes:
-        process.spans = process.spans[process.spans["start"] >= since * 1e9]
-    seen = outcome.observation
-    measured = measure(processes, seen, wanted=steps, peak_flops=_peak_flops(processes))
+    processes = _read(directory, since)
     run = Run(
         id=directory.id,
         command=words,
         started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         exit_code=outcome.status,
         environment=_environment(processes),
-        observation=seen,
+        observation=outcome.observation,
         notes=_notes(directory, processes, outcome),
         modules=modules,
     )
+    if not processes:
+        return without_steps(run), None, []
+    from unstall.benchmark.measure import measure
+    from unstall.diagnose.summary import report
+
+    measured = measure(processes, outcome.observation, wanted=steps, peak_flops=_peak_flops(processes))
     return report(run, measured), measured, processes
+
+
+def _read(directory: RunDir, since: float) -> list[ProcessRecording]:
+    """The recordings, if there are any; NumPy is not even imported for a program that made none."""
+    if not any(directory.path.glob("info-*.jsonl")):
+        return []
+    from unstall.benchmark.reader import read_all
+
+    processes = read_all(directory.path)
+    for process in processes:
+        process.spans = process.spans[process.spans["start"] >= since * 1e9]
+    return processes
 
 
 def _environment(processes: list[ProcessRecording]) -> dict[str, Any]:
@@ -74,6 +90,8 @@ def _peak_flops(processes: list[ProcessRecording]) -> float | None:
     versions = {fact["version"] for process in processes for fact in process.facts.get("torch", [])}
     if not versions:
         return None
+    from unstall.benchmark import machine
+
     gpus = [name for process in processes for fact in process.facts.get("torch", []) for name in fact.get("cuda", ())]
     if gpus:
         return machine.listed_peak(gpus[0], "bf16")

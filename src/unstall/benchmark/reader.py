@@ -6,7 +6,6 @@ Everything is on the machine's monotonic clock, so the files of all processes fi
 from __future__ import annotations
 
 import json
-import mmap
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,32 +53,6 @@ NO_PHASE = len(PHASES)
 """Phase index of time that no seam claims."""
 
 Spans = npt.NDArray[np.void]
-
-
-class Tap:
-    """The live header of a process's recording: tick counts to read, the control word to write."""
-
-    def __init__(self, path: Path):
-        with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), _HEADER_BYTES)
-        self._header = np.frombuffer(self._map, HEADER, 1)
-
-    @property
-    def ticks(self) -> list[int]:
-        """Count by tick kind, see :mod:`unstall.benchmark.recording`."""
-        return [int(n) for n in self._header["ticks"][0]]
-
-    @property
-    def pid(self) -> int:
-        return int(self._header["pid"][0])
-
-    @property
-    def control(self) -> int:
-        return int(self._header["control"][0])
-
-    @control.setter
-    def control(self, value: int) -> None:
-        self._map[48:52] = int(value).to_bytes(4, "little")
 
 
 @dataclass

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unstall.benchmark import recording
-from unstall.benchmark.reader import Tap
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
+from unstall.benchmark.tap import Tap
 from unstall.benchmark.watcher import PROBE, SAMPLE, STOP
 from unstall.records import MachinePoint, ResourcePoint, StackSample
 

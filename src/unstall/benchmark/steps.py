@@ -145,7 +145,7 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
 
 def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
     """A step ends where the next batch is asked for after the optimizer's step, or where that step ends."""
-    ends = _end(optimizer)
+    ends = np.maximum.accumulate(_end(optimizer))  # an optimizer may step another inside its own step
     asked = _start(batches)
     if not len(asked):
         return ends

@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from unstall.benchmark.launcher import Outcome
-from unstall.benchmark.measure import Measured
-from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.rundir import RunDir
 from unstall.pipeline import make_report
 from unstall.records import Report
 from unstall.report import terminal
+
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.reader import ProcessRecording
 
 _WIDTH = 100
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from unstall.diagnose import source
-from unstall.diagnose.blame import Blame, Placed, is_idle
+from unstall.diagnose.blame import Blame, Placed, is_idle, short
 from unstall.measurements import Measurement
 from unstall.records import PHASES, Phase, PhaseName
 
@@ -44,6 +44,25 @@ class Features:
         """Seconds a step in the model's mathematics."""
         phases = sum(self.seconds.get(phase, 0.0) for phase in ("forward", "backward", "optimizer"))
         return phases - self.python_in_forward
+
+    @property
+    def acting_s(self) -> float:
+        """With one environment at a time: seconds a step of host code around the calls of policy and environment.
+
+        Only what is written in the very functions that make these calls; work in functions of its own is no part.
+        """
+        if self.measurement.kind != "env" or self.measurement.envs > 1:
+            return 0.0
+        seams = ("~env.step", "~forward")
+        places = {(site.file, site.function) for site in self.measurement.sites if site.seam in seams}
+        host = self.blame.in_phase(*HOST)
+        count = sum(placed.count for placed in host)
+        here = sum(
+            placed.count
+            for placed in host
+            if placed.user and (placed.user[-1][0].file, short(placed.user[-1][0].function)) in places
+        )
+        return self.seconds.get("other", 0.0) * here / count if count else 0.0
 
     @property
     def trains(self) -> bool:

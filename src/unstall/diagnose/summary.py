@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 from unstall.benchmark.measure import Measured
-from unstall.benchmark.session import Observation
 from unstall.diagnose import growth
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import Features
+from unstall.diagnose.overview import Run, info, without_steps
 from unstall.diagnose.verdict import doubts, findings
 from unstall.measurements import Measurement
 from unstall.records import (
@@ -17,7 +14,6 @@ from unstall.records import (
     Finding,
     ModuleTime,
     Report,
-    RunInfo,
     SpanTime,
     Startup,
     Throughput,
@@ -25,25 +21,10 @@ from unstall.records import (
 )
 
 
-@dataclass
-class Run:
-    """What is known of a run beside its measurement."""
-
-    id: str
-    command: list[str]
-    started: str
-    exit_code: int | None
-    environment: dict[str, Any]
-    observation: Observation
-    notes: list[str] = field(default_factory=list)
-    modules: bool = False
-    """Whether the time of each module was asked for."""
-
-
 def report(run: Run, measured: Measured | None) -> Report:
     """The report of a run; without a loop in it, one that says so."""
     if measured is None:
-        return _without_steps(run)
+        return without_steps(run)
     measurement = measured.measurement
     features, found = findings(measurement)
     lines, _ = doubts(measurement)
@@ -54,7 +35,7 @@ def report(run: Run, measured: Measured | None) -> Report:
     loader = measurement.loader
     return Report(
         kind="run",
-        run=_info(run, notes, measurement),
+        run=info(run, notes, measurement),
         throughput=Throughput(
             steps_per_s=per_s,
             batches_per_s=loader.batches_per_step * per_s if loader and loader.batches_per_step else None,
@@ -74,49 +55,6 @@ def report(run: Run, measured: Measured | None) -> Report:
         modules=_modules(measurement) if run.modules else [],
         spans=[SpanTime(name=n, count=c, total_s=s, mean_s=s / c) for n, c, s in measured.spans],
         startup=Startup(**measured.start_up),
-    )
-
-
-def _info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo:
-    seen = run.observation
-    return RunInfo(
-        id=run.id,
-        command=[word.encode("utf-8", "replace").decode() for word in run.command],
-        started=run.started,
-        duration_s=max(0.0, seen.ended - seen.began),
-        steps=measurement.steps if measurement else 0,
-        exit_code=None if seen.stopped else run.exit_code,
-        environment=run.environment,
-        warmup_steps=measurement.warmup if measurement else 0,
-        world_size=max(1, len(measurement.ranks)) if measurement else 1,
-        notes=notes,
-    )
-
-
-def _without_steps(run: Run) -> Report:
-    why = "no step was seen: no optimizer step, model call, batch or environment step repeated"
-    finding = Finding(
-        pattern="healthy",
-        headroom=1.0,
-        headroom_known_by="estimated",
-        confidence="low",
-        evidence=[why],
-        advice=[
-            "mark the loop: `for batch in unstall.steps(loader):` counts its turns",
-        ],
-    )
-    seen = run.observation
-    peaks: dict[float, int] = {}
-    for point in seen.points:
-        peaks[point.t] = peaks.get(point.t, 0) + point.rss_bytes
-    return Report(
-        kind="run",
-        run=_info(run, [why, *run.notes], None),
-        throughput=Throughput(steps_per_s=None),
-        utilization=Utilization(rss_peak_bytes=max(peaks.values(), default=None)),
-        phases=[],
-        verdict=finding,
-        findings=[finding],
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unstall.diagnose.blame import culprit, line_culprit, short
-from unstall.diagnose.features import HOST, Features
+from unstall.diagnose.blame import culprit, line_culprit
+from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
 
@@ -18,7 +18,7 @@ def match(features: Features) -> Finding | None:
     if measured.kind != "env" and not seconds:
         return None
     single = measured.envs == 1 and measured.kind == "env"
-    acting = features.seconds.get("forward", 0.0) + _around_s(features)
+    acting = features.seconds.get("forward", 0.0) + features.acting_s
     # One environment at a time: calling the policy is paid for every single step.
     batching = single and seconds < acting and acting > _MOST * (features.step_s - features.model_s)
     if batching:
@@ -46,20 +46,6 @@ def match(features: Features) -> Finding | None:
         evidence=evidence,
         advice=_advice(features, batching),
     )
-
-
-def _around_s(features: Features) -> float:
-    """Seconds a step of host code in the very function that calls the policy or steps the environment."""
-    seams = ("~env.step", "~forward")
-    places = {(site.file, site.function) for site in features.measurement.sites if site.seam in seams}
-    host = features.blame.in_phase(*HOST)
-    count = sum(placed.count for placed in host)
-    here = sum(
-        placed.count
-        for placed in host
-        if placed.user and (placed.user[-1][0].file, short(placed.user[-1][0].function)) in places
-    )
-    return features.seconds.get("other", 0.0) * here / count if count else 0.0
 
 
 def _waits(features: Features) -> bool:

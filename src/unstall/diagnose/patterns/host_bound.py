@@ -27,7 +27,8 @@ def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
     collecting = features.measurement.gc_s
     in_model = features.python_in_forward > features.seconds.get("other", 0.0)
-    host_s = features.seconds.get("other", 0.0) + features.python_in_forward
+    # What it takes to act in one environment at a time is environment-bound: a vector of them would share it.
+    host_s = features.seconds.get("other", 0.0) - features.acting_s + features.python_in_forward
     by_collector = collecting > 0.5 * max(host_s, 1e-12) and collecting > 0.05 * features.step_s
     seconds = max(host_s, collecting) if by_collector else host_s
     headroom = features.headroom_without(seconds)

@@ -1,0 +1,73 @@
+"""What a report says of a run as a whole, and the report of a run in which no step was seen.
+
+Without NumPy: a program that has nothing to diagnose ends as fast as it began.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstall.benchmark.session import Observation
+from unstall.measurements import Measurement
+from unstall.records import Finding, Report, RunInfo, Throughput, Utilization
+
+
+@dataclass
+class Run:
+    """What is known of a run beside its measurement."""
+
+    id: str
+    command: list[str]
+    started: str
+    exit_code: int | None
+    environment: dict[str, Any]
+    observation: Observation
+    notes: list[str] = field(default_factory=list)
+    modules: bool = False
+    """Whether the time of each module was asked for."""
+
+
+def info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo:
+    """The run, for the report."""
+    seen = run.observation
+    return RunInfo(
+        id=run.id,
+        command=[word.encode("utf-8", "replace").decode() for word in run.command],
+        started=run.started,
+        duration_s=max(0.0, seen.ended - seen.began),
+        steps=measurement.steps if measurement else 0,
+        exit_code=None if seen.stopped else run.exit_code,
+        environment=run.environment,
+        warmup_steps=measurement.warmup if measurement else 0,
+        world_size=max(1, len(measurement.ranks)) if measurement else 1,
+        notes=notes,
+    )
+
+
+def without_steps(run: Run) -> Report:
+    """A report that says that no step was seen, and what to do."""
+    why = "no step was seen: no optimizer step, model call, batch or environment step repeated"
+    finding = Finding(
+        pattern="healthy",
+        headroom=1.0,
+        headroom_known_by="estimated",
+        confidence="low",
+        evidence=[why],
+        advice=[
+            "mark the loop: `for batch in unstall.steps(loader):` counts its turns",
+        ],
+    )
+    seen = run.observation
+    peaks: dict[float, int] = {}
+    for point in seen.points:
+        peaks[point.t] = peaks.get(point.t, 0) + point.rss_bytes
+    return Report(
+        kind="run",
+        run=info(run, [why, *run.notes], None),
+        throughput=Throughput(steps_per_s=None),
+        utilization=Utilization(rss_peak_bytes=max(peaks.values(), default=None)),
+        phases=[],
+        verdict=finding,
+        findings=[finding],
+    )
