@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unstall.benchmark.recording import EXPLICIT, native
+from unstall.benchmark.recording import EXPLICIT, native, seam_ready
 
 if TYPE_CHECKING:
     from unstall.profiling import Profile
     from unstall.records import Report
 
 T = TypeVar("T")
+
+seam_ready(sys.modules[__name__])  # a program that marks its own loop is recorded, whatever else it imports
 
 span: Any = native.span
 """``with span("name"):``, ``@span("name")`` or bare ``@span``: record the time of a block, or of a function's calls.

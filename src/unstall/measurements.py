@@ -21,6 +21,8 @@ class Site:
     line: int
     callers: tuple[tuple[str, str, int], ...] = ()
     """(file, function, line) of the user frames above."""
+    grad: bool = True
+    """Whether gradients were enabled: validation calls the model without."""
 
 
 @dataclass

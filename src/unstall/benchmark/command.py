@@ -30,8 +30,8 @@ def resolve(words: Sequence[str]) -> list[str]:
     if path.is_file():
         if path.suffix in (".py", ".pyw", ".pyc") or not os.access(path, os.X_OK):
             return [sys.executable, *words]
-            # Not resolved: the python of a virtual environment is a link, and where it lies makes the environment.
-            return [str(path.absolute()), *words[1:]]
+        # Not resolved: the python of a virtual environment is a link, and where it lies makes the environment.
+        return [str(path.absolute()), *words[1:]]
     if path.is_dir():
         if (path / "__main__.py").is_file():
             return [sys.executable, *words]

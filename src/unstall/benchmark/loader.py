@@ -30,7 +30,7 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
     )
     nexts = _within(main.named("~data.next", main_only=False), begin, end)
     nexts = nexts[nexts["flags"] & ERROR == 0]
-    found.batches_per_step = len(nexts) / len(loop)
+    found.batches_per_step = _per_regular_step(nexts, loop)
     servers = [process for process in processes if process.parent == main.pid] if found.workers else [main]
     fetches = [_within(process.named("~data.fetch", main_only=False), begin, end) for process in servers]
     count = sum(len(spans) for spans in fetches)
@@ -47,6 +47,13 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
     found.epochs = len(epochs)
     found.start_s = _epoch_start(epochs, nexts, loop, found) / len(loop)
     return found
+
+
+def _per_regular_step(nexts: Spans, loop: Loop) -> float:
+    """Batches in a step, those of validation left out."""
+    step = np.searchsorted(loop.starts, nexts["start"] / 1e9, side="right") - 1
+    regular = ~loop.gap if (~loop.gap).any() else np.ones(len(loop), dtype=bool)
+    return float(regular[step].sum() / regular.sum())
 
 
 def _config(main: ProcessRecording, loop: Loop) -> dict[str, Any] | None:

@@ -412,7 +412,7 @@ def _sites(main: ProcessRecording) -> list[Site]:
         user = [(file, function, line) for file, function, line, _ in fact["stack"] if is_user_file(file)]
         if user:
             file, function, line = user[0]
-            sites.append(Site(fact["name"], file, function, line, tuple(user[1:])))
+            sites.append(Site(fact["name"], file, function, line, tuple(user[1:]), bool(fact.get("grad", True))))
     return sites
 
 

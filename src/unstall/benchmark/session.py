@@ -153,7 +153,7 @@ class Session:
             self._probes += 1
 
     def _enough(self, now: float) -> bool:
-        if self.wanted is None or self.clean_steps < self.wanted + max(4, self.wanted // 4):
+        if self.wanted is None or self.clean_steps < self.wanted + self._reserve():
             return False
         if self._satisfied_at is None:
             self._satisfied_at = now
@@ -162,6 +162,11 @@ class Session:
             sampler is None or sampler.failure is not None or sampler.done or sampler.main_samples >= _SAMPLES_WANTED
         )
         return sampled or now - self._satisfied_at > _PATIENCE_S
+
+    def _reserve(self) -> int:
+        """Steps beyond those wanted that the report may leave out: warm-up, and the edges of each window."""
+        windows = len(self.sampler.windows) if self.sampler is not None else 0
+        return 3 + int(0.2 * self.steps) + 2 * windows
 
     def _stop(self) -> None:
         self.observation.stopped = True

@@ -65,6 +65,11 @@ def measured(
     enough = int(chosen.sum()) >= min(FEWEST, int(warm.sum()))
     if not enough:
         chosen = warm
-    if wanted is not None and chosen.sum() > wanted:
-        chosen[np.flatnonzero(chosen)[: int(chosen.sum()) - wanted]] = False
+    if wanted is not None:
+        surplus = int(chosen.sum()) - wanted
+        if surplus > 0:
+            chosen[np.flatnonzero(chosen)[:surplus]] = False
+        elif surplus < 0:
+            # A run that ended early: the latest of the disturbed ones make up the number.
+            chosen[np.flatnonzero(warm & ~chosen)[surplus:]] = True
     return chosen, warmup, not enough

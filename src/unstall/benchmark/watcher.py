@@ -99,7 +99,8 @@ class Watcher:
             code = walk.f_code
             stack.append([code.co_filename, code.co_name, walk.f_lineno, code.co_firstlineno])
             walk = walk.f_back
-        self.tell("site", name=name, stack=stack)
+        torch = sys.modules.get("torch")
+        self.tell("site", name=name, stack=stack, grad=torch is None or torch.is_grad_enabled())
 
 
 class Windows:
@@ -234,7 +235,7 @@ def _loader_facts(loader: Any) -> dict[str, Any]:
         "id": id(loader),
         **facts,
         "dataset": type(dataset).__qualname__,
-        "iterable": not hasattr(type(dataset), "__getitem__"),
+        "iterable": isinstance(dataset, getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
         "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
         "collate_file": getattr(getattr(collate, "__code__", None), "co_filename", ""),
     }

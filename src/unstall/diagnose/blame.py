@@ -64,6 +64,7 @@ class Blame:
     def __init__(self, measurement: Measurement):
         self.measurement = measurement
         self.loop_path = _Positions(measurement.sites)
+        self.validates = measurement.phase("validation") is not None
         self.main: list[Placed] = []
         self.workers: list[Placed] = []
         self.ranks: dict[int, list[Placed]] = defaultdict(list)
@@ -84,7 +85,10 @@ class Blame:
 
     def _place(self, sample: StackSample) -> Placed:
         user = _user_frames(sample.frames)
-        return Placed(sample, self._phase(sample.frames, user), user)
+        phase = self._phase(sample.frames, user)
+        if phase in ("forward", "data_wait") and self.validates and self.loop_path.is_elsewhere(user):
+            phase = "validation"
+        return Placed(sample, phase, user)
 
     def _phase(self, frames: Sequence[Frame], user: tuple[tuple[Frame, source.Function], ...]) -> str:
         phase = _seam_phase(frames)
@@ -104,16 +108,27 @@ class _Positions:
 
     def __init__(self, sites: Iterable[Site]):
         self.paths: dict[str, list[list[tuple[str, str, int]]]] = defaultdict(list)
+        self.training: list[list[tuple[str, str, int]]] = []
         self.has_loader = False
         for site in sites:
             path = [*reversed(site.callers), (site.file, site.function, site.line)]
             self.paths[site.seam].append(path)
+            if site.grad and site.seam in ("~forward", "~data.next"):
+                self.training.append(path)
             self.has_loader = self.has_loader or site.seam == "~data.next"
 
     def relation(self, user: Sequence[tuple[Frame, source.Function]], seam: str) -> int:
         """-1 before the seam's first call, 1 after its last, 0 unknown."""
         relations = {_compare(user, path) for path in self.paths.get(seam, ())} - {0}
         return relations.pop() if len(relations) == 1 else 0
+
+    def is_elsewhere(self, user: Sequence[tuple[Frame, source.Function]]) -> bool:
+        """Whether a call of the model or the loader is made from no place that training makes it from."""
+        return bool(self.training) and not any(
+            len(user) >= len(path)
+            and all((frame.file, short(frame.function), frame.line) == place for (frame, _), place in zip(user, path))
+            for path in self.training
+        )
 
     def place(self, user: Sequence[tuple[Frame, source.Function]], frames: Sequence[Frame]) -> str:
         names = [function.qualname for _, function in user[1:]] or [function.qualname for _, function in user[-1:]]

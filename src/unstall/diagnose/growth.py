@@ -105,6 +105,8 @@ def assess(
         return Trend("short", 0.0, -math.inf, math.inf)
     tail = x >= (x[0] + x[-1]) / 2
     before, x, y = y[0], x[tail], y[tail]
+    if x[0] == x[-1]:
+        return Trend("short", 0.0, -math.inf, math.inf)
     if y.max() - y.min() < min_total_bytes:
         rose = y.min() - before >= min_total_bytes
         return Trend("plateau" if rose else "flat", *slope(np.column_stack((x, y)).tolist()))

@@ -74,7 +74,8 @@ def _cause(features: Features) -> str | None:
         return "kernel" if "Conv" in top.type else "model"
     efficiency = _efficiency(features)
     coverage = measured.model.flops_coverage or 0.0
-    if efficiency is not None and efficiency < _POOR and coverage > 0.8:
+    undisturbed = measured.other_cores < 0.15 * measured.cores  # else the rate tells of the neighbours
+    if efficiency is not None and efficiency < _POOR and coverage > 0.8 and undisturbed:
         return "model"
     return None
 
