@@ -139,6 +139,8 @@ class Measurement:
     """Core-seconds of its other processes a step."""
     run_delay: float | None = None
     """Share of the step that the main thread was ready to run and had no core."""
+    team_delay_s: float = 0.0
+    """Seconds a step that the threads of the main process, together, were ready to run and had no core."""
     other_cores: float = 0.0
     loader: LoaderMeasurement | None = None
     model: ModelMeasurement = field(default_factory=ModelMeasurement)

@@ -76,6 +76,8 @@ class ResourcePoint(msgspec.Struct, frozen=True):
     read_bytes: int = 0
     write_bytes: int = 0
     read_chars: int = 0
+    team_delay_s: float = 0.0
+    """Scheduling delay of all its threads together: one that waits for a core holds up a parallel operator."""
 
 
 class MachinePoint(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import steadystate
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
 from unstall.benchmark.reader import MODULE, NOGRAD, ProcessRecording
-from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between
+from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
 from unstall.benchmark.session import Observation
 from unstall.benchmark.stacks import is_user_file
 from unstall.benchmark.steps import Loop, find_loop, main_spans, of_models, primary
@@ -97,6 +97,7 @@ def measure(
             lambda t0, t1: cpu_between(seen.points, pids - rank_pids - {_root(seen, main)}, t0, t1)
         ),
         run_delay=_run_delay(times, seen, main),
+        team_delay_s=times.per_step(lambda t0, t1: team_delay_between(seen.points, main.pid, t0, t1)),
         other_cores=times.mean(lambda t0, t1: other_cores(seen.machine, seen.points, t0, t1)),
         loader=the_loader,
         model=_model(main, loop, chosen, peak_flops),

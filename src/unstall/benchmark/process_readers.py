@@ -12,6 +12,8 @@ from typing import Protocol
 
 from unstall.records import ResourcePoint
 
+_MOST_THREADS = 64  # of one process are asked for their scheduling delay
+
 
 class Reader(Protocol):
     """How processes are looked at."""
@@ -69,6 +71,7 @@ class LinuxReader:
             read_bytes=int(io.get(b"read_bytes", 0)),
             write_bytes=int(io.get(b"write_bytes", 0)),
             read_chars=int(io.get(b"rchar", 0)),
+            team_delay_s=self._team_delay(pid),
         )
 
     def machine_cpu(self) -> tuple[float, float]:
@@ -76,6 +79,15 @@ class LinuxReader:
         user, nice, system, _idle, _iowait, irq, softirq, steal = (int(x) for x in line[1:9])
         busy = user + nice + system + irq + softirq + steal
         return busy / self._ticks_per_s, steal / self._ticks_per_s
+
+    def _team_delay(self, pid: int) -> float:
+        """Seconds that all threads together were ready to run but had to wait; ended threads are forgotten."""
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            return 0.0
+        fields = [_read(f"/proc/{pid}/task/{thread}/schedstat").split() for thread in threads[:_MOST_THREADS]]
+        return sum(int(one[1]) for one in fields if len(one) >= 2) / 1e9
 
     def _main_thread(self, pid: int) -> tuple[float, float]:
         """Seconds the main thread ran, and seconds it was ready to run but had to wait."""

@@ -117,6 +117,11 @@ def run_delay_between(points: Sequence[ResourcePoint], pid: int, t0: float, t1: 
     return _gain(points, {pid}, t0, t1, lambda point: point.run_delay_s)
 
 
+def team_delay_between(points: Sequence[ResourcePoint], pid: int, t0: float, t1: float) -> float:
+    """Seconds from ``t0`` to ``t1`` that the threads of ``pid``, together, were ready but had no core."""
+    return _gain(points, {pid}, t0, t1, lambda point: point.team_delay_s)
+
+
 def rss_series(points: Sequence[ResourcePoint], t0: float, t1: float) -> list[tuple[float, int]]:
     """Time and resident bytes of the whole tree at each look from ``t0`` to ``t1``.
 

@@ -15,6 +15,9 @@ HOST = ("before", "between", "after", "late", "other")
 
 _CLAIMED_BY_SAMPLES = ("data_wait", "env", "callback")
 _FEWEST_SAMPLES = 20
+_MODEL = ("forward", "backward", "optimizer")
+_NEIGHBOURS = 0.1  # cores of other programs from which their part is taken out
+_LEAST_KEPT = 0.05
 
 
 @dataclass
@@ -23,14 +26,17 @@ class Features:
 
     measurement: Measurement
     blame: Blame
-    seconds: dict[str, float]
+    shown: dict[str, float]
     """Seconds a step by phase; what the samples could tell apart in `other` is in its own phase."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """The same without what other programs added: the time that threads waited for cores these had taken."""
     host: dict[str, float] = field(default_factory=dict)
     """Seconds a step of host code by place; sums to ``seconds["other"]``."""
 
     @property
     def step_s(self) -> float:
-        return self.measurement.step.mean
+        """Seconds of a step, without what other programs added to it."""
+        return sum(self.seconds.values())
 
     def share(self, *phases: str) -> float:
         """Share of the step in these phases."""
@@ -42,7 +48,7 @@ class Features:
     @property
     def model_s(self) -> float:
         """Seconds a step in the model's mathematics."""
-        phases = sum(self.seconds.get(phase, 0.0) for phase in ("forward", "backward", "optimizer"))
+        phases = sum(self.seconds.get(phase, 0.0) for phase in _MODEL)
         return phases - self.python_in_forward
 
     @property
@@ -76,7 +82,7 @@ class Features:
     def demand(self) -> float:
         """Core-seconds that a step needs over those there are in it: 1 when the cores are full."""
         used = self.measurement.main_cpu_s + self.measurement.worker_cpu_s
-        return used / (self.measurement.cores * self.step_s)
+        return used / (self.measurement.cores * self.measurement.step.mean)
 
     def worker_samples(self, wanted: Callable[[Placed], bool] = lambda placed: True) -> list[Placed]:
         return [placed for placed in self.blame.workers if not is_idle(placed) and wanted(placed)]
@@ -90,7 +96,7 @@ class Features:
         measured = {phase.name: phase for phase in self.measurement.phases}
         phases = []
         for name in PHASES:
-            seconds = self.seconds.get(name, 0.0)
+            seconds = self.shown.get(name, 0.0)
             if seconds <= 0:
                 continue
             old = measured.get(name)
@@ -98,7 +104,7 @@ class Features:
             phases.append(
                 Phase(
                     name=name,
-                    share=seconds / self.step_s,
+                    share=seconds / self.measurement.step.mean,
                     mean_s=seconds,
                     p95_s=max(old.p95_s * scale, seconds) if old else seconds,
                     network_s=min(old.network_s, seconds) if old else 0.0,
@@ -110,38 +116,63 @@ class Features:
 
 
 def build(measurement: Measurement) -> Features:
-    """Place the samples and split the time that no seam claimed by what they show."""
+    """Place the samples, split the time that no seam claimed by what they show, and take other programs' part out."""
     blame = Blame(measurement)
-    seconds: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
-    other = seconds.get("other", 0.0)
-    features = Features(measurement, blame, seconds)
+    shown: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
+    host = _split_other(measurement, blame, shown)
+    features = Features(measurement, blame, shown, dict(shown), host)
+    _take_out_neighbours(features)
+    features.python_in_forward = _python_in_forward(features)
+    return features
+
+
+def _split_other(measurement: Measurement, blame: Blame, shown: dict[str, float]) -> dict[str, float]:
+    """Move what the samples claim from `other` to its phase, in ``shown``; the rest by place is returned."""
+    other = shown.get("other", 0.0)
     if blame.total < _FEWEST_SAMPLES:
-        features.host = {"other": other}
-        return features
-    claims: dict[str, float] = {}
+        return {"other": other}
     seen = {
         phase: sum(placed.count for placed in blame.in_phase(phase)) / blame.total * measurement.step.mean
         for phase in (*_CLAIMED_BY_SAMPLES, *HOST)
     }
-    for name in _CLAIMED_BY_SAMPLES:
-        claims[name] = max(0.0, seen[name] - seconds.get(name, 0.0))
-    for place in HOST:
-        claims[place] = seen[place]
-    features.python_in_forward = _python_in_forward(features)
+    claims = {name: max(0.0, seen[name] - shown.get(name, 0.0)) for name in _CLAIMED_BY_SAMPLES}
+    claims |= {place: seen[place] for place in HOST}
     total = sum(claims.values())
     scale = other / total if total else 0.0
     for name in _CLAIMED_BY_SAMPLES:
         claimed = claims.pop(name) * scale
         # A fraction of a per cent is a stray sample, not a phase.
         if claimed > 0.005 * measurement.step.mean:
-            seconds[name] = seconds.get(name, 0.0) + claimed
-            seconds["other"] = seconds.get("other", 0.0) - claimed
-    seconds["other"] = max(0.0, seconds.get("other", 0.0))
+            shown[name] = shown.get(name, 0.0) + claimed
+            shown["other"] = shown.get("other", 0.0) - claimed
+    shown["other"] = max(0.0, shown.get("other", 0.0))
     left = sum(claims.values())
-    features.host = {place: seconds["other"] * claim / left for place, claim in claims.items() if left and claim}
     if not left:
-        features.host = {"other": seconds["other"]}
-    return features
+        return {"other": shown["other"]}
+    return {place: shown["other"] * claim / left for place, claim in claims.items() if claim}
+
+
+def _take_out_neighbours(features: Features) -> None:
+    """Scale the phases down by the time that other programs kept threads of this one from a core.
+
+    The main thread's own wait lies in all phases alike; that of the other threads of a team holds up the parallel
+    operators of the model. Of both, the part is other programs' that they have in the cores not left to this thread.
+    """
+    measured = features.measurement
+    if measured.other_cores < _NEIGHBOURS or not measured.team_delay_s:
+        return
+    workers = measured.worker_cpu_s / measured.step.mean
+    theirs = measured.other_cores / (measured.other_cores + workers)
+    own = min(measured.run_delay or 0.0, 1.0)
+    team_s = max(0.0, measured.team_delay_s - own * measured.step.mean)
+    model_s = features.model_s
+    for name in features.seconds:
+        kept = 1 - theirs * own
+        if name in _MODEL and model_s:
+            kept -= theirs * team_s / model_s
+        features.seconds[name] *= max(kept, _LEAST_KEPT)
+    factor = features.seconds.get("other", 0.0) / max(features.shown.get("other", 0.0), 1e-12)
+    features.host = {place: seconds * factor for place, seconds in features.host.items()}
 
 
 def _python_in_forward(features: Features) -> float:

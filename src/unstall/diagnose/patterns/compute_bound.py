@@ -30,7 +30,7 @@ def match(features: Features) -> Finding | None:
     evidence = [f"forward, backward and optimizer take {percent(model_s / features.step_s)} of a step, {ms(model_s)}"]
     gain = _gain(features, cause)
     headroom = features.headroom_without(gain)
-    top = _dominant(measured.modules)
+    top = _dominant(features)
     if cause == "precision":
         evidence.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
     if cause == "threads":
@@ -69,7 +69,7 @@ def _cause(features: Features) -> str | None:
         return "optimizer"
     if 0 < measured.model.threads < 0.6 * measured.cores and "cuda" not in measured.model.device:
         return "threads"
-    top = _dominant(measured.modules)
+    top = _dominant(features)
     if top is not None:
         return "kernel" if "Conv" in top.type else "model"
     efficiency = _efficiency(features)
@@ -90,7 +90,7 @@ def _gain(features: Features, cause: str) -> float:
         return features.seconds.get("optimizer", 0.0)
     if cause == "threads":
         return model_s * (1 - max(1, measured.model.threads) / measured.cores)
-    top = _dominant(measured.modules)
+    top = _dominant(features)
     passes = features.seconds.get("forward", 0.0) + features.seconds.get("backward", 0.0)
     if top is not None:
         return passes * _own_share(measured.modules, top) * 0.75
@@ -102,10 +102,11 @@ def _own_share(modules: list[ModuleMeasurement], module: ModuleMeasurement) -> f
     return module.self_s / total if total else 0.0
 
 
-def _dominant(modules: list[ModuleMeasurement]) -> ModuleMeasurement | None:
+def _dominant(features: Features) -> ModuleMeasurement | None:
     """A module out of all proportion, in a model of several."""
+    modules = features.measurement.modules
     working = [module for module in modules if module.self_s > 0]
-    if len(working) < 3 or not working:
+    if len(working) < 3 or features.python_in_forward > 0.3 * features.seconds.get("forward", 0.0):
         return None
     top = max(working, key=lambda module: module.self_s)
     return top if _own_share(modules, top) >= _DOMINANT else None

@@ -65,10 +65,13 @@ def _wait(features: Features, loader: LoaderMeasurement | None) -> _Wait:
         contended = features.demand >= _FULL and measured.worker_cpu_s >= _LOADER_CPU * cpu
         if contended:
             # k runnable threads share C cores: each runs at the rate C/k (processor sharing).
-            serving = min(loader.workers, measured.worker_cpu_s / step)
-            busy = min(loader.workers, loader.service_s * loader.batches_per_step / step)
+            serving = min(loader.workers, measured.worker_cpu_s / measured.step.mean)
+            busy = min(loader.workers, loader.service_s * loader.batches_per_step / measured.step.mean)
             threads = min(max(1.0, measured.model.threads), measured.cores)
             stretch = max(1.0, (max(serving, busy) + threads) / measured.cores)
+            # What the threads of the model's team waited for a core, counted by the scheduler, may be more.
+            waited = min(measured.team_delay_s, 0.9 * body)
+            stretch = max(stretch, body / (body - waited))
     return _Wait(wait_s, stretch, body / stretch)
 
 
@@ -161,7 +164,7 @@ def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait,
         )
         lines.append(
             f"loader and model need {features.demand * measured.cores:.1f} of {measured.cores:g} cores, "
-            f"the workers {measured.worker_cpu_s / features.step_s:.1f}{delay}"
+            f"the workers {measured.worker_cpu_s / measured.step.mean:.1f}{delay}"
         )
     if cause == "workers" and loader:
         lines.append(
@@ -185,7 +188,7 @@ def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait,
 def _advice(features: Features, loader: LoaderMeasurement | None, cause: str) -> list[str]:
     measured = features.measurement
     workers = loader.workers if loader else 0
-    spare = measured.cores - (measured.main_cpu_s + measured.worker_cpu_s) / features.step_s
+    spare = measured.cores - (measured.main_cpu_s + measured.worker_cpu_s) / measured.step.mean
     advice = {
         "network": "fetch in parallel or ahead, reuse connections, or keep a local copy",
         "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
