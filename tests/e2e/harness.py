@@ -5,6 +5,7 @@ an environment variable by which all its descendants can be found, whatever beca
 """
 
 import contextlib
+import difflib
 import json
 import os
 import signal
@@ -206,6 +207,12 @@ class Workspace:
 
 def assert_same(plain, watched):
     """Same exit code, same bytes on stdout, and on stderr the same lines with the report after them."""
-    assert watched.out == plain.out
-    assert watched.err[: len(plain.err)] == plain.err
+    for name, before, after in (
+        ("stdout", plain.stdout, watched.stdout),
+        ("stderr", plain.stderr, watched.stderr[: len(plain.stderr)]),
+    ):
+        if after != before:
+            lines = (text.decode(errors="backslashreplace").splitlines() for text in (before, after))
+            differences = "\n".join(difflib.unified_diff(*lines, "without unstall", "with unstall", n=1, lineterm=""))
+            pytest.fail(f"{name} differs:\n{differences[:8000]}\nstderr with unstall:\n{watched.err[-3000:]}")
     assert watched.status == plain.status

@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+from programs import SLOW_DATASET
 
 MISSING = [
     (["nowhere.py"], "no such file: nowhere.py"),
@@ -40,7 +41,6 @@ def test_a_report_that_could_not_be_written_is_told_before_the_program_runs(work
 
 ENDINGS = {
     "raise": "check(loss)",
-    "raise a group": "raise ExceptionGroup('two', [ValueError(1), TypeError(2)])",
     "exit 3": "sys.exit(3)",
     "exit with a message": "sys.exit('no more data')",
     "exit nothing": "raise SystemExit",
@@ -53,8 +53,6 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_program_ends_as_without_unstall(workspace, ending):
-    if "ExceptionGroup" in ENDINGS[ending]:
-        pytest.importorskip("builtins", reason="Python 3.11")
     workspace.write(
         "program.py",
         f"""
@@ -108,8 +106,6 @@ def test_a_killed_programs_workers_are_not_left_behind(workspace):
         slow.main(workers=2)
         """,
     )
-    from programs import SLOW_DATASET
-
     workspace.write("slow.py", SLOW_DATASET)
     result = workspace.watched("program.py")
     assert result.status == -signal.SIGKILL
@@ -137,8 +133,6 @@ def test_a_loader_workers_death_is_the_loaders_own_error(workspace):
         slow.main(workers=2)
         """,
     )
-    from programs import SLOW_DATASET
-
     workspace.write("slow.py", SLOW_DATASET)
     result = workspace.watched("program.py")
     assert result.status == 1

@@ -24,7 +24,10 @@ def parse_args() -> argparse.Namespace:
 
 
 class Clock:
-    """Counts steps until the time is up; the first ``skip`` ticks do not count towards the rate."""
+    """Counts steps until the time is up; the first ``skip`` ticks do not count towards the rate.
+
+    However slow the machine, it is not done before one tick counts, so that there is a rate.
+    """
 
     def __init__(self, seconds: float, skip: int = 3) -> None:
         self.deadline = time.perf_counter() + seconds
@@ -44,7 +47,7 @@ class Clock:
 
     @property
     def done(self) -> bool:
-        return time.perf_counter() >= self.deadline
+        return self.ticks > self.skip and time.perf_counter() >= self.deadline
 
     def report(self) -> None:
         elapsed = self.last - self.since

@@ -29,7 +29,7 @@ class Scans(Dataset):
 
     def __getitem__(self, index):
         file = self.files[index]
-        image = Image.open(file).convert("RGB").resize((96, 96), Image.Resampling.BILINEAR)
+        image = Image.open(file).convert("RGB").resize((64, 64), Image.Resampling.BILINEAR)
         pixels = np.asarray(image, dtype=np.float32).transpose(2, 0, 1) / 255
         return torch.from_numpy(pixels), NAMES.index(file.name.split("-")[0])
 
@@ -63,10 +63,10 @@ def main():
     rank, world_size = dist.get_rank(), dist.get_world_size()
     folder = cached("mixed-album", make_mixed_album)
     files = files_of_rank(folder, rank, world_size, deal=args.variant == "fast")
-    loader = DataLoader(Scans(files), batch_size=4, shuffle=True)
+    loader = DataLoader(Scans(files), batch_size=8, shuffle=True)
     model = DistributedDataParallel(
         nn.Sequential(
-            nn.Conv2d(3, 16, 3, stride=2), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(),
+            nn.Conv2d(3, 12, 3, stride=2), nn.ReLU(), nn.Conv2d(12, 32, 3, stride=2), nn.ReLU(),
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 4),
         )
     )  # fmt: skip

@@ -102,8 +102,15 @@ print(recording.NATIVE, recording.native.__name__)
     assert done.stdout.split() == ["False", "unstall.benchmark.fallback"]
 
 
-def test_no_descriptor_is_left_open(open_fallback):
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(4096 + 10):
+def test_writing_leaves_no_descriptor_open(open_fallback):
+    before = _descriptors_of(open_fallback.path)
+    for _ in range(2 * 4096 + 10):
         fallback.wrap(half, "fallback.descriptors")(1)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_fallback.header()["flushed"] == 2 * 4096
+    assert _descriptors_of(open_fallback.path) == before
+
+
+def _descriptors_of(path):
+    """How many descriptors of this process are open on a file."""
+    links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+    return sum(os.path.lexists(link) and os.readlink(link) == str(path) for link in links)

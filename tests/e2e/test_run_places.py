@@ -1,0 +1,172 @@
+"""Wherever a program runs: full disks, read-only folders, odd names, two at once in one place."""
+
+import os
+import sys
+
+from harness import assert_same
+from programs import SLOW_DATASET
+
+PROGRAM = """
+    import sys
+
+    from tiny import training
+
+    for step, loss in training(int(sys.argv[1])):
+        print(step, loss.hex())
+"""
+_SMALL = 'mkdir "$0"; mount -t tmpfs -o size={size} tmpfs "$0"'
+
+
+def test_a_full_disk_for_the_recording(workspace, namespace):
+    workspace.write("program.py", PROGRAM)
+    plain = workspace.plain("program.py", "60")
+    small = namespace(_SMALL.format(size="1m"), workspace.folder / ".unstall")
+    watched = workspace.watched("program.py", "60", wrapper=small)
+    assert_same(plain, watched)
+    assert watched.steps >= 1
+    assert "No space left on device" in watched.notes
+    assert f"{workspace.folder / '.unstall'} cannot hold the recording" in watched.err
+
+
+def test_no_place_at_all_for_the_recording(workspace, namespace):
+    workspace.write("program.py", PROGRAM)
+    small = namespace(_SMALL.format(size="1m"), workspace.folder / ".unstall")
+    environment = {"TMPDIR": str(workspace.folder / ".unstall")}
+    result = workspace.watched("program.py", "60", wrapper=small, env=environment)
+    assert result.status == 2
+    assert result.err.startswith("unstall: no place for the recording")
+    assert result.err.count("\n") == 1
+    assert result.stdout == b""
+
+
+def test_the_disk_fills_up_meanwhile(workspace, namespace):
+    workspace.write(
+        "program.py",
+        """
+        from tiny import training
+
+        import unstall
+
+        for step, loss in training(60):
+            if step == 30:
+                for _ in range(300_000):  # 14 MB of records
+                    with unstall.span("tick"):
+                        pass
+            print(step, loss.hex())
+        """,
+    )
+    plain = workspace.plain("program.py")
+    small = namespace(_SMALL.format(size="6m"), workspace.folder / ".unstall")
+    watched = workspace.watched("program.py", wrapper=small)
+    assert_same(plain, watched)
+    assert 1 <= watched.steps <= 30
+    assert "the disk took no more" in watched.notes
+
+
+def test_a_read_only_working_directory(workspace, namespace):
+    workspace.write("program.py", PROGRAM)
+    plain = workspace.plain("program.py", "60")
+    read_only = namespace('mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"', workspace.folder)
+    watched = workspace.watched("program.py", "60", wrapper=read_only)
+    assert_same(plain, watched)
+    assert watched.steps >= 1
+    assert "Read-only file system" in watched.notes
+    assert not (workspace.folder / ".unstall").exists()
+
+
+def test_a_path_with_spaces_and_other_alphabets(workspace):
+    folder = "mes données; 数据 (v2)"
+    workspace.write(f"{folder}/entraîner le modèle.py", SLOW_DATASET + "\n    print(__file__, sys.argv)\n")
+    script = f"{folder}/entraîner le modèle.py"
+    _, watched = workspace.both(script, "0")
+    culprit = watched.report["verdict"]["culprit"]
+    assert culprit["function"] == "Slow.__getitem__"
+    assert culprit["file"] == str(workspace.folder / script)
+    assert watched.report["run"]["command"] == [script, "0"]
+
+
+def test_arguments_that_are_no_text(workspace):
+    workspace.write("program.py", "import os, sys\nprint([os.fsencode(word) for word in sys.argv])")
+    _, watched = workspace.both("program.py", "--name", "two words", "", os.fsdecode(b"\xff.pt"), "--", "-x", "--steps")
+    assert watched.steps == 0
+
+
+def test_two_runs_at_once_in_one_directory(workspace):
+    workspace.write("program.py", PROGRAM)
+    few, many = (
+        workspace.start_watched("program.py", steps, options=["--no-sampling"], stdin=b"") for steps in ("20", "120")
+    )
+    few, many = few.result(), many.result()
+    assert (few.status, many.status) == (0, 0)
+    assert (len(few.out.splitlines()), len(many.out.splitlines())) == (20, 120)
+    assert few.report["run"]["id"] != many.report["run"]["id"]
+    assert few.steps < 20 < many.steps < 120
+    runs = {path.name for path in (workspace.folder / ".unstall" / "runs").iterdir()}
+    assert runs == {few.report["run"]["id"], many.report["run"]["id"]}
+
+
+def test_a_program_that_changes_its_working_directory(workspace):
+    (workspace.folder / "elsewhere").mkdir()
+    workspace.write(
+        "program.py",
+        """
+        import os
+
+        from tiny import training
+
+        for step, loss in training(60):
+            if step == 10:
+                os.chdir("elsewhere")
+            print(step, loss.hex(), os.getcwd())
+        """,
+    )
+    _, watched = workspace.both("program.py")
+    assert watched.steps > 10
+    assert list((workspace.folder / "elsewhere").iterdir()) == []
+
+
+def test_a_program_that_closes_files_it_did_not_open(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import os
+
+        from tiny import training
+
+        files = []
+        for step, loss in training(90):
+            if step == 20:
+                os.closerange(3, 4096)
+                files = [open(f"metrics-{i}.txt", "w+") for i in range(8)]
+            for file in files:
+                print(step, loss.hex(), file=file, flush=True)
+        for file in files:
+            file.seek(0)
+            print(file.read())
+        """,
+    )
+    _, watched = workspace.both("program.py", stdin=b"")
+    assert watched.steps > 30
+
+
+def test_nothing_but_its_own_folder_is_left_in_the_working_directory(workspace):
+    workspace.write("program.py", PROGRAM)
+    before = set(workspace.folder.iterdir())
+    watched = workspace.watched("program.py", "60")
+    assert watched.status == 0
+    assert set(workspace.folder.iterdir()) - before == {workspace.folder / ".unstall"}
+    left = {path.name for path in (workspace.folder / ".unstall").rglob("*") if path.is_file()}
+    assert left == {".gitignore", "report.json"}
+
+
+def test_it_runs_without_a_home_or_a_path(workspace):
+    """As services and minimal containers run things."""
+    workspace.write("program.py", PROGRAM)
+    watched = workspace.watched(
+        "program.py",
+        "60",
+        wrapper=["env", "-u", "HOME", "-u", "PATH", "-u", "TERM"],
+        unstall=[sys.executable, "-m", "unstall", "run"],
+    )
+    assert watched.status == 0
+    assert watched.steps >= 1

@@ -1,0 +1,183 @@
+"""Programs that are not an ordinary training script: no steps, no torch, NaN, standard input."""
+
+import sys
+
+import pytest
+
+
+def test_a_run_of_zero_steps(workspace):
+    workspace.write("program.py", "import torch\nprint(torch.ones(2).sum().item())")
+    _, watched = workspace.both("program.py")
+    assert watched.status == 0
+    assert watched.steps == 0
+    assert watched.report["throughput"]["steps_per_s"] is None
+    assert watched.report["phases"] == []
+    assert watched.report["verdict"]["confidence"] == "low"
+    assert "no step was seen" in watched.err
+
+
+def test_a_loop_that_never_calls_a_seam(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import torch
+
+        weights = torch.zeros(4)
+        for step in range(30_000):
+            weights += 0.1 * (torch.ones(4) - weights)
+        print(weights.tolist())
+        """,
+    )
+    _, watched = workspace.both("program.py")
+    assert watched.status == 0
+    assert watched.steps == 0
+    assert "unstall.steps" in " ".join(watched.report["verdict"]["advice"])
+
+
+def test_marked_steps_without_torch(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import sys
+        import time
+
+        import unstall
+
+
+        def work():
+            time.sleep(0.02)
+
+
+        for number in unstall.steps(range(60)):
+            work()
+        print("torch" in sys.modules)
+        """,
+    )
+    _, watched = workspace.both("program.py")
+    assert watched.out == "False\n"
+    assert watched.steps >= 1
+
+
+@pytest.fixture
+def other_python(workspace):
+    """An interpreter of an environment in which nothing is installed."""
+    python = workspace.beside / "venv" / "bin" / "python"
+    assert workspace.plain("-m", "venv", "--without-pip", python.parent.parent).status == 0
+    return python
+
+
+def test_no_torch_in_the_programs_environment(workspace, other_python):
+    workspace.write("program.py", "print('started')\nimport torch")
+    plain = workspace.start([other_python, "program.py"]).result()
+    watched = workspace.watched("--", other_python, "program.py")
+    assert (watched.status, watched.out) == (1, plain.out)
+    assert watched.err.startswith(plain.err)
+    assert "ModuleNotFoundError: No module named 'torch'" in watched.err
+    assert watched.report["run"]["exit_code"] == 1
+    assert watched.steps == 0
+    assert "nothing was recorded" in watched.notes
+
+
+def test_a_program_that_needs_no_torch(workspace, other_python):
+    workspace.write("program.py", "import sys\nprint(sys.prefix, sum(i * i for i in range(10**6)))")
+    plain = workspace.start([other_python, "program.py"]).result()
+    watched = workspace.watched("--", other_python, "program.py")
+    assert (watched.status, watched.out) == (0, plain.out)
+    assert watched.steps == 0
+
+
+def test_a_python_that_cannot_be_watched(workspace):
+    """``-E`` ignores PYTHONPATH: nothing is recorded, and the report says so."""
+    workspace.write("program.py", "from tiny import training\nprint([loss.hex() for _, loss in training(40)])")
+    plain = workspace.plain("-E", "program.py")
+    watched = workspace.watched("--", sys.executable, "-E", "program.py")
+    assert (watched.status, watched.out) == (0, plain.out)
+    assert watched.steps == 0
+    assert "nothing was recorded" in watched.notes
+
+
+def test_any_other_command(workspace):
+    watched = workspace.watched("--", "sh", "-c", "echo out; echo err >&2; exit 5")
+    assert watched.status == 5
+    assert watched.out == "out\n"
+    assert watched.err.startswith("err\n")
+    assert watched.steps == 0
+
+
+def test_losses_that_are_not_a_number(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import torch
+
+        torch.set_num_threads(1)
+        model = torch.nn.Linear(4, 1)
+        for step in range(80):
+            loss = (model(torch.ones(2, 4)) * float("nan")).sum()
+            loss.backward()
+            print(loss.item())
+        """,
+    )
+    _, watched = workspace.both("program.py")
+    assert watched.status == 0
+    assert watched.steps >= 1
+    assert "NaN" in watched.notes
+
+
+def test_a_program_that_reads_standard_input(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import sys
+
+        from tiny import training
+
+        lines = iter(sys.stdin.readline, "")
+        for (step, loss), line in zip(training(60), lines):
+            print(step, line.strip(), loss.hex())
+        print(sys.stdin.read())
+        """,
+    )
+    given = "".join(f"line {i} ü\n" for i in range(80)).encode()
+    _, watched = workspace.both("program.py", stdin=given)
+    assert "line 79" in watched.out
+    assert watched.steps >= 1
+
+
+def test_a_program_with_a_sitecustomize_of_its_own(workspace):
+    workspace.write(
+        "site folder/sitecustomize.py",
+        """
+        import builtins
+        import sys
+
+        builtins.customized = getattr(builtins, "customized", 0) + 1
+        print("customized", __file__, file=sys.stderr)
+        """,
+    )
+    workspace.write(
+        "program.py",
+        """
+        import builtins
+        import subprocess
+        import sys
+
+        import sitecustomize
+        from tiny import training
+
+        steps = sum(1 for _ in training(60))
+        print(steps, builtins.customized, sitecustomize.__file__, sys.path)
+        sys.stdout.flush()
+        subprocess.run([sys.executable, "-c", "import builtins, sys; print(builtins.customized, sys.path)"])
+        """,
+    )
+    _, watched = workspace.both("program.py", env={"PYTHONPATH": str(workspace.folder / "site folder")})
+    assert watched.steps >= 1
+
+
+def test_a_sitecustomize_that_raises(workspace):
+    workspace.write("site/sitecustomize.py", "raise RuntimeError('broken')")
+    workspace.write("program.py", "print('ran')")
+    environment = {"PYTHONPATH": str(workspace.folder / "site")}
+    plain, watched = (run("program.py", env=environment) for run in (workspace.plain, workspace.watched))
+    assert (watched.status, watched.out) == (plain.status, plain.out)

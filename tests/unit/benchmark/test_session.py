@@ -1,0 +1,253 @@
+"""Watching from outside: steps counted, stopping after enough of them, asking for probes, falling back."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from recorders import load, silence
+
+from unstall.benchmark import session as session_module
+from unstall.benchmark.recording import DATA, ENV, EXPLICIT, FORWARD, OPTIMIZER
+from unstall.benchmark.session import Session, steps_of
+from unstall.benchmark.tap import Tap
+from unstall.benchmark.watcher import PROBE, SAMPLE, STOP
+from unstall.records import ResourcePoint
+
+
+def ticks(**counts):
+    kinds = {"explicit": EXPLICIT, "env": ENV, "optimizer": OPTIMIZER, "forward": FORWARD, "data": DATA}
+    found = [0] * 8
+    for name, count in counts.items():
+        found[kinds[name]] = count
+    return found
+
+
+@pytest.mark.parametrize(
+    "seen, steps",
+    [
+        ({}, 0),
+        ({"explicit": 5, "optimizer": 50, "env": 900}, 5),
+        ({"env": 100, "optimizer": 10, "forward": 110}, 100),
+        ({"env": 1, "optimizer": 10, "forward": 10}, 10),
+        ({"optimizer": 10, "forward": 40, "data": 40}, 10),
+        ({"forward": 30, "data": 10}, 10),
+        ({"forward": 10, "data": 30}, 10),
+        ({"forward": 30}, 30),
+        ({"data": 30}, 30),
+    ],
+)
+def test_steps_are_counted_by_what_most_likely_counts_them(seen, steps):
+    assert steps_of(ticks(**seen)) == steps
+
+
+class Program:
+    """A recording in this process, as a program under observation would write it."""
+
+    def __init__(self, api, directory):
+        self.api, self.path = api, directory / f"rec-{os.getpid()}.bin"
+        api.open(str(self.path))
+        self.tap = Tap(self.path)
+
+    def steps(self, count):
+        for _ in range(count):
+            self.api.tick(OPTIMIZER, 1, None)
+
+
+@pytest.fixture
+def program(tmp_path):
+    api = load("fallback")
+    silence(api)
+    yield Program(api, tmp_path)
+    silence(api)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The session's clock, moved by the test."""
+
+    class Clock:
+        now = 1000.0
+
+        def monotonic(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(session_module, "time", clock)
+    return clock
+
+
+def test_a_session_counts_the_programs_steps(program, tmp_path):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.poll()
+    assert watch.steps == 0
+    program.steps(12)
+    watch.poll()
+    assert watch.steps == 12
+    seen = watch.finish()
+    assert seen.points and seen.machine
+    assert seen.ended >= seen.began
+    assert not seen.stopped
+    assert seen.gpu_status
+
+
+def test_files_that_are_no_recordings_yet_are_passed_over(program, tmp_path):
+    (tmp_path / "rec-99999999.bin").write_bytes(b"")
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    program.steps(3)
+    watch.poll()
+    assert watch.steps == 3
+    watch.finish()
+
+
+def test_a_run_is_stopped_once_enough_steps_were_seen(program, tmp_path):
+    watch = Session(os.getpid(), tmp_path, steps=10, sampling=False)
+    program.steps(5)
+    watch.poll()
+    assert not watch.observation.stopped
+    for _ in range(20):
+        program.steps(1)
+        watch.poll()
+    assert watch.observation.stopped
+    assert program.tap.control == STOP
+    watch.finish()
+
+
+def test_without_a_wish_a_run_is_never_stopped(program, tmp_path):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    for _ in range(10):
+        program.steps(1000)
+        watch.poll()
+    assert not watch.observation.stopped
+    assert program.tap.control != STOP
+    watch.finish()
+
+
+def test_the_rate_is_that_of_the_last_seconds(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.poll()
+    assert watch.rate is None
+    for _ in range(4):
+        clock.now += 2.5
+        program.steps(50)
+        watch.poll()
+    assert watch.rate == pytest.approx(20.0)
+    watch.finish()
+
+
+def test_what_a_growing_program_keeps_is_asked_for_and_that_time_is_disturbed(program, tmp_path, clock, monkeypatch):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    program.steps(10)
+    watch.poll()
+    clock.now += 1.0
+    watch.poll()
+    assert program.tap.control == PROBE  # one look is always taken, to compare with
+    asked = clock.now
+    clock.now += 0.3
+    program.api.control(0)  # the program has answered
+    watch.poll()
+    assert watch.observation.disturbed == [(asked, clock.now)]
+    watch.finish()
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_more_probes_are_for_memory_that_grows(program, tmp_path, clock, monkeypatch, grows):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    monkeypatch.setattr(watch, "_rss", lambda: int((clock.now - 1000) * 100e6) if grows else 500)
+    asked = 0
+    program.steps(10)
+    for _ in range(200):
+        clock.now += 0.25
+        watch.poll()
+        asked += program.tap.control == PROBE
+        program.api.control(0)
+    assert (asked > 3) if grows else (asked == 1)
+    watch.finish()
+
+
+def test_a_program_that_does_not_answer_is_not_waited_for(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    program.steps(10)
+    watch.poll()
+    clock.now += 1.0
+    watch.poll()
+    clock.now += 60.0
+    watch.poll()
+    assert len(watch.observation.disturbed) == 1
+    watch.finish()
+
+
+class Sampler:
+    """A sampler that failed, or one that has all it needs."""
+
+    def __init__(self, failure=None, *, done=False):
+        self.failure, self.done = failure, done
+        self.enabled, self.process_pid = False, None
+        self.samples, self.windows, self.main_samples = [], [(1.0, 2.0)], 0
+        self.closed = False
+
+    def poll(self, now):
+        pass
+
+    def close(self):
+        self.closed = True
+
+
+def test_where_the_sampler_may_not_attach_the_program_samples_itself(program, tmp_path):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.sampler = Sampler("not permitted")
+    watch.poll()
+    assert program.tap.control == 0  # no process runs a loop yet
+    program.steps(3)
+    watch.poll()
+    assert program.tap.control == SAMPLE
+    program.api.control(0)
+    watch.poll()
+    assert program.tap.control != SAMPLE  # asked once
+    seen = watch.finish()
+    assert seen.sampling_failure == "not permitted"
+    assert seen.disturbed == [(1.0, 2.0)]
+    assert watch.sampler.closed
+
+
+def test_stacks_are_sampled_after_warm_up(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.sampler = Sampler()
+    watch.poll()
+    assert not watch.sampler.enabled
+    program.steps(100)
+    watch.poll()
+    assert watch.sampler.enabled
+    watch.finish()
+
+
+def test_a_program_without_steps_is_sampled_all_the_same(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.sampler = Sampler()
+    clock.now += 30
+    watch.poll()
+    assert watch.sampler.enabled
+    watch.finish()
+
+
+def test_a_stop_waits_for_samples_but_not_for_ever(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, steps=5, sampling=False)
+    watch.sampler = Sampler()
+    program.steps(100)
+    watch.poll()
+    assert not watch.observation.stopped
+    clock.now += 120
+    watch.poll()
+    assert watch.observation.stopped
+    watch.finish()
+
+
+def test_memory_is_summed_over_the_last_look(program, tmp_path):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.resources.points = [
+        ResourcePoint(t=1.0, pid=1, cpu_s=0, main_cpu_s=0, run_delay_s=0, rss_bytes=900),
+        ResourcePoint(t=2.0, pid=1, cpu_s=0, main_cpu_s=0, run_delay_s=0, rss_bytes=30),
+        ResourcePoint(t=2.0, pid=2, cpu_s=0, main_cpu_s=0, run_delay_s=0, rss_bytes=4),
+    ]
+    assert watch._rss() == 34
+    watch.finish()

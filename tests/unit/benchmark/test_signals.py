@@ -1,0 +1,133 @@
+"""Signals that unstall alone received, told from those that the program's group received."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+# In a session of its own, so that a signal to the group reaches nobody else. It sends itself what a person would send.
+PROGRAM = """
+import os, signal, sys
+from unstall.benchmark import signals
+
+signals._GRACE_S = {grace}
+number = signal.{name}
+with signals.Signals() as watch:
+    {send}
+    lone, waits = [], 0
+    while waits < 3:
+        lone += watch.wait(0.2)
+        waits += 1
+print("lone", [int(n) for n in lone])
+print("restored", signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler))
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no child left")
+"""
+
+
+def run(name, send, *, grace):
+    program = PROGRAM.format(name=name, send=send, grace=grace)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_to_unstall_alone_is_to_be_passed_on(name):
+    number = int(getattr(signal, name))
+    out = run(name, "os.kill(os.getpid(), number)", grace=0.05)
+    assert out == [f"lone [{number}]", "restored True", "no child left"]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_to_the_whole_group_is_not(name):
+    out = run(name, "os.killpg(os.getpgrp(), number)", grace=20)  # the canary may be slow to be scheduled
+    assert out == ["lone []", "restored True", "no child left"]
+
+
+def test_a_signal_that_was_ignored_stays_ignored():
+    out = run("SIGHUP", "pass", grace=0.05)
+    assert out[0] == "lone []"
+    program = """
+import os, signal
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from unstall.benchmark.signals import Signals
+with Signals() as watch:
+    os.kill(os.getpid(), signal.SIGHUP)
+    print(watch.wait(0.1), signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[] True"
+
+
+def test_the_end_of_a_child_wakes_the_wait():
+    program = """
+import os
+from unstall.benchmark.signals import Signals
+with Signals() as watch:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(7)
+    print(watch.wait(60), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=True, timeout=50
+    )
+    assert done.stdout.strip() == "[] 7"
+
+
+def test_the_canary_ends_when_unstall_is_killed():
+    program = """
+import os, signal
+from unstall.benchmark.signals import Signals
+watch = Signals()
+watch.__enter__()
+print(watch._canary, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=False, timeout=60
+    )
+    assert done.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 60
+    while _is_running(int(done.stdout)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_running(int(done.stdout))
+
+
+def _is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_no_descriptor_is_left_open():
+    program = """
+import os
+from unstall.benchmark.signals import Signals
+def count(): return len(os.listdir("/proc/self/fd"))
+before = count()
+for _ in range(3):
+    with Signals() as watch:
+        watch.wait(0)
+print(count() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "0"

@@ -1,0 +1,272 @@
+"""The steps of loops of many shapes, and their split into phases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
+
+from unstall.benchmark.reader import ERROR, NETWORK, NOGRAD
+from unstall.benchmark.steps import find_loop
+from unstall.records import PHASES
+
+# ---------------------------------------------------------------- training
+
+
+def test_a_training_loop_is_counted_by_its_optimizer_from_batch_to_batch():
+    r = Recording()
+    train(r, 10, data=0.010, forward=0.020, backward=0.030, optimizer=0.005, other=0.002)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("optimizer", 10)
+    for name, seconds in [("data_wait", 0.010), ("forward", 0.020), ("backward", 0.030), ("optimizer", 0.005)]:
+        assert mean(loop, name) == pytest.approx(seconds)
+    # The last step ends with its optimizer: nothing is asked for after it.
+    assert mean(loop, "other", slice(0, 9)) == pytest.approx(0.002)
+    assert not loop.gap.any()
+
+
+def test_accumulation_makes_one_step_of_several_batches():
+    r = Recording()
+    for _ in range(6):
+        train_step(r, batches=4, data=0.01, forward=0.02, backward=0.03, optimizer=0.04)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("optimizer", 6)
+    assert mean(loop, "data_wait", slice(1, None)) == pytest.approx(4 * 0.01)
+    assert mean(loop, "forward", slice(1, None)) == pytest.approx(4 * 0.02)
+    assert mean(loop, "optimizer") == pytest.approx(0.04)
+
+
+def test_of_two_optimizers_in_turn_one_counts_the_steps():
+    r = Recording()
+    for _ in range(8):
+        r.do("~data.next", 0.01)
+        for model, optimizer_id, seconds in [(11, 21, 0.02), (12, 22, 0.05)]:
+            r.do("~forward", seconds, arg=model)
+            r.do("~backward", seconds)
+            r.do("~optimizer", seconds, arg=optimizer_id)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert len(loop) == 8
+    assert mean(loop, "optimizer") == pytest.approx(0.07)
+
+
+def test_training_without_a_loader_is_counted_by_its_optimizer():
+    r = Recording()
+    for _ in range(5):
+        r.spend(0.1)
+        r.do("~forward", 0.02)
+        r.do("~backward", 0.03)
+        r.do("~optimizer", 0.01)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("optimizer", 4)
+    assert loop.durations == pytest.approx([0.16] * 4)
+    assert mean(loop, "other") == pytest.approx(0.1)
+    assert mean(loop, "data_wait") == 0
+
+
+def test_an_optimizer_that_runs_seldom_is_not_the_main_loop():
+    """A warm-up fit of a head, then a long inference run."""
+    r = Recording()
+    train(r, 3)
+    for _ in range(200):
+        r.do("~data.next", 0.01)
+        r.do("~forward", 0.02, arg=99, flags=NOGRAD)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert loop.kind == "batch"
+    assert len(loop) >= 199
+
+
+def test_a_teacher_without_gradients_in_every_step_is_no_validation():
+    r = Recording()
+    for _ in range(6):
+        r.do("~data.next", 0.01)
+        r.do("~forward", 0.02, arg=8, flags=NOGRAD)
+        r.do("~forward", 0.03, arg=9)
+        r.do("~backward", 0.03)
+        r.do("~optimizer", 0.01)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert not loop.gap.any()
+    assert mean(loop, "validation") == 0
+    assert mean(loop, "forward") == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("with_loader", [True, False])
+def test_validation_between_epochs_is_told_from_the_steps(with_loader):
+    r = Recording()
+    for _ in range(3):
+        train(r, 6)
+        with r.span("validate"):
+            if with_loader:
+                r.do("~data.iter", 0.001)
+            for _ in range(4):
+                if with_loader:
+                    r.do("~data.next", 0.01)
+                r.do("~forward", 0.02, flags=NOGRAD)
+            r.spend(0.01)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert len(loop) == 18
+    held = np.flatnonzero(loop.validation_calls)
+    assert loop.validation_calls[held].tolist() == [4] * len(held)
+    assert len(held) == 2  # what follows the last epoch follows the last step
+    per_epoch = 4 * 0.02 + (4 * 0.01 if with_loader else 0)
+    assert loop.phases[held, PHASES.index("validation")] == pytest.approx(per_epoch, abs=0.002)
+    assert loop.phases[held, PHASES.index("backward")] == pytest.approx(0.03)
+    assert loop.gap[held].all()
+    rest = np.setdiff1d(np.arange(18), held)
+    assert mean(loop, "validation", rest) == 0
+    assert mean(loop, "forward", rest) == pytest.approx(0.02)
+
+
+def test_the_gap_between_epochs_is_marked_and_its_time_kept():
+    r = Recording()
+    for _ in range(3):
+        train(r, 5)
+        r.spend(1.0)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert len(loop) == 15
+    assert loop.gap.sum() == 2
+    assert loop.durations.sum() == pytest.approx(15 * 0.065 + 2 * 1.001)
+
+
+# ---------------------------------------------------------------- other loops
+
+
+def test_inference_over_a_loader_is_counted_by_batches_that_reach_the_model():
+    r = Recording()
+    r.do("~data.iter", 0.001)
+    for _ in range(7):
+        r.do("~data.next", 0.01)
+        r.do("~forward", 0.02, flags=NOGRAD)
+        r.spend(0.005)
+    r.do("~data.next", 0.001, flags=ERROR)  # StopIteration
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("batch", 6)
+    assert loop.durations == pytest.approx([0.035] * 6)
+    assert mean(loop, "data_wait") == pytest.approx(0.01)
+    assert mean(loop, "other") == pytest.approx(0.005)
+
+
+def test_several_model_calls_a_batch_are_one_step():
+    r = Recording()
+    for _ in range(5):
+        r.do("~data.next", 0.01)
+        for _ in range(3):
+            r.do("~forward", 0.02)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("batch", 4)
+    assert mean(loop, "forward") == pytest.approx(0.06)
+
+
+def test_inference_without_a_loader_is_counted_by_model_calls():
+    r = Recording()
+    for _ in range(6):
+        r.do("~forward", 0.02)
+        r.spend(0.03)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("forward", 5)
+    assert mean(loop, "other") == pytest.approx(0.03)
+
+
+def test_a_loop_that_only_reads_is_counted_by_its_batches():
+    r = Recording()
+    for _ in range(5):
+        r.do("~data.next", 0.01)
+        r.spend(0.02)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("batch", 4)
+
+
+def test_environment_steps_count_where_there_are_many_of_them():
+    r = Recording()
+    for index in range(40):
+        r.do("~forward", 0.001, flags=NOGRAD)
+        r.do("~env.step", 0.002)
+        if index % 8 == 7:
+            r.do("~env.reset", 0.001)
+            r.do("~forward", 0.001)
+            r.do("~backward", 0.001)
+            r.do("~optimizer", 0.001)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("env", 39)
+    assert mean(loop, "env") >= 0.002
+
+
+def test_a_few_environment_steps_do_not_count():
+    r = Recording()
+    train(r, 40)
+    for _ in range(4):
+        r.do("~env.step", 0.002)
+    assert loop_of(r).kind == "optimizer"
+
+
+def test_explicit_steps_come_before_any_guess():
+    r = Recording()
+    for _ in range(6):
+        r.do("~step.next", 0.004)
+        for _ in range(2):
+            train_step(r, data=0.01)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("explicit", 5)
+    assert mean(loop, "data_wait") == pytest.approx(0.004 + 2 * 0.01)
+
+
+def test_a_program_in_which_nothing_repeats_has_no_loop():
+    r = Recording()
+    r.do("~forward", 0.1)
+    r.do("mine", 0.1)
+    assert loop_of(r) is None
+    assert find_loop(empty_process()) is None
+
+
+def empty_process():
+    r = Recording()
+    r.do("~forward", 0.1)
+    process = r.process()
+    process.spans = process.spans[:0]
+    return process
+
+
+# ---------------------------------------------------------------- any program at all
+
+LEAVES = ["~data.next", "~forward", "~backward", "~optimizer", "~env.step", "~data.iter", "~step.next", "~gc", "mine"]
+ACTS = st.tuples(
+    st.sampled_from([*LEAVES, "~callback.torch.save", "~net.recv", ""]),
+    st.integers(0, 50),  # ms
+    st.sampled_from([0, NOGRAD, ERROR]),
+    st.lists(st.tuples(st.sampled_from(LEAVES), st.integers(0, 20)), max_size=3),
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.lists(ACTS, min_size=1, max_size=6), min_size=1, max_size=3), st.integers(1, 12))
+def test_whatever_a_program_does_its_steps_fill_its_loop(bodies, turns):
+    r = Recording()
+    for turn in range(turns):
+        for name, ms, flags, inner in bodies[turn % len(bodies)]:
+            if not name:
+                r.spend(ms / 1e3)
+                continue
+            with r.span(name, flags=flags | (NETWORK if name == "~net.recv" else 0), cpu=ms / 2e3):
+                r.spend(ms / 1e3)
+                for inner_name, inner_ms in inner:
+                    r.do(inner_name, inner_ms / 1e3)
+    if not r.rows:
+        return
+    loop = loop_of(r)
+    if loop is not None:
+        check_loop(loop)

@@ -1,0 +1,36 @@
+"""What the tests of the patterns share: an ordinary step, and what holds of every finding."""
+
+from __future__ import annotations
+
+from factory import features
+
+from unstall.diagnose.patterns import all_patterns
+
+TRAINING = {"data_wait": 0.001, "forward": 0.03, "backward": 0.06, "optimizer": 0.008, "other": 0.001}
+"""An ordinary step with nothing in its way."""
+
+
+def match(pattern, phases=None, **more):
+    return all_patterns()[pattern](features(phases or TRAINING, **more))
+
+
+def check(finding, pattern, *, headroom=1.2):
+    """What holds of every finding."""
+    assert finding is not None
+    assert finding.pattern == pattern
+    assert finding.headroom >= headroom
+    assert finding.evidence and all(line and "\n" not in line for line in finding.evidence)
+    assert finding.advice and all(line and "\n" not in line for line in finding.advice)
+    assert finding.headroom_known_by in ("estimated", "predicted")
+    if finding.culprit is not None:
+        assert 0 <= finding.culprit.share <= 1
+    return finding
+
+
+def training_sites(code):
+    return [
+        code.site("~data.iter", "main", "# ask"),
+        code.site("~forward", "main", "# model"),
+        code.site("~backward", "main", "# backward"),
+        code.site("~optimizer", "main", "# optimizer"),
+    ]

@@ -1,0 +1,325 @@
+"""Synthetic stacks: the phase of each sample, and the function that holds the time of many."""
+
+from __future__ import annotations
+
+import pytest
+from factory import (
+    BACKWARD,
+    CALL,
+    FETCH,
+    MAIN_PID,
+    NEXT,
+    STEP,
+    WORKER,
+    WORKER_PID,
+    Source,
+    lib,
+    measurement,
+    stack,
+    std,
+)
+
+from unstall.diagnose.blame import Blame, culprit, hotspots, is_idle, line_culprit
+from unstall.measurements import RankMeasurement
+from unstall.records import Frame
+
+TEXT = """
+class Photos:
+    def __getitem__(self, index):
+        return self.transform(index)  # item
+
+class Compose:
+    def __call__(self, image):
+        for step in self.steps:
+            image = step(image)  # apply
+        return image
+
+def blur(image):
+    return image.filter(3)  # blur
+
+def turn(image):
+    return image.rotate(5)  # turn
+
+def crop(image):
+    return [row[1:] for row in image]  # crop
+
+class Net:
+    def forward(self, x):
+        return self.layer(x)  # forward
+
+class Maze:
+    def reset(self):
+        return 0
+
+    def step(self, action):
+        return self.walls[action]  # maze
+
+def prepare(batch):
+    return batch / 255  # prepare
+
+def penalty(out):
+    return out.norm()  # penalty
+
+def compute_accuracy(out):
+    return sum(out)  # accuracy
+
+def tidy(out):
+    return sorted(out)  # tidy
+
+def batches():
+    for index in range(10):
+        yield index * 2  # yield
+
+def train(model, loader):
+    for batch in loader:  # ask
+        batch = prepare(batch)  # call prepare
+        out = model(batch)  # call model
+        loss = penalty(out)  # call penalty
+        loss.backward()  # call backward
+        optimizer.step()  # call optimizer
+        compute_accuracy(out)  # call accuracy
+        tidy(out)  # call tidy
+
+train(1, 2)  # start
+"""
+
+
+@pytest.fixture
+def code(tmp_path):
+    return Source(tmp_path / "program.py", TEXT)
+
+
+@pytest.fixture
+def outer(code):
+    """The frames above the loop's body, up to a line of it."""
+
+    def frames(snippet):
+        return code.at("<module>", "# start"), code.at("train", snippet)
+
+    return frames
+
+
+def sites(code):
+    above = ("<module>", "# start")
+    return [
+        code.site("~data.next", "train", "# ask", above),
+        code.site("~forward", "train", "# call model", above),
+        code.site("~backward", "train", "# call backward", above),
+        code.site("~optimizer", "train", "# call optimizer", above),
+    ]
+
+
+def blame_of(samples, **more):
+    return Blame(measurement({"forward": 0.05, "other": 0.05}, samples=list(samples), **more))
+
+
+def phase_of(code, *frames, **more):
+    (placed,) = blame_of([stack(*frames)], **{"sites": sites(code), **more}).main
+    return placed.phase
+
+
+# ---------------------------------------------------------------- the phase of a sample
+
+
+def test_a_seam_in_the_stack_is_the_phase(code, outer):
+    item = code.at("Photos.__getitem__", "# item")
+    assert phase_of(code, *outer("# ask"), NEXT, FETCH, item) == "data_wait"
+    assert phase_of(code, *outer("# call model"), CALL, code.at("Net.forward", "# forward")) == "forward"
+    assert phase_of(code, *outer("# call backward"), BACKWARD) == "backward"
+    assert phase_of(code, *outer("# call optimizer"), STEP) == "optimizer"
+    assert phase_of(code, *outer("# call model"), lib("torch/distributed/distributed_c10d.py", "all_reduce")) == "comm"
+    assert phase_of(code, *outer("# call model"), lib("gymnasium/vector/sync_vector_env.py", "step")) == "env"
+
+
+def test_the_innermost_of_nested_seams_counts(code, outer):
+    hook = lib("torch/nn/parallel/distributed.py", "forward")
+    reduce = lib("torch/distributed/distributed_c10d.py", "all_reduce")
+    assert phase_of(code, *outer("# call model"), CALL, hook, reduce) == "comm"
+
+
+def test_what_serves_the_loop_claims_all_that_happens_in_it(code, outer):
+    assert phase_of(code, *outer("# ask"), NEXT, FETCH, CALL, code.at("Net.forward", "# forward")) == "data_wait"
+
+
+def test_a_forward_that_backward_computes_again_is_backward(code, outer):
+    checkpoint = lib("torch/utils/checkpoint.py", "backward")
+    assert phase_of(code, *outer("# call backward"), BACKWARD, checkpoint, CALL) == "backward"
+
+
+def test_zeroing_gradients_is_no_optimizer_step(code, outer):
+    zero = lib("torch/optim/optimizer.py", "zero_grad")
+    assert phase_of(code, *outer("# call tidy"), zero) != "optimizer"
+
+
+def test_a_library_that_serves_the_person_makes_it_a_callback(code, outer):
+    savefig = lib("matplotlib/figure.py", "savefig")
+    assert phase_of(code, *outer("# call tidy"), code.at("tidy", "# tidy"), savefig) == "callback"
+
+
+def test_an_environment_without_a_known_base_class_is_known_by_its_methods(code, outer):
+    assert phase_of(code, *outer("# call model"), code.at("Maze.step", "# maze")) == "env"
+    assert phase_of(code, *outer("# call model"), code.at("step", "# maze")) == "env"
+
+
+@pytest.mark.parametrize(
+    "snippet, function, inner, phase",
+    [
+        ("# call prepare", "prepare", "# prepare", "before"),
+        ("# call penalty", "penalty", "# penalty", "between"),
+        ("# call tidy", "tidy", "# tidy", "late"),
+        ("# call accuracy", "compute_accuracy", "# accuracy", "callback"),
+    ],
+)
+def test_host_code_is_placed_by_where_it_stands_to_the_models_calls(code, outer, snippet, function, inner, phase):
+    assert phase_of(code, *outer(snippet), code.at(function, inner)) == phase
+
+
+def test_without_training_what_follows_the_model_is_after_it(code, outer):
+    inference = [site for site in sites(code) if site.seam in ("~data.next", "~forward")]
+    assert phase_of(code, *outer("# call tidy"), code.at("tidy", "# tidy"), sites=inference) == "after"
+
+
+def test_a_generator_that_feeds_the_loop_is_data_wait(code, outer):
+    no_loader = [site for site in sites(code) if site.seam != "~data.next"]
+    assert phase_of(code, *outer("# ask"), code.at("batches", "# yield"), sites=no_loader) == "data_wait"
+
+
+def test_a_program_of_no_known_calls_is_other(code):
+    assert phase_of(code, code.at("<module>", "# start"), sites=[]) == "other"
+
+
+# ---------------------------------------------------------------- processes and threads
+
+
+def test_samples_are_sorted_by_process(code, outer):
+    samples = [
+        stack(*outer("# call tidy"), count=3),
+        stack(*outer("# call tidy"), count=50, main=False),
+        stack(WORKER, FETCH, code.at("Photos.__getitem__", "# item"), pid=WORKER_PID, count=7),
+        stack(*outer("# call tidy"), pid=300, count=9),
+    ]
+    ranks = [RankMeasurement(0, MAIN_PID, 0.1, {}, {}), RankMeasurement(1, 300, 0.1, {}, {})]
+    blame = blame_of(samples, ranks=ranks, worker_pids=frozenset({WORKER_PID}))
+    assert blame.total == 3
+    assert [placed.count for placed in blame.workers] == [7]
+    assert {rank: [placed.count for placed in group] for rank, group in blame.ranks.items()}[1] == [9]
+
+
+def test_every_other_process_of_a_program_of_one_rank_serves_it(code):
+    blame = blame_of([stack(WORKER, FETCH, pid=WORKER_PID)])
+    assert [placed.phase for placed in blame.workers] == ["data_wait"]
+
+
+def test_a_worker_that_waits_for_an_index_is_idle_and_one_that_works_is_not(code):
+    queue = std("multiprocessing/queues.py", "get")
+    poll = std("multiprocessing/connection.py", "poll")
+    item = code.at("Photos.__getitem__", "# item")
+    samples = [stack(WORKER, queue, poll, pid=WORKER_PID), stack(WORKER, FETCH, item, poll, pid=WORKER_PID)]
+    assert [is_idle(placed) for placed in blame_of(samples).workers] == [True, False]
+
+
+# ---------------------------------------------------------------- the culprit
+
+
+def through_compose(code, function, snippet, *deeper, count=50):
+    return stack(
+        NEXT,
+        FETCH,
+        code.at("Photos.__getitem__", "# item"),
+        code.at("Compose.__call__", "# apply"),
+        code.at(function, snippet),
+        *deeper,
+        count=count,
+    )
+
+
+def test_the_deepest_function_that_holds_the_time_is_blamed(code):
+    samples = [
+        through_compose(code, "blur", "# blur", lib("PIL/Image.py", "filter"), count=70),
+        through_compose(code, "turn", "# turn", count=30),
+    ]
+    blame = blame_of(samples)
+    found = culprit(blame.main, blame.total, "main")
+    assert (found.function, found.file, found.line) == ("blur", code.file, code.line("# blur"))
+    assert found.share == pytest.approx(0.7)
+    assert found.code == "return image.filter(3)  # blur"
+    assert found.via == "PIL.Image.filter"
+    assert found.where == "main"
+
+
+def test_where_no_part_holds_half_of_it_the_one_that_calls_them_is_blamed(code):
+    samples = [
+        through_compose(code, "blur", "# blur", count=34),
+        through_compose(code, "turn", "# turn", count=33),
+        through_compose(code, "crop", "# crop", count=33),
+    ]
+    found = culprit(blame_of(samples).main, 100, "main")
+    assert found.function == "Compose.__call__"
+    assert found.line == code.line("# apply")
+    assert found.share == pytest.approx(1.0)
+
+
+def test_the_line_is_the_hottest_of_the_function(code, outer):
+    samples = [stack(*outer("# call tidy"), count=30), stack(*outer("# call accuracy"), count=70)]
+    found = culprit(blame_of(samples).main, 200, "main")
+    assert (found.function, found.line) == ("train", code.line("# call accuracy"))
+    assert found.share == pytest.approx(0.5)
+    assert found.via == ""
+
+
+def test_recursion_counts_a_sample_once(code):
+    deep = [code.at("tidy", "# tidy")] * 10
+    blame = blame_of([stack(*deep, count=10)])
+    assert culprit(blame.main, 10, "main").share == pytest.approx(1.0)
+
+
+def test_a_comprehension_belongs_to_its_function(code):
+    samples = [stack(code.at("crop", "# crop"), code.at("<listcomp>", "# crop"))]
+    assert culprit(blame_of(samples).main, 50, "main").function == "crop"
+
+
+def test_samples_without_user_code_blame_nobody(code):
+    assert culprit(blame_of([stack(NEXT, FETCH)]).main, 50, "main") is None
+    assert culprit([], 0, "main") is None
+
+
+def test_a_library_in_a_package_is_named_by_module_and_the_standard_library_by_file(code):
+    deeper = lib("pandas/core/frame.py", "apply")
+    (one,) = blame_of([stack(code.at("tidy", "# tidy"), deeper)]).main
+    assert culprit([one], 50, "main").via == "pandas.core.frame.apply"
+    (two,) = blame_of([stack(code.at("tidy", "# tidy"), std("json/decoder.py", "decode"))]).main
+    assert culprit([two], 50, "main").via == "decoder.decode"
+    (three,) = blame_of([stack(code.at("tidy", "# tidy"), Frame("made_up", "<string>", 1))]).main
+    assert culprit([three], 50, "main").via == "made_up"
+
+
+def test_a_culprit_known_from_a_call_has_its_function_and_code(code):
+    found = line_culprit(sites(code)[1], share=0.4)
+    assert (found.function, found.line, found.share) == ("train", code.line("# call model"), 0.4)
+    assert found.code == "out = model(batch)  # call model"
+
+
+# ---------------------------------------------------------------- hotspots
+
+
+def test_hotspots_are_lines_by_share_of_their_process(code, outer):
+    samples = [
+        stack(*outer("# call tidy"), code.at("tidy", "# tidy"), count=60),
+        stack(*outer("# call tidy"), count=20),
+        stack(NEXT, count=20),
+        stack(WORKER, FETCH, code.at("Photos.__getitem__", "# item"), pid=WORKER_PID, count=5),
+    ]
+    spots = hotspots(blame_of(samples, sites=sites(code), worker_pids=frozenset({WORKER_PID})))
+    assert [(spot.function, spot.where, spot.share) for spot in spots] == [
+        ("Photos.__getitem__", "worker", 1.0),
+        ("tidy", "main", 0.6),
+        ("train", "main", 0.2),
+    ]
+    assert spots[0].phase == "data_wait"
+    assert spots[1].line == code.line("# tidy")
+
+
+def test_hotspots_are_few(code):
+    samples = [stack(Frame("f", f"/home/me/many{n}.py", n + 1), count=n + 1) for n in range(40)]
+    assert len(hotspots(blame_of(samples))) == 10
+    assert hotspots(blame_of([])) == []

@@ -1,0 +1,156 @@
+"""The patterns of the model itself, of memory and of ranks."""
+
+from __future__ import annotations
+
+import pytest
+from factory import (
+    CALL,
+    stack,
+    waiting,
+)
+from patterncase import check, match, training_sites
+
+from unstall.measurements import (
+    MemoryMeasurement,
+    ModelMeasurement,
+    ModuleMeasurement,
+    RankMeasurement,
+)
+
+# ---------------------------------------------------------------- the model itself
+
+
+def module(name, type_name, self_s):
+    return ModuleMeasurement(name, type_name, "net.py", 1, 1.0, self_s, self_s, 0)
+
+
+def test_compute_bound_by_double_precision(code):
+    finding = check(
+        match("compute-bound", model=ModelMeasurement(dtype="torch.float64", threads=4), sites=training_sites(code)),
+        "compute-bound",
+    )
+    assert (finding.cause, finding.culprit.function) == ("precision", "main")
+
+
+def test_compute_bound_by_threads_that_are_not_used():
+    finding = check(match("compute-bound", model=ModelMeasurement(threads=1), cores=8.0), "compute-bound", headroom=2)
+    assert finding.cause == "threads"
+
+
+def test_compute_bound_by_the_optimizer(code):
+    finding = check(
+        match(
+            "compute-bound",
+            {"forward": 0.02, "backward": 0.02, "optimizer": 0.06},
+            model=ModelMeasurement(threads=4),
+            sites=training_sites(code),
+        ),
+        "compute-bound",
+    )
+    assert (finding.cause, finding.culprit.line) == ("optimizer", code.line("# optimizer"))
+
+
+@pytest.mark.parametrize("type_name, cause", [("Conv2d", "kernel"), ("Attention", "model")])
+def test_compute_bound_by_a_layer_out_of_proportion(type_name, cause):
+    modules = [module("big", type_name, 0.9), module("a", "Linear", 0.05), module("b", "Linear", 0.05)]
+    finding = check(match("compute-bound", modules=modules, model=ModelMeasurement(threads=4)), "compute-bound")
+    assert finding.cause == cause
+    assert any("big" in line for line in finding.evidence)
+
+
+def test_an_even_model_at_a_good_rate_is_not_compute_bound():
+    modules = [module(f"layer{n}", "Linear", 0.1) for n in range(8)]
+    model = ModelMeasurement(threads=4, dtype="torch.float32", flops=6e9, peak_flops=1e11, flops_coverage=1.0)
+    assert match("compute-bound", modules=modules, model=model) is None
+
+
+def test_overhead_bound_by_many_small_operators(code):
+    model = ModelMeasurement(ops=8000, forwards=1, batch_size=32, flops=1e6, peak_flops=1e11, threads=4)
+    samples = [stack(code.at("main", "# model"), CALL, code.at("suppress", "# suppress"))]
+    finding = check(match("overhead-bound", model=model, samples=samples), "overhead-bound")
+    assert (finding.cause, finding.culprit.function) == ("small-ops", "suppress")
+
+
+def test_overhead_bound_by_one_sample_at_a_time(code):
+    model = ModelMeasurement(ops=3000, forwards=32, batch_size=1, flops=1e6, peak_flops=1e11, threads=4)
+    finding = check(match("overhead-bound", model=model, sites=training_sites(code)), "overhead-bound")
+    assert (finding.cause, finding.culprit.line) == ("batching", code.line("# model"))
+
+
+@pytest.mark.parametrize("model", [{"ops": 20}, {"ops": 8000, "flops": 4e9, "peak_flops": 1e11}, {}])
+def test_large_or_efficient_operators_are_no_overhead(model):
+    assert match("overhead-bound", model=ModelMeasurement(forwards=1, batch_size=32, **model)) is None
+
+
+# ---------------------------------------------------------------- memory and ranks
+
+
+def growing(rate, steps=200, start=5e8):
+    return [(float(step), start + rate * step) for step in range(0, steps, 4)]
+
+
+def test_memory_growth_is_told_by_its_rate():
+    memory = MemoryMeasurement(rss_by_step=growing(2e6), rss_peak=900_000_000, available=8_000_000_000)
+    finding = check(match("memory-growth", memory=memory), "memory-growth", headroom=1.0)
+    assert any("2 MB a step" in line for line in finding.evidence)
+    assert any("memory is full in" in line for line in finding.evidence)
+
+
+def test_device_memory_counts_as_well():
+    finding = match("memory-growth", memory=MemoryMeasurement(device_by_step=growing(2e6)))
+    assert "device memory" in finding.evidence[0]
+
+
+@pytest.mark.parametrize("series", [growing(0), growing(-1e6), growing(2e6)[:3], []])
+def test_memory_that_does_not_grow_is_none(series):
+    assert match("memory-growth", memory=MemoryMeasurement(rss_by_step=series)) is None
+
+
+def rank(number, *, own, waited, phase="forward"):
+    return RankMeasurement(number, 100 + number, own + waited, {phase: own, "comm": waited}, {})
+
+
+def test_communication_bound_where_all_wait_alike():
+    ranks = [rank(0, own=0.04, waited=0.06), rank(1, own=0.041, waited=0.059)]
+    finding = check(
+        match(
+            "communication-bound",
+            {"forward": 0.04, "comm": 0.06},
+            ranks=ranks,
+            model=ModelMeasurement(parameters=10_000_000),
+        ),
+        "communication-bound",
+        headroom=2,
+    )
+    assert finding.cause == "bandwidth"
+    assert match("straggler", {"forward": 0.04, "comm": 0.06}, ranks=ranks) is None
+
+
+@pytest.mark.parametrize("phase, cause", [("data_wait", "transform"), ("callback", "logging")])
+def test_a_straggler_where_one_makes_the_others_wait(phase, cause):
+    ranks = [rank(0, own=0.04, waited=0.06, phase=phase), rank(1, own=0.1, waited=0.0, phase=phase)]
+    phases = {phase: 0.04, "comm": 0.06}
+    finding = check(match("straggler", phases, ranks=ranks), "straggler", headroom=2)
+    assert finding.cause == cause
+    assert "rank 1" in finding.evidence[0]
+    assert match("communication-bound", phases, ranks=ranks) is None
+
+
+def test_a_stragglers_culprit_is_in_its_own_rank(code):
+    ranks = [rank(0, own=0.04, waited=0.06, phase="other"), rank(1, own=0.1, waited=0.0, phase="other")]
+    samples = [stack(code.at("main", "# call suppress"), code.at("suppress", "# suppress"), pid=101), stack(CALL)]
+    finding = match("straggler", {"other": 0.04, "comm": 0.06}, ranks=ranks, samples=samples)
+    assert (finding.culprit.function, finding.culprit.where) == ("suppress", "rank 1")
+
+
+def test_a_program_of_one_process_has_no_ranks_to_wait_for():
+    assert match("straggler") is None
+    assert match("communication-bound", {"forward": 0.04, "comm": 0.06}) is None
+
+
+def test_blocked_time_in_backward_is_waiting_for_other_ranks():
+    ranks = [
+        RankMeasurement(n, 100 + n, 0.1, {"forward": 0.03, "backward": 0.07}, {"backward": 0.06}) for n in range(2)
+    ]
+    phases = {"forward": 0.03, "backward": waiting("backward", 0.07, blocked=0.06)}
+    check(match("communication-bound", phases, ranks=ranks), "communication-bound", headroom=2)

@@ -1,0 +1,106 @@
+"""The order of findings, and how sure the verdict is."""
+
+from __future__ import annotations
+
+import pytest
+from factory import CALL, measurement, stack
+
+from unstall.diagnose.verdict import doubts, findings
+from unstall.measurements import MemoryMeasurement, ModelMeasurement
+
+TRAINING = {"forward": 0.03, "backward": 0.06, "optimizer": 0.01}
+ENOUGH = [stack(CALL, count=500)]
+GROWING = MemoryMeasurement(rss_by_step=[(float(n), 5e8 + 2e6 * n) for n in range(0, 200, 4)])
+
+
+def verdict(phases, **more):
+    return findings(measurement(phases, **{"samples": ENOUGH, "model": ModelMeasurement(threads=4), **more}))[1]
+
+
+def patterns(found):
+    return [finding.pattern for finding in found]
+
+
+def test_a_step_with_nothing_in_its_way_is_healthy():
+    (first, *rest) = verdict(TRAINING)
+    assert (first.pattern, first.headroom, first.confidence) == ("healthy", 1.0, "high")
+    assert rest == []
+
+
+def test_what_is_not_worth_fixing_comes_after_healthy():
+    found = verdict({**TRAINING, "callback": 0.01})
+    assert patterns(found) == ["healthy", "callback-bound"]
+
+
+def test_what_is_worth_fixing_comes_before_it():
+    found = verdict({**TRAINING, "callback": 0.2})
+    assert patterns(found)[0] == "callback-bound"
+    assert "healthy" in patterns(found)
+
+
+def test_the_greater_stall_comes_first():
+    assert patterns(verdict({**TRAINING, "callback": 0.1, "data_wait": 0.3}))[:2] == ["input-bound", "callback-bound"]
+    assert patterns(verdict({**TRAINING, "callback": 0.3, "data_wait": 0.1}))[:2] == ["callback-bound", "input-bound"]
+
+
+def test_growing_memory_comes_before_a_lesser_stall_and_after_a_greater():
+    assert patterns(verdict({**TRAINING, "callback": 0.04}, memory=GROWING))[0] == "memory-growth"
+    assert patterns(verdict(TRAINING, memory=GROWING))[0] == "memory-growth"
+    assert patterns(verdict({**TRAINING, "callback": 0.5}, memory=GROWING))[0] == "callback-bound"
+
+
+def test_the_models_own_cost_is_blamed_only_where_it_fills_the_step():
+    double = ModelMeasurement(threads=4, dtype="torch.float64")
+    assert patterns(verdict(TRAINING, model=double))[0] == "compute-bound"
+    assert patterns(verdict({**TRAINING, "data_wait": 0.15}, model=double))[0] == "input-bound"
+
+
+def test_there_is_always_a_verdict():
+    for phases in [{"other": 0.1}, {"data_wait": 0.1}, {"env": 0.1}, {"forward": 1e-9}, {"comm": 5.0}]:
+        found = verdict(phases, kind="forward")
+        assert found
+        assert all(finding.headroom >= 1 for finding in found)
+
+
+# ---------------------------------------------------------------- doubts
+
+
+def doubt(**more):
+    return doubts(measurement(TRAINING, **{"samples": ENOUGH, **more}))
+
+
+def test_a_long_quiet_run_leaves_no_doubt():
+    assert doubt() == ([], False)
+
+
+@pytest.mark.parametrize(
+    "more, says, low",
+    [
+        ({"steps": 3}, "only 3 steps", True),
+        ({"steps": 15}, "only 15 steps", False),
+        ({"spread": 0.2}, "vary", False),
+        ({"spread": 2.0}, "vary", True),
+        ({"other_cores": 1.0, "cores": 8.0}, "1.0 of 8 cores", False),
+        ({"other_cores": 7.0, "cores": 8.0}, "7.0 of 8 cores", True),
+        ({"sampling_failure": "not permitted"}, "not permitted", False),
+        ({"samples": []}, "few stack samples", False),
+        ({"disturbed": True}, "so short", False),
+    ],
+)
+def test_what_makes_a_verdict_less_sure_is_said_plainly(more, says, low):
+    lines, is_low = doubt(**more)
+    assert any(says in line for line in lines)
+    assert is_low is low
+
+
+def test_samples_from_inside_are_said_to_be_less_sure():
+    (line,), _ = doubt(sampling_failure="not permitted")
+    assert "sampled itself" in line
+    (line,), _ = doubt(sampling_failure="not permitted", samples=[])
+    assert "sampled itself" not in line
+
+
+def test_doubts_lower_the_confidence_of_every_finding():
+    assert {finding.confidence for finding in verdict({**TRAINING, "callback": 0.2}, steps=3)} == {"low"}
+    assert "high" not in {finding.confidence for finding in verdict({**TRAINING, "callback": 0.2}, steps=15)}
+    assert verdict({**TRAINING, "callback": 0.2})[0].confidence == "high"

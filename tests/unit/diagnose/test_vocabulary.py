@@ -1,0 +1,138 @@
+"""What names tell: tables of those that real programs bear."""
+
+from __future__ import annotations
+
+import pytest
+from factory import lib, std
+
+from unstall.diagnose import vocabulary as v
+from unstall.records import Frame
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log_metrics", "Trainer.log", "plot_losses", "save_checkpoint", "TensorBoardLogger.write_row",
+        "evaluate_everything", "on_train_batch_end", "ConfusionMeter.update", "compute_accuracy", "draw_boxes",
+        "dump_state", "PrintCallback.__call__", "print_progress", "report",
+        "RunJournal.add",
+    ],
+)  # fmt: skip
+def test_names_that_say_logging_plotting_measuring_or_saving(name):
+    assert v.names_callback(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["forward", "preprocess", "normalize", "train_one_epoch", "login", "dialog_turn", "main"]
+)
+def test_names_that_say_none_of_it(name):
+    assert not v.names_callback(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "load_batch",
+        "make_batches",
+        "Photos.__getitem__",
+        "read_rows",
+        "tokenize",
+        "augment",
+        "collate",
+        "Stream.__iter__",
+    ],
+)
+def test_names_that_say_data(name):
+    assert v.names_data(name)
+
+
+@pytest.mark.parametrize("name", ["forward", "nms", "step", "main", "postprocess_boxes"])
+def test_names_that_do_not_say_data(name):
+    assert not v.names_data(name)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lib("matplotlib/figure.py", "savefig"),
+        lib("torch/utils/tensorboard/writer.py", "add_histogram"),
+        lib("sklearn/metrics/_ranking.py", "roc_auc_score"),
+        lib("torchmetrics/metric.py", "update"),
+        lib("wandb/sdk/wandb_run.py", "log"),
+        lib("torch/serialization.py", "save"),
+        std("logging/__init__.py", "emit"),
+    ],
+)
+def test_libraries_that_serve_the_person(frame):
+    assert v.is_callback_library([Frame("main", "/home/me/train.py", 1), frame])
+
+
+@pytest.mark.parametrize("frame", [lib("torch/nn/modules/module.py", "_call_impl"), lib("sklearn/svm/_base.py", "fit")])
+def test_libraries_that_do_not(frame):
+    assert not v.is_callback_library([frame])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lib("requests/sessions.py", "send"),
+        lib("urllib3/connectionpool.py", "urlopen"),
+        lib("botocore/httpsession.py", "send"),
+        std("urllib/request.py", "urlopen"),
+        std("http/client.py", "getresponse"),
+        std("socket.py", "readinto"),
+        std("ssl.py", "read"),
+    ],
+)
+def test_libraries_that_talk_over_a_network(frame):
+    assert v.is_network_library([frame])
+    assert not v.is_network_library([lib("numpy/core/fromnumeric.py", "sum")])
+
+
+@pytest.mark.parametrize(
+    "call", ["print", "f.write", "writer.writerow", "json.dump", "plt.savefig", "os.fsync", "logger.info"]
+)
+def test_calls_that_write(call):
+    assert v.calls_callback(["len", call])
+    assert not v.calls_callback(["len", "rewrite_rules", "prints"])
+
+
+@pytest.mark.parametrize(
+    "call", ["open", "f.read", "path.read_bytes", "db.execute", "cursor.fetchall", "np.fromfile", "os.stat"]
+)
+def test_calls_that_read_files_or_databases(call):
+    assert v.calls_storage([call])
+    assert not v.calls_storage(["spread", "opened", "executor.submit"])
+
+
+@pytest.mark.parametrize(
+    "call", ["urlopen", "request.urlopen", "sock.recv", "connection.getresponse", "session.request"]
+)
+def test_calls_that_talk_over_a_network(call):
+    assert v.calls_network([call])
+    assert not v.calls_network(["receive", "len"])
+
+
+@pytest.mark.parametrize(
+    "frame", [lib("h5py/_hl/dataset.py", "__getitem__"), std("zipfile.py", "read"), std("pathlib.py", "read_bytes")]
+)
+def test_library_frames_that_read(frame):
+    assert v.reads_storage(frame)
+    assert not v.reads_storage(lib("PIL/Image.py", "convert"))
+
+
+@pytest.mark.parametrize(
+    "files, words, cause",
+    [
+        (["/x/site-packages/matplotlib/figure.py"], "save_checkpoint", "plotting"),
+        (["/x/site-packages/sklearn/metrics/_ranking.py"], "", "metrics"),
+        (["/x/site-packages/torch/serialization.py"], "log", "checkpoint"),
+        (["/home/me/train.py"], "save_model", "checkpoint"),
+        (["/home/me/train.py"], "update_accuracy", "metrics"),
+        (["/home/me/train.py"], "draw_samples", "plotting"),
+        (["/home/me/train.py"], "write_row", "logging"),
+        ([], "", "logging"),
+    ],
+)
+def test_the_cause_is_told_by_library_first_then_by_words(files, words, cause):
+    assert v.callback_cause(files, words) == cause
