@@ -1,5 +1,7 @@
 """The ways in which a program and its processes are started: modules, packages, torchrun, workers."""
 
+import sys
+
 import pytest
 from programs import SLOW_DATASET
 
@@ -38,12 +40,73 @@ def test_a_script_of_another_language_that_starts_python(workspace):
     workspace.write("program.py", PROGRAM)
     script = workspace.write("train.sh", '#!/bin/sh\n"$PYTHON" program.py "$@"\n')
     script.chmod(0o755)
-    import sys
-
     environment = {"PYTHON": sys.executable}
     plain = workspace.start(["./train.sh", "x"], env=environment).result()
     watched = workspace.watched("./train.sh", "x", env=environment)
     assert (watched.status, watched.out) == (plain.status, plain.out)
+    assert watched.steps >= 1
+
+
+def test_a_program_that_starts_itself_anew(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import os
+        import sys
+
+        from tiny import training
+
+        losses = [loss.hex() for step, loss in training(60)]
+        if len(sys.argv) == 1:
+            os.execv(sys.executable, [sys.executable, *sys.argv, "again"])
+        print(sys.argv, losses)
+        """,
+    )
+    _, watched = workspace.both("program.py")
+    assert watched.steps >= 1
+
+
+def test_processes_of_the_programs_own(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import multiprocessing
+        import os
+        import subprocess
+        import sys
+        import threading
+        from concurrent.futures import ProcessPoolExecutor
+
+        from tiny import training
+
+
+        def last_loss(steps):
+            return [loss for _, loss in training(steps, pause=0)][-1].hex()
+
+
+        def main():
+            losses = [loss.hex() for _, loss in training(60)]
+            for context in ("fork", "spawn"):
+                with ProcessPoolExecutor(2, multiprocessing.get_context(context)) as pool:
+                    print(context, list(pool.map(last_loss, [10, 20, 30])))
+            pid = os.fork()
+            if pid == 0:
+                os._exit(len(last_loss(40)) % 7)
+            print("forked", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len(losses[39]) % 7)
+            thread = threading.Thread(target=lambda: print("thread", last_loss(40)))
+            thread.start()
+            thread.join()
+            command = [sys.executable, "-c", "import tiny; print('started', [l for _, l in tiny.training(5)])"]
+            print(subprocess.run(command, capture_output=True))
+            print(losses)
+
+
+        if __name__ == "__main__":
+            main()
+        """,
+    )
+    plain, watched = workspace.both("program.py")
+    assert plain.status == 0, plain.err
     assert watched.steps >= 1
 
 

@@ -1,8 +1,12 @@
 """Signals from a terminal, from `kill` and from `timeout`: the program gets each once, and ends by it as ever."""
 
+import os
+import pty
 import signal
+import time
 
 import pytest
+from harness import UNSTALL
 from programs import SLOW_DATASET
 
 HANDLES = """
@@ -92,3 +96,28 @@ def test_ctrl_c_with_loader_workers(workspace):
     result = running.result()
     assert result.status == -signal.SIGINT
     assert result.steps >= 1
+
+
+def test_ctrl_c_typed_in_a_terminal(workspace):
+    """The terminal stays the program's: it sees one, its lines stand in it as written, Ctrl-C reaches it once."""
+    workspace.write("program.py", HANDLES + "\n    assert sys.stdout.isatty()\n")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(workspace.folder)
+        os.execv(UNSTALL[0], [*UNSTALL, "program.py", "--handle"])
+    output = b""
+    try:
+        while b"ready\r\n" not in output:
+            output += os.read(terminal, 4096)
+        time.sleep(0.5)  # meanwhile progress is shown
+        os.write(terminal, b"\x03")
+        while read := os.read(terminal, 4096):
+            output += read
+    except OSError:
+        pass  # how a terminal says that nobody is left at its other end
+    finally:
+        os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 7, output.decode()
+    assert output.count(b"saved on 2\r\n") == 1
+    assert b"steps measured" in output

@@ -166,11 +166,14 @@ def test_same_seed_same_losses(workspace, name):
 
 
 COMPILED = """
+    import logging
     import sys
 
     import torch
     from torch import nn
     from torch._dynamo.utils import counters
+
+    torch._logging.set_logs(all=logging.ERROR)  # lines with the time in them
 
 
     class Model(nn.Module):

@@ -357,7 +357,7 @@ PROCESS = """
     show("environment", sorted(name for name in os.environ if not name.startswith(("UNSTALL_", "PYTHONPATH"))))
     show("seeded", [random.seed(1), random.random(), numpy.random.RandomState(1).rand(), torch.rand(1).item()])
     show("defaults", [torch.get_default_dtype(), torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()])
-    show("modules of the program", sorted(n for n in sys.modules if n in ("tiny", "sitecustomize", "usercustomize")))
+    show("modules", sorted(n for n in sys.modules if n in ("program", "usercustomize", "_recorder")))
     show("main", sorted(vars()))
 """
 

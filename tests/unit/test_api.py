@@ -167,7 +167,7 @@ def test_blocks_that_are_profiled_have_a_report_each(tmp_path):
     reports = json.loads(python(PROGRAM, cwd=tmp_path))
     for report, steps in zip(reports, [60, 40]):
         jsonschema.validate(report, schema())
-        assert 0 < report["run"]["steps"] + report["run"]["warmup_steps"] < steps
+        assert 0 < report["run"]["steps"] + report["run"]["warmup_steps"] <= steps
         names = {phase["name"] for phase in report["phases"]}
         assert {"forward", "backward", "optimizer"} <= names
         assert sum(phase["share"] for phase in report["phases"]) == pytest.approx(1, abs=0.02)

@@ -6,6 +6,7 @@ asked for, from the program's own environment.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import importlib
 import itertools
@@ -148,7 +149,24 @@ class _Memray:
         self.tracker = _require("memray", "--memory").Tracker(file, follow_fork=False)
 
     def begin(self) -> None:
-        self.tracker.__enter__()
+        # memray cuts off from a thread's stacks as many frames as it is started under: those of the start-up here,
+        # but those of the program's main module, and more, afterwards. So it is started from another thread.
+        failure: list[BaseException] = []
+        done = _thread.allocate_lock()
+        done.acquire()
+
+        def enter() -> None:
+            try:
+                self.tracker.__enter__()
+            except BaseException as error:
+                failure.append(error)
+            finally:
+                done.release()
+
+        _thread.start_new_thread(enter, ())
+        done.acquire()
+        if failure:
+            raise failure[0]
 
     def finish(self) -> None:
         self.tracker.__exit__(None, None, None)

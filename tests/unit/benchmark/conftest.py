@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from recorders import Recorder, load, silence
 
+from unstall.benchmark import recording
+
 
 @pytest.fixture(params=["native", "fallback"])
 def recorder_name(request):
@@ -22,3 +24,11 @@ def closed_recorder(recorder_name, tmp_path):
 @pytest.fixture
 def recorder(closed_recorder):
     return closed_recorder.open()
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """The recorder that the seams use, open."""
+    silence(recording.native)
+    yield Recorder(recording.native, tmp_path).open()
+    silence(recording.native)

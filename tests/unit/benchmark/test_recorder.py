@@ -14,7 +14,7 @@ from recorders import load
 
 from unstall.benchmark.reader import ERROR, MAIN, MODULE, NETWORK, NOGRAD, RECORD, read_process, read_spans
 
-FORWARD, OTHER = 3, 7  # tick kinds
+FORWARD = 3  # a tick kind
 TAIL = 4096
 
 

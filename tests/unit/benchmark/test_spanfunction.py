@@ -16,7 +16,6 @@ from unstall.benchmark.reader import ERROR, MODULE, NETWORK, NOGRAD
 from unstall.benchmark.tap import Tap
 
 FORWARD, OTHER = 3, 7  # tick kinds
-TAIL = 4096
 
 
 def add(a, b=1, *, c=0):
@@ -85,7 +84,17 @@ def test_attributes_of_the_function_are_seen_through(recorder):
         recorder.api.wrap(marked, "look.attribute").no_such
 
 
-@pytest.mark.parametrize("build", [functools.partial(add, 1), len, int, str.upper], ids=repr)
+def test_attributes_can_be_set_and_removed(recorder):
+    wrapped = recorder.api.wrap(lambda: None, "look.set")
+    wrapped.marker = 5
+    assert wrapped.marker == 5
+    del wrapped.marker
+    assert not hasattr(wrapped, "marker")
+
+
+@pytest.mark.parametrize(
+    "build", [functools.partial(add, 1), len, int, str.upper], ids=["partial", "built-in", "class", "method"]
+)
 def test_callables_that_are_no_functions_can_be_wrapped(recorder, build):
     subject = "7"
     if isinstance(build, functools.partial):

@@ -10,16 +10,11 @@ import pytest
 from unstall.benchmark.tap import Tap
 
 FORWARD, OTHER = 3, 7  # tick kinds
-TAIL = 4096
 
 
 def add(a, b=1, *, c=0):
     """The sum of all."""
     return a + b + c
-
-
-def fail(*args, **kwargs):
-    raise KeyError("on purpose")
 
 
 # ---------------------------------------------------------------- names

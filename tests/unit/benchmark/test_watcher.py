@@ -136,7 +136,7 @@ def test_a_root_module_is_told_with_where_it_is_written(watched):
         (torch.nn.GRU(2, 2), torch.zeros(11, 7, 2), 7),
         (torch.nn.GRU(2, 2, batch_first=True), torch.zeros(7, 11, 2), 7),
     ],
-    ids=str,
+    ids=["tensor", "dict", "list", "nested", "vector", "text", "none", "empty", "time first", "batch first"],
 )
 def test_the_batch_size_is_that_of_the_first_tensor(watched, module, batch, size):
     watched.see("~forward", module or Net(), batch)
