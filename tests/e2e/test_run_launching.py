@@ -66,6 +66,7 @@ def test_a_program_that_starts_itself_anew(workspace):
     assert watched.steps >= 1
 
 
+@pytest.mark.slow
 def test_processes_of_the_programs_own(workspace):
     workspace.write(
         "program.py",
@@ -87,7 +88,7 @@ def test_processes_of_the_programs_own(workspace):
         def main():
             losses = [loss.hex() for _, loss in training(60)]
             for context in ("fork", "spawn"):
-                with ProcessPoolExecutor(2, multiprocessing.get_context(context)) as pool:
+                with ProcessPoolExecutor(1, multiprocessing.get_context(context)) as pool:
                     print(context, list(pool.map(last_loss, [10, 20, 30])))
             pid = os.fork()
             if pid == 0:

@@ -327,27 +327,19 @@ def _count(spans: Any, loop: Loop, chosen: Bools) -> float:
 
 
 def _modules(main: ProcessRecording) -> list[ModuleMeasurement]:
-    """Forward time of each module a cycle, from the window in which all module calls are recorded."""
+    """Forward time of each module a cycle: the median of the early cycles in which all module calls are recorded."""
     window = next((fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None)
     if window is None:
         return []
-    spans = main.spans[main.spans["name"] == main.ids.get("~forward", -1)]
-    began = spans["start"] / 1e9
-    spans = spans[(began >= window["began"]) & (began < window["ended"])]
-    cycles = max(1, int(window.get("cycles", 1)))
-    by_address: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for span in spans:
-        entry = by_address[int(span["arg"])]
-        entry[0] += 1
-        entry[1] += float(span["dur"]) / 1e9
-        entry[2] += float(span["self"]) / 1e9
+    by_cycle = _module_cycles(main, window["marks"])
     found = []
     for table in main.facts.get("modules", []):
         names = [row["name"] for row in table["modules"]]
         for row in table["modules"]:
-            calls, total, own = by_address.get(int(row["id"]), (0.0, 0.0, 0.0))
-            if not calls:
+            per_cycle = by_cycle.get(int(row["id"]))
+            if per_cycle is None:
                 continue
+            calls, total, own = np.median(per_cycle, axis=0)
             prefix = f"{row['name']}." if row["name"] else ""
             children = sum(name != row["name"] and name.startswith(prefix) for name in names)
             found.append(
@@ -356,14 +348,29 @@ def _modules(main: ProcessRecording) -> list[ModuleMeasurement]:
                     row["type"],
                     row["file"],
                     int(row["line"]),
-                    calls / cycles,
-                    total / cycles,
-                    own / cycles,
+                    float(calls),
+                    float(total),
+                    float(own),
                     children,
                     row.get("repr", ""),
                 )
             )
     return sorted(found, key=lambda module: -module.self_s)
+
+
+def _module_cycles(main: ProcessRecording, marks: list[float]) -> dict[int, npt.NDArray[np.float64]]:
+    """By the module's address: calls, seconds, and own seconds in each cycle, shape (cycles, 3)."""
+    spans = main.spans[main.spans["name"] == main.ids.get("~forward", -1)]
+    cycle = np.searchsorted(marks, spans["start"] / 1e9, side="right") - 1
+    inside = (cycle >= 0) & (cycle < len(marks) - 1)
+    spans, cycle = spans[inside], cycle[inside]
+    found = {}
+    for address in np.unique(spans["arg"]):
+        own = spans["arg"] == address
+        weights = (np.ones(own.sum()), spans["dur"][own] / 1e9, spans["self"][own] / 1e9)
+        columns = [np.bincount(cycle[own], weights=weight, minlength=len(marks) - 1) for weight in weights]
+        found[int(address)] = np.stack(columns, axis=1).astype(np.float64)
+    return found
 
 
 def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, float]:

@@ -108,7 +108,8 @@ class Windows:
 
     FLOPS_AT_OPTIMIZER = 2
     FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
-    MODULE_CYCLES = 2
+    MODULE_CYCLES = 8
+    MODULES_ENOUGH_S = 1.5  # then two cycles do
 
     def __init__(self, tell: Callable[..., None], watcher: Watcher, options: dict[str, Any]):
         self.tell = tell
@@ -117,7 +118,7 @@ class Windows:
         self.key: tuple[str, int] | None = None
         self.counter: Any = None
         self.began = 0.0
-        self.cycles = 0
+        self.marks: list[float] = []
         self.optimizer_seen = False
         self.roots: dict[int, Any] = {}
 
@@ -137,8 +138,10 @@ class Windows:
             if self.state == "flops":
                 self._close_flops()
             elif self.state == "modules":
-                self.cycles += 1
-                if self.cycles == self.MODULE_CYCLES:
+                self.marks.append(_now())
+                cycles = len(self.marks) - 1
+                long = self.marks[-1] - self.marks[0] > self.MODULES_ENOUGH_S
+                if cycles == self.MODULE_CYCLES or (long and cycles >= 2):
                     self._close_modules()
 
     def _open_flops(self) -> None:
@@ -171,7 +174,7 @@ class Windows:
         self._open_modules()
 
     def _open_modules(self) -> None:
-        self.began = _now()
+        self.marks = [_now()]
         self.state = "modules"
         recording.native.modules(True)
 
@@ -183,9 +186,7 @@ class Windows:
         self.tell(
             "window",
             what="modules",
-            began=self.began,
-            ended=_now(),
-            cycles=self.cycles,
+            marks=self.marks,
             per=self.key[0],
         )
         for root in self.roots.values():

@@ -6,6 +6,7 @@ placed by what it calls, and by where its line stands to the lines that call the
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,7 @@ _SEAMS: tuple[tuple[str, str, str], ...] = (
     (r"(gymnasium|gym)[/\\]", r"step|reset", "env"),
 )
 _COMPILED = [(re.compile(file), re.compile(f"^({function})$"), phase) for file, function, phase in _SEAMS]
+_FUNCTIONAL = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
 _SERVES = ("data_wait", "env", "callback")  # what a module called inside them belongs to
 _NOT_STEPS = re.compile(r"zero_grad|add_param_group|state_dict|__init__|load_state_dict")
 
@@ -100,6 +102,8 @@ class Blame:
             return "env"
         if phase:
             return phase
+        if _calls_functional(frames):
+            return "forward"
         return self.loop_path.place(user, frames)
 
 
@@ -187,6 +191,12 @@ def _makes_data(inner: Sequence[tuple[Frame, source.Function]]) -> bool:
         "__getitem__",
         "__getitems__",
     )
+
+
+def _calls_functional(frames: Sequence[Frame]) -> bool:
+    """Whether the deepest user frame calls a function of torch.nn.functional, a loss most often: model mathematics."""
+    inner = list(itertools.takewhile(lambda frame: not is_user_file(frame.file), reversed(frames)))
+    return bool(inner) and bool(_FUNCTIONAL.search(inner[-1].file))
 
 
 def _is_env_step(frame: Frame, function: source.Function) -> bool:

@@ -13,7 +13,7 @@ from unstall.records import PHASES, Phase, PhaseName
 HOST = ("before", "between", "after", "late", "other")
 """Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
 
-_CLAIMED_BY_SAMPLES = ("data_wait", "env", "callback")
+_CLAIMED_BY_SAMPLES = ("data_wait", "env", "callback", "forward")
 _FEWEST_SAMPLES = 20
 _MODEL = ("forward", "backward", "optimizer")
 _NEIGHBOURS = 0.1  # cores of other programs from which their part is taken out
@@ -50,6 +50,18 @@ class Features:
         """Seconds a step in the model's mathematics."""
         phases = sum(self.seconds.get(phase, 0.0) for phase in _MODEL)
         return phases - self.python_in_forward
+
+    @property
+    def efficiency(self) -> float | None:
+        """The model's arithmetic rate over this machine's peak; None when not known, or when the peak cannot be right.
+
+        A rate above the peak shows that the peak was measured while other programs had the cores.
+        """
+        model = self.measurement.model
+        if not model.flops or not model.peak_flops or self.model_s <= 0:
+            return None
+        rate = model.flops / self.model_s / model.peak_flops
+        return rate if rate <= 1 else None
 
     @property
     def acting_s(self) -> float:

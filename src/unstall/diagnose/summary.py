@@ -72,7 +72,8 @@ def _mfu(measurement: Measurement) -> float | None:
     model = measurement.model
     if not model.flops or not model.peak_flops:
         return None
-    return model.flops / measurement.step.mean / model.peak_flops
+    share = model.flops / measurement.step.mean / model.peak_flops
+    return share if share <= 1 else None  # the peak was measured while others had the cores
 
 
 def _utilization(run: Run, measured: Measured) -> Utilization:

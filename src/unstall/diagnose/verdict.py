@@ -41,7 +41,8 @@ def _rank(found: Finding, features: Features) -> float:
     if found.pattern == "straggler":
         return found.headroom * 1.2  # its excess is also in its own phase
     if found.pattern in _RESIDUAL:
-        return found.headroom if features.model_s > 0.5 * features.step_s else min(found.headroom, WORTH * 0.999)
+        most = 0.999 * (_OUTRANKS_GROWTH if features.model_s > 0.5 * features.step_s else WORTH)
+        return min(found.headroom, most)
     return found.headroom
 
 

@@ -21,7 +21,7 @@ _NETWORK_LIBRARIES = re.compile(
 )
 
 _STORAGE_LIBRARIES = re.compile(
-    r"[/\\](h5py|zarr|lmdb|sqlite3|zipfile|tarfile|pathlib|mmap|shutil)[/\\.]"
+    r"[/\\](h5py|zarr|lmdb|sqlite3|zipfile|tarfile|gzip|bz2|lzma|_compression|pathlib|mmap|shutil)[/\\.]"
     r"|[/\\](_?io|os|codecs)\.py$|[/\\]numpy[/\\]lib[/\\](_?format|_?npyio)"
 )
 

@@ -228,7 +228,7 @@ def train(watched, net, steps):
 
 
 def test_the_operators_of_one_optimizer_step_are_counted(looking):
-    train(looking, Net(), 6)
+    train(looking, Net(), 12)
     (fact,) = looking.of("flops")
     assert fact["per"] == "~optimizer"
     assert fact["flops"] == 2 * (2 * 4 * 3 * 2)  # forward, and the weights' gradient
@@ -244,7 +244,7 @@ def test_the_operators_of_one_optimizer_step_are_counted(looking):
 def test_no_mode_is_left_active_after_the_look(looking):
     from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-    train(looking, Net(), 6)
+    train(looking, Net(), 12)
     assert _get_current_dispatch_mode() is None
     assert looking.watcher.windows.state == "done"
 
@@ -261,7 +261,7 @@ def test_without_an_optimizer_the_operators_of_one_model_call_are_counted(lookin
 
 def test_a_compiled_program_says_so_instead(looking, monkeypatch):
     monkeypatch.setattr(flops, "compiled", lambda: True)
-    train(looking, Net(), 6)
+    train(looking, Net(), 12)
     assert looking.of("flops") == [{"compiled": True}]
     assert [window["what"] for window in looking.of("window")] == ["modules"]
 

@@ -39,7 +39,7 @@ def match(features: Features) -> Finding | None:
         evidence.append(
             f"{top.name or top.type} ({top.type}) takes {percent(_own_share(measured.modules, top))} of forward"
         )
-    efficiency = _efficiency(features)
+    efficiency = features.efficiency
     if efficiency is not None:
         evidence.append(f"the arithmetic done is {percent(efficiency)} of this machine's peak")
     return Finding(
@@ -54,13 +54,6 @@ def match(features: Features) -> Finding | None:
     )
 
 
-def _efficiency(features: Features) -> float | None:
-    model = features.measurement.model
-    if not model.flops or not model.peak_flops:
-        return None
-    return model.flops / features.model_s / model.peak_flops
-
-
 def _cause(features: Features) -> str | None:
     measured = features.measurement
     if measured.model.dtype == "torch.float64":
@@ -72,7 +65,7 @@ def _cause(features: Features) -> str | None:
     top = _dominant(features)
     if top is not None:
         return "kernel" if "Conv" in top.type else "model"
-    efficiency = _efficiency(features)
+    efficiency = features.efficiency
     coverage = measured.model.flops_coverage or 0.0
     undisturbed = measured.other_cores < 0.15 * measured.cores  # else the rate tells of the neighbours
     if efficiency is not None and efficiency < _POOR and coverage > 0.8 and undisturbed:

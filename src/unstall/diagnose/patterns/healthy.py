@@ -9,13 +9,11 @@ from unstall.records import Finding
 
 def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
-    measured = features.measurement
     evidence = [
         f"{percent(features.model_s / features.step_s)} of a step is the model's own forward, backward and optimizer"
     ]
-    if measured.model.flops and measured.model.peak_flops and features.model_s:
-        rate = measured.model.flops / features.model_s / measured.model.peak_flops
-        evidence.append(f"its arithmetic runs at {percent(rate)} of this machine's peak")
+    if features.efficiency is not None:
+        evidence.append(f"its arithmetic runs at {percent(features.efficiency)} of this machine's peak")
     return Finding(
         pattern="healthy",
         headroom=1.0,

@@ -20,7 +20,7 @@ def match(features: Features) -> Finding | None:
     if not model.ops or features.model_s < 0.3 * features.step_s:
         return None
     each = features.model_s / model.ops
-    efficiency = _efficiency(features)
+    efficiency = features.efficiency
     single = (model.batch_size or _BATCHED) <= 2
     if each > _TINY_OP_S or (efficiency is not None and efficiency > _LOW_EFFICIENCY):
         return None
@@ -59,13 +59,6 @@ _ADVICE = {
     "optimizer": "fewer, larger updates: foreach=True or fused=True, and no parameter groups of one tensor each",
     "small-ops": "use one operator over the whole sequence or batch (nn.GRU, bmm, masks), or torch.compile",
 }
-
-
-def _efficiency(features: Features) -> float | None:
-    model = features.measurement.model
-    if not model.flops or not model.peak_flops:
-        return None
-    return model.flops / features.model_s / model.peak_flops
 
 
 def _cause(features: Features, single: bool) -> str:

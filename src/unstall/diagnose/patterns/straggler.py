@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from unstall.diagnose.blame import culprit
+from collections import Counter
+from collections.abc import Sequence
+
+from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import ms, percent
 from unstall.diagnose.ranks import exposed_s, own_s, spread
 from unstall.records import Finding, PhaseName
 
-_CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "other": "python"}
+_CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
+_SHARED = ("forward", "backward", "optimizer", "comm")  # phases that a seam times in every rank
+_BY_HAND = ("other",)  # what no seam times; its samples are those in no shared phase
 
 
 def match(features: Features) -> Finding | None:
@@ -36,14 +41,13 @@ def match(features: Features) -> Finding | None:
         features.blame.main if late.pid == features.measurement.main_pid else features.blame.ranks.get(late.rank, [])
     )
     total = sum(one.count for one in placed)
-    samples = [one for one in placed if one.phase == phase]
-    if not samples and phase == "other":
-        samples = [one for one in placed if one.phase in ("before", "between", "after", "late", "other")]
+    samples = [one for one in placed if one.phase not in _SHARED] if phase in _BY_HAND else []
+    samples = samples or [one for one in placed if one.phase == phase]
     if late.worker_pids and phase == "data_wait":
         samples = [one for one in features.blame.workers if one.sample.pid in late.worker_pids]
     return Finding(
         pattern="straggler",
-        cause=_CAUSES.get(phase, phase),
+        cause=_cause(phase, samples),
         culprit=culprit(samples, total, f"rank {late.rank}"),
         headroom=headroom,
         headroom_known_by="estimated",
@@ -55,3 +59,13 @@ def match(features: Features) -> Finding | None:
         ],
         advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
     )
+
+
+def _cause(phase: str, samples: Sequence[Placed]) -> str:
+    """What the late rank does: by its phase, or, for code that no seam knows, by what most samples of it do."""
+    if phase in _BY_HAND and samples:
+        count: Counter[str] = Counter()
+        for placed in samples:
+            count[placed.phase] += placed.count
+        phase = count.most_common(1)[0][0]
+    return _CAUSES.get(phase, "python")
