@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import threading
 import time
+import weakref
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +35,8 @@ class Profile:
         from unstall.benchmark.session import Session
 
         self._directory = _begin_recording()
+        if _owned(self._directory):  # whether or not a report is asked for
+            weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         self._started = datetime.now(timezone.utc)
         self._began = time.monotonic()
         self._session = Session(os.getpid(), self._directory)

@@ -140,6 +140,13 @@ def _end(thread: _Thread, depth: int, arg: int, flags: int) -> None:
     )
 
 
+def _end_named(thread: _Thread, number: int, arg: int, flags: int) -> None:
+    for depth in range(len(thread.stack) - 1, -1, -1):
+        if thread.stack[depth][0] == number:
+            _end(thread, depth, arg, flags)
+            return
+
+
 def _tick(thread: _Thread, kind: int, name: int, first: Any, second: Any) -> None:
     control = thread.file.tick(kind)
     if not thread.main or _watcher is None:
@@ -202,11 +209,7 @@ def begin(number: int) -> None:
 def end(number: int, arg: int = 0) -> None:
     """Close the innermost open span of this name."""
     if _file is not None:
-        thread = _thread(_file)
-        for depth in range(len(thread.stack) - 1, -1, -1):
-            if thread.stack[depth][0] == number:
-                _end(thread, depth, arg, 0)
-                return
+        _end_named(_thread(_file), number, arg, 0)
 
 
 def tick(kind: int, number: int, subject: Any) -> None:
@@ -302,16 +305,18 @@ class span:
 
     def __init__(self, name: str):
         self.name = name
-        self.depth = -1
+        self.entered = 0
 
     def __enter__(self) -> span:
         if _file is not None:
-            self.depth = _begin(_thread(_file), intern(self.name))
+            _begin(_thread(_file), intern(self.name))
+            self.entered += 1
         return self
 
     def __exit__(self, kind: Any, *rest: Any) -> None:
-        if _file is not None and self.depth >= 0:
-            _end(_thread(_file), self.depth, 0, _ERROR if kind is not None else 0)
+        if _file is not None and self.entered > 0:
+            self.entered -= 1
+            _end_named(_thread(_file), intern(self.name), 0, _ERROR if kind is not None else 0)
 
     def __call__(self, func: Any) -> Any:
         return wrap(func, self.name)

@@ -66,7 +66,8 @@ def environment(directory: Path, options: Options) -> dict[str, str]:
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
     """Run a command to its end under observation. ``on_poll`` is called about ten times a second."""
-    _adopt_orphans()
+    others = {child.pid for child in psutil.Process().children()}
+    _adopt_orphans(True)
     with Signals() as signals:
         pid = os.posix_spawn(
             command[0],
@@ -90,7 +91,8 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
                 _insist(pid, time.monotonic() - stopping)
         observation = session.finish()
     code = os.waitstatus_to_exitcode(status)
-    _end_orphans(directory, killed=code < 0 or observation.stopped)
+    _end_orphans(directory, others, killed=code < 0 or observation.stopped)
+    _adopt_orphans(False)
     return Outcome(code, observation)
 
 
@@ -119,15 +121,15 @@ def _kill(pid: int, number: int) -> None:
         pass
 
 
-def _adopt_orphans() -> None:
-    """Become the parent of what the program leaves behind, so that it can be seen."""
+def _adopt_orphans(wanted: bool) -> None:
+    """Become the parent of what the program leaves behind, so that it can be seen; or be it no more."""
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
     except (OSError, AttributeError):
         pass  # not Linux
 
 
-def _end_orphans(directory: Path, *, killed: bool) -> None:
+def _end_orphans(directory: Path, others: set[int], *, killed: bool) -> None:
     """Reap what has ended; of a killed program, end the processes that recorded for it, its workers.
 
     What a program leaves running on purpose when it ends by itself is its own affair.
@@ -135,7 +137,7 @@ def _end_orphans(directory: Path, *, killed: bool) -> None:
     recorded = {int(path.stem.split("-")[1]) for path in directory.glob("rec-*.bin")} if killed else set()
     deadline = time.monotonic() + _ORPHAN_PATIENCE_S
     while True:
-        _reap()
+        _reap(others)
         left = [child for child in psutil.Process().children(recursive=True) if child.pid in recorded]
         if not left:
             return
@@ -145,14 +147,14 @@ def _end_orphans(directory: Path, *, killed: bool) -> None:
     for child in left:
         _kill(child.pid, signal.SIGKILL)
     psutil.wait_procs(left, timeout=2)
-    _reap()
+    _reap(others)
 
 
-def _reap() -> None:
-    while True:
+def _reap(others: set[int]) -> None:
+    """Take leave of the orphans that have ended; ``others`` are this process's children of before."""
+    for child in psutil.Process().children():
         try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
+            if child.pid not in others and child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
+        except (psutil.Error, ChildProcessError):
+            pass

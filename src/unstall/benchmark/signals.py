@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import threading
 from types import FrameType
 from typing import Any
 
@@ -23,10 +24,13 @@ class Signals:
     def __init__(self) -> None:
         self._received: list[int] = []
         self._previous: dict[int, Any] = {}
+        self._old_wakeup: int | None = None
         self._wakeup, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._canary_heard, self._canary = _start_canary()
 
     def __enter__(self) -> Signals:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # Python lets no other thread handle signals; then there are none to pass on
         for number in (*FORWARDED, signal.SIGCHLD):
             # One that is ignored (nohup) stays ignored, for the program as well.
             if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
@@ -35,7 +39,8 @@ class Signals:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        signal.set_wakeup_fd(self._old_wakeup)
+        if self._old_wakeup is not None:
+            signal.set_wakeup_fd(self._old_wakeup)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         os.kill(self._canary, signal.SIGKILL)

@@ -128,7 +128,9 @@ def _parse(file: str) -> _File:
                 if isinstance(child, _LOOPS):
                     loops.append((child.lineno, child.end_lineno or child.lineno))
                 if isinstance(child, ast.Call):
-                    calls.setdefault(child.lineno, []).append(_dotted(child.func))
+                    # A chained call over several lines: the interpreter is then at the line of the name that is called.
+                    for line in {child.lineno, child.func.end_lineno or child.lineno}:
+                        calls.setdefault(line, []).append(_dotted(child.func))
                 walk(child, prefix, class_name)
 
     walk(tree, "", "")

@@ -3,7 +3,7 @@
 
 typedef struct {
     PyObject_HEAD
-    int depth;
+    int entered; /* how often, and not left yet: one span object may be entered again inside itself */
     uint16_t name;
 } Span;
 
@@ -32,21 +32,21 @@ static PyObject *span_new(PyTypeObject *type, PyObject *const *args, size_t narg
     Span *self = spares ? (Span *)PyObject_Init((PyObject *)spare[--spares], type) : PyObject_New(Span, type);
     if (!self) return NULL;
     self->name = rec_intern(name);
-    self->depth = -1;
+    self->entered = 0;
     return (PyObject *)self;
 }
 
 static PyObject *span_enter(Span *self, PyObject *unused) {
     (void)unused;
-    self->depth = rec_header ? rec_begin(rec_thread(), self->name) : -1;
+    if (rec_header && rec_begin(rec_thread(), self->name) >= 0) self->entered++;
     return Py_NewRef(self);
 }
 
 static PyObject *span_exit(Span *self, PyObject *const *args, Py_ssize_t nargs) {
-    if (self->depth >= 0) {
+    if (self->entered > 0) {
         const int raised = nargs > 0 && args[0] != Py_None;
-        rec_end(rec_thread(), self->depth, 0, raised ? FLAG_ERROR : 0);
-        self->depth = -1;
+        rec_end_named(rec_thread(), self->name, 0, raised ? FLAG_ERROR : 0);
+        self->entered--;
     }
     Py_RETURN_FALSE;
 }
