@@ -125,6 +125,7 @@ def test_a_loader_workers_death_is_the_loaders_own_error(workspace):
         class Deadly(slow.Slow):
             def __getitem__(self, index):
                 if index == 120:
+                    slow.time.sleep(1)  # until all that this worker has made is taken from it
                     os.kill(os.getpid(), signal.SIGKILL)
                 return super().__getitem__(index)
 
