@@ -96,6 +96,18 @@ class Features:
         used = self.measurement.main_cpu_s + self.measurement.worker_cpu_s
         return used / (self.measurement.cores * self.measurement.step.mean)
 
+    @property
+    def spare_cores(self) -> float:
+        """Cores that neither this program nor another uses during a step."""
+        measured = self.measurement
+        used = (measured.main_cpu_s + measured.worker_cpu_s) / measured.step.mean
+        return max(0.0, measured.cores - used - measured.other_cores)
+
+    @property
+    def without_neighbours(self) -> bool:
+        """Whether what other programs took has been taken out of ``seconds``."""
+        return self.seconds != self.shown
+
     def worker_samples(self, wanted: Callable[[Placed], bool] = lambda placed: True) -> list[Placed]:
         return [placed for placed in self.blame.workers if not is_idle(placed) and wanted(placed)]
 

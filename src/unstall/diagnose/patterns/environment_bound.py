@@ -55,7 +55,7 @@ def _waits(features: Features) -> bool:
 
 def _advice(features: Features, batching: bool) -> list[str]:
     measured = features.measurement
-    spare = measured.cores - (measured.main_cpu_s + measured.worker_cpu_s) / measured.step.mean
+    spare = features.spare_cores
     if batching:
         return ["step many environments at once: gymnasium.make_vec(..., num_envs=16), one policy call for all of them"]
     advice = ["make the environment's step cheaper: whole-array operations instead of Python loops"]

@@ -188,7 +188,7 @@ def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait,
 def _advice(features: Features, loader: LoaderMeasurement | None, cause: str) -> list[str]:
     measured = features.measurement
     workers = loader.workers if loader else 0
-    spare = measured.cores - (measured.main_cpu_s + measured.worker_cpu_s) / measured.step.mean
+    spare = features.spare_cores
     advice = {
         "network": "fetch in parallel or ahead, reuse connections, or keep a local copy",
         "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
