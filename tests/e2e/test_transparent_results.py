@@ -14,10 +14,10 @@ CNN = """
 
     class Noise(Dataset):
         def __len__(self):
-            return 480
+            return 320
 
         def __getitem__(self, index):
-            return torch.randn(3, 32, 32), torch.randint(10, ()).item()
+            return torch.randn(3, 24, 24), torch.randint(10, ()).item()
 
 
     torch.manual_seed(0)
