@@ -21,10 +21,11 @@ def test_a_full_disk_for_the_recording(workspace, namespace):
     workspace.write("program.py", PROGRAM)
     plain = workspace.plain("program.py", "60")
     small = namespace(_SMALL.format(size="1m"), workspace.folder / ".unstall")
-    watched = workspace.watched("program.py", "60", wrapper=small)
+    watched = workspace.watched("program.py", "60", wrapper=small, env={"TMPDIR": str(workspace.beside)})
     assert_same(plain, watched)
     assert watched.steps >= 1
     assert "No space left on device" in watched.notes
+    assert list(workspace.beside.glob("unstall-*/*/report.json"))
     assert f"{workspace.folder / '.unstall'} cannot hold the recording" in watched.err
 
 
@@ -67,7 +68,7 @@ def test_a_read_only_working_directory(workspace, namespace):
     workspace.write("program.py", PROGRAM)
     plain = workspace.plain("program.py", "60")
     read_only = namespace('mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"', workspace.folder)
-    watched = workspace.watched("program.py", "60", wrapper=read_only)
+    watched = workspace.watched("program.py", "60", wrapper=read_only, env={"TMPDIR": str(workspace.beside)})
     assert_same(plain, watched)
     assert watched.steps >= 1
     assert "Read-only file system" in watched.notes
