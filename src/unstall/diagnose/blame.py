@@ -88,7 +88,8 @@ class Blame:
     def _place(self, sample: StackSample) -> Placed:
         user = _user_frames(sample.frames)
         phase = self._phase(sample.frames, user)
-        if phase in ("forward", "data_wait") and self.validates and self.loop_path.is_elsewhere(user):
+        by_seam = _seam_phase(sample.frames) in ("forward", "data_wait")
+        if by_seam and self.validates and self.loop_path.is_elsewhere(user):
             phase = "validation"
         return Placed(sample, phase, user)
 

@@ -53,15 +53,17 @@ class Features:
 
     @property
     def efficiency(self) -> float | None:
-        """The model's arithmetic rate over this machine's peak; None when not known, or when the peak cannot be right.
+        """The model's arithmetic rate over this machine's peak, at most 1; None when not known.
 
-        A rate above the peak shows that the peak was measured while other programs had the cores.
+        A rate above the peak on a busy machine shows only that the peak was measured while others had the cores.
         """
         model = self.measurement.model
         if not model.flops or not model.peak_flops or self.model_s <= 0:
             return None
         rate = model.flops / self.model_s / model.peak_flops
-        return rate if rate <= 1 else None
+        if rate > 1 and self.without_neighbours:
+            return None
+        return min(rate, 1.0)  # torch's matmul may well beat the one that the peak was measured with
 
     @property
     def acting_s(self) -> float:
@@ -143,11 +145,21 @@ def build(measurement: Measurement) -> Features:
     """Place the samples, split the time that no seam claimed by what they show, and take other programs' part out."""
     blame = Blame(measurement)
     shown: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
+    _expose_collectives(measurement, shown)
     host = _split_other(measurement, blame, shown)
     features = Features(measurement, blame, shown, dict(shown), host)
     _take_out_neighbours(features)
     features.python_in_forward = _python_in_forward(features)
     return features
+
+
+def _expose_collectives(measurement: Measurement, shown: dict[str, float]) -> None:
+    """Move the time that backward is blocked to `comm`: gradient exchange that the computation does not hide."""
+    backward = measurement.phase("backward")
+    if len(measurement.ranks) > 1 and backward is not None:
+        exposed = min(backward.blocked_s, shown["backward"])
+        shown["backward"] -= exposed
+        shown["comm"] = shown.get("comm", 0.0) + exposed
 
 
 def _split_other(measurement: Measurement, blame: Blame, shown: dict[str, float]) -> dict[str, float]:

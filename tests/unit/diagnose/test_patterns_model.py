@@ -20,8 +20,8 @@ from unstall.measurements import (
 # ---------------------------------------------------------------- the model itself
 
 
-def module(name, type_name, self_s):
-    return ModuleMeasurement(name, type_name, "net.py", 1, 1.0, self_s, self_s, 0)
+def module(name, type_name, self_s, file="net.py"):
+    return ModuleMeasurement(name, type_name, file, 1, 1.0, self_s, self_s, 0)
 
 
 def test_compute_bound_by_double_precision(code):
@@ -59,7 +59,7 @@ def test_compute_bound_by_a_layer_out_of_proportion(type_name, cause):
 
 
 def test_an_even_model_at_a_good_rate_is_not_compute_bound():
-    modules = [module(f"layer{n}", "Linear", 0.1) for n in range(8)]
+    modules = [module(f"layer{n}", "Linear", 0.1, file="/env/site-packages/torch/linear.py") for n in range(8)]
     model = ModelMeasurement(threads=4, dtype="torch.float32", flops=6e9, peak_flops=1e11, flops_coverage=1.0)
     assert match("compute-bound", modules=modules, model=model) is None
 

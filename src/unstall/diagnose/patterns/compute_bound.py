@@ -7,6 +7,10 @@ more than the model, and a rate far below the machine's peak.
 
 from __future__ import annotations
 
+import math
+import re
+
+from unstall.benchmark.stacks import is_user_file
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import ms, percent
@@ -14,7 +18,10 @@ from unstall.measurements import ModuleMeasurement
 from unstall.records import Culprit, Finding
 
 _DOMINANT = 0.6  # share of the modules' own time from which a layer is out of proportion
-_POOR = 0.2  # of the machine's peak
+_ALONE = 0.85
+_LARGE_KERNEL = 49  # weights a channel, 7 x 7
+_RECURRENT = ("GRU", "LSTM", "RNN")
+_SLOW, _POOR = 0.35, 0.2  # of the machine's peak
 _DEAR_OPTIMIZER = 0.4  # share of the model's time
 
 
@@ -60,7 +67,10 @@ def _cause(features: Features) -> str | None:
         return "precision"
     if features.seconds.get("optimizer", 0.0) > _DEAR_OPTIMIZER * features.model_s:
         return "optimizer"
-    if 0 < measured.model.threads < 0.6 * measured.cores and "cuda" not in measured.model.device:
+    if (
+        0 < measured.model.threads < 0.6 * measured.cores / max(1, len(measured.ranks))
+        and "cuda" not in measured.model.device
+    ):
         return "threads"
     top = _dominant(features)
     if top is not None:
@@ -91,18 +101,40 @@ def _gain(features: Features, cause: str) -> float:
 
 
 def _own_share(modules: list[ModuleMeasurement], module: ModuleMeasurement) -> float:
+    """Share of the modules' own time that this one takes, or, for a class of the user's, all of that class together.
+
+    Blocks of one class repeat the same code; layers of a library's class have only the name in common.
+    """
     total = sum(other.self_s for other in modules)
-    return module.self_s / total if total else 0.0
+    alike = [other for other in modules if other is module or _same_class(other, module)]
+    return sum(other.self_s for other in alike) / total if total else 0.0
+
+
+def _same_class(one: ModuleMeasurement, other: ModuleMeasurement) -> bool:
+    return is_user_file(one.file) and (one.type, one.file, one.line) == (other.type, other.file, other.line)
 
 
 def _dominant(features: Features) -> ModuleMeasurement | None:
-    """A module out of all proportion, in a model of several."""
+    """A module out of all proportion, in a model of several.
+
+    Some layer always takes the most. One is out of proportion when next to nothing else takes time, or when it takes
+    most of it and is the user's own code, has a very large kernel, or computes at a poor rate. A recurrent layer is
+    left alone: it is what such a model is made of.
+    """
     modules = features.measurement.modules
-    working = [module for module in modules if module.self_s > 0]
+    working = [module for module in modules if module.self_s > 0 and module.type not in _RECURRENT]
     if len(working) < 3 or features.python_in_forward > 0.3 * features.seconds.get("forward", 0.0):
         return None
-    top = max(working, key=lambda module: module.self_s)
-    return top if _own_share(modules, top) >= _DOMINANT else None
+    top = max(working, key=lambda module: (_own_share(modules, module), module.self_s))
+    share = _own_share(modules, top)
+    slow = features.efficiency is not None and features.efficiency < _SLOW
+    odd = is_user_file(top.file) or _large_kernel(top) or slow
+    return top if share >= _ALONE or (share >= _DOMINANT and odd) else None
+
+
+def _large_kernel(module: ModuleMeasurement) -> bool:
+    sizes = re.search(r"kernel_size=\(([\d, ]+)\)", module.detail)
+    return sizes is not None and math.prod(int(size) for size in re.findall(r"\d+", sizes[1])) >= _LARGE_KERNEL
 
 
 def _culprit(features: Features, cause: str, top: ModuleMeasurement | None) -> Culprit | None:

@@ -10,6 +10,8 @@ from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import megabytes
 from unstall.records import Culprit, Finding
 
+_EXPLAINED = 0.3
+_FEWEST_POINTS = 8
 _LEAST_TOTAL = 24e6
 """Bytes a run must have grown by: less is an allocator settling."""
 
@@ -17,23 +19,25 @@ _LEAST_TOTAL = 24e6
 def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
     memory = features.measurement.memory
-    for series, what in (
-        (memory.device_by_step, "device memory"),
-        (memory.rss_by_step, "resident memory"),
-    ):
-        if len(series) < 8 or not growth.is_growing(series, min_bytes_per_step=1.0):
+    top, blamed = _keeper(features)
+    for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
+        if len(series) < _FEWEST_POINTS:
             continue
         rate, low, _ = growth.slope(series)
         grown = rate * (series[-1][0] - series[0][0])
         if low <= 0 or grown < _LEAST_TOTAL:
             continue
-        return _finding(features, what, rate, grown)
+        # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
+        kept = bool(top and blamed and top["bytes_per_step"] > _EXPLAINED * rate)
+        if kept or growth.is_growing(series, min_bytes_per_step=1.0):
+            return _finding(features, what, rate, grown, top, blamed)
     return None
 
 
-def _finding(features: Features, what: str, rate: float, grown: float) -> Finding:
+def _finding(
+    features: Features, what: str, rate: float, grown: float, top: dict[str, Any] | None, blamed: Culprit | None
+) -> Finding:
     measured = features.measurement
-    top, blamed = _keeper(features)
     cause = "graph" if top and top.get("graph_per_step", 0) > 0 else "cache"
     evidence = [f"{what} grows by {megabytes(rate)} a step, {megabytes(grown)} during the measured steps"]
     room = measured.memory.available - (measured.memory.rss_peak or 0)
