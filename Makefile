@@ -53,10 +53,10 @@ docs: $(READY) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 accuracy: $(READY) ## how often the verdict is right, over tests/zoo
-	$(BIN)/python bench/accuracy.py
+	$(BIN)/python bench/accuracy.py --write docs/accuracy.md
 
 overhead: $(READY) ## what recording costs, next to other profilers
-	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/overhead.py --write docs/overhead.md
 
 gpu-check: $(READY) ## the tests that need a GPU; says so and stops where there is none
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \

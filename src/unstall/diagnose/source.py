@@ -68,6 +68,12 @@ def calls_at(file: str, line: int) -> tuple[str, ...]:
     return _parse(file).calls.get(line, ())
 
 
+def lines_calling(file: str, name: str) -> list[int]:
+    """Lines of a file with a call of a function of this name, whatever it is an attribute of."""
+    calls = _parse(file).calls
+    return sorted(line for line, called in calls.items() if any(one.rpartition(".")[2] == name for one in called))
+
+
 def is_python_loop(file: str, line: int) -> bool:
     """Whether the innermost loop around a line calls nothing but built-in functions and functions of the file.
 

@@ -21,7 +21,8 @@ def match(features: Features) -> Finding | None:
         return None
     sites = [site for site in measured.sites if site.seam in ("~backward", "~optimizer")]
     called = [site for site in measured.sites if site.seam.startswith("~comm.")]
-    in_calls = features.seconds.get("comm", 0.0) > 0.5 * waited
+    calls = measured.phase("comm")  # as timed, without what backward is blocked for
+    in_calls = calls is not None and calls.mean_s > 0.5 * waited
     chosen = called if in_calls and called else sites
     size = measured.model.parameters * 4
     evidence = [

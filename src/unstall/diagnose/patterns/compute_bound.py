@@ -11,6 +11,7 @@ import math
 import re
 
 from unstall.benchmark.stacks import is_user_file
+from unstall.diagnose import source
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import ms, percent
@@ -142,6 +143,10 @@ def _culprit(features: Features, cause: str, top: ModuleMeasurement | None) -> C
     if cause == "optimizer":
         sites = [site for site in measured.sites if site.seam == "~optimizer"]
         return line_culprit(sites[0], share=features.share("optimizer")) if sites else None
+    if cause == "threads":
+        setter = _thread_setter(features)
+        if setter is not None:
+            return setter
     samples = features.blame.in_phase("forward")
     found = culprit(samples, features.blame.total, "main")
     if found is None or not samples:
@@ -150,6 +155,16 @@ def _culprit(features: Features, cause: str, top: ModuleMeasurement | None) -> C
     if found is not None and top is not None:
         found.via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
     return found
+
+
+def _thread_setter(features: Features) -> Culprit | None:
+    """The line of the user's that limits torch's threads, if it is in a file that the loop runs through."""
+    for file in dict.fromkeys(site.file for site in features.measurement.sites):
+        for line in source.lines_calling(file, "set_num_threads"):
+            function = source.function_at(file, line)
+            code = source.code_at(file, line)
+            return Culprit(function=function.qualname, file=file, line=line, share=features.share("forward"), code=code)
+    return None
 
 
 def _advice(cause: str, top: ModuleMeasurement | None) -> str:
