@@ -152,6 +152,7 @@ def _steady(path: str, seen: Sequence[tuple[int, Mapping[str, Any]]]) -> dict[st
         "function": last["function"],
         "grew": sum(grew) / len(grew),
         "nodes": last["graph"]["nodes"] if last["graph"] else 0,
+        "wrapped": last.get("wrapped"),
     }
 
 
@@ -245,7 +246,13 @@ class _Census:
     def _visit(self, path: str, value: Any, owner: _Owner, hops: int) -> None:
         entry = self.sizer.measure(value)
         if entry is not None:
-            name = path + ".cache_info" if entry["kind"] == "lru_cache" else path
+            name = path
+            if entry["kind"] == "lru_cache":
+                name = path + ".cache_info"
+                code = getattr(getattr(value, "__wrapped__", None), "__code__", None)
+                if code is not None:  # whatever name the cache goes by, this is the function that fills it
+                    wrapped = value.__wrapped__.__qualname__
+                    entry = {**entry, "wrapped": [code.co_filename, wrapped, code.co_firstlineno]}
             self.entries.setdefault(name, {**entry, "file": owner[0], "function": owner[1]})
         if hops < HOP_LIMIT:
             holder = self._owner_of(value) or owner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unstall.benchmark import retention
-from unstall.diagnose import growth
+from unstall.diagnose import growth, source
 from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import megabytes
 from unstall.records import Culprit, Finding
@@ -75,6 +75,10 @@ def _keeper(features: Features) -> tuple[dict[str, Any] | None, Culprit | None]:
     probes = features.measurement.memory.probes
     entries = retention.trend(probes) if len(probes) >= 2 else []
     for entry in entries:
+        if entry.get("wrapped"):
+            file, function, line = entry["wrapped"]
+            code = source.code_at(file, line)
+            return entry, Culprit(function=function, file=file, line=line, share=0.0, code=code)
         located = growth.locate(entry["path"], entry["file"], entry["function"])
         if located is None and probes:
             loop = probes[-1][1].get("loop", {})
