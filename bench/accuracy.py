@@ -130,8 +130,9 @@ def run_slow(case: Any, options: argparse.Namespace) -> tuple[float | None, dict
 def run_fast(case: Any, options: argparse.Namespace) -> float | None:
     """Steps per second of the fixed twin, plain."""
     words = command(case, options.zoo, "fast", options.seconds * 0.6)
-    launcher = Path(sys.executable).with_name(words[0])
-    line = [str(launcher), *words[1:]] if case.launch else [sys.executable, *words]
+    if case.launch:
+        words[0] = str(Path(sys.executable).with_name(words[0]))
+    line = words if case.launch else [sys.executable, *words]
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
     return rate(result.stdout)

@@ -20,7 +20,7 @@ def main() -> None:
     """Run the loop under the profiler that was asked for, if any."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--hidden", type=int, default=500)
     parser.add_argument("--how", default="plain", choices=("plain", "torch-profiler", "cprofile", "traceml"))
     options = parser.parse_args()
     torch.manual_seed(0)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* A thread's CPU clock is a system call, its run-delay a read: asked only of names that last this long. */
-#define CPU_WORTH_NS 100000u
+#define CPU_WORTH_NS 500000u
 #define DELAY_WORTH_NS 2000000u
 
 Header *rec_header = NULL;
