@@ -65,10 +65,9 @@ def main() -> int:
         print(format_row(row), flush=True)
         if options.verbose and report:
             show(report)
-    table = markdown(rows, options)
+        if options.write:  # after each, so that a run that is cut off leaves what it found
+            options.write.write_text(markdown(rows, options), encoding="utf-8")
     print(summary(rows))
-    if options.write:
-        options.write.write_text(table, encoding="utf-8")
     return 0
 
 

@@ -153,7 +153,7 @@ def markdown(rows: Sequence[tuple[str, str, str]], rounds: int) -> str:
         "# Overhead",
         "",
         f"`make overhead` on {describe()}. Ratios of the wall time of the same steps, watched over plain,",
-        f"in fresh processes, interleaved A B B A: median of {rounds} rounds (1 for the other profilers) and quartiles.",
+        f"in fresh processes, interleaved A B B A: median of {rounds} rounds (others 1) and quartiles.",
         "",
         "| what | measured | goal |",
         "| --- | --- | --- |",
