@@ -74,7 +74,7 @@ def measure(
     times = _Times(loop, chosen)
     ranks = _ranks(found, loops, windows) if len(found) > 1 and _world_size(main) > 1 else []
     rank_pids = frozenset(rank.pid for rank in ranks) or frozenset({main.pid})
-    workers = {pid: _workers(pid, processes, seen.points) for pid in rank_pids}
+    workers = {pid: _workers(pid, processes) for pid in rank_pids}
     for rank in ranks:
         rank.worker_pids = frozenset(workers[rank.pid])
     pids = {point.pid for point in seen.points}
@@ -170,7 +170,7 @@ def _root(seen: Observation, main: ProcessRecording) -> int:
     return seen.points[0].pid if seen.points else main.pid
 
 
-def _workers(pid: int, processes: Sequence[ProcessRecording], points: Sequence[ResourcePoint]) -> set[int]:
+def _workers(pid: int, processes: Sequence[ProcessRecording]) -> set[int]:
     return {process.pid for process in processes if process.parent == pid and "~data.fetch" in process.ids}
 
 

@@ -7,7 +7,7 @@ towards is in :data:`SEAM_PHASES`; the parent reads the same table.
 from __future__ import annotations
 
 import sysconfig
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +48,6 @@ PREFIX_PHASES: dict[str, str] = {
     "~transfer.": "transfer",
     "~sync.": "sync",
 }
-
-F = TypeVar("F", bound="Callable[..., Any]")
 
 opened_by: Callable[[], None] | None = None
 """Opens the recording of this process at the first seam; a program without seams leaves no file."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.rundir import RunDir
 from unstall.pipeline import make_report
-from unstall.records import Report
+from unstall.records import PHASES, Report
 from unstall.report import terminal
 
 if TYPE_CHECKING:
@@ -92,8 +92,6 @@ def _writers(
 def _spans(processes: list[ProcessRecording]) -> Iterator[tuple[str, str, float, float, int, int]]:
     for process in processes:
         phases = process.phase_indices(process.spans)
-        from unstall.records import PHASES
-
         for span, phase in zip(process.spans, phases):
             name = process.names.get(int(span["name"]), "?").lstrip("~")
             category = PHASES[phase] if phase < len(PHASES) else "span"

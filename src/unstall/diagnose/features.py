@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from unstall.diagnose import source
@@ -86,6 +85,7 @@ class Features:
 
     @property
     def trains(self) -> bool:
+        """Whether a step has a backward pass."""
         return self.seconds.get("backward", 0.0) > 0
 
     def headroom_without(self, seconds: float) -> float:
@@ -93,25 +93,28 @@ class Features:
         return self.step_s / max(self.step_s - seconds, 0.01 * self.step_s)
 
     @property
+    def used_cores(self) -> float:
+        """Cores that this program keeps busy during a step, mean."""
+        return (self.measurement.main_cpu_s + self.measurement.worker_cpu_s) / self.measurement.step.mean
+
+    @property
     def demand(self) -> float:
         """Core-seconds that a step needs over those there are in it: 1 when the cores are full."""
-        used = self.measurement.main_cpu_s + self.measurement.worker_cpu_s
-        return used / (self.measurement.cores * self.measurement.step.mean)
+        return self.used_cores / self.measurement.cores
 
     @property
     def spare_cores(self) -> float:
         """Cores that neither this program nor another uses during a step."""
-        measured = self.measurement
-        used = (measured.main_cpu_s + measured.worker_cpu_s) / measured.step.mean
-        return max(0.0, measured.cores - used - measured.other_cores)
+        return max(0.0, self.measurement.cores - self.used_cores - self.measurement.other_cores)
 
     @property
     def without_neighbours(self) -> bool:
         """Whether what other programs took has been taken out of ``seconds``."""
         return self.seconds != self.shown
 
-    def worker_samples(self, wanted: Callable[[Placed], bool] = lambda placed: True) -> list[Placed]:
-        return [placed for placed in self.blame.workers if not is_idle(placed) and wanted(placed)]
+    def worker_samples(self) -> list[Placed]:
+        """Samples of other processes that were at work."""
+        return [placed for placed in self.blame.workers if not is_idle(placed)]
 
     @property
     def worker_total(self) -> int:

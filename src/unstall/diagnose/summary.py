@@ -48,7 +48,7 @@ def report(run: Run, measured: Measured | None) -> Report:
             step_s=measurement.step,
             flops_coverage=measurement.model.flops_coverage,
         ),
-        utilization=_utilization(run, measured),
+        utilization=_utilization(run, measured, features),
         phases=features.refined_phases(),
         verdict=found[0],
         findings=found,
@@ -78,19 +78,17 @@ def _mfu(measurement: Measurement) -> float | None:
     return share if share <= 1 else None  # the peak was measured while others had the cores
 
 
-def _utilization(run: Run, measured: Measured) -> Utilization:
+def _utilization(run: Run, measured: Measured, features: Features) -> Utilization:
     measurement = measured.measurement
     memory = measurement.memory
-    step = measurement.step.mean
     begin, end = float(measured.loop.starts[0]), float(measured.loop.ends[-1])
     looks = [look.gpu_utilization for look in run.observation.machine if begin <= look.t <= end]
     gpus = [sum(device) / len(device) for device in zip(*looks)] if looks and looks[0] else None
     network = sum(phase.network_bytes for phase in measurement.phases)
     if measurement.loader and measurement.loader.workers:
         network += measurement.loader.network_bytes * measurement.loader.batches_per_step
-    cpu = (measurement.main_cpu_s + measurement.worker_cpu_s) / (measurement.cores * step)
     return Utilization(
-        cpu=min(1.0, cpu),
+        cpu=min(1.0, features.demand),
         gpu=gpus,
         run_delay=measurement.run_delay,
         rss_peak_bytes=memory.rss_peak,

@@ -6,6 +6,7 @@ told by the CPU law (throughput cannot exceed cores / (core-seconds of loader + 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from unstall.diagnose import vocabulary
@@ -107,8 +108,7 @@ def _cause(features: Features, loader: LoaderMeasurement | None, samples: list[P
     return "transform"
 
 
-def _share(samples: list[Placed], count: int, wanted: object) -> float:
-    assert callable(wanted)
+def _share(samples: list[Placed], count: int, wanted: Callable[[Placed], bool]) -> float:
     return sum(placed.count for placed in samples if wanted(placed)) / count if count else 0.0
 
 
