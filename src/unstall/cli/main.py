@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any, NamedTuple
+
 import typer
+import typer.core
+import typer.main
 
 import unstall
-from unstall.cli.run import run
+
+
+class Verb(NamedTuple):
+    """Where a verb lives. It is imported only when it is the one that was typed."""
+
+    function: str
+    """``module:function`` in ``unstall.cli``."""
+    takes_program: bool = False
+    """Whether what follows is the user's own command, whose options are not ours."""
+
+
+VERBS: dict[str, Verb] = {
+    "run": Verb("run:run", takes_program=True),
+    "doctor": Verb("doctor:doctor"),
+}
+"""In the order of the help: the four steps, then the rest."""
+
+
+class _Verbs(typer.core.TyperGroup):
+    """A group that imports a verb's file when it is needed: each has libraries that would delay the others."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in VERBS:
+            return None
+        verb = VERBS[cmd_name]
+        module, function = verb.function.split(":")
+        settings = {"allow_interspersed_args": False, "ignore_unknown_options": True} if verb.takes_program else {}
+        one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        one.command(cmd_name, context_settings=settings, no_args_is_help=False)(
+            getattr(importlib.import_module(f"unstall.cli.{module}"), function)
+        )
+        return typer.main.get_command(one)
+
 
 app = typer.Typer(
     name="unstall",
     help="Find what stalls a machine-learning program, where in its code, and how much faster it could get.",
+    cls=_Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command(
-    "run",
-    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
-    no_args_is_help=False,
-)(run)
-
-
-@app.command("doctor")
-def _doctor(
-    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of tables."),
-    quick: bool = typer.Option(False, "--quick", help="Spend less time on the ceilings; they may be low."),
-) -> None:
-    """Tell what can be measured here, and measure this machine's own ceilings."""
-    from unstall.cli.doctor import doctor  # what it needs would delay every `unstall run`
-
-    doctor(as_json, quick)
 
 
 def _version(wanted: bool) -> None:
