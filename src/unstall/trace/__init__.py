@@ -1,0 +1,1 @@
+"""Reading GPU traces that somebody already recorded, and saying what they show."""

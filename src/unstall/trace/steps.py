@@ -1,0 +1,59 @@
+"""The iterations of a trace, and the thread that drives them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from unstall.trace.timeline import NONE, HostKind, Ids, StepTable, Timeline
+
+_NUMBER = re.compile(r"(\d+)\D*$")
+_FAMILY = re.compile(r"(?i)(?=.*(?:step|iter|batch))(?!optimizer)(?P<stem>.*?)[\s_#:=-]*(?P<number>\d+)\D*$")
+"""A range that a program numbers by its iterations: "iteration 12", "train_step#3"."""
+
+
+def step_table(timeline: Timeline) -> StepTable:
+    """ProfilerStep ranges; without them a family of numbered ranges ("iteration 12"), of the thread that has most."""
+    rows = np.flatnonzero(timeline.host.kind == HostKind.STEP).astype(np.int32)
+    if not len(rows):
+        rows = _numbered_ranges(timeline)
+    if len(rows):
+        threads = timeline.host.thread[rows]
+        rows = rows[threads == np.bincount(threads).argmax()]
+    host = timeline.host
+    numbers = [_number(timeline.names[name]) for name in host.name[rows]]
+    return StepTable(host.start_ns[rows], host.dur_ns[rows], rows, np.array(numbers, np.int64))
+
+
+def _number(name: str) -> int:
+    found = _NUMBER.search(name)
+    return int(found[1][-18:]) if found else NONE
+
+
+def _numbered_ranges(timeline: Timeline) -> Ids:
+    """Rows of the largest family of annotations that differ in a number only, at least two, one after another."""
+    annotations = np.flatnonzero(timeline.host.kind == HostKind.ANNOTATION).astype(np.int32)
+    families: dict[str, list[int]] = {}
+    for row, name in zip(annotations.tolist(), timeline.host.name[annotations].tolist()):
+        if found := _FAMILY.match(timeline.names[name]):
+            families.setdefault(found["stem"], []).append(row)
+    sequential = [rows for rows in families.values() if len(rows) > 1 and _in_sequence(timeline, rows)]
+    return np.array(max(sequential, key=len, default=[]), np.int32)
+
+
+def _in_sequence(timeline: Timeline, rows: list[int]) -> bool:
+    start, end = timeline.host.start_ns[rows], timeline.host.end_ns[rows]
+    return bool((end[:-1] <= start[1:]).all())
+
+
+def main_thread(timeline: Timeline) -> int:
+    """The thread with the steps, else the one that spends the most time in API calls and operators, else any."""
+    host = timeline.host
+    if not len(host):
+        return NONE
+    if len(timeline.steps):
+        return int(host.thread[timeline.steps.row[0]])
+    working = (host.kind == HostKind.OPERATOR) | (host.kind == HostKind.RUNTIME) | (host.kind == HostKind.DRIVER)
+    weight = np.where(working, host.dur_ns, 0).astype(np.float64)
+    return int(np.bincount(host.thread, weights=weight).argmax())

@@ -1,0 +1,353 @@
+"""One timeline for every source: what host threads and devices did, and when, as NumPy columns.
+
+Readers (Kineto JSON, Nsight SQLite) fill it, everything else in ``unstall.trace`` reads it. No Python object per
+event: a row is an index, a name is a number into :attr:`Timeline.names`. Times are int64 nanoseconds since
+:attr:`Timeline.origin_ns`; -1 stands for "none" in every id column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Ids = NDArray[np.int32]
+Codes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+
+NONE = -1
+
+
+class TraceError(ValueError):
+    """A file that cannot be read as a trace at all; the message is one line for the user."""
+
+
+class HostKind(IntEnum):
+    """What an event on a host thread is."""
+
+    OTHER = 0
+    OPERATOR = 1
+    """A framework operator (``aten::mm``), autograd nodes and record_param_comms included."""
+    RUNTIME = 2
+    """A CUDA runtime or HIP API call."""
+    DRIVER = 3
+    """A CUDA driver API call."""
+    ANNOTATION = 4
+    """A range the program named: record_function, NVTX."""
+    STEP = 5
+    """One iteration: ProfilerStep#N, or the NVTX range that plays its part."""
+    PYTHON = 6
+    """A Python function, named ``file.py(line): function``."""
+    LOADER = 7
+    """The main loop waiting for its DataLoader's next batch."""
+    OVERHEAD = 8
+    """The profiler's own time (buffer flushes, lazy initialisation)."""
+
+
+class DeviceKind(IntEnum):
+    """What an event on a device stream is."""
+
+    KERNEL = 0
+    MEMCPY = 1
+    MEMSET = 2
+    COLLECTIVE = 3
+    """A communication kernel (NCCL, RCCL, and their kin)."""
+
+
+class CopyKind(IntEnum):
+    """Where a copy goes from and to."""
+
+    NONE = 0
+    """Not a copy, or unknown."""
+    H2D = 1
+    D2H = 2
+    D2D = 3
+    P2P = 4
+    H2H = 5
+
+
+class HostMemory(IntEnum):
+    """The host side of a copy."""
+
+    UNKNOWN = 0
+    PAGEABLE = 1
+    PINNED = 2
+
+
+class WaitKind(IntEnum):
+    """What waits, and for what."""
+
+    STREAM_WAIT = 0
+    """A stream waits for an event of another stream (cudaStreamWaitEvent)."""
+    EVENT_SYNC = 1
+    STREAM_SYNC = 2
+    DEVICE_SYNC = 3
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A host thread. ``pid`` and ``tid`` are -1 where the file has text instead, which is then in ``name``."""
+
+    pid: int
+    tid: int
+    name: str = ""
+    process: str = ""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device as the file describes it; what it does not say is None."""
+
+    id: int
+    name: str = ""
+    memory_bytes: int | None = None
+    multiprocessors: int | None = None
+    compute: str = ""
+    """Compute capability, "9.0"."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """The facts of a collective; those that are not recorded are empty or None."""
+
+    name: str = ""
+    group: str = ""
+    group_size: int | None = None
+    dtype: str = ""
+    in_elements: int | None = None
+    out_elements: int | None = None
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of the larger of input and output buffer, None if elements or type are unknown."""
+        elements = max(self.in_elements or 0, self.out_elements or 0)
+        size = dtype_bytes(self.dtype)
+        return elements * size if elements and size else None
+
+
+@dataclass(frozen=True)
+class OperatorInputs:
+    """The recorded inputs of an operator, one entry an argument ([] or "" where it is no tensor)."""
+
+    dims: tuple[Any, ...] = ()
+    types: tuple[Any, ...] = ()
+    concrete: tuple[Any, ...] = ()
+    """Scalar arguments as text. Kept for convolutions only, whose FLOPs need stride and padding."""
+
+    @classmethod
+    def parse(cls, text: str) -> OperatorInputs:
+        """From the three JSON lists as the reader keeps them, separated by ASCII unit separators."""
+        lists = []
+        for part in (text.split("\x1f") + ["", "", ""])[:3]:
+            try:
+                value = json.loads(part, strict=False) if part else []
+            except (ValueError, RecursionError):
+                value = []
+            lists.append(tuple(value) if isinstance(value, list) else ())
+        return cls(*lists)
+
+
+@dataclass(frozen=True)
+class HostTable:
+    """Events of host threads, sorted by start; of two that start together the longer (the outer) is first."""
+
+    start_ns: Ints
+    dur_ns: Ints
+    name: Ids
+    """Index into Timeline.names."""
+    thread: Ids
+    """Index into Timeline.threads."""
+    kind: Codes
+    """HostKind."""
+    correlation: Ints
+    """An API call's id, the same as that of the device work it started."""
+    external: Ints
+    """An operator's id ("External id"), the same as that of device work started inside it, where recorded."""
+    sequence: Ints
+    """Autograd's sequence number: forward operator and backward node share it."""
+    inputs: Ids
+    """Index for Timeline.inputs(), operators recorded with shapes only."""
+    stack: Ids
+    """Index into Timeline.stacks: the Python stack recorded with the operator (old traces only)."""
+    collective: Ids
+    """Index into Timeline.collectives."""
+
+    @property
+    def end_ns(self) -> Ints:
+        return self.start_ns + self.dur_ns
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True)
+class DeviceTable:
+    """Work on device streams, sorted by start. Waits are in WaitTable: what is here keeps the device busy."""
+
+    start_ns: Ints
+    dur_ns: Ints
+    name: Ids
+    device: Ids
+    """Device number as in Device.id."""
+    stream: Ints
+    kind: Codes
+    """DeviceKind."""
+    correlation: Ints
+    external: Ints
+    bytes: Ints
+    """Of a copy or memset, -1 if unknown."""
+    copy: Codes
+    """CopyKind."""
+    memory: Codes
+    """HostMemory."""
+    graph: Flags
+    """Launched as a node of a CUDA graph: many kernels share one launch."""
+    collective: Ids
+    """Index into Timeline.collectives."""
+
+    @property
+    def end_ns(self) -> Ints:
+        return self.start_ns + self.dur_ns
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True)
+class WaitTable:
+    """Recorded synchronisation (Kineto's cuda_sync, Nsight's SYNCHRONIZATION), sorted by start; often empty."""
+
+    start_ns: Ints
+    dur_ns: Ints
+    kind: Codes
+    """WaitKind."""
+    device: Ids
+    stream: Ints
+    correlation: Ints
+    """Of the API call that waits, or put the wait into the stream."""
+    on_stream: Ints
+    """The stream that is waited for."""
+    on_correlation: Ints
+    """Correlation id of the cudaEventRecord that is waited for."""
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """The iterations, sorted by start, all of one thread."""
+
+    start_ns: Ints
+    dur_ns: Ints
+    row: Ids
+    """Row in the host table."""
+    number: Ints
+    """The number in its name, -1 if it has none."""
+
+    @property
+    def end_ns(self) -> Ints:
+        return self.start_ns + self.dur_ns
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass
+class Timeline:
+    """A trace of one process (one rank), read."""
+
+    path: str
+    source: str
+    """"kineto" or "nsight"."""
+    names: list[str]
+    threads: list[Thread]
+    host: HostTable
+    device: DeviceTable
+    waits: WaitTable
+    origin_ns: int = 0
+    """Nanoseconds that times count from: since 1970 where the file tells, else on its own clock."""
+    devices: list[Device] = field(default_factory=list)
+    rank: int | None = None
+    world_size: int | None = None
+    collectives: list[Collective] = field(default_factory=list)
+    stacks: list[str] = field(default_factory=list)
+    """Python stacks, frames "file.py(line): function" innermost first, separated by semicolons."""
+    input_texts: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """The file's other top-level entries."""
+    problems: dict[str, int] = field(default_factory=dict)
+    """What could not be read, in words, and how often: {"events without a time": 3}."""
+
+    def __post_init__(self) -> None:
+        self._inputs: dict[int, OperatorInputs] = {}
+
+    def inputs(self, index: int) -> OperatorInputs:
+        """Recorded inputs by an index of HostTable.inputs; empty for -1."""
+        if index < 0:
+            return OperatorInputs()
+        if index not in self._inputs:
+            self._inputs[index] = OperatorInputs.parse(self.input_texts[index])
+        return self._inputs[index]
+
+    def names_where(self, predicate: Callable[[str], bool]) -> Flags:
+        """One flag a name: ``t.names_where(f)[t.host.name]`` selects rows; f sees each distinct name once."""
+        return np.fromiter((predicate(name) for name in self.names), bool, len(self.names))
+
+    @cached_property
+    def parent(self) -> Ids:
+        """For each host row, the row of the innermost event around it on its thread, or -1."""
+        from unstall.trace.nesting import parents
+
+        return parents(self.host.start_ns, self.host.dur_ns, self.host.thread)
+
+    @cached_property
+    def launch(self) -> Ids:
+        """For each device row, the row of the host API call that started it (same correlation), or -1."""
+        from unstall.trace.nesting import launches
+
+        return launches(self.host, self.device)
+
+    @cached_property
+    def steps(self) -> StepTable:
+        """The iterations of the thread that has most of them; empty if none are marked."""
+        from unstall.trace.steps import step_table
+
+        return step_table(self)
+
+    @cached_property
+    def main_thread(self) -> int:
+        """Index of the thread that drives the program: it has the steps, else the operators; -1 if no host events."""
+        from unstall.trace.steps import main_thread
+
+        return main_thread(self)
+
+    @cached_property
+    def window_ns(self) -> tuple[int, int]:
+        """First start and last end over host and device events; (0, 0) if there are none."""
+        tables = [table for table in (self.host, self.device) if len(table)]
+        if not tables:
+            return 0, 0
+        return min(int(t.start_ns[0]) for t in tables), max(int(t.end_ns.max()) for t in tables)
+
+
+_DTYPE_BYTES = {
+    **dict.fromkeys(("double", "float64", "long", "long int", "int64", "uint64", "complexfloat", "complex64"), 8),
+    **dict.fromkeys(("float", "float32", "int", "int32", "uint32"), 4),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "int16", "uint16"), 2),
+    **dict.fromkeys(("byte", "char", "bool", "int8", "uint8", "signed char", "unsigned char"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
+    **dict.fromkeys(("complexdouble", "complex128"), 16),
+}
+
+
+def dtype_bytes(name: str) -> int | None:
+    """Bytes of an element of a type as traces write it ("float", "c10::BFloat16", "Long"); None if unknown."""
+    return _DTYPE_BYTES.get(name.rpartition("::")[2].lower())
