@@ -37,20 +37,65 @@ def make(folder: Path | None = None) -> RunDir:
     """Make the run directory; OSError only when not even the temporary directory takes a file."""
     started = datetime.now(timezone.utc)
     run_id = f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-    home = (folder or Path.cwd()) / ".unstall"
+    runs, elsewhere = _homes(folder)
+    home = runs.parent
     try:
-        path = _make(home / "runs" / run_id)
+        path = _make(runs / run_id)
         ignore = home / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")
         return RunDir(run_id, path, None)
     except OSError as error:
-        path = _make(Path(tempfile.gettempdir()) / f"unstall-{os.getuid()}" / run_id)
+        path = _make(elsewhere / run_id)
         return RunDir(
             run_id,
             path,
             f"{home} cannot hold the recording ({error.strerror}): it went to {path.parent}",
         )
+
+
+def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Path:
+    """The directory of a run that a person names, or the file.
+
+    ``name`` is a run's id or the beginning of one, ``last``, or the path of a run's directory, a report or a
+    recording. Raises LookupError, with one line for the person, where it is none of them or more than one.
+
+    Args:
+        name: what the person typed.
+        folder: where ``.unstall`` is; the working directory if not given.
+        finished: leave out runs that have no report yet.
+    """
+    for home in _homes(folder):
+        runs = _runs(home, finished)
+        meant = runs[-1:] if name == "last" else [path for path in runs if path.name == name]
+        meant = meant or [path for path in runs if name and path.name.startswith(name)]
+        if len(meant) > 1:
+            raise LookupError(f"{len(meant)} runs begin with {name}: give more of the id")
+        if meant:
+            return meant[0]
+    if name == "last":
+        raise LookupError("no run is kept here yet; make one with: unstall run train.py")
+    path = (folder or Path.cwd()) / name
+    if name and path.exists():
+        return path
+    raise LookupError(f"no run and no file is called {name!r}; `unstall history` lists the runs kept here")
+
+
+def kept(folder: Path | None = None, *, finished: bool = False) -> list[Path]:
+    """The directories of the runs that are kept in the working directory, or ``folder``, oldest first."""
+    return _runs(_homes(folder)[0], finished)
+
+
+def _runs(home: Path, finished: bool) -> list[Path]:
+    if not home.is_dir():
+        return []
+    found = [path for path in home.iterdir() if path.is_dir() and (not finished or (path / "report.json").exists())]
+    return sorted(found, key=lambda path: (path.name[:15], path.stat().st_mtime))
+
+
+def _homes(folder: Path | None) -> tuple[Path, Path]:
+    """Where runs are: in the working directory, and where they go if that takes none."""
+    return (folder or Path.cwd()) / ".unstall" / "runs", Path(tempfile.gettempdir()) / f"unstall-{os.getuid()}"
 
 
 def _make(path: Path) -> Path:

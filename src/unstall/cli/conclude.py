@@ -48,12 +48,20 @@ def conclude(
             write(path)
         except (OSError, RuntimeError) as error:
             print(f"unstall: {path} was not written: {error}", file=sys.stderr)
-    try:
-        (directory.path / "report.json").write_bytes(made.to_json())
-    except OSError:
-        pass
+    _keep(made, measured, directory, outcome)
     _show(made, lines)
     directory.discard_recordings()
+
+
+def _keep(made: Report, measured: Measured | None, directory: RunDir, outcome: Outcome) -> None:
+    """Keep the run for the steps that come after. The report is told, whether or not there is room for this."""
+    from unstall.benchmark import archive
+
+    try:
+        (directory.path / archive.REPORT_NAME).write_bytes(made.to_json())
+        archive.write(directory.path / archive.FILE_NAME, archive.make(made, measured, outcome.observation))
+    except OSError as error:
+        print(f"unstall: this run could not be kept: {error.strerror or error}", file=sys.stderr)
 
 
 def _show(made: Report, lines: list[str]) -> None:

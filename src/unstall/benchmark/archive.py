@@ -1,0 +1,361 @@
+"""What is kept of a run when it is over: ``recording.msgpack.gz`` beside ``report.json`` in the run's directory.
+
+The raw recordings of a run may take gigabytes and are thrown away; this holds what the later steps ask of it (every
+step and its phases, the resources, the stacks, each batch that was made), about 30 bytes a step before compression.
+It is MessagePack, typed and compressed: reading one that a stranger made runs no code of theirs, takes a bounded
+amount of memory, and ends in an :class:`ArchiveError` if anything in it is not as it should be.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from unstall.benchmark import rundir
+from unstall.measurements import Measurement
+from unstall.records import MachinePoint, PhaseName, Report, ResourcePoint, StackSample
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.session import Observation
+
+    Floats = npt.NDArray[np.float64]
+    Bools = npt.NDArray[np.bool_]
+
+VERSION = 1
+FILE_NAME = "recording.msgpack.gz"
+REPORT_NAME = "report.json"
+
+MAX_STEPS = 4_000_000
+"""Of a longer run the last so many steps are kept."""
+MAX_FETCHES = 200_000
+"""Of more batches than that, every n-th is kept."""
+MAX_BYTES = 1 << 29
+"""What an archive may take uncompressed; more is refused, on writing and on reading."""
+
+_LEVEL = 1  # of compression: five times as fast as the usual one, and a tenth larger
+_GZIP = 31  # zlib's word for a gzip header and a window of 32 kB
+_CHUNK = 1 << 20
+
+_Type = Literal["<f8", "<f4", "<i4", "|u1"]
+
+
+class ArchiveError(ValueError):
+    """The file cannot be read or is no archive of a run; the message is one line that names it."""
+
+
+class StepSeries(msgspec.Struct, kw_only=True, frozen=True):
+    """Every step of the main loop, in order. The bytes are little-endian arrays; the properties are NumPy's."""
+
+    boundaries_f8: bytes
+    """Start of each step, monotonic seconds, and the end of the last: one more than there are steps."""
+    phases_f4: dict[PhaseName, bytes]
+    """Seconds of each step in each phase that occurs."""
+    measured_u1: bytes
+    """1 for the steps that the report's figures rest on: warm, and undisturbed by unstall itself."""
+    gap_u1: bytes
+    """1 for steps that hold an epoch boundary or validation."""
+    first: int = 0
+    """Number of the first step kept; those before it, of a very long run, are left out."""
+
+    def __post_init__(self) -> None:
+        steps = len(self.measured_u1)
+        lengths = {len(self.boundaries_f8) // 8 - 1, len(self.gap_u1)}
+        lengths |= {len(data) // 4 for data in self.phases_f4.values()}
+        whole = len(self.boundaries_f8) % 8 == 0 and not any(len(data) % 4 for data in self.phases_f4.values())
+        if lengths != {steps} or not whole or steps == 0 or self.first < 0:
+            raise ValueError("the series of the steps do not have the same length")
+
+    def __len__(self) -> int:
+        return len(self.measured_u1)
+
+    @property
+    def starts(self) -> Floats:
+        """Monotonic seconds, shape (steps,)."""
+        return _floats(self.boundaries_f8, "<f8")[:-1]
+
+    @property
+    def ends(self) -> Floats:
+        """Monotonic seconds, shape (steps,)."""
+        return _floats(self.boundaries_f8, "<f8")[1:]
+
+    @property
+    def durations(self) -> Floats:
+        """Seconds, shape (steps,)."""
+        return self.ends - self.starts
+
+    @property
+    def measured(self) -> Bools:
+        """Which steps the report's figures rest on."""
+        return _array(self.measured_u1, "|u1") != 0
+
+    @property
+    def gap(self) -> Bools:
+        """Which steps hold an epoch boundary or validation."""
+        return _array(self.gap_u1, "|u1") != 0
+
+    def phase(self, name: PhaseName) -> Floats:
+        """Seconds of each step in a phase, shape (steps,); zeros for a phase that does not occur."""
+        import numpy as np
+
+        data = self.phases_f4.get(name)
+        return np.zeros(len(self)) if data is None else _floats(data, "<f4")
+
+
+class FetchSeries(msgspec.Struct, kw_only=True, frozen=True):
+    """Batches as they were made: by the loader's workers, or without any by the main process. In order of start."""
+
+    starts_f8: bytes
+    wall_f4: bytes
+    """Seconds to make the batch."""
+    cpu_f4: bytes
+    """Of it, on a core; NaN where it was not measured (batches that took less than half a millisecond)."""
+    blocked_f4: bytes
+    """Of it, neither on a core nor waiting for one; NaN where it was not measured."""
+    pid_i4: bytes
+    """The process that made it."""
+
+    def __post_init__(self) -> None:
+        count = len(self.starts_f8) // 8
+        others = {len(data) for data in (self.wall_f4, self.cpu_f4, self.blocked_f4, self.pid_i4)}
+        if len(self.starts_f8) % 8 or others != {4 * count}:
+            raise ValueError("the series of the batches do not have the same length")
+
+    def __len__(self) -> int:
+        return len(self.starts_f8) // 8
+
+    @property
+    def starts(self) -> Floats:
+        """Monotonic seconds, shape (batches,)."""
+        return _floats(self.starts_f8, "<f8")
+
+    @property
+    def wall(self) -> Floats:
+        """Seconds, shape (batches,)."""
+        return _floats(self.wall_f4, "<f4")
+
+    @property
+    def cpu(self) -> Floats:
+        """Seconds, shape (batches,), NaN where unknown."""
+        return _floats(self.cpu_f4, "<f4")
+
+    @property
+    def blocked(self) -> Floats:
+        """Seconds, shape (batches,), NaN where unknown."""
+        return _floats(self.blocked_f4, "<f4")
+
+    @property
+    def pids(self) -> npt.NDArray[np.int32]:
+        """Shape (batches,)."""
+        return _array(self.pid_i4, "<i4")
+
+
+class Archive(msgspec.Struct, kw_only=True):
+    """One run, as it is kept. Times are seconds on the monotonic clock of the machine it ran on."""
+
+    report: Report
+    version: int = VERSION
+    began: float = 0.0
+    ended: float = 0.0
+    measurement: Measurement | None = None
+    """What the diagnosis was made from; None, as are the series, where no step was seen or only a report is left."""
+    steps: StepSeries | None = None
+    fetches: FetchSeries | None = None
+    epochs: list[tuple[float, float]] = msgspec.field(default_factory=list)
+    """Start of each epoch's iterator in the main process, and seconds until it gave its hand back."""
+    resources: list[ResourcePoint] = msgspec.field(default_factory=list)
+    machine: list[MachinePoint] = msgspec.field(default_factory=list)
+    disturbed: list[tuple[float, float]] = msgspec.field(default_factory=list)
+    """When unstall itself took time from the program."""
+    stacks: list[StackSample] = msgspec.field(default_factory=list)
+
+
+def make(report: Report, measured: Measured | None, seen: Observation) -> Archive:
+    """What is kept of a run that has ended."""
+    archive = Archive(
+        report=report,
+        began=seen.began,
+        ended=seen.ended,
+        resources=seen.points,
+        machine=seen.machine,
+        disturbed=seen.disturbed,
+        stacks=seen.samples,
+    )
+    if measured is not None:
+        archive.measurement = dataclasses.replace(measured.measurement, samples=[])
+        archive.stacks = measured.measurement.samples
+        archive.steps = _step_series(measured)
+        archive.fetches, archive.epochs = _fetches(measured), _epochs(measured)
+    return archive
+
+
+def write(path: Path, archive: Archive) -> None:
+    """Write it whole or not at all. Raises OSError where the disk does not take it."""
+    data = msgspec.msgpack.encode(archive, enc_hook=_plain)
+    if len(data) > MAX_BYTES:
+        raise OSError(f"{path.name} would take {len(data) >> 20} MB; the most is {MAX_BYTES >> 20}")
+    packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(packer.compress(data) + packer.flush())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read(path: Path) -> Archive:
+    """Read it back. Raises :class:`ArchiveError` for whatever is not an archive of this version or an older one."""
+    try:
+        archive = msgspec.msgpack.decode(_unpacked(path), type=Archive)
+    except (msgspec.MsgspecError, zlib.error, ValueError, RecursionError, MemoryError) as error:
+        raise ArchiveError(f"{path} is no recording of a run: {_one_line(error)}") from error
+    except OSError as error:
+        raise ArchiveError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not 1 <= archive.version <= VERSION:
+        raise ArchiveError(f"{path} was written by another version of unstall (format {archive.version})")
+    _check(path, archive)
+    if archive.measurement is not None:
+        archive.measurement.samples = archive.stacks
+    return archive
+
+
+def load(name: str, folder: Path | None = None) -> Archive:
+    """The run that a person names, see :func:`unstall.benchmark.rundir.find`; also from a report alone.
+
+    Raises :class:`ArchiveError` where there is none by that name or it cannot be read.
+    """
+    try:
+        path = rundir.find(name, folder, finished=True)
+    except LookupError as error:
+        raise ArchiveError(str(error.args[0])) from error
+    if path.is_dir():
+        path = next((path / file for file in (FILE_NAME, REPORT_NAME) if (path / file).is_file()), path / FILE_NAME)
+    return _from_report(path) if path.suffix == ".json" else read(path)
+
+
+def _from_report(path: Path) -> Archive:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ArchiveError(f"{path} is larger than {MAX_BYTES >> 20} MB: that is no report")
+        return Archive(report=Report.from_json(path.read_bytes()))
+    except OSError as error:
+        raise ArchiveError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise ArchiveError(f"{path} is no report of unstall: {_one_line(error)}") from error
+
+
+def _unpacked(path: Path) -> bytes:
+    """The file's content; ValueError if it is cut short, or swells to more than an archive may take."""
+    unpacker = zlib.decompressobj(wbits=_GZIP)
+    parts, size = [], 0
+    with path.open("rb") as file:
+        while not unpacker.eof:
+            packed = unpacker.unconsumed_tail or file.read(_CHUNK)
+            if not packed:
+                raise ValueError("it is cut short")
+            part = unpacker.decompress(packed, _CHUNK)
+            size += len(part)
+            if size > MAX_BYTES:
+                raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")
+            parts.append(part)
+    return b"".join(parts)
+
+
+def _check(path: Path, archive: Archive) -> None:
+    """Times that go backwards or are no numbers would only be noticed much later."""
+    if archive.steps is None:
+        return
+    import numpy as np
+
+    durations = archive.steps.durations
+    times = [durations, *(archive.steps.phase(name) for name in archive.steps.phases_f4)]
+    if archive.fetches is not None:
+        times.append(archive.fetches.wall)
+    if not all(np.isfinite(series).all() and (series >= 0).all() for series in times):
+        raise ArchiveError(f"{path} is no recording of a run: it holds times that are no times")
+
+
+def _step_series(measured: Measured) -> StepSeries:
+    import numpy as np
+
+    from unstall.records import PHASES
+
+    loop = measured.loop
+    first = max(0, len(loop) - MAX_STEPS)
+    phases = loop.phases[first:]
+    return StepSeries(
+        boundaries_f8=np.append(loop.starts[first:], loop.ends[-1]).astype("<f8").tobytes(),
+        phases_f4={
+            name: phases[:, index].astype("<f4").tobytes()
+            for index, name in enumerate(PHASES)
+            if phases[:, index].any()
+        },
+        measured_u1=measured.chosen[first:].astype("u1").tobytes(),
+        gap_u1=loop.gap[first:].astype("u1").tobytes(),
+        first=first,
+    )
+
+
+def _fetches(measured: Measured) -> FetchSeries | None:
+    """The batches that the loop's loader made, from the processes that made them."""
+    import numpy as np
+
+    from unstall.benchmark.reader import CPU_KNOWN
+
+    loader, main = measured.measurement.loader, measured.process
+    if loader is None:
+        return None
+    makers = [process for process in measured.processes if process.parent == main.pid] if loader.workers else [main]
+    named = [(process.pid, process.named("~data.fetch", main_only=False)) for process in makers]
+    spans = np.concatenate([spans for _, spans in named]) if named else main.spans[:0]
+    pids = np.repeat([pid for pid, _ in named], [len(spans) for _, spans in named])
+    kept = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // MAX_FETCHES]
+    spans, pids = spans[kept], pids[kept]
+    known = spans["flags"] & CPU_KNOWN != 0
+    wall = spans["dur"] / 1e9
+    held = (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
+    return FetchSeries(
+        starts_f8=(spans["start"] / 1e9).astype("<f8").tobytes(),
+        wall_f4=wall.astype("<f4").tobytes(),
+        cpu_f4=np.where(known, spans["cpu"] / 1e7, np.nan).astype("<f4").tobytes(),
+        blocked_f4=np.where(known, np.clip(wall - held, 0, None), np.nan).astype("<f4").tobytes(),
+        pid_i4=pids.astype("<i4").tobytes(),
+    )
+
+
+def _epochs(measured: Measured) -> list[tuple[float, float]]:
+    spans = measured.process.named("~data.iter", main_only=False)
+    return [(float(span["start"]) / 1e9, float(span["dur"]) / 1e9) for span in spans]
+
+
+def _array(data: bytes, dtype: _Type) -> Any:
+    import numpy as np
+
+    return np.frombuffer(data, dtype)
+
+
+def _floats(data: bytes, dtype: _Type) -> Floats:
+    import numpy as np
+
+    floats: Floats = _array(data, dtype).astype(np.float64)
+    return floats
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers, which a measurement may hold, as Python's."""
+    item = getattr(value, "item", None)
+    if item is None:
+        raise NotImplementedError(f"{type(value).__name__} cannot be kept")
+    return item()
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join((str(error) or type(error).__name__).split())[:200]
