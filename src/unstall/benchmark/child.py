@@ -7,6 +7,7 @@ one JSON object a line: what the records' numbers mean and what was seen at thei
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import sys
@@ -31,6 +32,10 @@ class Child:
         self.pid = 0
         self.wanted = True
         self.tools: list[Callable[[], None]] = []
+        self.on_control: Callable[[str], None] | None = None
+        """An extension's: called as ``on_control(seam)`` at the main thread's next seam when the parent asks for it."""
+        self.on_fork: Callable[[], None] | None = None
+        """An extension's: called in a forked child of the program, after the recording is set up for it."""
 
     def tell(self, kind: str, **facts: Any) -> None:
         """Append a line of facts. The file is not kept open: the program may close descriptors it does not know."""
@@ -76,7 +81,12 @@ class Child:
         from unstall.benchmark.watcher import Watcher
 
         self.directory, self.pid, self.wanted = directory, 0, True
-        native.watch(Watcher(self.tell, self.options), False)
+        native.watch(Watcher(self.tell, self.options, self.hear), False)
+
+    def hear(self, seam: str) -> None:
+        """The parent set the control word CALL: let the extension do what it waits for."""
+        if self.on_control is not None:
+            self.on_control(seam)
 
     def after_fork(self) -> None:
         """In a forked child: the parent's file is not ours."""
@@ -86,6 +96,8 @@ class Child:
         allow_tracing()  # a fork does not inherit the leave
         if opened:
             self.open()
+        if self.on_fork is not None:
+            self.on_fork()
 
     def start_tools(self) -> None:
         """Start the profilers asked for, in the program's own processes and not in their helpers."""
@@ -118,18 +130,43 @@ def allow_tracing() -> None:
         ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
 
 
-def install(child: Child) -> None:
-    """Put the seams in place, for the libraries imported by now and those to come."""
+Targets = dict[str, list[Any]]
+"""Module name → functions that take the module, once imported, and put something in place there."""
+
+
+def extend(child: Child) -> Targets:
+    """Import each module of ``Options.extensions`` and call its ``install(child)``.
+
+    It may return targets as a seam has them; they are installed before the seams, so that these record the time of
+    whatever an extension puts in the place of a library's function.
+    """
+    targets: Targets = {}
+    for name in child.options.get("extensions", ()):
+        try:
+            found: Targets | None = importlib.import_module(name).install(child)
+        except Exception as error:
+            child.tell("error", what=f"extension {name}", error=repr(error))
+            continue
+        for module, installers in (found or {}).items():
+            targets.setdefault(module, []).extend(installers)
+    return targets
+
+
+def install(child: Child, first: Targets | None = None) -> None:
+    """Put the seams in place, ``first`` before them, for the libraries imported by now and those to come."""
     from unstall.benchmark.watcher import Watcher
 
     recording.opened_by = child.open
     native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
-    native.watch(Watcher(child.tell, child.options), False)
+    native.watch(Watcher(child.tell, child.options, child.hear), False)
     os.register_at_fork(after_in_child=child.after_fork)
     import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing
 
+    targets = {name: [*installers] for name, installers in (first or {}).items()}
+    for name, installers in seams.targets().items():
+        targets.setdefault(name, []).extend(installers)
     hook = PostImport(
-        seams.targets(),
+        targets,
         lambda name, error: child.tell("error", what=f"seam {name}", error=repr(error)),
     )
     sys.meta_path.insert(0, hook)
@@ -148,5 +185,5 @@ def start() -> None:
             recording.nvtx_ranges = nvtx.ranges()
         except ImportError as error:
             child.tell("error", what="nvtx", error=str(error))
-    install(child)
+    install(child, extend(child))
     child.start_tools()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,16 @@ class Options:
     nvtx: bool = False
     flops: bool = True
     tools: list[str] = field(default_factory=list)
+    probing: bool = True
+    """Whether to look at what the program keeps in memory while that grows."""
+    extensions: list[str] = field(default_factory=list)
+    """Names of modules that the program's processes import first of all, to call their ``install(child)``."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """For the extensions, as JSON: ``child.options["settings"]``."""
+    environ: Callable[[dict[str, str]], dict[str, str]] | None = None
+    """Makes the program's environment from the one it would have."""
+    output: Path | None = None
+    """A file that takes the program's stdout and stderr; its stdin is then empty."""
 
     def for_child(self) -> str:
         """As the bootstrap reads them."""
@@ -41,6 +52,8 @@ class Options:
             "nvtx": self.nvtx,
             "flops": self.flops,
             "tools": self.tools,
+            "extensions": self.extensions,
+            "settings": self.settings,
         }
         return json.dumps(facts)
 
@@ -61,39 +74,90 @@ def environment(directory: Path, options: Options) -> dict[str, str]:
     env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
     env["UNSTALL_RUN_DIR"] = str(directory)
     env["UNSTALL_OPTIONS"] = options.for_child()
-    return env
+    return options.environ(env) if options.environ else env
+
+
+class Program:
+    """A program that was started under observation: poll it about ten times a second until it has ended."""
+
+    def __init__(self, command: list[str], directory: Path, options: Options):
+        self.directory = directory
+        self.status: int | None = None
+        self._others = {child.pid for child in psutil.Process().children()}
+        self._stopping: float | None = None
+        self.pid = _spawn(command, directory, options)
+        self.session = Session(
+            self.pid, directory, steps=options.steps, sampling=options.sampling, probing=options.probing
+        )
+
+    def poll(self) -> bool:
+        """Take every look that is due; False once the program has ended."""
+        if self.status is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self.status = os.waitstatus_to_exitcode(status)
+        if self.status is not None:
+            return False
+        self.session.poll()
+        if self.session.observation.stopped:
+            self._stopping = self._stopping or time.monotonic()
+            _insist(self.pid, time.monotonic() - self._stopping)
+        return True
+
+    def kill(self, number: int) -> None:
+        """Send it a signal; nothing happens when it has ended."""
+        if self.status is None:
+            _kill(self.pid, number)
+
+    def finish(self) -> Outcome:
+        """After its end: close the observation and see that nothing of it is left."""
+        assert self.status is not None
+        observation = self.session.finish()
+        _end_orphans(self.directory, self._others, killed=self.status < 0 or observation.stopped)
+        return Outcome(self.status, observation)
 
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
     """Run a command to its end under observation. ``on_poll`` is called about ten times a second."""
-    others = {child.pid for child in psutil.Process().children()}
-    _adopt_orphans(True)
-    with Signals() as signals:
-        pid = os.posix_spawn(
-            command[0],
-            command,
-            environment(directory, options),
-            # What Python ignores for itself must not be ignored in the program.
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-        )
-        session = Session(pid, directory, steps=options.steps, sampling=options.sampling)
-        stopping: float | None = None
+    with adopting_orphans(), Signals() as signals:
+        program = Program(command, directory, options)
         while True:
             for number in signals.wait(_POLL_S):
-                _kill(pid, number)
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
+                program.kill(number)
+            if not program.poll():
                 break
-            session.poll()
-            on_poll(session)
-            if session.observation.stopped:
-                stopping = stopping or time.monotonic()
-                _insist(pid, time.monotonic() - stopping)
-        observation = session.finish()
-    code = os.waitstatus_to_exitcode(status)
-    _end_orphans(directory, others, killed=code < 0 or observation.stopped)
-    _adopt_orphans(False)
-    return Outcome(code, observation)
+            on_poll(program.session)
+        return program.finish()
+
+
+@contextlib.contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """Be the parent of what the programs leave behind, so that it can be seen; for as long as this is open."""
+    _adopt_orphans(True)
+    try:
+        yield
+    finally:
+        _adopt_orphans(False)
+
+
+def _spawn(command: list[str], directory: Path, options: Options) -> int:
+    """Start the program; its pid. OSError when there is nothing to start."""
+    actions = []
+    if options.output is not None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(options.output), flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+    return os.posix_spawn(
+        command[0],
+        command,
+        environment(directory, options),
+        file_actions=actions,
+        # What Python ignores for itself must not be ignored in the program.
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+    )
 
 
 def die_of(number: int) -> None:

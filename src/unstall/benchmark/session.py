@@ -43,8 +43,11 @@ class Observation:
 class Session:
     """Poll it about ten times a second while the program runs."""
 
-    def __init__(self, pid: int, directory: Path, *, steps: int | None = None, sampling: bool = True):
+    def __init__(
+        self, pid: int, directory: Path, *, steps: int | None = None, sampling: bool = True, probing: bool = True
+    ):
         self.pid = pid
+        self.probing = probing
         self.directory = directory
         self.wanted = steps
         self.observation = Observation(time.monotonic())
@@ -78,7 +81,7 @@ class Session:
                 self._fall_back()
         self._probe(now)
         if self._enough(now):
-            self._stop()
+            self.stop()
 
     def finish(self) -> Observation:
         """The program has ended: close everything and hand over what was seen."""
@@ -94,6 +97,12 @@ class Session:
         seen.gpu_status = self.resources.gpu_status()
         seen.disturbed.sort()
         return seen
+
+    @property
+    def main(self) -> Tap | None:
+        """The recording of the process that drives the loop, once there is one."""
+        taps = [tap for tap in self.taps.values() if steps_of(tap.ticks)]
+        return max(taps, key=lambda tap: steps_of(tap.ticks), default=None)
 
     def _drop_stale_samples(self, sampler: Sampler) -> None:
         """Stacks from before the loop, imports and set-up, say nothing of its steps."""
@@ -141,7 +150,7 @@ class Session:
                 self.observation.disturbed.append((asked, now))
                 self._probing = None
             return
-        if self._loop_began is None or self._probes >= len(_PROBE_AFTER_S):
+        if not self.probing or self._loop_began is None or self._probes >= len(_PROBE_AFTER_S):
             return
         due = now - self._loop_began >= _PROBE_AFTER_S[self._probes]
         if due and (self._probes < 1 or self._rss() > self._rss_then + _PROBE_GROWTH_BYTES):
@@ -168,7 +177,8 @@ class Session:
         windows = len(self.sampler.windows) if self.sampler is not None else 0
         return 3 + int(0.2 * self.steps) + 2 * windows
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Let the program unwind at its next step."""
         self.observation.stopped = True
         for tap in self.taps.values():
             if steps_of(tap.ticks):

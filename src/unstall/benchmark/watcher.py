@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-STOP, PROBE, SAMPLE = 1, 2, 3
-"""Control words: end the run here; look at what the program keeps in memory; sample stacks from inside."""
+STOP, PROBE, SAMPLE, CALL = 1, 2, 3, 4
+"""Control words: end the run here; look at what the program keeps in memory; sample stacks from inside; call the
+extension, which clears the word itself when it is done."""
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 40
@@ -26,9 +27,10 @@ _MAX_FRAMES = 40
 class Watcher:
     """Called by the recorder as ``watcher(name, control, first, second)`` where a seam begins on the main thread."""
 
-    def __init__(self, tell: Callable[..., None], options: dict[str, Any]):
+    def __init__(self, tell: Callable[..., None], options: dict[str, Any], hear: Callable[[str], None] | None = None):
         self.tell = tell
         self.options = options
+        self.hear = hear
         self.seen: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
         self.names: dict[int, str] = {}
@@ -43,6 +45,8 @@ class Watcher:
         if control == STOP:
             raise SystemExit
         try:
+            if control == CALL and self.hear is not None:
+                self.hear(name)
             self._look(name, control, first, second)
         except Exception as error:
             recording.native.watch(None, False)
