@@ -35,6 +35,7 @@ class LoaderMeasurement:
     persistent_workers: bool = False
     pin_memory: bool = False
     iterable: bool = False
+    in_order: bool = True
     dataset: str = ""
     collate: str = ""
     batches_per_step: float = 0.0

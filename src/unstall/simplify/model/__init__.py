@@ -1,0 +1,39 @@
+"""The pipeline model: a recorded run as a simulation that answers what a change would bring.
+
+``of(measured)`` makes the :class:`Pipeline`; :func:`predict` and :func:`elasticities` ask it; ``parse`` reads changes
+as a person writes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unstall.simplify.model.build import build
+from unstall.simplify.model.changes import ChangeError, Changes, parse
+from unstall.simplify.model.limits import deterministic_limit
+from unstall.simplify.model.pipeline import Pipeline
+from unstall.simplify.model.predict import Prediction, elasticities, predict
+
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+
+
+def of(measured: Measured, *, device_busy: float | None = None) -> Pipeline:
+    """The pipeline of a run that has just been measured; ``device_busy``: share of the time that the device worked."""
+    from unstall.simplify.model.recorded import of_measured
+
+    return build(of_measured(measured, device_busy=device_busy))
+
+
+__all__ = [
+    "ChangeError",
+    "Changes",
+    "Pipeline",
+    "Prediction",
+    "build",
+    "deterministic_limit",
+    "elasticities",
+    "of",
+    "parse",
+    "predict",
+]

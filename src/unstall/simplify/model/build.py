@@ -1,0 +1,153 @@
+"""From a recording to a pipeline: what each part of the program would take if it were alone on the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from unstall.measurements import LoaderMeasurement, Measurement
+from unstall.records import PHASES
+from unstall.simplify.model import parts
+from unstall.simplify.model.pipeline import MODEL, SHIP_S, TAKE_S, Pipeline
+from unstall.simplify.model.recorded import Recorded
+from unstall.simplify.model.simulate import simulate
+from unstall.simplify.model.work import Floats, Layout
+
+_FIT_BATCHES = 400
+_FIT_ROUNDS = 7
+_LEAST_SHARE = 0.15  # of what was seen, that computing may have taken alone: below that the samples are at fault
+_SYNCS = 0.02  # share of the step in `sync` from which the program waits for the device in every step
+
+
+def build(recorded: Recorded) -> Pipeline:
+    """The pipeline of a recorded run, fitted so that its simulation takes the recorded time."""
+    measured = recorded.measurement
+    loader = measured.loader if measured.loader and measured.loader.batches_per_step else None
+    on_device = measured.model.device not in ("", "cpu")
+    left_out = {"validation", *(("data_wait",) if loader else ()), *(("sync",) if on_device else ())}
+    names = tuple(name for name in PHASES if name not in left_out)
+    columns = [PHASES.index(name) for name in names]
+    seconds, blocked = recorded.steps[:, columns], recorded.blocked[:, columns].copy()
+    if not on_device and measured.model.threads > 1:
+        # The main thread waits there for its team, not for a disk.
+        blocked[:, [names.index(name) for name in MODEL]] = 0
+    pipeline = Pipeline(
+        layout=_layout(recorded, loader),
+        phases=names,
+        compute=np.clip(seconds - blocked, 0, None),
+        wait=blocked,
+        on_device=on_device,
+        device_s=_device_s(recorded) if on_device else 0.0,
+        threads=measured.model.threads or 1,
+        measured_s=measured.step.mean,
+        spread=measured.spread,
+        parts=parts.of(measured),
+        has_loader=loader is not None,
+    )
+    if loader is not None:
+        pipeline = _with_loader(pipeline, recorded, loader)
+    return pipeline if on_device else _fit(pipeline, measured, float((seconds).sum(axis=1).mean()))
+
+
+def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:
+    measured = recorded.measurement
+    syncs = measured.share("sync") > _SYNCS
+    cores = measured.cores / max(len(measured.rank_pids), 1)
+    layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores)
+    if loader is None:
+        return layout
+    epoch, open_s, close_s = _epochs(recorded, loader)
+    return replace(
+        layout,
+        workers=loader.workers,
+        prefetch=loader.prefetch_factor or 2,
+        in_order=loader.in_order,
+        pins=loader.pin_memory and measured.model.device not in ("", "cpu"),
+        epoch=epoch,
+        epoch_open_s=open_s,
+        epoch_close_s=close_s,
+    )
+
+
+def _epochs(recorded: Recorded, loader: LoaderMeasurement) -> tuple[int, float, float]:
+    """Batches in an epoch (0 when none ended), and the seconds to open one and to close one."""
+    measured = recorded.measurement
+    if not loader.epochs or measured.total_steps <= loader.epochs:
+        return 0, 0.0, 0.0
+    steps = measured.total_steps / loader.epochs
+    opened = loader.start_s * steps
+    # The first batch of an epoch is waited for in any case, and the simulation does so by itself.
+    opened -= min(opened, loader.service_s) if loader.workers else 0.0
+    closed = max(0.0, recorded.gap_s * steps - loader.start_s * steps)
+    return max(1, round(steps * loader.batches_per_step)), opened, closed
+
+
+def _device_s(recorded: Recorded) -> float:
+    """The device's work a step, from how long the program waits for it: all of the step, if it does in each."""
+    measured = recorded.measurement
+    if recorded.device_busy is not None:
+        return recorded.device_busy * measured.regular_s
+    waiting = measured.phase_s("sync")
+    launching = measured.phase_s(*MODEL)
+    return waiting + launching if waiting else 0.0
+
+
+def _with_loader(pipeline: Pipeline, recorded: Recorded, loader: LoaderMeasurement) -> Pipeline:
+    service = np.array([[loader.service_cpu_s, loader.service_blocked_s]])
+    if len(recorded.fetches):
+        wall, cpu, blocked = recorded.fetches.T
+        waited = np.clip(blocked, 0, wall)
+        # What a thread did on a core; the rest of the wall time it was ready and had none.
+        service = np.stack([np.clip(np.minimum(cpu, wall - waited), 0, None), waited], axis=1)
+    return replace(
+        pipeline,
+        service=service,
+        ship_s=SHIP_S,
+        take_s=TAKE_S,
+        collate_share=min(1.0, loader.collate_s / loader.service_s) if loader.service_s else 0.0,
+        batches_per_step=loader.batches_per_step,
+        persistent_workers=loader.persistent_workers,
+    )
+
+
+def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
+    """Find what the main thread's computing takes alone, where loader workers took cores from it while recorded.
+
+    Its core-seconds a step, those of its intra-op threads included, are known; how many cores it used at once is not:
+    the less time it takes alone, the more. The simulated body takes the recorded time at one value of it.
+    """
+    core_s = measured.main_cpu_s - (pipeline.service_s * pipeline.batches_per_step if _made_here(pipeline) else 0.0)
+    seen = pipeline.compute
+
+    def scaled(share: float) -> Pipeline:
+        compute = seen * share
+        wide_s = float(compute[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
+        narrow_s = float(compute.sum(axis=1).mean()) - wide_s
+        width = (core_s - narrow_s) / wide_s if wide_s else 1.0
+        width = float(np.clip(width, 1.0, min(pipeline.threads, pipeline.layout.cores)))
+        return replace(pipeline, compute=compute, layout=replace(pipeline.layout, width=width))
+
+    low, high = _LEAST_SHARE, 1.0
+    found = scaled(high)
+    if _body_s(found) <= body_s * 1.01:
+        return found
+    for _ in range(_FIT_ROUNDS):
+        middle = (low + high) / 2
+        found = scaled(middle)
+        if _body_s(found) > body_s:
+            high = middle
+        else:
+            low = middle
+    return found
+
+
+def _made_here(pipeline: Pipeline) -> bool:
+    return pipeline.has_loader and not pipeline.layout.workers
+
+
+def _body_s(pipeline: Pipeline) -> float:
+    """Simulated seconds a step from a batch in hand to the step's end."""
+    timeline = simulate(pipeline.draw(_FIT_BATCHES), replace(pipeline.layout, epoch=0))
+    body: Floats = timeline.done - timeline.got
+    return float(body[_FIT_BATCHES // 10 :].mean()) * pipeline.batches_per_step

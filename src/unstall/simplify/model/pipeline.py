@@ -1,0 +1,106 @@
+"""A recorded run as a pipeline: who does what for how long, ready to be changed and simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unstall.records import PhaseName
+from unstall.simplify.model.parts import Parts
+from unstall.simplify.model.work import Floats, Layout, Work
+
+MODEL: tuple[PhaseName, ...] = ("forward", "backward", "optimizer")
+"""Phases whose mathematics the intra-op threads of torch share out."""
+
+# What a worker adds to a batch that the main thread would make itself, where the recording does not tell: pickling and
+# shared memory in the worker, unpickling in the main thread, a forked process (``bench/model.py``, float images).
+SHIP_S, TAKE_S, START_WORKER_S = 0.5e-3, 0.4e-3, 0.02
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Times are seconds. Rows of ``compute`` and ``wait`` are recorded steps, and belong together."""
+
+    layout: Layout
+    phases: tuple[str, ...]
+    """Of the main thread, the wait for data left out."""
+    compute: Floats
+    """Seconds of computing by step and phase when alone on the machine, shape (steps, phases)."""
+    wait: Floats
+    """Seconds on no core; same shape."""
+    service: Floats = field(default_factory=lambda: np.zeros((1, 2)))
+    """Of each batch made: seconds of computing, and on no core; shape (batches, 2)."""
+    has_loader: bool = False
+    ship_s: float = SHIP_S
+    take_s: float = TAKE_S
+    pin_s: float = 0.0
+    collate_share: float = 0.0
+    """Of the time to make a batch."""
+    device_s: float = 0.0
+    """Work of an asynchronous device for a step."""
+    on_device: bool = False
+    batches_per_step: float = 1.0
+    persistent_workers: bool = False
+    threads: int = 1
+    aside: frozenset[str] = frozenset()
+    """Phases that a thread of their own does."""
+    measured_s: float = 0.0
+    """The recorded mean step."""
+    spread: float = 0.0
+    """Its relative standard error."""
+    parts: Parts = field(default_factory=Parts)
+
+    def phase_s(self, name: str) -> float:
+        """Mean seconds of a phase when alone on the machine; 0 where there is none."""
+        if name not in self.phases:
+            return 0.0
+        index = self.phases.index(name)
+        return float((self.compute[:, index] + self.wait[:, index]).mean())
+
+    @property
+    def service_s(self) -> float:
+        """Mean seconds to make a batch when alone on the machine."""
+        return float(self.service.sum(axis=1).mean())
+
+    @property
+    def wide(self) -> tuple[str, ...]:
+        """Phases on several cores at once."""
+        return () if self.on_device or self.layout.width <= 1 else MODEL
+
+    def scale_service(self, factor: float) -> Pipeline:
+        """Batches that take so many times as long to make."""
+        return replace(self, service=self.service * factor)
+
+    def scale_phase(self, name: str, factor: float) -> Pipeline:
+        """A phase that takes so many times as long."""
+        column = np.where(np.array(self.phases) == name, factor, 1.0)
+        return replace(self, compute=self.compute * column, wait=self.wait * column)
+
+    def draw(self, batches: int, seed: int = 0) -> Work:
+        """Work for so many batches, steps and batches drawn from the recorded ones, with replacement.
+
+        The same seed draws the same of a changed pipeline, so that two predictions differ by the change alone.
+        """
+        random = np.random.default_rng(seed)
+        rows = random.random(batches)
+        served = random.random(batches)
+        compute = self.compute[(rows * len(self.compute)).astype(int)] / self.batches_per_step
+        wait = self.wait[(rows * len(self.wait)).astype(int)] / self.batches_per_step
+        service = self.service[(served * len(self.service)).astype(int)]
+        names = np.array(self.phases)
+        aside = np.isin(names, list(self.aside))
+        wide = np.isin(names, self.wide) & ~aside
+        workers = self.layout.workers > 0
+        return Work(
+            service_cpu=service[:, 0] + (self.ship_s if workers else (self.pin_s if self.layout.pins else 0.0)),
+            service_wait=service[:, 1],
+            pin_cpu=np.full(batches, self.pin_s),
+            take_cpu=np.full(batches, self.take_s if workers else 0.0),
+            body_cpu=compute[:, ~aside & ~wide].sum(axis=1),
+            body_wide=compute[:, wide].sum(axis=1),
+            body_wait=wait[:, ~aside].sum(axis=1),
+            aside_cpu=compute[:, aside].sum(axis=1),
+            aside_wait=wait[:, aside].sum(axis=1),
+            device=np.full(batches, self.device_s / self.batches_per_step),
+        )
