@@ -11,6 +11,14 @@ setup(
             depends=["src/unstall/benchmark/native/recorder.h"],
             extra_compile_args=["-O2", "-std=c11", "-Wall", "-Wextra"],
             optional=True,
-        )
+        ),
+        # Optional too: unstall.trace.readers.events does the same in Python, slowly.
+        Extension(
+            "unstall.trace._scan",
+            sources=sorted(glob("src/unstall/trace/native/*.c")),
+            depends=["src/unstall/trace/native/scan.h"],
+            extra_compile_args=["-O3", "-std=c11", "-Wall", "-Wextra"],
+            optional=True,
+        ),
     ]
 )

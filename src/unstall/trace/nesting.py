@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
+from numpy.typing import NDArray
 
 from unstall.trace.timeline import NONE, DeviceTable, HostKind, HostTable, Ids, Ints
 
 SLACK_NS = 1000
 """Traces in whole microseconds round a child's end past its parent's by up to one."""
+DEPTH = 1000
+"""How many open events are looked at: beyond that they do not nest but overlap."""
 
 
 def parents(start_ns: Ints, dur_ns: Ints, thread: Ids) -> Ids:
@@ -18,6 +23,21 @@ def parents(start_ns: Ints, dur_ns: Ints, thread: Ids) -> Ids:
         dur_ns: durations, not negative.
         thread: thread of each event.
     """
+    try:
+        from unstall.trace._scan import parents as native
+    except ImportError:
+        return _parents(start_ns, dur_ns, thread)
+    lanes = int(thread.max(initial=-1)) + 1
+    start_ns, dur_ns, thread = (
+        np.ascontiguousarray(start_ns),
+        np.ascontiguousarray(dur_ns),
+        np.ascontiguousarray(thread),
+    )
+    return np.frombuffer(native(start_ns, dur_ns, thread, lanes, SLACK_NS, DEPTH), np.int32)
+
+
+def _parents(start_ns: Ints, dur_ns: Ints, thread: Ids) -> Ids:
+    """The same in Python, where there was no C compiler."""
     result = np.full(len(start_ns), NONE, np.int32)
     open_by_thread: dict[int, list[tuple[int, int]]] = {}
     rows = zip(start_ns.tolist(), (start_ns + dur_ns).tolist(), thread.tolist())
@@ -25,7 +45,7 @@ def parents(start_ns: Ints, dur_ns: Ints, thread: Ids) -> Ids:
         stack = open_by_thread.setdefault(lane, [])
         while stack and stack[-1][0] <= start:
             stack.pop()
-        for other_end, other in reversed(stack):
+        for other_end, other in islice(reversed(stack), DEPTH):
             if end <= other_end + SLACK_NS:
                 result[row] = other
                 break
@@ -46,7 +66,7 @@ def launches(host: HostTable, device: DeviceTable) -> Ids:
     return result
 
 
-def _match(ids: Ints, rows: Ids, wanted: Ints) -> Ids:
+def _match(ids: Ints, rows: NDArray[np.intp], wanted: Ints) -> Ids:
     """For each wanted id, the first of the rows that has it, or -1."""
     rows = rows[ids[rows] >= 0]
     result = np.full(len(wanted), NONE, np.int32)

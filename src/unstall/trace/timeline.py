@@ -285,6 +285,8 @@ class Timeline:
     """The file's other top-level entries."""
     problems: dict[str, int] = field(default_factory=dict)
     """What could not be read, in words, and how often: {"events without a time": 3}."""
+    events: int = 0
+    """Entries in the file, those that are not kept here (flows, counters) included."""
 
     def __post_init__(self) -> None:
         self._inputs: dict[int, OperatorInputs] = {}

@@ -1,0 +1,128 @@
+"""A trace file as a stream of plain bytes: what it is told by its content, unpacked, read ahead in a thread."""
+
+from __future__ import annotations
+
+import gzip
+import queue
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from unstall.trace.timeline import TraceError
+
+CHUNK = 4 << 20
+"""Bytes handed on at a time."""
+AHEAD = 3
+"""Chunks unpacked before they are asked for."""
+
+SQLITE = b"SQLite format 3\0"
+_UNREADABLE = {
+    b"\x28\xb5\x2f\xfd": "is packed with zstd: unpack it first (zstd -d)",
+    b"PK\x03\x04": "is a zip archive: unpack it first (unzip)",
+    b"\x7fELF": "is a program, not a trace",
+    b"PAR1": "is a Parquet file, not a trace",
+}
+
+
+def first_bytes(path: Path) -> bytes:
+    """The first 16 bytes. TraceError if it is no file, cannot be read, or is empty."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from None
+    if not start:
+        raise TraceError(f"{path}: the file is empty")
+    return start
+
+
+class Chunks:
+    """An iterator over the unpacked bytes of a file, read ahead by a thread of its own.
+
+    After the last chunk, ``broken`` says what was wrong if the data ended before its end ("" if nothing was), and
+    ``read`` how many bytes of the file, as it is on disk, have been used so far, for a progress bar.
+    """
+
+    def __init__(self, path: Path) -> None:
+        start = first_bytes(path)
+        for magic, message in _UNREADABLE.items():
+            if start.startswith(magic):
+                raise TraceError(f"{path}: {message}")
+        self.broken = ""
+        self.read = 0
+        self.size = path.stat().st_size
+        self._raw = path.open("rb")
+        self._file = _unpacked(start, self._raw)
+        self._queue: queue.Queue[bytes] = queue.Queue(AHEAD)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._fill, name="unstall-trace-reader", daemon=True)
+        self._thread.start()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self._queue.get():
+            yield chunk
+
+    def close(self) -> None:
+        """Stop reading; safe to call at any time."""
+        self._stop.set()
+        with suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()
+        self._thread.join()
+        self._file.close()
+        self._raw.close()
+
+    def _fill(self) -> None:
+        try:
+            while not self._stop.is_set() and (chunk := self._file.read(CHUNK)):
+                self.read = self._raw.tell()
+                self._put(chunk)
+        except EOFError:
+            self.broken = "packed data that ends in the middle: read up to there"
+        except _damage() as error:
+            self.broken = f"packed data that is damaged ({error}): read up to there"
+        self._put(b"")
+
+    def _put(self, chunk: bytes) -> None:
+        while not self._stop.is_set():
+            with suppress(queue.Full):
+                self._queue.put(chunk, timeout=0.1)
+                return
+
+
+def _unpacked(start: bytes, raw: IO[bytes]) -> Any:
+    if start.startswith(b"\x1f\x8b"):
+        return _gzip_opener()(raw, "rb")
+    if start.startswith(b"BZh"):
+        import bz2
+
+        return bz2.open(raw, "rb")
+    if start.startswith(b"\xfd7zXZ"):
+        import lzma
+
+        return lzma.open(raw, "rb")
+    return raw
+
+
+def _gzip_opener() -> Callable[..., Any]:
+    """Igzip unpacks about four times as fast as zlib."""
+    try:
+        from isal import igzip
+    except ImportError:
+        return gzip.open
+    return igzip.open
+
+
+def _damage() -> tuple[type[BaseException], ...]:
+    """What the unpackers raise for data that is no longer what was packed."""
+    import lzma
+
+    errors: list[Any] = [OSError, ValueError, zlib.error, lzma.LZMAError]
+    with suppress(ImportError):
+        from isal import isal_zlib
+
+        errors.append(isal_zlib.error)
+    return tuple(errors)
