@@ -1,0 +1,79 @@
+"""What runs inside a trial of the user's program. Standard library only; must not raise into the program.
+
+The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write down
+losses, outputs and weights), ``seed`` (make two runs comparable), ``probe`` (where loaders and optimizers are made),
+``settings`` (remedies at run time). Each is one module here, with ``targets(plan, folder)``: module name → functions
+to call once that module has been imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from typing import Any
+
+from unstall.benchmark.importhook import PostImport
+
+PARTS = ("settings", "seed", "probe", "observe", "clock")
+"""In the order they are put in place: the clock last, so that it is the outermost and stops after the others saw."""
+
+
+def start() -> None:
+    """Called by the bootstrap in every Python process of a trial."""
+    plan = json.loads(os.environ["UNSTALL_PLAN"])
+    folder = os.environ["UNSTALL_RUN_DIR"]
+    install(plan, folder)
+
+
+def install(plan: dict[str, Any], folder: str) -> None:
+    """Put the parts that the plan asks for in place."""
+    hook = PostImport(targets(plan, folder), lambda name, error: complain(folder, name, error))
+    sys.meta_path.insert(0, hook)
+    hook.install_loaded()
+
+
+def targets(plan: dict[str, Any], folder: str) -> dict[str, list[Any]]:
+    """Module name → what is to be called when that module has been imported."""
+    found: dict[str, list[Any]] = {}
+    for part in PARTS:
+        if plan.get(part) is None:
+            continue
+        module = importlib.import_module(f"unstall.optimize.child.{part}")
+        for name, function in module.targets(plan[part], folder):
+            found.setdefault(name, []).append(function)
+    return found
+
+
+def complain(folder: str, what: str, error: BaseException) -> None:
+    """Leave a line for the parent; the program goes on."""
+    try:
+        with open(os.path.join(folder, "complaints.txt"), "a") as file:
+            file.write(f"{what}: {error!r}\n")
+    except OSError:
+        pass
+
+
+def is_helper() -> bool:
+    """Whether this process is a helper of the program: a loader worker, or a rank that is not the first."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        return True
+    return os.environ.get("RANK", "0") != "0"
+
+
+def user_frame(depth: int) -> Any:
+    """The nearest frame of code that is not a library's, from ``depth`` callers up; None when there is none."""
+    frame = sys._getframe(depth + 1)
+    while frame is not None and not _is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def _is_users(file: str) -> bool:
+    return not (file.startswith(("<", _OWN)) or "/site-packages/" in file or file.startswith(_LIBRARY))
+
+
+_OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_LIBRARY = os.path.dirname(os.path.abspath(json.__file__ or "")).rpartition(os.sep)[0] + os.sep

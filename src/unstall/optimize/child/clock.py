@@ -1,0 +1,195 @@
+"""Count the steps of the main loop, one time stamp each, and end the program after enough of them.
+
+``plan``: ``kind`` (optimizer, batch, forward, env or explicit, as the diagnosis found it), ``warmup`` and ``steps``
+(counted, then stop), ``seconds`` (of counted steps; stop after them when ``steps`` is not given). Writes ``clock.json``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from unstall.optimize import child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HOOKS: dict[str, tuple[str, Callable[[Any, Clock], None]]] = {}
+
+
+class Clock:
+    """The time stamps of one process; only the process of the main loop writes them down."""
+
+    def __init__(self, plan: dict[str, Any], folder: str):
+        self.path = os.path.join(folder, "clock.json")
+        self.warmup = int(plan.get("warmup") or 0)
+        self.steps = plan.get("steps")
+        self.seconds = plan.get("seconds")
+        self.times: list[float] = []
+        self.units: list[int] = []
+        self.subject: int | None = None
+        self.pid = os.getpid()
+        self.began = time.monotonic()
+        self.on_end: list[Callable[[], None]] = []
+        self.written = False
+        self.stopped = False
+
+    def tick(self, units: int = 1) -> None:
+        """One step has ended; ``units`` of work were in it."""
+        if self.stopped or os.getpid() != self.pid:
+            return
+        now = time.monotonic()
+        if not self.times:
+            atexit.register(self.write)
+        self.times.append(now)
+        self.units.append(units)
+        counted = len(self.times) - 1 - self.warmup
+        if counted < 1:
+            return
+        enough = counted >= self.steps if self.steps else False
+        if self.seconds and counted >= 3 and now - self.times[self.warmup] >= self.seconds:
+            enough = True
+        if enough:
+            self.stopped = True
+            self.write()
+            raise SystemExit
+
+    def is_subject(self, thing: Any) -> bool:
+        """Whether this optimizer, loader or model is the one that counts: the first that came."""
+        if self.subject is None:
+            self.subject = id(thing)
+        return self.subject == id(thing)
+
+    def write(self) -> None:
+        """Write the time stamps down, once."""
+        if self.written or os.getpid() != self.pid:
+            return
+        self.written = True
+        for function in self.on_end:
+            function()
+        facts = {
+            "began": self.began,
+            "times": self.times,
+            "units": self.units,
+            "warmup": self.warmup,
+            "stopped": self.stopped,
+        }
+        draft = self.path + ".part"
+        with open(draft, "w") as file:
+            json.dump(facts, file)
+        os.replace(draft, self.path)
+
+
+current: Clock | None = None
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """The hook for the kind of step that is counted."""
+    global current
+    if child.is_helper():
+        return []
+    clock = current = Clock(plan, folder)
+    module, install = _HOOKS[plan["kind"]]
+    return [(module, lambda imported: install(imported, clock))]
+
+
+def _optimizer(module: Any, clock: Clock) -> None:
+    def post(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if clock.is_subject(optimizer):
+            clock.tick()
+
+    module.register_optimizer_step_post_hook(post)
+
+
+def _batch(module: Any, clock: Clock) -> None:
+    base = module._BaseDataLoaderIter
+    original = base.__next__
+
+    def __next__(self: Any) -> Any:
+        batch = original(self)
+        if clock.is_subject(getattr(self, "_dataset", self)):
+            clock.tick()
+        return batch
+
+    base.__next__ = __next__
+
+
+def _forward(module: Any, clock: Clock) -> None:
+    original = module.Module.__call__
+    depth = 0
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal depth
+        depth += 1
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            depth -= 1
+        if not depth and next(self.parameters(), None) is not None:
+            clock.tick(rows(args))
+        return result
+
+    module.Module.__call__ = __call__
+
+
+def rows(args: tuple[Any, ...]) -> int:
+    """Length of the first dimension of the first tensor among the arguments, 1 when there is none."""
+    for value in args:
+        shape = getattr(value, "shape", None)
+        if shape is not None:
+            return int(shape[0]) if len(shape) > 1 else 1
+    return 1
+
+
+def _env(module: Any, clock: Clock) -> None:
+    base = module.Env
+    depth = 0
+
+    def wrap(cls: Any) -> None:
+        step = cls.__dict__.get("step")
+        if type(step).__name__ != "function":
+            return
+
+        def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal depth
+            depth += 1
+            try:
+                result = step(self, *args, **kwargs)
+            finally:
+                depth -= 1
+            if not depth:
+                clock.tick()
+            return result
+
+        cls.step = counted
+
+    original = base.__dict__.get("__init_subclass__")
+
+    def __init_subclass__(cls: Any, **kwargs: Any) -> None:
+        if original is not None:
+            original.__get__(None, cls)(**kwargs)
+        else:
+            super(base, cls).__init_subclass__(**kwargs)
+        wrap(cls)
+
+    base.__init_subclass__ = classmethod(__init_subclass__)
+    todo = [base]
+    while todo:
+        for cls in todo.pop().__subclasses__():
+            wrap(cls)
+            todo.append(cls)
+
+
+_HOOKS.update(
+    {
+        "optimizer": ("torch.optim.optimizer", _optimizer),
+        "batch": ("torch.utils.data.dataloader", _batch),
+        "forward": ("torch.nn.modules.module", _forward),
+        "env": ("gymnasium.core", _env),
+    }
+)
+KINDS = tuple(_HOOKS)
+"""Kinds of step that can be counted without the recorder."""

@@ -1,0 +1,144 @@
+"""Write down what the first steps compute: each loss, each output of a model, and the weights at the end.
+
+``observed.bin`` is a sequence of pickled tuples (what, step, dtype, shape, digest, values): the digest is of all the bytes, the
+values are raw bytes of at most some thousand elements, evenly chosen, so that a tolerance can be judged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import weakref
+from typing import Any
+
+from unstall.optimize import child
+from unstall.optimize.child import clock as clocks
+
+_MAX_VALUES = 4096
+_MAX_RECORDS = 4000
+
+
+class Observer:
+    """Takes notes in the main process until the clock stops it."""
+
+    def __init__(self, folder: str):
+        self.file = open(os.path.join(folder, "observed.bin"), "wb")  # noqa: SIM115  open until the end
+        self.pid = os.getpid()
+        self.roots: dict[int, Any] = {}
+        self.depth = 0
+        self.records = 0
+        self.busy = False
+
+    def step(self) -> int:
+        """Steps that have ended so far."""
+        return len(clocks.current.times) if clocks.current is not None else 0
+
+    def note(self, what: str, value: Any) -> None:
+        """Note every tensor in a value, in order."""
+        if os.getpid() != self.pid or self.records >= _MAX_RECORDS or self.busy:
+            return
+        self.busy = True  # what is noted must not be noted again
+        try:
+            for number, tensor in enumerate(tensors(value)):
+                self.records += 1
+                pickle.dump((f"{what}.{number}", self.step(), *facts(tensor)), self.file)
+        finally:
+            self.busy = False
+
+    def root(self, module: Any) -> None:
+        """Remember a model, to note its weights at the end."""
+        self.roots.setdefault(id(module), weakref.ref(module))
+
+    def finish(self) -> None:
+        """Note the weights."""
+        self.records = 0
+        for number, reference in enumerate(self.roots.values()):
+            module = reference()
+            if module is None:
+                continue
+            for name, tensor in list(module.named_parameters()) + list(module.named_buffers()):
+                self.note(f"weights.{number}.{name}", tensor)
+        self.file.close()
+
+
+def tensors(value: Any) -> list[Any]:
+    """The tensors in nested containers, in a fixed order."""
+    if hasattr(value, "detach") and hasattr(value, "dtype"):
+        return [value]
+    if isinstance(value, dict):
+        return [one for item in value.values() for one in tensors(item)]
+    if isinstance(value, (list, tuple)):
+        return [one for item in value for one in tensors(item)]
+    if hasattr(value, "__dataclass_fields__"):
+        return [one for name in value.__dataclass_fields__ for one in tensors(getattr(value, name))]
+    return []
+
+
+def facts(tensor: Any) -> tuple[str, tuple[int, ...], bytes, bytes]:
+    """dtype, shape, digest of all bytes, and raw values (of half precision: as float32, which is exact)."""
+    torch: Any = sys.modules["torch"]
+    with torch.inference_mode(False), torch.no_grad():
+        plain = tensor.detach()
+        if plain.is_sparse:
+            plain = plain.to_dense()
+        plain = plain.cpu()
+        name = str(plain.dtype).removeprefix("torch.")
+        if name in ("bfloat16", "float16"):
+            plain = plain.float()
+        flat = plain.contiguous().reshape(-1)
+        digest = hashlib.blake2b(_bytes(torch, flat), digest_size=16).digest()
+        stride = max(1, -(-flat.numel() // _MAX_VALUES))
+        return name, tuple(tensor.shape), digest, _bytes(torch, flat[::stride].contiguous())
+
+
+def _bytes(torch: Any, flat: Any) -> bytes:
+    """The bytes of a contiguous tensor of one dimension."""
+    if not flat.numel():
+        return b""
+    return bytes(flat.view(torch.uint8).numpy())
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Hooks at the model's calls and at backward; the weights when the clock stops."""
+    if child.is_helper():
+        return []
+    observer = Observer(folder)
+
+    def add_end(module: Any) -> None:
+        if clocks.current is not None and observer.finish not in clocks.current.on_end:
+            clocks.current.on_end.append(observer.finish)
+
+    return [
+        ("torch.nn.modules.module", lambda module: _forward(module, observer)),
+        ("torch.autograd", lambda module: _backward(module, observer)),
+        ("torch", add_end),
+    ]
+
+
+def _forward(module: Any, observer: Observer) -> None:
+    original = module.Module.__call__
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        observer.depth += 1
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            observer.depth -= 1
+        if not observer.depth and next(self.parameters(), None) is not None:
+            observer.root(self)
+            observer.note("output", result)
+        return result
+
+    module.Module.__call__ = __call__
+
+
+def _backward(module: Any, observer: Observer) -> None:
+    original = module._engine_run_backward
+
+    def _engine_run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        observer.note("loss", list(outputs))
+        return original(outputs, *args, **kwargs)
+
+    module._engine_run_backward = _engine_run_backward

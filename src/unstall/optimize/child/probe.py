@@ -1,0 +1,127 @@
+"""Where the program makes its loaders and optimizers, and what they are: ``probe.json``, one object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from unstall.optimize import child
+
+_MAX_FACTS = 200
+
+
+class Probe:
+    """Appends facts; silent after some hundreds, and in helper processes."""
+
+    def __init__(self, folder: str):
+        self.path = os.path.join(folder, "probe.jsonl")
+        self.count = 0
+
+    def tell(self, kind: str, site: Any, **facts: Any) -> None:
+        """One line: the kind of thing, the user's line that made it, and what is known of it."""
+        if self.count >= _MAX_FACTS or child.is_helper():
+            return
+        self.count += 1
+        place = None
+        if site is not None:
+            code = site.f_code
+            place = {"file": code.co_filename, "line": site.f_lineno, "function": code.co_name, "span": _span(site)}
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"kind": kind, "site": place, **facts}, default=str) + "\n")
+
+
+def _span(frame: Any) -> list[int | None] | None:
+    """(line, end line, column, end column) of the call that the frame is in, where the interpreter knows it."""
+    positions = getattr(frame.f_code, "co_positions", None)
+    if positions is None:
+        return None
+    for index, position in enumerate(positions()):
+        if index == frame.f_lasti // 2:
+            return list(position)
+    return None
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Hooks at the constructors."""
+    probe = Probe(folder)
+    return [
+        ("torch.utils.data.dataloader", lambda module: _loaders(module, probe)),
+        ("torch.optim.optimizer", lambda module: _optimizers(module, probe)),
+        ("torch", lambda module: _threads(module, probe)),
+    ]
+
+
+def _loaders(module: Any, probe: Probe) -> None:
+    original = module.DataLoader.__init__
+    iterate = module.DataLoader.__iter__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        site = child.user_frame(1)
+        original(self, *args, **kwargs)
+        dataset = self.dataset
+        getitem = getattr(type(dataset), "__getitem__", None)
+        code = getattr(getitem, "__code__", None)
+        probe.tell(
+            "loader",
+            site,
+            id=id(self),
+            num_workers=self.num_workers,
+            batch_size=self.batch_size,
+            prefetch_factor=self.prefetch_factor,
+            persistent_workers=self.persistent_workers,
+            pin_memory=self.pin_memory,
+            map_style=self._dataset_kind == module._DatasetKind.Map,
+            samples=_length(dataset),
+            dataset=type(dataset).__qualname__,
+            getitem_file=getattr(code, "co_filename", None),
+            getitem_line=getattr(code, "co_firstlineno", None),
+            getitem_class=getattr(getitem, "__qualname__", "").rpartition(".")[0] or None,
+        )
+
+    def __iter__(self: Any) -> Any:
+        probe.tell("iterated", child.user_frame(1), id=id(self))
+        return iterate(self)
+
+    module.DataLoader.__init__, module.DataLoader.__iter__ = __init__, __iter__
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _optimizers(module: Any, probe: Probe) -> None:
+    original = module.Optimizer.__init__
+
+    def __init__(self: Any, params: Any, defaults: Any) -> None:
+        site = child.user_frame(1)
+        original(self, params, defaults)
+        tensors = [tensor for group in self.param_groups for tensor in group["params"]]
+        probe.tell(
+            "optimizer",
+            site,
+            type=type(self).__name__,
+            module=type(self).__module__,
+            fused=self.defaults.get("fused"),
+            foreach=self.defaults.get("foreach"),
+            parameters=len(tensors),
+            elements=sum(tensor.numel() for tensor in tensors),
+            dtypes=sorted({str(tensor.dtype) for tensor in tensors}),
+            devices=sorted({tensor.device.type for tensor in tensors}),
+        )
+
+    module.Optimizer.__init__ = __init__
+
+
+def _threads(module: Any, probe: Probe) -> None:
+    original = module.set_num_threads
+
+    def set_num_threads(count: int) -> None:
+        probe.tell("threads", child.user_frame(1), count=count)
+        original(count)
+
+    module.set_num_threads = set_num_threads
+    probe.tell("torch", None, threads=module.get_num_threads(), version=str(module.__version__))

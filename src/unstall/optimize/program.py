@@ -1,0 +1,72 @@
+"""The program to optimize: its command, its script, the folder its sources lie in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unstall.benchmark import command
+from unstall.benchmark.stacks import is_user_file
+
+
+@dataclass(frozen=True)
+class Program:
+    """One command of the user's."""
+
+    words: tuple[str, ...]
+    """As typed."""
+    line: tuple[str, ...]
+    """As it is started."""
+    script: Path | None
+    """The main file, if it is a Python file of the user's."""
+    root: Path
+    """The repository's root, or the script's folder."""
+
+    def owns(self, path: Path) -> bool:
+        """Whether a file is the user's own Python source under the root."""
+        if path.suffix not in (".py", ".pyw") or not path.is_file():
+            return False
+        return is_user_file(str(path)) and self.root in path.resolve().parents
+
+
+def find(words: Sequence[str]) -> Program:
+    """The program of a command line. Raises :class:`command.CommandError` when there is nothing to start."""
+    line = command.resolve(words)
+    script = _script(list(words))
+    start = script.parent if script else Path.cwd()
+    return Program(tuple(words), tuple(line), script, repository(start) or start)
+
+
+def repository(folder: Path) -> Path | None:
+    """The root of the git repository that holds a folder, if one does."""
+    for one in (folder, *folder.parents):
+        if (one / ".git").exists():
+            return one
+    return None
+
+
+def _script(words: list[str]) -> Path | None:
+    """The first word that is a Python file, or the file of ``-m module``."""
+    if words[0] == "-m" and len(words) > 1:
+        return _module(words[1])
+    if Path(words[0]).is_dir():
+        return (Path(words[0]) / "__main__.py").resolve()
+    for index, word in enumerate(words):
+        if Path(word).suffix in (".py", ".pyw") and Path(word).is_file():
+            return Path(word).resolve()
+        if word == "-m" and index and Path(words[index - 1]).name.startswith("python"):
+            return _module(words[index + 1]) if index + 1 < len(words) else None
+    return None
+
+
+def _module(name: str) -> Path | None:
+    """The file of a module, looked for where Python would, without importing its parents."""
+    relative = Path(*name.split("."))
+    for entry in ["", *sys.path]:
+        base = Path(entry or ".")
+        for candidate in (base / relative.with_suffix(".py"), base / relative / "__main__.py"):
+            if candidate.is_file():
+                return candidate.resolve()
+    return None

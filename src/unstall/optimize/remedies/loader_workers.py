@@ -1,0 +1,139 @@
+"""The number of loader workers, more or fewer, kept alive between epochs, and how far they work ahead."""
+
+from __future__ import annotations
+
+from unstall.optimize import rewrite
+from unstall.optimize.case import Case, Made, Proposal, Unfit
+from unstall.optimize.sources import SourceError
+
+NAME = "loader-workers"
+AREA = "communication"
+EXACTNESS = "exact"
+"""Exact under per-sample seeding; without it, workers draw other random augmentations, as in any run."""
+
+_MAX_WORKERS = 32
+
+
+def propose(case: Case) -> list[Proposal] | Unfit:
+    """Worker counts around what the pipeline law says, for the loader that the main loop draws from."""
+    loader = main_loader(case)
+    if loader is None:
+        return Unfit("the program iterates no DataLoader")
+    if not loader["map_style"]:
+        return Unfit("an iterable dataset decides itself what each worker yields: more workers may repeat its samples")
+    if loader.call is None or case.user_file(loader.call.file) is None:
+        return _at_run_time(case, loader)
+    now = int(loader["num_workers"] or 0)
+    found = []
+    for count in counts(now, case.cores):
+        predicted = predict(case, count, now)
+        proposal = _written(case, loader, count, predicted)
+        if proposal is not None:
+            found.append(proposal)
+    if now and not loader["persistent_workers"]:
+        kept = _persistent(case, loader, now)
+        if kept is not None:
+            found.append(kept)
+    return found or Unfit("the call that makes the loader cannot be found in the source")
+
+
+def main_loader(case: Case) -> Made | None:
+    """The loader that the steps draw from: the first that was iterated of the kind that was measured."""
+    measured = case.measurement.loader
+    loaders = case.probe.loaders
+    if measured is not None:
+        for loader in loaders:
+            same = loader["batch_size"] == measured.batch_size and loader["num_workers"] == measured.workers
+            if same and loader["dataset"] == measured.dataset:
+                return loader
+    return loaders[0] if loaders else None
+
+
+def counts(now: int, cores: int) -> list[int]:
+    """Worker counts to try: concurrency is not monotone, so fewer as well as more."""
+    wanted = {0, 1, cores - 1, cores, 2 * cores if cores <= 2 else cores + 2, max(1, now // 2), now + 1, 2 * now}
+    return sorted(count for count in wanted if 0 <= count <= _MAX_WORKERS and count != now)
+
+
+def predict(case: Case, count: int, now: int) -> float:
+    """Speed-up of the step with this many workers: max over main thread, workers and the CPU law.
+
+    Deterministic limit of the pipeline: T = max(u, s/W) with W workers, s + u without; and never less than (a + b)/C,
+    the core-seconds of loader and body over the cores. u is the step without the wait for data.
+    """
+    measurement = case.measurement
+    loader = measurement.loader
+    if loader is None or not loader.service_s:
+        return 1.0
+    step = measurement.step.mean
+    per_step = loader.batches_per_step or 1.0
+    service = loader.service_s * per_step
+    service_cpu = min(service, loader.service_cpu_s * per_step or service)
+    wait = measurement.phase_s("data_wait")
+    body = max(0.0, step - (service if now == 0 else wait) - loader.start_s)
+    body_cpu = max(0.0, measurement.main_cpu_s - (service_cpu if now == 0 else 0.0))
+    if count == 0:
+        predicted = service + body
+    else:
+        law = (service_cpu + body_cpu) / case.cores
+        predicted = max(body, service / count, law)
+    return step / predicted if predicted > 0 else 1.0
+
+
+def _written(case: Case, loader: Made, count: int, predicted: float) -> Proposal | None:
+    keywords = {"num_workers": str(count)}
+    if count and not loader["persistent_workers"]:
+        keywords["persistent_workers"] = "True"
+    if not count:
+        keywords = {"num_workers": "0", "prefetch_factor": "", "persistent_workers": ""}
+    return with_keywords(
+        case, loader, keywords, title=f"num_workers={count}", predicted=predicted,
+        because="max(body, loading / workers, all core-seconds / cores)",
+    )  # fmt: skip
+
+
+def _persistent(case: Case, loader: Made, now: int) -> Proposal | None:
+    measured = case.measurement.loader
+    share = measured.start_s / case.measurement.step.mean if measured else 0.0
+    return with_keywords(
+        case, loader, {"persistent_workers": "True"}, title="persistent_workers=True",
+        predicted=1 / max(0.05, 1 - share), because=f"starting {now} workers anew takes {share:.0%} of the time",
+    )  # fmt: skip
+
+
+def with_keywords(
+    case: Case, loader: Made, keywords: dict[str, str], *, title: str, predicted: float, because: str
+) -> Proposal | None:
+    """A proposal that sets keywords of the call that makes a loader; an empty value takes the keyword away."""
+    assert loader.call is not None
+    path = case.user_file(loader.call.file)
+    assert path is not None
+    try:
+        found = rewrite.Found(case.sources.parse(path))
+        call = found.call(loader.call, lambda one: rewrite.name_of(one).endswith("DataLoader"))
+        if call is None:
+            return None
+        changed = call
+        for name, value in keywords.items():
+            changed = rewrite.with_keyword(changed, name, value) if value else rewrite.without_keyword(changed, name)
+        if changed.deep_equals(call):
+            return None
+        sources = case.sources.with_module(path, rewrite.replaced(found.module, call, changed))
+    except SourceError:
+        return None
+    return Proposal(
+        NAME, f"{title} ({path.name}:{loader.call.line})", EXACTNESS, predicted, because, sources, key=title
+    )
+
+
+def _at_run_time(case: Case, loader: Made) -> list[Proposal]:
+    now = int(loader["num_workers"] or 0)
+    return [
+        Proposal(
+            NAME, f"num_workers={count} at run time", EXACTNESS, predict(case, count, now),
+            "max(body, loading / workers, all core-seconds / cores)",
+            settings={"loader": {"num_workers": count, "persistent_workers": bool(count)}},
+            not_written="the loader is made inside a library", key=f"num_workers={count}",
+        )
+        for count in counts(now, case.cores)
+    ]  # fmt: skip

@@ -1,0 +1,283 @@
+"""The search: diagnose, try what promises most, keep what is faster and computes the same, diagnose again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstall.optimize import equivalence, remedies
+from unstall.optimize.case import Case, Proposal, Unfit
+from unstall.optimize.diagnosis import Diagnosis, diagnose
+from unstall.optimize.equivalence import Noted, Unobservable, judge
+from unstall.optimize.program import Program
+from unstall.optimize.trial import Comparison, TrialFailed, Window, compare, decided, time_arm
+from unstall.optimize.workshop import Arm, Workshop, WorkshopError
+from unstall.records import Remedy
+from unstall.statistics import Ratio
+
+LEAST_GAIN = 1.02
+"""A change must be faster than this with 95 % confidence to be kept: less is not worth a changed line."""
+_CONFIRM_PAIRS = 2
+_OBSERVED_STEPS = 12
+_WINDOW_S = 4.0
+_MIN_STEPS, _MAX_STEPS = 12, 2000
+_WARMUP_STEPS = 8
+_FOLD_BATCHES = 6
+_MAX_FAILURES_OF_REMEDY = 2
+
+
+@dataclass
+class Options:
+    """What the person asked for."""
+
+    budget_s: float = 900.0
+    worth: float = 0.05
+    """Stop when the best predicted gain is less than this."""
+    allow_training_change: bool = False
+
+
+@dataclass
+class Result:
+    """What the search found."""
+
+    first: Diagnosis
+    last: Diagnosis
+    best: Arm
+    tried: list[Remedy] = field(default_factory=list)
+    advice: list[Proposal] = field(default_factory=list)
+    kept: list[Proposal] = field(default_factory=list)
+    total: Ratio | None = None
+    """Original against changed, side by side, without instrumentation."""
+    original_step_s: float | None = None
+    changed_step_s: float | None = None
+    revisits: bool = False
+    """The total holds from the second visit of each sample on."""
+    reproducible: bool = True
+    why_stopped: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+Tell = Callable[[str], None]
+
+
+class Search:
+    """One search over one program."""
+
+    def __init__(self, program: Program, workshop: Workshop, options: Options, tell: Tell):
+        self.program = program
+        self.workshop = workshop
+        self.options = options
+        self.tell = tell
+        self.began = time.monotonic()
+        self.done: set[tuple[str, str]] = set()
+        self.failures: dict[str, int] = {}
+        self.reference: list[Noted] = []
+        self.own_difference = 0.0
+
+    def run(self) -> Result:
+        """Search until nothing promising is left or the budget is spent. Raises TrialFailed when the original fails."""
+        self.tell("diagnosing the program as it is")
+        first = diagnose(self.program, self.workshop, Arm())
+        result = Result(first, first, Arm())
+        self._refer(first.kind)
+        result.reproducible = self.own_difference == 0.0
+        try:
+            self._improve(result)
+        except KeyboardInterrupt:
+            result.why_stopped = "interrupted"
+        if result.kept and result.why_stopped != "interrupted":
+            self.tell("the original and the changed program side by side")
+            self._total(result)
+        return result
+
+    def _improve(self, result: Result) -> None:
+        current = result.first
+        while True:
+            proposals, unfit = self._proposals(current)
+            result.advice = [one for one in proposals if one.advice]
+            open_ones = [one for one in proposals if not one.advice and one.id not in self.done]
+            worthy = [one for one in open_ones if one.predicted - 1 >= self.options.worth]
+            if not worthy:
+                self._note_untried(result, open_ones, unfit)
+                result.why_stopped = f"no remedy left that promises {self.options.worth:.0%}"
+                return
+            kept = None
+            for proposal in sorted(worthy, key=lambda one: -one.predicted):
+                if self._left() <= 0:
+                    result.why_stopped = "the budget is spent"
+                    return
+                if proposal.id in self.done:
+                    continue
+                kept = self._try(proposal, current, result)
+                if kept is not None:
+                    break
+            if kept is None:
+                continue  # all of them are done now; what is left is below what is worth it
+            result.best, result.kept = kept, [*result.kept, proposal]
+            if self._left() <= 0:
+                result.why_stopped = "the budget is spent"
+                return
+            self.tell("diagnosing again")
+            current = result.last = diagnose(self.program, self.workshop, kept)
+
+    def _proposals(self, current: Diagnosis) -> tuple[list[Proposal], dict[str, str]]:
+        found: list[Proposal] = []
+        unfit: dict[str, str] = {}
+        for remedy in remedies.every():
+            if self.failures.get(remedy.NAME, 0) > _MAX_FAILURES_OF_REMEDY:
+                continue
+            answer = remedy.propose(current.case)
+            if isinstance(answer, Unfit):
+                unfit[remedy.NAME] = answer.reason
+            else:
+                found += answer
+        if not self.options.allow_training_change:
+            found = [
+                one if one.exactness != "training-changing" else _as_advice(one)
+                for one in found
+            ]
+        return found, unfit
+
+    def _note_untried(self, result: Result, open_ones: Sequence[Proposal], unfit: dict[str, str]) -> None:
+        tried = {remedy.name for remedy in result.tried}
+        for one in open_ones:
+            name = f"{one.remedy}: {one.title}"
+            if name not in tried:
+                result.tried.append(
+                    Remedy(
+                        name=name, exactness=one.exactness, kept=False, predicted_speedup=one.predicted,
+                        why_not=f"not tried: predicted gain below {self.options.worth:.0%} ({one.because})",
+                    )
+                )  # fmt: skip
+        result.notes += [f"{name}: {reason}" for name, reason in unfit.items()]
+
+    # ------------------------------------------------------------------ one trial
+
+    def _try(self, proposal: Proposal, current: Diagnosis, result: Result) -> Arm | None:
+        """Try one change against the best so far; the new best if it is kept."""
+        self.done.add(proposal.id)
+        changed = Arm(proposal.sources or result.best.sources, {**result.best.settings, **proposal.settings})
+        entry = Remedy(
+            name=f"{proposal.remedy}: {proposal.title}", exactness=proposal.exactness, kept=False,
+            predicted_speedup=proposal.predicted,
+        )  # fmt: skip
+        result.tried.append(entry)
+        self.tell(f"trying {entry.name} (predicted {proposal.predicted:.2f}×)")
+        try:
+            found = self._race(result.best, changed, current, proposal)
+            ratio = found.ratio()
+            entry.speedup, entry.ci95 = ratio.value, (ratio.low, ratio.high)
+            if ratio.low <= LEAST_GAIN:
+                entry.why_not = "no gain" if ratio.value <= LEAST_GAIN else "the gain is not certain"
+                return None
+            if not self._is_equivalent(entry, changed, current.kind, proposal):
+                return None
+            if proposal.remedy and not self._confirmed(entry, result.best, changed, current, proposal):
+                return None
+        except (TrialFailed, WorkshopError) as error:
+            self.failures[proposal.remedy] = self.failures.get(proposal.remedy, 0) + 1
+            entry.why_not = str(error)
+            return None
+        entry.kept = True
+        self.tell(f"kept {entry.name}: {entry.speedup:.2f}×")
+        return changed
+
+    def _window(self, current: Diagnosis, proposal: Proposal) -> Window:
+        """The same steps for both arms; when samples must be met again, few different samples."""
+        steps = int(min(_MAX_STEPS, max(_MIN_STEPS, _WINDOW_S / current.step_s)))
+        if not proposal.needs_revisits:
+            return Window(current.kind, _WARMUP_STEPS, steps)
+        batch = current.batch_size or 1
+        fold = batch * _FOLD_BATCHES
+        workers = max(1, current.workers)
+        return Window(current.kind, _WARMUP_STEPS + _FOLD_BATCHES * (workers + 1), steps, fold=fold)
+
+    def _race(self, base: Arm, changed: Arm, current: Diagnosis, proposal: Proposal) -> Comparison:
+        return compare(
+            self.workshop, base, changed, self._window(current, proposal), enough=decided(LEAST_GAIN), probe=False
+        )
+
+    def _confirmed(self, entry: Remedy, base: Arm, changed: Arm, current: Diagnosis, proposal: Proposal) -> bool:
+        """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
+        fresh = compare(
+            self.workshop, base, changed, self._window(current, proposal),
+            enough=lambda found: True, pairs=_CONFIRM_PAIRS, probe=False,
+        )  # fmt: skip
+        ratio = fresh.ratio()
+        entry.speedup = ratio.value
+        if min(fresh.log_ratios) <= 0 or ratio.value < LEAST_GAIN:
+            entry.why_not = f"the gain did not come again on fresh runs ({ratio.value:.2f}×)"
+            return False
+        return True
+
+    # ------------------------------------------------------------------ equivalence
+
+    def _refer(self, kind: str) -> None:
+        """Two runs of the original: what it computes, and whether it agrees with itself."""
+        self.tell("what the original computes, twice")
+        try:
+            self.reference = equivalence.observe(self.workshop, Arm(), kind, _OBSERVED_STEPS, timeout=self._patience())
+            again = equivalence.observe(self.workshop, Arm(), kind, _OBSERVED_STEPS, timeout=self._patience())
+        except Unobservable as error:
+            raise TrialFailed(f"what the program computes could not be observed: {error}") from error
+        self.own_difference = equivalence.own_difference(self.reference, again)
+
+    def _is_equivalent(self, entry: Remedy, changed: Arm, kind: str, proposal: Proposal) -> bool:
+        self.tell(f"does it compute the same? {entry.name}")
+        try:
+            noted = equivalence.observe(
+                self.workshop, changed, kind, _OBSERVED_STEPS, timeout=self._patience(), check=proposal.needs_revisits
+            )
+        except Unobservable as error:
+            entry.equivalent, entry.why_not = False, f"what it computes could not be compared: {error}"
+            return False
+        if proposal.exactness == "training-changing":
+            entry.equivalent = None
+            return True
+        # Kept close changes make the whole close: an exact one on top of them is compared with the same tolerance.
+        exactness: Any = "close" if proposal.exactness == "close" or self._is_close_already(entry) else "exact"
+        judgement = judge(self.reference, noted, exactness, own=self.own_difference)
+        entry.equivalent = judgement.equivalent
+        if not judgement.equivalent:
+            entry.why_not = f"it computes something else: {judgement.why_not}"
+        return judgement.equivalent
+
+    def _is_close_already(self, entry: Remedy) -> bool:
+        return self.close_kept
+
+    close_kept = False
+
+    # ------------------------------------------------------------------ the last word
+
+    def _total(self, result: Result) -> None:
+        """The original and the changed program in turns, with nothing but a clock in them."""
+        revisits = any(one.needs_revisits for one in result.kept)
+        first = result.first
+        proposal = Proposal("", "", "exact", 1, "", needs_revisits=revisits)
+        window = self._window(first, proposal)
+        try:
+            found = compare(
+                self.workshop, Arm(), result.best, window, enough=lambda f: len(f.pairs) >= 3, pairs=3, probe=False
+            )
+        except TrialFailed as error:
+            result.notes.append(f"the last comparison failed: {error}")
+            return
+        result.total, result.revisits = found.ratio(), revisits
+        result.original_step_s = sum(a.unit_s for a, _ in found.pairs) / len(found.pairs)
+        result.changed_step_s = sum(b.unit_s for _, b in found.pairs) / len(found.pairs)
+
+    def _left(self) -> float:
+        """Seconds of the budget left, with what the last comparison needs set aside."""
+        reserve = min(0.25 * self.options.budget_s, 90.0)
+        return self.options.budget_s - reserve - (time.monotonic() - self.began)
+
+    def _patience(self) -> float:
+        return 180.0
+
+
+def _as_advice(proposal: Proposal) -> Proposal:
+    from dataclasses import replace
+
+    return replace(proposal, advice=True)

@@ -1,0 +1,150 @@
+"""Compare two forms of a program: the same steps of each, in fresh processes that take turns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstall.optimize.workshop import Arm, Ran, Workshop
+from unstall.statistics import Ratio, ratio_of_blocks
+
+MIN_PAIRS, MAX_PAIRS = 2, 5
+_HOPELESS = 1.005  # a mean ratio below this after the first pairs is not pursued
+_START_S = 90.0  # for imports and set-up, beyond what the steps themselves should take
+_PATIENCE = 4.0
+
+
+class TrialFailed(Exception):
+    """An arm crashed, hung, or made no steps; the message says which, in one line."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which steps are timed: the same in both arms, so that the same work is in them."""
+
+    kind: str
+    warmup: int
+    steps: int | None
+    seconds: float | None = None
+    fold: int | None = None
+    """Sample indices are taken modulo this, so that samples are met again soon; None: as the program has them."""
+    seed: int | None = None
+
+    def plan(self) -> dict[str, Any]:
+        """For the child side."""
+        plan: dict[str, Any] = {
+            "clock": {"kind": self.kind, "warmup": self.warmup, "steps": self.steps, "seconds": self.seconds}
+        }
+        if self.fold is not None:
+            plan["seed"] = {"seed": self.seed, "fold": self.fold}
+        return plan
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One arm's run: its counted steps."""
+
+    steps: int
+    units: int
+    seconds: float
+    start_s: float
+    """From process start to the first step."""
+    ran: Ran = field(repr=False, compare=False)
+
+    @property
+    def unit_s(self) -> float:
+        """Seconds for one unit of work (a step; a row where calls of the model are counted)."""
+        return self.seconds / self.units
+
+
+@dataclass
+class Comparison:
+    """The runs of two arms, in pairs."""
+
+    pairs: list[tuple[Timed, Timed]] = field(default_factory=list)
+
+    @property
+    def log_ratios(self) -> list[float]:
+        """Log of the speed-up of the second arm, one a pair."""
+        return [math.log(a.unit_s / b.unit_s) for a, b in self.pairs]
+
+    def ratio(self) -> Ratio:
+        """The second arm's speed-up over the first."""
+        return ratio_of_blocks(self.log_ratios)
+
+
+def time_arm(workshop: Workshop, arm: Arm, window: Window, *, extra: dict[str, Any] | None = None) -> Timed:
+    """Run one arm and read its clock. Raises TrialFailed."""
+    expected = (window.seconds or 20.0) * _PATIENCE
+    ran = workshop.run(arm, {**window.plan(), **(extra or {})}, timeout=_START_S + expected)
+    return timed(ran, window)
+
+
+def timed(ran: Ran, window: Window) -> Timed:
+    """What a run's clock says. Raises TrialFailed in one line."""
+    facts = ran.json("clock.json")
+    if facts is None:
+        if (ran.folder / "bootstrap-error.txt").exists():
+            raise TrialFailed(f"unstall itself failed in it: {(ran.folder / 'bootstrap-error.txt').read_text().strip()}")
+        if ran.timed_out:
+            raise TrialFailed(f"no end after {ran.seconds:.0f} s")
+        raise TrialFailed(f"ended with exit code {ran.status} before a step was done{last_line(ran.output)}")
+    if not facts["stopped"] and ran.status != 0:
+        raise TrialFailed(f"ended with exit code {ran.status}{last_line(ran.output)}")
+    times, units = facts["times"], facts["units"]
+    warmup = min(facts["warmup"], max(0, len(times) - 3))
+    if len(times) - warmup < 2:
+        raise TrialFailed(f"only {len(times)} steps were made")
+    last = min(len(times), warmup + 1 + window.steps) if window.steps else len(times)
+    return Timed(
+        steps=last - 1 - warmup,
+        units=sum(units[warmup + 1 : last]),
+        seconds=times[last - 1] - times[warmup],
+        start_s=times[0] - facts["began"],
+        ran=ran,
+    )
+
+
+def last_line(output: str) -> str:
+    """The last line a program printed, for a message."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return f": {lines[-1][:200]}" if lines else ""
+
+
+def compare(
+    workshop: Workshop,
+    base: Arm,
+    changed: Arm,
+    window: Window,
+    *,
+    enough: Callable[[Comparison], bool],
+    pairs: int = MAX_PAIRS,
+    probe: bool = True,
+) -> Comparison:
+    """Run the arms in pairs, A B, B A, A B, ..., until ``enough`` says so. Raises TrialFailed for the changed arm."""
+    found = Comparison()
+    extra = {"probe": {}} if probe else {}
+    while len(found.pairs) < pairs:
+        if len(found.pairs) % 2:
+            b = time_arm(workshop, changed, window, extra=extra)
+            a = time_arm(workshop, base, window, extra=extra)
+        else:
+            a = time_arm(workshop, base, window, extra=extra)
+            b = time_arm(workshop, changed, window, extra=extra)
+        found.pairs.append((a, b))
+        if len(found.pairs) >= MIN_PAIRS and enough(found):
+            break
+    return found
+
+
+def decided(least: float) -> Callable[[Comparison], bool]:
+    """Stop when the interval lies on one side of the least gain worth keeping, or there is no hope of one."""
+
+    def enough(found: Comparison) -> bool:
+        ratio = found.ratio()
+        hopeless = ratio.value < _HOPELESS and len(found.pairs) >= MIN_PAIRS
+        return ratio.low > least or ratio.high < least or hopeless
+
+    return enough

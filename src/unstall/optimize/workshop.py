@@ -1,0 +1,166 @@
+"""Where trials run: fresh processes of the user's program, changed or not, each in the sandbox.
+
+A changed file is written in its own place inside the sandbox, so a trial runs exactly what the patch would give, and
+loader workers, ranks and sub-processes see it too; outside, the user's tree stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.optimize.sources import Sources
+
+if TYPE_CHECKING:
+    from unstall.simplify.sandbox import Sandbox
+
+_PLACE = Path(__file__).with_name("child") / "place.py"
+_POLL_S = 0.05
+_STOP_PATIENCE_S = 10.0  # from the clock's last step to the end of the process
+_TAIL = 2000
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One form of the program: its sources, and what is set at run time."""
+
+    sources: Sources = field(default_factory=Sources)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a trial run went."""
+
+    folder: Path
+    """What its child side wrote."""
+    status: int
+    seconds: float
+    timed_out: bool
+    output: str
+    """The end of what it printed."""
+
+    def json(self, name: str) -> Any:
+        """A file the child side wrote, None when it did not get that far."""
+        try:
+            return json.loads((self.folder / name).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """A file of one JSON object a line."""
+        try:
+            return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
+        except (OSError, ValueError):
+            return []
+
+
+class Workshop:
+    """Runs arms of one program, one at a time."""
+
+    def __init__(self, line: Sequence[str], folder: Path, sandbox: Sandbox):
+        self.line = list(line)
+        self.folder = folder
+        self.sandbox = sandbox
+        self.count = 0
+        self.busy_s = 0.0
+
+    def run(self, arm: Arm, plan: Mapping[str, Any], *, timeout: float) -> Ran:
+        """Start the program under a plan for its child side, and wait until it ends or the time is up."""
+        folder = self.make_folder()
+        words = self.sandbox.command(self.words(arm, folder))
+        env = self.environment(folder, {**plan, "settings": dict(arm.settings)})
+        env["UNSTALL_CHILD"] = "unstall.optimize.child"
+        began = time.monotonic()
+        with open(folder / "output.txt", "wb") as output:
+            process = subprocess.Popen(
+                words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+            try:
+                timed_out = self._wait(process, folder, began + timeout)
+            finally:
+                end_tree(process)
+        seconds = time.monotonic() - began
+        self.busy_s += seconds
+        tail = (folder / "output.txt").read_bytes()[-_TAIL:].decode(errors="replace")
+        return Ran(folder, process.returncode, seconds, timed_out, tail)
+
+    def words(self, arm: Arm, folder: Path) -> list[str]:
+        """The command line that puts the arm's sources in place and becomes the program."""
+        pairs = []
+        for number, (path, _, wanted) in enumerate(arm.sources.differing()):
+            held = folder / f"source-{number}"
+            held.write_bytes(wanted)
+            pairs.append([str(path), str(held)])
+        if not pairs:
+            return self.line
+        if self.sandbox.force != "overlay":
+            raise WorkshopError(f"changes to the source cannot be tried here: {self.sandbox.note}")
+        (folder / "manifest.json").write_text(json.dumps(pairs))
+        return [sys.executable, "-I", "-S", str(_PLACE), str(folder / "manifest.json"), *self.line]
+
+    def environment(self, folder: Path, plan: Mapping[str, Any]) -> dict[str, str]:
+        """The program's environment, with the bootstrap first on its path and the plan for the child side."""
+        env = dict(os.environ)
+        path = env.get("PYTHONPATH")
+        env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
+        env["UNSTALL_RUN_DIR"] = str(folder)
+        env["UNSTALL_PLAN"] = json.dumps(plan)
+        if plan.get("seed"):
+            env.setdefault("PYTHONHASHSEED", "0")
+        return self.sandbox.environment(env)
+
+    def make_folder(self) -> Path:
+        self.count += 1
+        folder = self.folder / f"trial-{self.count:03d}"
+        folder.mkdir()
+        return folder
+
+    def _wait(self, process: subprocess.Popen[bytes], folder: Path, deadline: float) -> bool:
+        """Wait for the end; a program that ignores the clock's stop is told more plainly. True when time ran out."""
+        written: float | None = None
+        while process.poll() is None:
+            now = time.monotonic()
+            if written is None and (folder / "clock.json").exists():
+                written = now
+            if written is not None and now - written > _STOP_PATIENCE_S:
+                return False
+            if now > deadline:
+                return written is None
+            time.sleep(_POLL_S)
+        return False
+
+
+class WorkshopError(Exception):
+    """A trial cannot be run here; the message says why."""
+
+
+def end_tree(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything it started."""
+    try:
+        family = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        family = []
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(3)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+    for one in family:
+        try:
+            one.kill()
+        except psutil.NoSuchProcess:
+            pass
+    psutil.wait_procs(family, timeout=3)
