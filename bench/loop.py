@@ -25,13 +25,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)  # on a shared machine two threads wait for each other's neighbours
-    model = nn.Sequential(
-        nn.Linear(64, options.hidden), nn.ReLU(), nn.Linear(options.hidden, options.hidden), nn.ReLU(),
-        nn.Linear(options.hidden, 10),
-    )  # fmt: skip
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    data = torch.utils.data.TensorDataset(torch.randn(4096, 64), torch.randint(0, 10, (4096,)))
-    loader = torch.utils.data.DataLoader(data, batch_size=32)
+    model, optimizer, loader = model_and_data(options.hidden)
     with watch(options.how, model):
         began, warm = time.perf_counter(), 0
         for step, (x, y) in enumerate(forever(loader)):
@@ -42,6 +36,16 @@ def main() -> None:
             train_step(model, optimizer, x, y, options.how)
         seconds = time.perf_counter() - began
     print(f"seconds={seconds:.6f} steps={options.steps}")
+
+
+def model_and_data(hidden: int) -> tuple[nn.Module, torch.optim.Optimizer, Any]:
+    """A little network, its optimizer, and batches of 32 from memory."""
+    model = nn.Sequential(
+        nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 10)
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    data = torch.utils.data.TensorDataset(torch.randn(4096, 64), torch.randint(0, 10, (4096,)))
+    return model, optimizer, torch.utils.data.DataLoader(data, batch_size=32)
 
 
 def forever(loader: Any) -> Iterator[Any]:

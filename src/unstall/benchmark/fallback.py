@@ -218,6 +218,21 @@ def tick(kind: int, number: int, subject: Any) -> None:
         _tick(_thread(_file), kind, number, subject, None)
 
 
+def hooks(name: str, kind: int) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Two functions, to be called with a subject where a span of this name begins and ends."""
+    number = intern(name)
+
+    def before(subject: Any, *_: Any) -> None:
+        if _file is not None:
+            _tick(_thread(_file), kind, number, subject, None)
+            _begin(_thread(_file), number)
+
+    def after(subject: Any, *_: Any) -> None:
+        end(number, id(subject))
+
+    return before, after
+
+
 def watch(callback: Callable[[int, int, Any, Any], Any] | None, every: bool) -> None:
     """Call back where a seam begins; see the C recorder."""
     global _watcher, _every

@@ -7,6 +7,8 @@ import sys
 from types import SimpleNamespace
 from typing import TypeVar
 
+import pytest
+
 from unstall.benchmark import recording
 from unstall.benchmark.reader import ERROR, NETWORK, NOGRAD
 from unstall.benchmark.seams import (
@@ -78,9 +80,11 @@ class FakeOptimizer:
 
     def register_optimizer_step_pre_hook(self, hook):
         self.pre.append(hook)
+        return SimpleNamespace(remove=lambda: self.pre.remove(hook))
 
     def register_optimizer_step_post_hook(self, hook):
         self.post.append(hook)
+        return SimpleNamespace(remove=lambda: self.post.remove(hook))
 
     def step(self):
         for hook in self.pre:
@@ -99,13 +103,16 @@ def test_optimizer_steps_are_recorded_by_their_hooks(recorded):
     assert ticks(recorded, recording.OPTIMIZER) == 1
 
 
-def test_optimizer_steps_are_left_alone_while_torch_compiles(recorded, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.compiler", SimpleNamespace(is_compiling=lambda: True))
+@pytest.mark.parametrize("compiling", [False, True])
+def test_once_torch_can_compile_its_traces_are_left_alone(recorded, monkeypatch, compiling):
     library = FakeOptimizer()
     optimizer.TARGETS["torch.optim.optimizer"](library)
+    torch = SimpleNamespace(compiler=SimpleNamespace(is_compiling=lambda: compiling))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.optim.optimizer", library)
+    optimizer.TARGETS["torch._dynamo"](None)
     library.step()
-    assert len(recorded.spans()) == 0
-    assert ticks(recorded, recording.OPTIMIZER) == 0
+    assert len(recorded.spans()) == ticks(recorded, recording.OPTIMIZER) == (not compiling)
 
 
 def fake_loader_module():

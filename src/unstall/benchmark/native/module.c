@@ -78,6 +78,37 @@ static PyObject *py_tick(PyObject *module, PyObject *const *args, Py_ssize_t nar
     Py_RETURN_NONE;
 }
 
+/* Hooks are called as hook(subject, args, kwargs). In C, because after a large step everything is out of the caches, and
+ * a Python frame then costs microseconds. What they record is in `self`: the name, and above it the kind. */
+static PyObject *hook_before(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    const long packed = PyLong_AsLong(self);
+    if (nargs < 1) return PyErr_Format(PyExc_TypeError, "a hook is called with its subject");
+    if (rec_header && rec_tick(rec_thread(), (int)(packed >> 16), (uint16_t)packed, args[0], NULL)) return NULL;
+    if (rec_header) rec_begin(rec_thread(), (uint16_t)packed);
+    Py_RETURN_NONE;
+}
+
+static PyObject *hook_after(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (rec_header && nargs) rec_end_named(rec_thread(), (uint16_t)PyLong_AsLong(self), (uint64_t)(uintptr_t)args[0], 0);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef before_method = {"before", (PyCFunction)(void (*)(void))hook_before, METH_FASTCALL, NULL};
+static PyMethodDef after_method = {"after", (PyCFunction)(void (*)(void))hook_after, METH_FASTCALL, NULL};
+
+static PyObject *py_hooks(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *name;
+    int kind;
+    if (!PyArg_ParseTuple(args, "Ui:hooks", &name, &kind)) return NULL;
+    if (kind < 0 || kind >= TICK_KINDS) return PyErr_Format(PyExc_ValueError, "no tick kind %d", kind);
+    PyObject *packed = PyLong_FromLong((long)kind << 16 | rec_intern(name));
+    if (!packed) return NULL;
+    PyObject *pair = Py_BuildValue("(NN)", PyCFunction_New(&before_method, packed), PyCFunction_New(&after_method, packed));
+    Py_DECREF(packed);
+    return pair;
+}
+
 static PyObject *py_wrap(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
     static char *keywords[] = {"func", "name", "kind", "group", "network", "grad", NULL};
@@ -132,6 +163,8 @@ static PyMethodDef methods[] = {
     {"begin", py_begin, METH_O, "begin(id): open a span on this thread."},
     {"end", (PyCFunction)(void (*)(void))py_end, METH_FASTCALL, "end(id, arg=0): close the innermost open span of this name."},
     {"tick", (PyCFunction)(void (*)(void))py_tick, METH_FASTCALL, "tick(kind, id, subject): count one event of a kind."},
+    {"hooks", py_hooks, METH_VARARGS,
+     "hooks(name, kind) -> (before, after): to be called with a subject where a span of this name begins and ends."},
     {"wrap", (PyCFunction)(void (*)(void))py_wrap, METH_VARARGS | METH_KEYWORDS,
      "wrap(func, name, kind=-1, group=-1, network=False, grad=None): a callable that records each call of func."},
     {"watch", (PyCFunction)(void (*)(void))py_watch, METH_FASTCALL,
