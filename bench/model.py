@@ -24,9 +24,7 @@ from typing import Any, NamedTuple
 from machine import describe
 
 WORKERS = (0, 1, 2, 4)
-_SECONDS = 4.0
-_WHOLE = 0.9
-"""Of a core's speed alone, what it keeps while the other is busy: below it, somebody else is on the machine."""
+_SECONDS = 3.0
 
 
 class Loop(NamedTuple):
@@ -89,7 +87,7 @@ def judge(name: str, verbose: bool) -> tuple[list[float], list[bool]]:
     """Errors of the predicted speed-ups, and whether the truth lies in the interval, over all pairs."""
     from unstall.simplify import model
 
-    runs = {workers: record(name, workers) for workers in WORKERS}
+    runs = record_all(name)
     pipelines = {workers: model.of(measured) for workers, measured in runs.items()}
     errors, inside = [], []
     if verbose:
@@ -127,15 +125,18 @@ def show(workers: int, measured: Any, pipeline: Any) -> None:
     )
 
 
-def record(name: str, workers: int) -> Any:
-    """A measured run of a loop, made while the machine gives both cores; the last of three where it never does."""
-    measured: Any = None
-    for _ in range(3):
+def record_all(name: str) -> dict[int, Any]:
+    """A measured run with each number of workers: of two, that during which the machine gave more of its cores."""
+    best: dict[int, tuple[float, Any]] = {}
+    for order in (WORKERS, WORKERS[::-1]):
         before = capacity()
-        measured = record_once(name, workers)
-        if min(before, capacity()) > _WHOLE:
-            break
-    return measured
+        for workers in order:
+            measured = record(name, workers)
+            after = capacity()
+            if workers not in best or min(before, after) > best[workers][0]:
+                best[workers] = (min(before, after), measured)
+            before = after
+    return {workers: best[workers][1] for workers in WORKERS}
 
 
 def capacity() -> float:
@@ -155,7 +156,7 @@ def count_loops(seconds: float) -> float:
     return rounds / seconds
 
 
-def record_once(name: str, workers: int) -> Any:
+def record(name: str, workers: int) -> Any:
     """A measured run of a loop."""
     from datetime import datetime, timezone
 

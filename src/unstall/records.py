@@ -263,6 +263,43 @@ class Startup(msgspec.Struct, kw_only=True):
     after_last_step_s: float
 
 
+class WhatIf(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What the pipeline model predicts for one set of changes; times are seconds a step."""
+
+    changes: str
+    step_s: float
+    low: float
+    high: float
+    """``low`` to ``high`` holds the true time in about nine of ten cases."""
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+    bottleneck: str
+    utilisation: dict[str, float] = msgspec.field(default_factory=dict)
+    """Share of the time that each server is at work."""
+    limit_s: float = 0.0
+    """The step at least, without chance and contention."""
+
+
+class WhatIfReport(msgspec.Struct, kw_only=True):
+    """The answer of ``unstall what-if``: what was asked, or where nothing was, what changes would bring the most."""
+
+    run: str
+    command: list[str]
+    recorded_step_s: float
+    answers: list[WhatIf]
+    elasticities: dict[str, float]
+    """Per cent that the step grows by when a component takes a per cent longer, after the changes; they sum to 1."""
+    kind: Literal["what-if"] = "what-if"
+    schema: str = "unstall-what-if/1"
+    known_by: KnownBy = "predicted"
+    notes: list[str] = msgspec.field(default_factory=list)
+
+    def to_json(self) -> bytes:
+        """Indented JSON."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2)
+
+
 class Report(msgspec.Struct, kw_only=True):
     """The report contract, version 1. Extra keys beyond the schema are allowed and additive."""
 

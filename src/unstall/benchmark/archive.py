@@ -192,8 +192,8 @@ def make(report: Report, measured: Measured | None, seen: Observation) -> Archiv
     if measured is not None:
         archive.measurement = dataclasses.replace(measured.measurement, samples=[])
         archive.stacks = measured.measurement.samples
-        archive.steps = _step_series(measured)
-        archive.fetches, archive.epochs = _fetches(measured), _epochs(measured)
+        archive.steps = step_series(measured)
+        archive.fetches, archive.epochs = fetch_series(measured), _epochs(measured)
     return archive
 
 
@@ -283,7 +283,8 @@ def _check(path: Path, archive: Archive) -> None:
         raise ArchiveError(f"{path} is no recording of a run: it holds times that are no times")
 
 
-def _step_series(measured: Measured) -> StepSeries:
+def step_series(measured: Measured) -> StepSeries:
+    """Every step of a run that has just been measured."""
     import numpy as np
 
     from unstall.records import PHASES
@@ -304,7 +305,7 @@ def _step_series(measured: Measured) -> StepSeries:
     )
 
 
-def _fetches(measured: Measured) -> FetchSeries | None:
+def fetch_series(measured: Measured) -> FetchSeries | None:
     """The batches that the loop's loader made, from the processes that made them."""
     import numpy as np
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unstall.benchmark.reader import CPU_KNOWN, ERROR, NETWORK, ProcessRecording, Spans
 from unstall.benchmark.steps import Loop
@@ -33,7 +32,7 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
     nexts = _within(main.named("~data.next", main_only=False), begin, end)
     nexts = nexts[nexts["flags"] & ERROR == 0]
     found.batches_per_step = _per_regular_step(nexts, loop)
-    servers = _servers(main, processes, found.workers)
+    servers = [process for process in processes if process.parent == main.pid] if found.workers else [main]
     fetches = [_within(process.named("~data.fetch", main_only=False), begin, end) for process in servers]
     count = sum(len(spans) for spans in fetches)
     if count:
@@ -49,30 +48,6 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
     found.epochs = len(epochs)
     found.start_s = _epoch_start(epochs, nexts, loop, found) / len(loop)
     return found
-
-
-def fetch_seconds(
-    main: ProcessRecording, processes: Sequence[ProcessRecording], loop: Loop, *, workers: int
-) -> npt.NDArray[np.float64]:
-    """Of each batch made in the loop: wall, core and blocked seconds, shape (batches, 3), in order of time."""
-    spans = np.concatenate(
-        [
-            _within(process.named("~data.fetch", main_only=False), loop.starts[0], loop.ends[-1])
-            for process in _servers(main, processes, workers)
-        ]
-        or [main.spans[:0]]
-    )
-    spans = spans[np.argsort(spans["start"], kind="stable")]
-    wall = spans["dur"] / 1e9
-    known = spans["flags"] & CPU_KNOWN != 0
-    core = np.where(known, spans["cpu"] / 1e7, wall)
-    held = np.where(known, (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7, wall)
-    return np.stack([wall, np.minimum(core, wall), np.clip(wall - held, 0, None)], axis=1)
-
-
-def _servers(main: ProcessRecording, processes: Sequence[ProcessRecording], workers: int) -> list[ProcessRecording]:
-    """The processes that make the batches."""
-    return [process for process in processes if process.parent == main.pid] if workers else [main]
 
 
 def _per_regular_step(nexts: Spans, loop: Loop) -> float:

@@ -1,20 +1,23 @@
 """The pipeline model: a recorded run as a simulation that answers what a change would bring.
 
-``of(measured)`` makes the :class:`Pipeline`; :func:`predict` and :func:`elasticities` ask it; ``parse`` reads changes
-as a person writes them.
+``of(measured)`` or ``of_archive(kept)`` makes the :class:`Pipeline`; :func:`predict` and :func:`elasticities` ask it;
+``parse`` reads changes as a person writes them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unstall.simplify.model.answer import answer, assumptions, survey
 from unstall.simplify.model.build import build
 from unstall.simplify.model.changes import ChangeError, Changes, parse
 from unstall.simplify.model.limits import deterministic_limit
 from unstall.simplify.model.pipeline import Pipeline
 from unstall.simplify.model.predict import Prediction, elasticities, predict
+from unstall.simplify.model.recorded import NotRecorded
 
 if TYPE_CHECKING:
+    from unstall.benchmark.archive import Archive
     from unstall.benchmark.measure import Measured
 
 
@@ -25,15 +28,27 @@ def of(measured: Measured, *, device_busy: float | None = None) -> Pipeline:
     return build(of_measured(measured, device_busy=device_busy))
 
 
+def of_archive(kept: Archive) -> Pipeline:
+    """The pipeline of a run that was kept. Raises :class:`NotRecorded` where only its report is left."""
+    from unstall.simplify.model.recorded import of_archive as recorded_of
+
+    return build(recorded_of(kept))
+
+
 __all__ = [
     "ChangeError",
     "Changes",
+    "NotRecorded",
     "Pipeline",
     "Prediction",
+    "answer",
+    "assumptions",
     "build",
     "deterministic_limit",
     "elasticities",
     "of",
+    "of_archive",
     "parse",
     "predict",
+    "survey",
 ]

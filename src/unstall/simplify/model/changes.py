@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unstall.simplify.model.parts import DATA, Key, short_name
+from unstall.simplify.model.parts import DATA, Key
 from unstall.simplify.model.pipeline import MODEL, START_WORKER_S, Pipeline
 
 _PARALLEL = (
@@ -192,6 +192,3 @@ def _find(pipeline: Pipeline, name: str) -> set[Key]:
 def _phases(pipeline: Pipeline) -> str:
     used = [name for name in pipeline.phases if pipeline.phase_s(name) > 0]
     return ", ".join([*used, *([DATA, "collate", "io"] if pipeline.has_loader else [])])
-
-
-__all__ = ["ChangeError", "Changes", "apply", "parse", "short_name"]

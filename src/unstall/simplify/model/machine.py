@@ -58,9 +58,9 @@ class Machine:
         """Let time pass until nothing is left to happen."""
         computing, pausing = self._computing, self._pausing
         while computing or pausing:
-            # Just over the number of cores is no shortage, but the error of adding up widths.
-            short = self._load > self.cores * (1 + 1e-9)
-            rate = self.cores / (self._load + self._waste) if short else 1.0
+            beyond = self._load - self.cores
+            # With less than a whole thread too many, the team waits that much less.
+            rate = self.cores / (self._load + self._waste * min(beyond, 1.0)) if beyond > 0 else 1.0
             computed = self.now + (computing[0][0] - self._virtual) / rate if computing else float("inf")
             if pausing and pausing[0][0] <= computed:
                 time, _, then, batch = heapq.heappop(pausing)

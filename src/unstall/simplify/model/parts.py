@@ -26,6 +26,8 @@ class Parts:
     """By place (``data`` or a phase): the functions on each distinct stack, and how often it was seen."""
 
     stacks: Mapping[str, Sequence[tuple[frozenset[Key], int]]] = field(default_factory=dict)
+    own: frozenset[Key] = frozenset()
+    """Of the functions, those in the user's files."""
 
     def find(self, name: str) -> set[Key]:
         """The functions that a name may mean: their dotted name ends with it. Empty: no sample shows it."""
@@ -57,13 +59,13 @@ class Parts:
         return after / total
 
     def largest(self, most: int = 8) -> list[tuple[str, str, float]]:
-        """(function, place, share) of those with the most samples, for an error that says what there is."""
+        """(function, place, share) of the user's with the most samples, for an error that says what there is."""
         found = []
         for place, stacks in self.stacks.items():
             total = sum(count for _, count in stacks)
             counts: Counter[Key] = Counter()
             for functions, count in stacks:
-                for key in functions:
+                for key in functions & self.own:
                     counts[key] += count
             found += [(short_name(key), place, count / total) for key, count in counts.items()]
         return sorted(found, key=lambda one: -one[2])[:most]
@@ -91,7 +93,13 @@ def of(measurement: Measurement) -> Parts:
     for placed in blame.workers:
         if not made_here and not is_idle(placed):
             counts[DATA][_functions(placed)] += placed.count
-    return Parts({place: tuple(stacks.items()) for place, stacks in counts.items()})
+    own = frozenset(
+        _key(frame.file, function.qualname)
+        for placed in [*blame.main, *blame.workers]
+        for frame, function in placed.user
+        if function.qualname != "<module>"
+    )
+    return Parts({place: tuple(stacks.items()) for place, stacks in counts.items()}, own)
 
 
 def _functions(placed: Placed) -> frozenset[Key]:

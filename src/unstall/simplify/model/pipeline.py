@@ -18,7 +18,7 @@ MODEL: tuple[PhaseName, ...] = ("forward", "backward", "optimizer")
 SHIP_S, TAKE_S, START_WORKER_S = 0.5e-3, 0.4e-3, 0.02
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pipeline:
     """Times are seconds. Rows of ``compute`` and ``wait`` are recorded steps, and belong together."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from unstall.simplify.model import changes as change
 from unstall.simplify.model.changes import Changes
-from unstall.simplify.model.limits import deterministic_limit, server_times
+from unstall.simplify.model.limits import deterministic_limit
 from unstall.simplify.model.parts import DATA
 from unstall.simplify.model.pipeline import Pipeline
 from unstall.simplify.model.simulate import Timeline, simulate
@@ -55,7 +56,7 @@ def predict(pipeline: Pipeline, changes: Changes | None = None, *, seed: int = 0
     :class:`~unstall.simplify.model.changes.ChangeError` for a change that the program has no place for.
     """
     changed = change.apply(pipeline, changes or Changes())
-    before, _ = _step_s(pipeline, seed)
+    before = _recorded_s(pipeline, seed)
     after, timeline = _step_s(changed, seed)
     ratio = after / before if before else 1.0
     step_s = pipeline.measured_s * ratio
@@ -102,6 +103,12 @@ def elasticities(pipeline: Pipeline, changes: Changes | None = None, *, seed: in
     return {name: value for name, value in found.items() if abs(value) > 1e-6}
 
 
+@functools.lru_cache(maxsize=4)
+def _recorded_s(pipeline: Pipeline, seed: int) -> float:
+    """Simulated seconds a step as recorded: the same for all that is asked of a pipeline."""
+    return _step_s(pipeline, seed)[0]
+
+
 def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, Timeline]:
     """Simulated seconds a step, epochs included."""
     layout = pipeline.layout
@@ -134,7 +141,7 @@ def _interval(pipeline: Pipeline, changes: Changes, ratio: float, miss: float, s
 def _other_readings(pipeline: Pipeline, changes: Changes, seed: int) -> list[float]:
     """Ratios of the step under other readings of the same recording."""
     readings = []
-    before = _step_s(pipeline, seed)[0]
+    before = _recorded_s(pipeline, seed)
     if changes.threads is not None and changes.threads != pipeline.threads and not pipeline.on_device:
         # Threads of a team that wait for each other by spinning look busy: the mathematics may not be parallel at all.
         others = change.apply(pipeline, replace(changes, threads=None))
@@ -187,6 +194,3 @@ def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
     if pipeline.layout.syncs and pipeline.device_s:
         times["device"] = pipeline.device_s
     return f"main thread: {max(times, key=lambda name: times[name])}" if times else busiest
-
-
-__all__ = ["Prediction", "elasticities", "predict", "server_times"]

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unstall.benchmark import archive
+from unstall.benchmark.archive import Archive, FetchSeries, StepSeries
 from unstall.measurements import Measurement
+from unstall.records import PHASES
 from unstall.simplify.model.work import Floats
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
+
+
+class NotRecorded(ValueError):
+    """The run holds nothing to make a model of; the message says what is missing and what to do."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +28,6 @@ class Recorded:
     measurement: Measurement
     steps: Floats
     """Seconds of each phase in each regular step (no epoch boundary, no validation), shape (steps, len(PHASES))."""
-    blocked: Floats
-    """Of these, neither on a core nor waiting for one; same shape."""
     fetches: Floats
     """Of each batch made: wall, core and blocked seconds, shape (batches, 3)."""
     gap_s: float
@@ -30,28 +35,49 @@ class Recorded:
     device_busy: float | None = None
     """Share of the time that the device was at work, if its driver told."""
 
+    @property
+    def blocked(self) -> Floats:
+        """Of ``steps``, neither on a core nor waiting for one: the mean share of each phase."""
+        shares = {phase.name: phase.blocked_s / phase.mean_s for phase in self.measurement.phases if phase.mean_s}
+        return self.steps * np.minimum([shares.get(name, 0.0) for name in PHASES], 1.0)
+
 
 def of_measured(measured: Measured, *, device_busy: float | None = None) -> Recorded:
     """From a run that has just been measured."""
-    loop, chosen = measured.loop, measured.chosen
-    regular = chosen & ~loop.gap
-    rows = regular if regular.any() else chosen
-    mean = float(loop.durations[rows].mean())
-    gaps = loop.durations[chosen & loop.gap]
+    return _recorded(
+        measured.measurement, archive.step_series(measured), archive.fetch_series(measured), device_busy=device_busy
+    )
+
+
+def of_archive(kept: Archive) -> Recorded:
+    """From a run that was kept. Raises :class:`NotRecorded` where only its report is left, or it had no steps."""
+    if kept.measurement is None or kept.steps is None:
+        raise NotRecorded(
+            f"run {kept.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
+        )
+    busy = kept.report.utilization.gpu
+    return _recorded(kept.measurement, kept.steps, kept.fetches, device_busy=sum(busy) / len(busy) if busy else None)
+
+
+def _recorded(
+    measurement: Measurement, series: StepSeries, fetches: FetchSeries | None, *, device_busy: float | None
+) -> Recorded:
+    regular = series.measured & ~series.gap
+    rows = regular if regular.any() else series.measured
+    durations = series.durations
+    beyond = durations[series.measured & series.gap] - durations[rows].mean()
     return Recorded(
-        measurement=measured.measurement,
-        steps=loop.phases[rows],
-        blocked=np.minimum(loop.blocked[rows], loop.phases[rows]),
-        fetches=_fetches(measured),
-        gap_s=float(np.clip(gaps - mean, 0, None).sum()) / int(chosen.sum()) if regular.any() else 0.0,
+        measurement=measurement,
+        steps=np.stack([series.phase(name)[rows] for name in PHASES], axis=1),
+        fetches=_fetch_seconds(fetches, series) if fetches is not None else np.empty((0, 3)),
+        gap_s=float(np.clip(beyond, 0, None).sum()) / int(series.measured.sum()) if regular.any() else 0.0,
         device_busy=device_busy,
     )
 
 
-def _fetches(measured: Measured) -> Floats:
-    from unstall.benchmark.loader import fetch_seconds
-
-    loader = measured.measurement.loader
-    if loader is None:
-        return np.empty((0, 3))
-    return fetch_seconds(measured.process, measured.processes, measured.loop, workers=loader.workers)
+def _fetch_seconds(fetches: FetchSeries, series: StepSeries) -> Floats:
+    """Of the batches that were made during the loop; where the core time is not known, all of it was on one."""
+    inside = (fetches.starts >= series.starts[0]) & (fetches.starts < series.ends[-1])
+    wall, cpu, blocked = fetches.wall[inside], fetches.cpu[inside], fetches.blocked[inside]
+    cpu = np.where(np.isnan(cpu), wall, cpu)
+    return np.stack([wall, np.minimum(cpu, wall), np.where(np.isnan(blocked), 0.0, blocked)], axis=1)
