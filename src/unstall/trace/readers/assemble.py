@@ -42,25 +42,38 @@ def assemble(scanner: EventScanner, path: str) -> Timeline:
     for table in (host, device, waits):
         table["name"] = renumber[table["name"]]
     _match_pairs(host, _columns(scanner, Tables.END), problems)
-    tables = [host, device, waits]
-    origin = _leave_out_strays(tables, problems)
-    lanes = _lanes(scanner)
-    threads = _threads(scanner, host, lanes)
+    threads = _threads(scanner, host, _lanes(scanner))
+    timeline = finish(path, "kineto", names, threads, host, device, waits, problems)
+    timeline.collectives = [collective(text) for text in _decoded(scanner, Texts.COLLECTIVES)]
+    timeline.stacks = _decoded(scanner, Texts.STACKS)
+    timeline.input_texts = _decoded(scanner, Texts.INPUTS)
+    timeline.events = scanner.counts()[0]
+    return timeline
+
+
+def finish(
+    path: str,
+    source: str,
+    names: list[str],
+    threads: list[Thread],
+    host: Columns,
+    device: Columns,
+    waits: Columns,
+    problems: dict[str, int],
+) -> Timeline:
+    """A Timeline from the columns of its tables, which are used up, so that no two copies are kept."""
+    origin = _leave_out_strays([host, device, waits], problems)
     _refine(host, device, names)
     return Timeline(
         path=path,
-        source="kineto",
+        source=source,
         names=names,
         threads=threads,
         host=_host_table(host),
         device=_device_table(device, names),
         waits=_wait_table(waits, names),
         origin_ns=origin,
-        collectives=[collective(text) for text in _decoded(scanner, Texts.COLLECTIVES)],
-        stacks=_decoded(scanner, Texts.STACKS),
-        input_texts=_decoded(scanner, Texts.INPUTS),
         problems=problems,
-        events=scanner.counts()[0],
     )
 
 

@@ -142,7 +142,7 @@ class PythonEventScanner:
         self._counts["events"] += 1
         phase = event.get("ph")
         given: Any = event.get("args")
-        args = {_SAME.get(key, key): value for key, value in given.items()} if isinstance(given, dict) else {}
+        args = {str(_SAME.get(key, key)): value for key, value in given.items()} if isinstance(given, dict) else {}
         if phase == "M":
             self._add_label(event, args)
         elif phase in ("X", "B", "E"):

@@ -1,0 +1,65 @@
+"""An SQLite file whose tables and columns may be missing: what is absent reads as empty, or as -1."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROWS = 100_000
+"""Rows that are Python objects at a time."""
+
+
+class Database:
+    """Read-only; the file and its folder are left as they are."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        try:
+            listed = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            self.tables = {str(name): self._columns_of(str(name)) for (name,) in listed.fetchall()}
+        except sqlite3.Error:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._connection.close()
+
+    def _columns_of(self, table: str) -> set[str]:
+        return {row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(table)})")}
+
+    def rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Rows of a table, None for columns that it has not; none if there is no such table."""
+        if table not in self.tables:
+            return
+        selected = (_quoted(column) if column in self.tables[table] else "NULL" for column in columns)
+        yield from self._connection.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
+
+    def columns(self, table: str, *columns: str) -> list[NDArray[np.int64]]:
+        """Columns of integers, -1 for what is missing or no integer."""
+        if table not in self.tables:
+            return [np.zeros(0, np.int64) for _ in columns]
+        selected = (
+            f"CASE typeof({_quoted(column)}) WHEN 'integer' THEN {_quoted(column)} ELSE -1 END"
+            if column in self.tables[table]
+            else "-1"
+            for column in columns
+        )
+        cursor = self._connection.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
+        parts = [np.zeros((0, len(columns)), np.int64)]
+        while rows := cursor.fetchmany(ROWS):
+            parts.append(np.array(rows, np.int64))
+        return list(np.ascontiguousarray(np.concatenate(parts).T))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

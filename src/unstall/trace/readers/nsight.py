@@ -1,0 +1,334 @@
+"""Nsight Systems: its SQLite export, whose tables and columns differ from version to version, and its reports.
+
+Names are brought to Kineto's, so that what follows need not know where a timeline came from: "Memcpy HtoD (Pageable ->
+Device)", "cudaLaunchKernel" without its version, operators without "seq = 12, op_id = 3".
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unstall.trace.readers.assemble import UNBALANCED, Columns, finish
+from unstall.trace.readers.database import Database
+from unstall.trace.readers.kineto import Progress
+from unstall.trace.timeline import NONE, Device, DeviceKind, HostKind, Thread, Timeline, TraceError
+
+# Enumerations of CUPTI, as the export's ENUM_* tables list them.
+COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "HtoD", 12: "DtoH", 13: "DtoD"}
+MEMORY_KINDS = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device", 6: "Managed"}
+WAIT_NAMES = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
+NVTX_RANGES = (59, 60, 70, 71)
+"""Push/pop and start/end ranges, with plain and registered strings."""
+
+_OPERATOR = re.compile(
+    r"^(?P<name>.*?)(?:, seq = (?P<seq>\d+))?(?:, op_id = (?P<id>\d+))?(?:, sizes = (?P<sizes>.*))?$"
+)
+"""Ranges of torch.autograd.profiler.emit_nvtx."""
+_VERSION = re.compile(r"_v\d+(?:_pt[ds]z)?$")
+
+
+class _Names:
+    """Names by number, and numbers by name."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def add(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers))
+
+
+def read_nsight(path: Path, progress: Progress | None = None) -> list[Timeline]:
+    """The processes of a report or its SQLite export that used a device, or the busiest if none did."""
+    if path.suffix in (".nsys-rep", ".qdrep"):
+        return _convert(path, progress)
+    try:
+        with Database(path) as database:
+            return _read(database, path, progress)
+    except sqlite3.DatabaseError as error:
+        raise TraceError(f"{path}: a damaged SQLite file ({error})") from None
+
+
+def _convert(path: Path, progress: Progress | None) -> list[Timeline]:
+    """Have nsys export the report."""
+    nsys = shutil.which("nsys")
+    if not nsys:
+        raise TraceError(
+            f"{path}: an Nsight Systems report can only be read with nsys, which is not installed here. "
+            f"Where it is: nsys export --type sqlite {path.name}, and give unstall the .sqlite file"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Path(folder, "report.sqlite")
+        command = [nsys, "export", "--type", "sqlite", "--output", str(exported), str(path)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode or not exported.exists():
+            said = (result.stderr or result.stdout).strip().splitlines() or ["no message"]
+            raise TraceError(f"{path}: nsys could not export it: {said[-1]}")
+        timelines = read_nsight(exported, progress)
+    for timeline in timelines:
+        timeline.path = str(path)
+    return timelines
+
+
+def _read(database: Database, path: Path, progress: Progress | None) -> list[Timeline]:
+    if not any(name.startswith("CUPTI_ACTIVITY_KIND_") or name == "NVTX_EVENTS" for name in database.tables):
+        raise TraceError(f"{path}: an SQLite file, but no export of Nsight Systems")
+    reader = _Reader(database)
+    device, waits, host = reader.device(), reader.waits(), reader.host()
+    if progress:
+        progress(1.0)
+    active, counts = np.unique(device["process"], return_counts=True)
+    if not len(active):
+        active, counts = np.unique(host["process"], return_counts=True)
+        active = active[[int(counts.argmax())]] if len(active) else active
+    if not len(active):
+        raise TraceError(f"{path}: no CUDA, NVTX or API events in it")
+    tables = {"host": host, "device": device, "waits": waits}
+    timelines = [_timeline(reader, path, process, tables) for process in active.tolist()]
+    if len(timelines) > 1:  # each process of a job that one report covers is a rank
+        for rank, timeline in enumerate(timelines):
+            timeline.rank, timeline.world_size = rank, len(timelines)
+    return timelines
+
+
+def _timeline(reader: _Reader, path: Path, process: int, tables: dict[str, Columns]) -> Timeline:
+    mine: dict[str, Columns] = {}
+    for which, table in tables.items():
+        chosen = table["process"] == process
+        mine[which] = {name: column[chosen] for name, column in table.items() if name != "process"}
+    used, mine["host"]["thread"] = np.unique(mine["host"].pop("global_tid"), return_inverse=True)
+    mine["host"]["thread"] = mine["host"]["thread"].astype(np.int32)
+    threads = [reader.thread(tid) for tid in used.tolist()]
+    events = sum(len(table["name"]) for table in mine.values())
+    timeline = finish(str(path), "nsight", list(reader.names.numbers), threads, **mine, problems=dict(reader.problems))
+    timeline.devices = reader.devices()
+    timeline.input_texts = list(reader.inputs.numbers)
+    timeline.origin_ns += reader.clock_offset()
+    timeline.events = events
+    return timeline
+
+
+class _Reader:
+    """Tables of the export to columns; the tables of all processes together, with a column "process"."""
+
+    def __init__(self, database: Database) -> None:
+        self.names = _Names()
+        self.inputs = _Names()
+        self.problems: dict[str, int] = {}
+        self._database = database
+        self._strings = dict(database.rows("StringIds", "id", "value"))
+        self._thread_names = dict(database.rows("ThreadNames", "globalTid", "nameId"))
+        self._process_names = dict(database.rows("PROCESSES", "pid", "name"))
+
+    # ---- device
+
+    def device(self) -> Columns:
+        """Kernels, graphs recorded as a whole, copies and memsets."""
+        parts = [self._kernels(), self._graphs(), self._copies(), self._memsets()]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _work(self, table: str, kind: DeviceKind) -> Columns:
+        database = self._database
+        start, end, device, stream, correlation, process, size, node = database.columns(
+            table, "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "graphNodeId"
+        )
+        return {
+            "start_ns": start,
+            "dur_ns": self._durations(start, end),
+            "name": np.zeros(len(start), np.int32),
+            "device": device.astype(np.int32),
+            "stream": stream,
+            "kind": np.full(len(start), kind, np.uint8),
+            "correlation": correlation,
+            "external": np.full(len(start), NONE, np.int64),
+            "bytes": size,
+            "graph": (node > 0).astype(np.uint8),
+            "collective": np.full(len(start), NONE, np.int32),
+            "process": _process(process),
+        }
+
+    def _kernels(self) -> Columns:
+        table = "CUPTI_ACTIVITY_KIND_KERNEL"
+        columns = self._work(table, DeviceKind.KERNEL)
+        full, short = self._database.columns(table, "demangledName", "shortName")
+        columns["name"] = self._named(np.where(full >= 0, full, short))
+        return columns
+
+    def _graphs(self) -> Columns:
+        columns = self._work("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", DeviceKind.KERNEL)
+        columns["name"][:] = self.names.add("CUDA graph")
+        columns["graph"][:] = 1
+        return columns
+
+    def _copies(self) -> Columns:
+        table = "CUPTI_ACTIVITY_KIND_MEMCPY"
+        columns = self._work(table, DeviceKind.MEMCPY)
+        kinds = np.stack(self._database.columns(table, "copyKind", "srcKind", "dstKind"), axis=1)
+        distinct, which = np.unique(kinds, axis=0, return_inverse=True)
+        numbers = [self.names.add(_copy_name(*row)) for row in distinct.tolist()]
+        columns["name"] = np.array(numbers, np.int32)[which.reshape(-1)]
+        return columns
+
+    def _memsets(self) -> Columns:
+        columns = self._work("CUPTI_ACTIVITY_KIND_MEMSET", DeviceKind.MEMSET)
+        columns["name"][:] = self.names.add("Memset (Device)")
+        return columns
+
+    def waits(self) -> Columns:
+        """Synchronisations. What a wait waits for is the latest record of the same event."""
+        start, end, device, stream, correlation, process, kind, event, record = self._database.columns(
+            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+            *("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType"),
+            *("eventId", "eventSyncId"),
+        )
+        numbers = {code: self.names.add(WAIT_NAMES.get(code, "Sync")) for code in np.unique(kind).tolist()}
+        on_stream, on_correlation = self._records(event, record)
+        return {
+            "start_ns": start,
+            "dur_ns": self._durations(start, end),
+            "name": np.array([numbers[code] for code in kind.tolist()], np.int32),
+            "device": device.astype(np.int32),
+            "stream": stream,
+            "correlation": correlation,
+            "on_stream": on_stream,
+            "on_correlation": on_correlation,
+            "process": _process(process),
+        }
+
+    def _records(self, event: NDArray[np.int64], sync: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Stream and correlation id of the cudaEventRecord that each wait is for, -1 where not recorded."""
+        table = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
+        columns = self._database.columns(table, "eventId", "eventSyncId", "streamId", "correlationId")
+        records = {(e, s): (stream, correlation) for e, s, stream, correlation in zip(*(c.tolist() for c in columns))}
+        found = [records.get(key, (NONE, NONE)) for key in zip(event.tolist(), sync.tolist())]
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    # ---- host
+
+    def host(self) -> Columns:
+        """API calls, NVTX ranges and the profiler's own overhead."""
+        parts = [self._calls("CUPTI_ACTIVITY_KIND_RUNTIME"), self._calls("CUPTI_ACTIVITY_KIND_DRIVER")]
+        parts += [self._calls("PROFILER_OVERHEAD", HostKind.OVERHEAD), self._ranges()]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _calls(self, table: str, kind: HostKind | None = None) -> Columns:
+        start, end, tid, correlation, name = self._database.columns(
+            table, "start", "end", "globalTid", "correlationId", "nameId"
+        )
+        numbers = self._named(name, strip=_VERSION)
+        if kind is None:
+            names = list(self.names.numbers)
+            drivers = {number for number in set(numbers.tolist()) if re.match(r"cu[A-Z]", names[number])}
+            kinds = np.where(np.isin(numbers, list(drivers)), HostKind.DRIVER, HostKind.RUNTIME).astype(np.uint8)
+        else:
+            kinds = np.full(len(start), kind, np.uint8)
+        return _host_columns(start, self._durations(start, end), numbers, tid, kinds, correlation)
+
+    def _ranges(self) -> Columns:
+        """NVTX. Operators are told from other ranges by the ids that emit_nvtx writes, or by their name."""
+        rows = []
+        wanted = ("start", "end", "globalTid", "eventType", "text", "textId")
+        for start, end, tid, kind, text, text_id in self._database.rows("NVTX_EVENTS", *wanted):
+            if kind is not None and kind not in NVTX_RANGES:
+                continue
+            if start is None or end is None or tid is None:
+                self.problems[UNBALANCED] = self.problems.get(UNBALANCED, 0) + 1
+                continue
+            rows.append((start, end, tid, *self._range(str(text or self._strings.get(text_id, "")))))
+        columns = np.array(rows, np.int64).reshape(-1, 8).T.copy()
+        start, end, tid, name, host_kind, external, sequence, inputs = columns
+        result = _host_columns(
+            start, self._durations(start, end), name.astype(np.int32), tid, host_kind.astype(np.uint8)
+        )
+        result["external"], result["sequence"], result["inputs"] = external, sequence, inputs.astype(np.int32)
+        return result
+
+    def _range(self, text: str) -> tuple[int, int, int, int, int]:
+        """Name, kind, external id, sequence number and inputs of a range."""
+        found: Any = _OPERATOR.match(text.replace("\n", " "))
+        operator = found["id"] or found["seq"] or found["sizes"] or re.match(r"\w+::\w", text)
+        sizes = self.inputs.add(found["sizes"]) if found["sizes"] else NONE
+        kind = HostKind.OPERATOR if operator else HostKind.ANNOTATION
+        return self.names.add(found["name"]), kind, int(found["id"] or NONE), int(found["seq"] or NONE), sizes
+
+    # ---- what is what
+
+    def _named(self, ids: NDArray[np.int64], strip: re.Pattern[str] | None = None) -> NDArray[np.int32]:
+        """Numbers of names from ids of strings."""
+        distinct, which = np.unique(ids, return_inverse=True)
+        texts = [str(self._strings.get(number, f"string {number}")) for number in distinct.tolist()]
+        numbers = [self.names.add(strip.sub("", text) if strip else text) for text in texts]
+        return np.array(numbers, np.int32)[which] if len(ids) else np.zeros(0, np.int32)
+
+    def _durations(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+        negative = end < start
+        if negative.any():
+            what = "negative durations (read as 0)"
+            self.problems[what] = self.problems.get(what, 0) + int(negative.sum())
+        return np.maximum(end - start, 0)
+
+    def thread(self, global_tid: int) -> Thread:
+        """A globalTid is hardware, virtual machine, process and thread id in 8, 8, 24 and 24 bits."""
+        pid, tid = global_tid >> 24 & 0xFFFFFF, global_tid & 0xFFFFFF
+        name = self._strings.get(self._thread_names.get(global_tid), "")
+        return Thread(pid, tid, str(name), str(self._process_names.get(pid, "")))
+
+    def devices(self) -> list[Device]:
+        """The GPUs of the machine, if the export lists them."""
+        wanted = ("id", "name", "totalMemory", "smCount", "computeMajor", "computeMinor")
+        return [
+            Device(number, str(name or ""), memory, sms, "" if major is None else f"{major}.{minor or 0}")
+            for number, name, memory, sms, major, minor in self._database.rows("TARGET_INFO_GPU", *wanted)
+        ]
+
+    def clock_offset(self) -> int:
+        """Nanoseconds since 1970 at the file's own zero."""
+        for epoch, clock in self._database.rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs", "systemClockNs"):
+            return int(epoch or 0) - int(clock or 0)
+        return 0
+
+
+def _process(global_id: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(global_id >= 0, global_id >> 24 & 0xFFFFFF, 0)
+
+
+def _host_columns(
+    start: NDArray[np.int64],
+    duration: NDArray[np.int64],
+    name: NDArray[np.int32],
+    tid: NDArray[np.int64],
+    kind: NDArray[np.uint8],
+    correlation: NDArray[np.int64] | None = None,
+) -> Columns:
+    none = np.full(len(start), NONE, np.int64)
+    short = none.astype(np.int32)
+    return {
+        "start_ns": start,
+        "dur_ns": duration,
+        "name": name,
+        "kind": kind,
+        "correlation": none if correlation is None else correlation,
+        "external": none,
+        "sequence": none,
+        "inputs": short,
+        "stack": short,
+        "collective": short,
+        "global_tid": tid,
+        "process": _process(tid),
+    }
+
+
+def _copy_name(kind: int, source: int, target: int) -> str:
+    if kind not in COPY_KINDS:
+        return "Memcpy"
+    sides = f"{MEMORY_KINDS.get(source, 'Unknown')} -> {MEMORY_KINDS.get(target, 'Unknown')}"
+    return f"Memcpy {COPY_KINDS[kind]} ({sides})"
