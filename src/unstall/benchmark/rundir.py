@@ -38,10 +38,10 @@ def make(folder: Path | None = None) -> RunDir:
     started = datetime.now(timezone.utc)
     run_id = f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     runs, elsewhere = _homes(folder)
-    home = runs.parent
+    here = runs.parent
     try:
         path = _make(runs / run_id)
-        ignore = home / ".gitignore"
+        ignore = here / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")
         return RunDir(run_id, path, None)
@@ -50,15 +50,15 @@ def make(folder: Path | None = None) -> RunDir:
         return RunDir(
             run_id,
             path,
-            f"{home} cannot hold the recording ({error.strerror}): it went to {path.parent}",
+            f"{here} cannot hold the recording ({error.strerror}): it went to {path.parent}",
         )
 
 
 def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Path:
     """The directory of a run that a person names, or the file.
 
-    ``name`` is a run's id or the beginning of one, ``last``, or the path of a run's directory, a report or a
-    recording. Raises LookupError, with one line for the person, where it is none of them or more than one.
+    ``name`` is a run's id, the beginning of one or its last six digits, ``last``, or the path of a run's directory,
+    a report or a recording. Raises LookupError, with one line for the person, where it is none of them or several.
 
     Args:
         name: what the person typed.
@@ -68,9 +68,9 @@ def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Pa
     for home in _homes(folder):
         runs = _runs(home, finished)
         meant = runs[-1:] if name == "last" else [path for path in runs if path.name == name]
-        meant = meant or [path for path in runs if name and path.name.startswith(name)]
+        meant = meant or [path for path in runs if name and _abbreviates(name, path.name)]
         if len(meant) > 1:
-            raise LookupError(f"{len(meant)} runs begin with {name}: give more of the id")
+            raise LookupError(f"{name} is short for {len(meant)} runs: give more of the id")
         if meant:
             return meant[0]
     if name == "last":
@@ -91,6 +91,15 @@ def _runs(home: Path, finished: bool) -> list[Path]:
         return []
     found = [path for path in home.iterdir() if path.is_dir() and (not finished or (path / "report.json").exists())]
     return sorted(found, key=lambda path: (path.name[:15], path.stat().st_mtime))
+
+
+def _abbreviates(name: str, run_id: str) -> bool:
+    return run_id.startswith(name) or run_id.endswith(f"-{name}")
+
+
+def home(folder: Path | None = None) -> Path:
+    """Where unstall keeps what it knows of the programs in a folder, the working directory if not given."""
+    return _homes(folder)[0].parent
 
 
 def _homes(folder: Path | None) -> tuple[Path, Path]:

@@ -34,6 +34,8 @@ class Wanted:
     trace: Path | None = None
     tensorboard: Path | None = None
     modules: bool = False
+    ledger: str | None = None
+    """A path or URL; the working directory's own if not given."""
     tools: list[str] = field(default_factory=list)
 
 
@@ -51,6 +53,7 @@ def conclude(
     _keep(made, measured, directory, outcome)
     _show(made, lines)
     directory.discard_recordings()
+    _enter(made, directory, wanted.ledger)
 
 
 def _keep(made: Report, measured: Measured | None, directory: RunDir, outcome: Outcome) -> None:
@@ -62,6 +65,17 @@ def _keep(made: Report, measured: Measured | None, directory: RunDir, outcome: O
         archive.write(directory.path / archive.FILE_NAME, archive.make(made, measured, outcome.observation))
     except OSError as error:
         print(f"unstall: this run could not be kept: {error.strerror or error}", file=sys.stderr)
+
+
+def _enter(made: Report, directory: RunDir, where: str | None) -> None:
+    """Enter the run in the ledger. That may fail: a disk may be full, a server away."""
+    from unstall.repeat import ledger
+    from unstall.repeat.database import LedgerError
+
+    try:
+        ledger.record(made, directory.path, where)
+    except LedgerError as error:
+        print(f"unstall: this run is not in the history: {error}", file=sys.stderr)
 
 
 def _show(made: Report, lines: list[str]) -> None:

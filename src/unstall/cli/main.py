@@ -24,6 +24,7 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "run": Verb("run:run", takes_program=True),
     "what-if": Verb("what_if:what_if"),
+    "history": Verb("history:history"),
     "doctor": Verb("doctor:doctor"),
 }
 """In the order of the help: the four steps, then the rest."""

@@ -34,6 +34,9 @@ def run(
     nvtx: bool = typer.Option(False, "--nvtx", help="NVTX ranges for Nsight Systems."),
     tensorboard: Path | None = typer.Option(None, "--tensorboard", help="Write scalars into this folder."),
     trace: Path | None = typer.Option(None, "--trace", help="Write the spans for ui.perfetto.dev (.json, .json.gz)."),
+    ledger: str | None = typer.Option(
+        None, "--ledger", envvar="UNSTALL_LEDGER", help="Keep the history there: a file, or postgresql://..."
+    ),
     sampling: bool = typer.Option(
         True, "--sampling/--no-sampling", help="Stack samples by py-spy: they name the culprit."
     ),
@@ -80,6 +83,7 @@ def run(
                 trace=trace,
                 tensorboard=tensorboard,
                 modules=modules,
+                ledger=ledger,
                 tools=tools,
             ),
             [*(words or [])],

@@ -1,0 +1,89 @@
+"""The ledger: every run of a project, in ``.unstall/ledger.sqlite`` or in a team's database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from unstall.benchmark import rundir
+from unstall.records import Report
+from unstall.repeat import revision, schema
+from unstall.repeat.database import LedgerError, connect
+from unstall.repeat.entry import COLUMNS, Entry, entry_of, from_row, to_row
+
+VARIABLE = "UNSTALL_LEDGER"
+"""The environment variable that names a ledger for every command: a path or a URL."""
+
+_UPSERT = (
+    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)}) "
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS if name != 'id')}"
+)
+
+
+class Ledger:
+    """An open ledger; use it as a context manager. Everything it does may raise :class:`LedgerError`."""
+
+    def __init__(self, where: str | Path):
+        self._database = connect(where)
+        self.name = self._database.name
+        try:
+            schema.migrate(self._database)
+        except LedgerError:
+            self._database.close()
+            raise
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Add runs, all or none; one that is there already is replaced."""
+        with self._database.transaction(write=True) as changing:
+            for entry in entries:
+                changing.run(_UPSERT, to_row(entry))
+
+    def runs(self, project: str | None = None, *, most: int | None = None) -> list[Entry]:
+        """The latest ``most`` runs of a project, or of all, oldest first. Rows that make no sense are left out."""
+        where = "" if project is None else "WHERE project = :project "
+        limit = "" if most is None else f"LIMIT {int(most)}"
+        sql = f"SELECT {', '.join(COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
+        with self._database.transaction() as looking:
+            rows = looking.run(sql, {} if project is None else {"project": project})
+        found = []
+        for row in reversed(rows):
+            try:
+                found.append(from_row(row))
+            except msgspec.ValidationError:
+                continue
+        return found
+
+
+def default(folder: Path | None = None) -> str | Path:
+    """The ledger that is meant when none is named: the environment's, or the one in the working directory."""
+    return os.environ.get(VARIABLE) or rundir.home(folder) / "ledger.sqlite"
+
+
+def record(report: Report, directory: Path, where: str | Path | None = None) -> None:
+    """Enter a run that has just ended. ``directory``: where its recording is kept."""
+    beside = directory.parent.parent if directory.parent.name == "runs" else directory.parent
+    ledger = where or os.environ.get(VARIABLE) or beside / "ledger.sqlite"
+    entry = entry_of(report, directory, revision.of(Path.cwd()))
+    with Ledger(ledger) as opened:
+        opened.add([entry])
+
+
+def history(where: str | Path | None = None, *, everything: bool = False, most: int | None = None) -> list[Entry]:
+    """The runs of this project, oldest first; ``everything``: of all projects in the ledger.
+
+    A ledger file that is not there yet is not made for the asking: it has no runs.
+    """
+    ledger = where or default()
+    if (isinstance(ledger, Path) or "://" not in ledger) and not Path(ledger).exists():
+        return []
+    with Ledger(ledger) as opened:
+        return opened.runs(None if everything else revision.of(Path.cwd()).project, most=most)

@@ -1,0 +1,67 @@
+"""Which code a run was of, as git knows it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_PATIENCE_S = 3.0  # a run's end does not wait longer for git
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The state of a working tree; empty outside a repository."""
+
+    project: str
+    """What the runs of one project have in common: where the repository comes from, or the folder's name."""
+    commit: str | None = None
+    changes: str | None = None
+    """Twelve hex digits that stand for the uncommitted changes of tracked files; None for a clean tree."""
+
+    @property
+    def dirty(self) -> bool:
+        return self.changes is not None
+
+
+def of(folder: Path) -> Revision:
+    """The revision checked out in ``folder``."""
+    top = git(folder, "rev-parse", "--show-toplevel")
+    if not top:
+        return Revision(project=folder.resolve().name)
+    origin = git(folder, "config", "--get", "remote.origin.url")
+    changes = _git_bytes(folder, "diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary")
+    return Revision(
+        project=_tidy(origin) if origin else Path(top).name,
+        commit=git(folder, "rev-parse", "--verify", "--quiet", "HEAD") or None,
+        changes=hashlib.sha256(changes).hexdigest()[:12] if changes else None,
+    )
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git answers on stdout; empty if it fails, is not there, or takes too long."""
+    return _git_bytes(folder, *words).decode(errors="replace").strip()
+
+
+def _git_bytes(folder: Path, *words: str) -> bytes:
+    try:
+        done = subprocess.run(
+            ["git", "--no-optional-locks", *words],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+    return done.stdout if done.returncode == 0 else b""
+
+
+def _tidy(origin: str) -> str:
+    """``host/owner/name`` of any way to write a remote; a name or a token in it is nobody's business."""
+    path = re.sub(r"^[a-z+]+://", "", origin)
+    path = re.sub(r"^[^/@]*@", "", path).replace(":", "/", 1)
+    return path.removesuffix("/").removesuffix(".git")

@@ -1,0 +1,74 @@
+"""The ledger's tables, and how an older ledger becomes this one: steps in order, each applied once.
+
+The SQL is what SQLite and PostgreSQL both take. A step that has been released is never changed: add another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unstall.repeat.database import Database, LedgerError, Transaction
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+        CREATE TABLE runs (
+            id TEXT PRIMARY KEY,
+            kind TEXT NOT NULL,
+            project TEXT NOT NULL,
+            started TEXT NOT NULL,
+            host TEXT NOT NULL,
+            directory TEXT NOT NULL,
+            command TEXT NOT NULL,
+            revision TEXT,
+            changes TEXT,
+            duration_s DOUBLE PRECISION NOT NULL,
+            exit_code INTEGER,
+            steps BIGINT NOT NULL,
+            steps_per_s DOUBLE PRECISION,
+            samples_per_s DOUBLE PRECISION,
+            step_p50_s DOUBLE PRECISION,
+            step_p95_s DOUBLE PRECISION,
+            pattern TEXT NOT NULL,
+            cause TEXT,
+            culprit TEXT,
+            headroom DOUBLE PRECISION,
+            known_by TEXT,
+            confidence TEXT,
+            gap DOUBLE PRECISION,
+            speedup DOUBLE PRECISION,
+            other_cores DOUBLE PRECISION,
+            environment TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX runs_by_project ON runs (project, started)",
+    ),
+)
+"""The n-th entry takes a ledger from version n to n + 1."""
+
+
+def migrate(database: Database, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+    """Bring the ledger to this version; many may do so at once. LedgerError if it is newer than this unstall."""
+    with database.transaction() as looking:
+        if _version(looking, database) == len(migrations):
+            return
+    with database.transaction(write=True) as changing:
+        changing.run("CREATE TABLE IF NOT EXISTS ledger_version (version INTEGER NOT NULL)")
+        version = _version(changing, database)
+        if version > len(migrations):
+            raise LedgerError(
+                f"the ledger {database.name} was written by a newer unstall (version {version}): update this one"
+            )
+        for statements in migrations[version:]:
+            for statement in statements:
+                changing.run(statement)
+        changing.run("DELETE FROM ledger_version")
+        changing.run("INSERT INTO ledger_version (version) VALUES (:version)", {"version": len(migrations)})
+
+
+def _version(transaction: Transaction, database: Database) -> int:
+    """0 for a ledger that is new."""
+    if not transaction.run(database.tables_named, {"name": "ledger_version"}):
+        return 0
+    rows = transaction.run("SELECT version FROM ledger_version")
+    return int(rows[0]["version"]) if rows else 0
