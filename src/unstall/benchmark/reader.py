@@ -133,7 +133,7 @@ def read_spans(path: Path) -> tuple[Spans, np.void]:
 
 def read_process(directory: Path, pid: int) -> ProcessRecording:
     """One process's recording; a process that wrote facts but no spans has none."""
-    names, facts = _read_facts(directory / f"info-{pid}.jsonl")
+    names, facts = read_facts(directory / f"info-{pid}.jsonl")
     path = directory / f"rec-{pid}.bin"
     try:
         spans, header = read_spans(path)
@@ -159,7 +159,8 @@ def read_all(directory: Path) -> list[ProcessRecording]:
     return [read_process(directory, pid) for pid in sorted(pids)]
 
 
-def _read_facts(path: Path) -> tuple[dict[int, str], dict[str, list[dict[str, Any]]]]:
+def read_facts(path: Path) -> tuple[dict[int, str], dict[str, list[dict[str, Any]]]]:
+    """Names by their number, and the other facts by their kind; empty where there is no file."""
     names: dict[int, str] = {}
     facts: dict[str, list[dict[str, Any]]] = {}
     try:

@@ -22,6 +22,8 @@ class Signals:
     """Handlers for the time a program runs; use as a context manager."""
 
     def __init__(self) -> None:
+        self.seen: list[int] = []
+        """All that came, whoever else heard them."""
         self._received: list[int] = []
         self._previous: dict[int, Any] = {}
         self._old_wakeup: int | None = None
@@ -51,6 +53,7 @@ class Signals:
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number != signal.SIGCHLD:
             self._received.append(number)
+            self.seen.append(number)
 
     def wait(self, seconds: float) -> list[int]:
         """Sleep until a signal comes or the time is up; return those that unstall alone received."""

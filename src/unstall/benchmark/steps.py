@@ -6,6 +6,7 @@ epochs, validation and whatever runs outside any known call included.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,13 +64,13 @@ def main_spans(process: ProcessRecording) -> Spans:
     return process.spans[process.spans["thread"] == threads[np.argmax(counts)]]
 
 
-def find_loop(process: ProcessRecording) -> Loop | None:
-    """The main loop of a process, or None when nothing in it repeats."""
+def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None:
+    """The main loop of a process, or None when nothing in it repeats. ``only``: the kind of step, if it is known."""
     spans = main_spans(process)
     phase = process.phase_indices(spans)
     # A module that a transform or an environment calls is not a forward of the loop.
     guests = (spans["name"] == process.ids.get("~forward", -1)) & (phase != PHASES.index("forward"))
-    kind, boundaries = _boundaries(process, spans[~guests])
+    kind, boundaries = _boundaries(process, spans[~guests], only)
     if len(boundaries) < 2:
         return None
     return _split(process, spans, phase, kind, boundaries)
@@ -87,28 +88,33 @@ def _end(spans: Spans) -> Floats:
     return np.asarray(spans["start"] + spans["dur"], dtype=np.float64) / 1e9
 
 
-def _boundaries(process: ProcessRecording, spans: Spans) -> tuple[str, Floats]:
+def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tuple[str, Floats]:
     """The kind of step, and the times where one step ends and the next begins."""
     explicit = _of(process, spans, "~step.next")
-    if len(explicit) >= 2:
-        return "explicit", _start(explicit)
     optimizer = primary(_of(process, spans, "~optimizer"))
     forwards = primary(of_models(process, _of(process, spans, "~forward")))
     env_steps = _of(process, spans, "~env.step")
-    batches = _of(process, spans, "~data.next")
-    batches = batches[batches["flags"] & ERROR == 0]
-    if len(env_steps) >= max(2, _ENV_PER_OPTIMIZER * len(optimizer)):
-        return "env", _start(env_steps)
-    if len(optimizer) >= 2 and _covers(optimizer, forwards):
-        return "optimizer", _after_optimizer(optimizer, _of(process, spans, "~data.next"))
+    asked = _of(process, spans, "~data.next")
+    batches = asked[asked["flags"] & ERROR == 0]
     with_forward = _batches_with_forward(batches, forwards)
-    if len(with_forward) >= 2 and _covers(with_forward, forwards):
-        return "batch", _start(with_forward)
-    if len(forwards) >= 2:
-        return "forward", _start(forwards)
-    if len(optimizer) >= 2:
-        return "optimizer", _after_optimizer(optimizer, batches)
-    return "batch", _start(batches)
+    # In this order; the last two stand for loops that the first five leave out.
+    candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
+        ("explicit", len(explicit) >= 2, lambda: _start(explicit)),
+        ("env", len(env_steps) >= max(2, _ENV_PER_OPTIMIZER * len(optimizer)), lambda: _start(env_steps)),
+        (
+            "optimizer",
+            len(optimizer) >= 2 and _covers(optimizer, forwards),
+            lambda: _after_optimizer(optimizer, asked),
+        ),
+        ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: _start(with_forward)),
+        ("forward", len(forwards) >= 2, lambda: _start(forwards)),
+        ("optimizer", len(optimizer) >= 2, lambda: _after_optimizer(optimizer, batches)),
+        ("batch", True, lambda: _start(batches)),
+    ]
+    for kind, seen, boundaries in candidates:
+        if seen and only in (None, kind):
+            return kind, boundaries()
+    return "batch", _start(batches[:0])
 
 
 def of_models(process: ProcessRecording, forwards: Spans) -> Spans:
