@@ -25,6 +25,7 @@ VERBS: dict[str, Verb] = {
     "run": Verb("run:run", takes_program=True),
     "what-if": Verb("what_if:what_if"),
     "history": Verb("history:history"),
+    "compare": Verb("compare:compare"),
     "doctor": Verb("doctor:doctor"),
 }
 """In the order of the help: the four steps, then the rest."""

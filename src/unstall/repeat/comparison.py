@@ -1,0 +1,196 @@
+"""Two recorded runs side by side: what was different about them first, then which is faster, if that can be said.
+
+The speed-up is the mean step time of A over that of B, so above 1 B is faster. It rests on the measured steps (warm-up
+and steps that unstall itself disturbed are left out; nothing else is, slow outliers are part of the throughput). Its
+interval covers the noise among the steps of each run, and, where the ledger knows how much runs of the same code
+differ here, that as well: two runs are only two draws of it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from unstall import statistics
+from unstall.benchmark.archive import Archive
+from unstall.records import PhaseName
+from unstall.repeat import differences
+from unstall.repeat.differences import Difference
+from unstall.repeat.noise import Noise
+from unstall.statistics import Ratio
+
+Conclusion = Literal["faster", "slower", "no difference", "unknown"]
+
+_BLOCKS = 10
+_FEWEST_BLOCKS = 4
+
+
+class Side(msgspec.Struct, kw_only=True):
+    """One of the two runs. Times are seconds a step."""
+
+    id: str
+    started: str
+    command: list[str]
+    steps: int
+    steps_per_s: float | None
+    samples_per_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    verdict: str
+    culprit: str | None
+    headroom: float | None
+
+
+class Interval(msgspec.Struct):
+    """A speed-up and its 95 % interval; the bounds are None where they are not known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class PhaseChange(msgspec.Struct, kw_only=True):
+    """Seconds a step in a phase, in A and in B."""
+
+    name: PhaseName
+    a_s: float
+    b_s: float
+    sure: bool | None
+    """Whether the change is larger than the noise among the steps; None where there are too few to tell."""
+
+
+class Comparison(msgspec.Struct, kw_only=True):
+    """What ``unstall compare`` finds."""
+
+    a: Side
+    b: Side
+    differences: list[Difference]
+    conclusion: Conclusion
+    speedup: Interval | None
+    smallest_detectable: float | None
+    """The smallest speed-up that a comparison as noisy as this would have found four times out of five."""
+    phases: list[PhaseChange]
+    caveats: list[str]
+
+
+def compare(a: Archive, b: Archive, noise: Noise | None = None) -> Comparison:
+    """Compare two runs. ``noise``: how much runs of the same code differ, from the ledger."""
+    ratio = _ratio(a, b)
+    widened = noise.widen(ratio) if ratio and noise else ratio
+    named = differences.between(a, b)
+    return Comparison(
+        a=_side(a),
+        b=_side(b),
+        differences=named,
+        conclusion=_conclusion(widened),
+        speedup=_interval(widened) if widened else _point(a, b),
+        smallest_detectable=_finite(statistics.smallest_detectable(widened)) if widened else None,
+        phases=_phases(a, b),
+        caveats=_caveats(a, b, ratio, noise, named),
+    )
+
+
+def _ratio(a: Archive, b: Archive) -> Ratio | None:
+    first, second = measured_durations(a), measured_durations(b)
+    if min(len(first), len(second)) < 2 or min(first.min(), second.min()) <= 0:
+        return None
+    return statistics.ratio_of_series(first, second)
+
+
+def measured_durations(archive: Archive) -> np.ndarray:
+    """Seconds of each measured step; none where the steps were not kept."""
+    if archive.steps is None:
+        return np.empty(0)
+    return archive.steps.durations[archive.steps.measured]
+
+
+def _conclusion(ratio: Ratio | None) -> Conclusion:
+    if ratio is None or math.isinf(ratio.half_width):
+        return "unknown"
+    if not ratio.excludes(1.0):
+        return "no difference"
+    return "faster" if ratio.value > 1 else "slower"
+
+
+def _interval(ratio: Ratio) -> Interval:
+    return Interval(ratio.value, _finite(ratio.low), _finite(ratio.high))
+
+
+def _point(a: Archive, b: Archive) -> Interval | None:
+    first, second = a.report.throughput.steps_per_s, b.report.throughput.steps_per_s
+    return Interval(second / first) if first and second else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) and value > 0 else None
+
+
+def _side(archive: Archive) -> Side:
+    report = archive.report
+    verdict, rates = report.verdict, report.throughput
+    culprit = verdict.culprit
+    return Side(
+        id=report.run.id,
+        started=report.run.started,
+        command=report.run.command,
+        steps=report.run.steps,
+        steps_per_s=rates.steps_per_s,
+        samples_per_s=rates.samples_per_s,
+        p50_s=rates.step_s.p50 if rates.step_s else None,
+        p95_s=rates.step_s.p95 if rates.step_s else None,
+        verdict=f"{verdict.pattern} ({verdict.cause})" if verdict.cause else verdict.pattern,
+        culprit=f"{culprit.function} {culprit.file}:{culprit.line}" if culprit else None,
+        headroom=verdict.headroom,
+    )
+
+
+def _phases(a: Archive, b: Archive) -> list[PhaseChange]:
+    """The phases of both, those that changed most first."""
+    first = {phase.name: phase.mean_s for phase in a.report.phases}
+    second = {phase.name: phase.mean_s for phase in b.report.phases}
+    changes = [
+        PhaseChange(name=name, a_s=first.get(name, 0.0), b_s=second.get(name, 0.0), sure=_sure(a, b, name))
+        for name in first | second
+    ]
+    return sorted(changes, key=lambda change: -abs(change.b_s - change.a_s))
+
+
+def _sure(a: Archive, b: Archive, name: PhaseName) -> bool | None:
+    """Whether a phase's means differ by more than Student's t allows, over blocks of steps."""
+    blocks = [_block_means(archive, name) for archive in (a, b)]
+    fewest = min(len(block) for block in blocks)
+    if fewest < _FEWEST_BLOCKS:
+        return None
+    error = math.sqrt(sum(float(block.var(ddof=1)) / len(block) for block in blocks))
+    return bool(abs(blocks[0].mean() - blocks[1].mean()) > statistics.student_quantile(0.975, fewest - 1) * error)
+
+
+def _block_means(archive: Archive, name: PhaseName) -> np.ndarray:
+    """Means over ten stretches of the measured steps, fewer of a short run: steps that follow each other are alike."""
+    if archive.steps is None:
+        return np.empty(0)
+    seconds = archive.steps.phase(name)[archive.steps.measured]
+    count = min(_BLOCKS, len(seconds) // 2)
+    return np.array([block.mean() for block in np.array_split(seconds, count)]) if count else np.empty(0)
+
+
+def _caveats(a: Archive, b: Archive, ratio: Ratio | None, noise: Noise | None, named: list[Difference]) -> list[str]:
+    caveats = []
+    if ratio is None:
+        caveats.append("the steps of at least one run were not kept, so there is no interval")
+    elif noise is None:
+        caveats.append(
+            "how much two runs of the same code differ here is not known, so the interval covers only the noise "
+            "within these two; `unstall gate` runs both in turns"
+        )
+    if differences.of_the_machine(named):
+        caveats.append("the machine, its load or its software was not the same: the code may not be the reason")
+    if any(difference.name == "batch size" for difference in named):
+        caveats.append("the batch size is not the same, so neither is the work in a step: compare samples/s")
+    for archive in (a, b):
+        if archive.measurement is not None and archive.measurement.disturbed:
+            caveats.append(f"{archive.report.run.id} was so short that steps count in which stacks were sampled")
+    return caveats

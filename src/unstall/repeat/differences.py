@@ -1,0 +1,128 @@
+"""What was not the same about two runs, besides their speed: named before any conclusion is drawn."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from unstall.benchmark.archive import Archive
+from unstall.measurements import LoaderMeasurement, ModelMeasurement
+
+Subject = Literal["machine", "software", "load", "settings", "command", "code"]
+
+_SUBJECTS: dict[str, Subject] = {
+    "cpu": "machine",
+    "cpu_count": "machine",
+    "memory_bytes": "machine",
+    "gpus": "machine",
+    "platform": "software",
+    "driver": "software",
+    "python": "software",
+    "torch": "software",
+    "torch_threads": "settings",
+}
+_NAMES = {"cpu_count": "cores", "memory_bytes": "memory", "torch_threads": "torch threads", "gpus": "GPUs"}
+_LOAD_CORES = 0.2  # other processes' cores by which two runs may differ
+_MEMORY_TOLERANCE = 0.02  # a virtual machine's varies a little from boot to boot
+_CODE_HEX = 8
+
+
+class Difference(msgspec.Struct):
+    """One fact that was not the same."""
+
+    subject: Subject
+    name: str
+    a: str
+    b: str
+
+
+def between(a: Archive, b: Archive) -> list[Difference]:
+    """What was different, the machine first and the code last."""
+    return [*_environment(a, b), *_load(a, b), *_settings(a, b), *_command(a, b), *_code(a, b)]
+
+
+def of_the_machine(found: list[Difference]) -> list[Difference]:
+    """Those that are no change of the program: they could explain a change of speed by themselves."""
+    return [difference for difference in found if difference.subject in ("machine", "software", "load")]
+
+
+def _environment(a: Archive, b: Archive) -> list[Difference]:
+    first, second = a.report.run.environment, b.report.run.environment
+    found = []
+    for key, subject in _SUBJECTS.items():
+        if key not in first or key not in second or _alike(key, first[key], second[key]):
+            continue
+        found.append(Difference(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key])))
+    return found
+
+
+def _alike(key: str, a: Any, b: Any) -> bool:
+    if key == "memory_bytes" and all(isinstance(value, (int, float)) for value in (a, b)):
+        return abs(a - b) <= _MEMORY_TOLERANCE * max(a, b)
+    return bool(a == b)
+
+
+def _shown(key: str, value: Any) -> str:
+    if key == "gpus" and isinstance(value, list):
+        return ", ".join(str(gpu.get("name", "?")) if isinstance(gpu, dict) else str(gpu) for gpu in value) or "none"
+    if key == "memory_bytes" and isinstance(value, (int, float)):
+        return f"{value / 1e9:.3g} GB"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _load(a: Archive, b: Archive) -> list[Difference]:
+    first = a.report.utilization.other_processes_cores or 0.0
+    second = b.report.utilization.other_processes_cores or 0.0
+    if abs(first - second) < _LOAD_CORES:
+        return []
+    return [Difference("load", "cores taken by other processes", f"{first:.2g}", f"{second:.2g}")]
+
+
+_LOADER: dict[str, Callable[[LoaderMeasurement], Any]] = {
+    "batch size": lambda loader: loader.batch_size,
+    "workers": lambda loader: loader.workers,
+    "prefetch factor": lambda loader: loader.prefetch_factor,
+    "persistent workers": lambda loader: loader.persistent_workers,
+    "pinned memory": lambda loader: loader.pin_memory,
+    "dataset": lambda loader: loader.dataset,
+}
+_MODEL: dict[str, Callable[[ModelMeasurement], Any]] = {
+    "model": lambda model: model.root,
+    "parameters": lambda model: model.parameters,
+    "model dtype": lambda model: model.dtype,
+    "device": lambda model: model.device,
+    "compiled": lambda model: model.compiled,
+}
+
+
+def _settings(a: Archive, b: Archive) -> list[Difference]:
+    """The data loader's and the model's, where both runs know them."""
+    if a.measurement is None or b.measurement is None:
+        return []
+    pairs: list[tuple[str, Any, Any]] = []
+    first, second = a.measurement.loader, b.measurement.loader
+    if first is not None and second is not None:
+        pairs += [(name, of(first), of(second)) for name, of in _LOADER.items()]
+    pairs += [(name, of(a.measurement.model), of(b.measurement.model)) for name, of in _MODEL.items()]
+    return [Difference("settings", name, _said(one), _said(other)) for name, one, other in pairs if one != other]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value in (None, "") else str(value)
+
+
+def _command(a: Archive, b: Archive) -> list[Difference]:
+    first, second = (shlex.join(archive.report.run.command) for archive in (a, b))
+    return [Difference("command", "command", first, second)] if first != second else []
+
+
+def _code(a: Archive, b: Archive) -> list[Difference]:
+    first, second = (str(archive.report.run.environment.get("git_revision") or "") for archive in (a, b))
+    if first == second or not (first and second):
+        return []
+    return [Difference("code", "git revision", first[:_CODE_HEX], second[:_CODE_HEX])]
