@@ -1,0 +1,81 @@
+"""HTML that cannot be broken out of: every string is text until it is made an element here.
+
+Names, paths and source lines come from programs that unstall does not control. Whatever is not :class:`Markup` is
+stripped of control characters and escaped, so no section has to remember to.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from typing import Any
+
+from unstall.report.plain import plain
+
+_VOID = frozenset(("br", "hr", "input", "meta", "col"))
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def el(tag: str, *children: Any, **attributes: Any) -> Markup:
+    """An element; children are text unless they are markup, and None is none.
+
+    Attributes are named as in HTML, with a final underscore where Python has the word (``class_``, ``for_``) and an
+    underscore for a hyphen; True is a bare one, None and False leave it out.
+    """
+    written = "".join(_attribute(name, value) for name, value in attributes.items())
+    if tag in _VOID:
+        return Markup(f"<{tag}{written}>")
+    return Markup(f"<{tag}{written}>{join(*children)}</{tag}>")
+
+
+def join(*children: Any) -> Markup:
+    """Children in a row, text escaped; lists are taken apart."""
+    parts = []
+    for child in children:
+        if isinstance(child, Markup):
+            parts.append(str(child))
+        elif isinstance(child, (list, tuple)):
+            parts.append(join(*child))
+        elif child is not None:
+            parts.append(text(str(child)))
+    return Markup("".join(parts))
+
+
+def text(string: str) -> Markup:
+    """``string`` as characters on one line: no escapes, no markup. Spaces at its ends stay, one each."""
+    before, after = (" " if string[:1].isspace() else ""), (" " if string[-1:].isspace() else "")
+    return Markup(html.escape(f"{before}{plain(string)}{after}"))
+
+
+def json_block(data: Any) -> Markup:
+    """JSON that may stand inside a ``<script>``: no character of it can end the element.
+
+    Figures that JSON does not know, NaN and infinities, become null.
+    """
+    written = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return Markup(written)
+
+
+def _attribute(name: str, value: Any) -> str:
+    name = name.rstrip("_").replace("_", "-")
+    if value is None or value is False:
+        return ""
+    return f" {name}" if value is True else f' {name}="{html.escape(plain(str(value)))}"'
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {str(key): _finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return data

@@ -1,0 +1,193 @@
+"""The page put together: sections, style, scripts and data in one file under a strict policy.
+
+The Content-Security-Policy lets nothing run but the scripts whose hash it names, and nothing load from anywhere. So
+even a string that slipped through the escaping could not do a thing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from unstall.records import PHASES, Report
+from unstall.report import wording
+from unstall.report.html import charts, flame, places, tables, verdict
+from unstall.report.html.markup import Markup, el, join, json_block
+
+if TYPE_CHECKING:
+    from unstall.benchmark.archive import Archive
+    from unstall.report.html.whatif import WhatIf
+
+_SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
+_VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")
+_LICENCES = ("uPlot.LICENSE", "d3-flame-graph.LICENSE", "d3.LICENSE")
+_PLACED = re.compile(r'(?<=[" ])([wx])-(\d{1,4})(?=[" ])')
+
+
+def page(archive: Archive, what_if: WhatIf | None = None) -> str:
+    """The whole report of a run as an HTML document.
+
+    Args:
+        archive: the run; of one that is only a report, what its figures give is shown.
+        what_if: predictions for the sliders; without them there are none.
+    """
+    report = archive.report
+    data: dict[str, Any] = {
+        "steps": charts.steps(archive),
+        "distribution": charts.distribution(archive),
+        "resources": charts.resources(archive),
+        "flame": flame.graphs(archive),
+        "whatIf": what_if.as_json() if what_if else None,
+    }
+    data = {name: value for name, value in data.items() if value}
+    sections = _sections(report, data)
+    body = join(
+        el("a", "To the report", href="#verdict", class_="skip"),
+        _top(report),
+        el("div", _contents(sections), el("main", [section for _, _, section in sections]), class_="layout"),
+        _foot(),
+        Markup(f'<script type="application/json" id="data">{json_block(data)}</script>'),
+        Markup(f'<script type="text/plain" id="licences">{_licences()}</script>'),
+    )
+    script = _script(charts=bool(data))
+    style = _style(body, "html", vendored=bool(data))
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    head = join(
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="referrer", content="no-referrer"),
+        el("meta", name="generator", content="unstall"),
+        el("title", f"unstall: {wording.subject(report.verdict)}"),
+        Markup(f"<style>{style}</style>"),
+    )
+    body = join(body, Markup(f"<script>{script}</script>"))
+    return f'<!doctype html>\n<html lang="en" class="unstall"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def inline(report: Report) -> str:
+    """The report in short for a notebook's output: verdict, culprit and tables, without any script."""
+    sections = [
+        verdict.hero(report),
+        verdict.culprit(report),
+        tables.step(report),
+        verdict.reasons(report),
+        tables.ceilings(report),
+        tables.experiments(report),
+        tables.remedies(report),
+        _folded(report),
+    ]
+    body = re.sub(r' id="[a-z]+"', "", join(sections))  # a notebook may show several reports
+    return f'<div class="unstall inline"><style>{_style(body, ".unstall", vendored=False)}</style>{body}</div>'
+
+
+def _folded(report: Report) -> Markup:
+    rest = join(verdict.findings(report), tables.details(report), tables.run(report))
+    return el("details", el("summary", el("strong", "More")), rest)
+
+
+def _sections(report: Report, data: dict[str, Any]) -> list[tuple[str, str, Markup]]:
+    """Id, name in the contents, and the section itself; those with nothing to say are left out."""
+    every = (
+        ("verdict", "Verdict", verdict.hero(report)),
+        ("culprit", "Culprit", verdict.culprit(report)),
+        ("why", "Why, what next", verdict.reasons(report)),
+        ("step", "The step", tables.step(report)),
+        ("time", "Over time", places.steps(data.get("steps"))),
+        ("distribution", "Distribution", places.distribution(data.get("distribution"))),
+        ("ceilings", "Ceilings", tables.ceilings(report)),
+        ("whatif", "What if", places.what_if(data.get("whatIf"))),
+        ("experiments", "Experiments", tables.experiments(report)),
+        ("remedies", "Remedies", tables.remedies(report)),
+        ("stacks", "Stacks", places.flame(data.get("flame"))),
+        ("machine", "Machine", places.resources(data.get("resources"))),
+        ("findings", "Also found", verdict.findings(report)),
+        ("details", "In detail", tables.details(report)),
+        ("run", "Run", tables.run(report)),
+    )
+    return [(name, title, section) for name, title, section in every if section is not None]
+
+
+def _top(report: Report) -> Markup:
+    command = " ".join(report.run.command)
+    return el(
+        "header",
+        el("span", "unstall", class_="brand"),
+        el("span", el("code", command[:200]), class_="what"),
+        el("span", report.run.started[:16].replace("T", " "), " UTC", class_="when"),
+        el(
+            "button",
+            el("span", "Theme: "),
+            el("span", "auto", class_="state"),
+            id="theme",
+            type="button",
+            aria_live="polite",
+        ),
+        class_="top",
+    )
+
+
+def _contents(sections: list[tuple[str, str, Markup]]) -> Markup:
+    links = [el("li", el("a", title, href=f"#{name}")) for name, title, _ in sections]
+    return el("nav", el("ul", links), aria_label="Contents")
+
+
+def _foot() -> Markup:
+    return el("footer", "Made by unstall. This file is complete in itself: it loads nothing and sends nothing.")
+
+
+def _style(body: str, root: str, *, vendored: bool) -> str:
+    """The style sheet, with a rule for each width and place that the body uses.
+
+    Rules, as the policy allows no ``style`` attributes.
+    """
+    phases = "".join(f".p-{name}{{background:var(--p-{name})}}" for name in PHASES)
+    placed = {match.groups() for match in _PLACED.finditer(body)}
+    rules = "".join(
+        f".{kind}-{permille}{{{'width' if kind == 'w' else 'left'}:{int(permille) / 10:g}%}}"
+        for kind, permille in sorted(placed)
+    )
+    sheet = _theme(root) + _asset("templates/page.css") + phases + rules
+    return (_asset("vendor/uPlot.min.css") if vendored else "") + sheet
+
+
+def _theme(root: str) -> str:
+    """Light or dark as the reader's system has it, unless the page's button or the notebook says which."""
+    light, dark = _asset("templates/light.css"), _asset("templates/dark.css")
+    return (
+        f"{root}{{{light}}}@media (prefers-color-scheme:dark){{{root}{{{dark}}}}}"
+        f"{root}[data-theme=light],body[data-jp-theme-light=true] {root}{{{light}}}"
+        f"{root}[data-theme=dark],body[data-jp-theme-light=false] {root}{{{dark}}}"
+    )
+
+
+@cache
+def _script(*, charts: bool) -> str:
+    """Ours, in one scope of its own, after what it builds on."""
+    own = "\n".join(_asset(f"templates/{name}") for name in (_SCRIPTS if charts else _SCRIPTS[:1]))
+    vendored = "\n".join(_asset(f"vendor/{name}") for name in _VENDORED) if charts else ""
+    return f'{vendored}\n(function () {{\n"use strict";\n{own}\n}})();'
+
+
+@cache
+def _licences() -> Markup:
+    """Of the libraries in the page, as they ask for."""
+    texts = [f"{name}\n\n{_asset(f'vendor/{name}')}" for name in _LICENCES]
+    return Markup("\n\n".join(texts).replace("<", "&lt;"))
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
+    return f"'sha256-{digest}'"

@@ -1,0 +1,296 @@
+"""The figures as tables, which stay readable without scripts and to a screen reader; bars are CSS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from unstall.records import Phase, Report
+from unstall.report import facts, units, wording
+from unstall.report.html import source
+from unstall.report.html.markup import Markup, el
+
+_MOST_ROWS = 30
+_MOST_PATCH_LINES = 1000
+
+
+def step(report: Report) -> Markup | None:
+    """The mean step by phase: one stacked bar, and a table with the figures."""
+    shown = facts.phases(report, fold=0.0).shown
+    if not shown:
+        return None
+    total = sum(phase.share for phase in shown) or 1.0
+    bar = [
+        el("span", class_=f"{_width(phase.share / total)} p-{phase.name}", title=_phase_title(phase)) for phase in shown
+    ]
+    rows = [
+        (
+            el("span", el("i", class_=f"swatch p-{phase.name}"), phase.name),
+            units.percent(phase.share),
+            units.seconds(phase.mean_s),
+            units.seconds(phase.p95_s) if phase.p95_s else "",
+            facts.phase_note(phase),
+        )
+        for phase in shown
+    ]
+    return el(
+        "section",
+        el("h2", "The step"),
+        el("div", bar, class_="stack", aria_hidden="true"),
+        table(("phase", "share", "a step", "p95", ""), rows, caption="Mean step by phase, on the main thread"),
+        id="step",
+    )
+
+
+def ceilings(report: Report) -> Markup | None:
+    """Steps per second if a component were free, beside what the program reaches."""
+    if not report.ceilings:
+        return None
+    actual = report.throughput.steps_per_s
+    most = max([ceiling.steps_per_s for ceiling in report.ceilings if units.known(ceiling.steps_per_s)] or [1.0])
+    rows = [
+        (
+            ceiling.component,
+            _bar(ceiling.steps_per_s, most),
+            _with_interval(units.rate(ceiling.steps_per_s, "steps"), ceiling.ci95),
+            units.percent(ceiling.gap) if units.known(ceiling.gap) else "",
+            ceiling.known_by,
+        )
+        for ceiling in sorted(report.ceilings, key=lambda one: -one.steps_per_s)
+    ]
+    if units.known(actual):
+        rows.append((el("strong", "as it is"), _bar(actual, most, "now"), units.rate(actual, "steps"), "", "measured"))
+    caption = "Ceilings: how fast it would be if this component alone were free"
+    return el(
+        "section",
+        el("h2", "Ceilings and gaps"),
+        table(("component free", "", "steps/s", "gap", "known by"), rows, caption=caption, bars=True),
+        id="ceilings",
+    )
+
+
+def experiments(report: Report) -> Markup | None:
+    """What each intervention did to the step time, with its interval."""
+    if not report.experiments:
+        return None
+    ends = [end for one in report.experiments for end in (*one.ci95, one.ratio, 1.0) if units.known(end)]
+    most = 1.08 * max(ends)
+    rows = [
+        (
+            one.name,
+            one.intervention,
+            _whisker(one.ratio, one.ci95, most),
+            _with_interval(f"{units.number(one.ratio)}", one.ci95),
+            units.number(one.predicted_ratio) if units.known(one.predicted_ratio) else "",
+            str(one.segments) if one.segments else "",
+        )
+        for one in report.experiments
+    ]
+    caption = "Step time with the intervention over that without, 95 % interval; under 1 is faster"
+    header = ("experiment", "intervention", "", "ratio", "predicted", "segments")
+    return el(
+        "section",
+        el("h2", "Experiments"),
+        table(header, rows, caption=caption, bars=True),
+        id="experiments",
+    )
+
+
+def remedies(report: Report) -> Markup | None:
+    """What was tried, what is kept, and the patch."""
+    if not report.remedies and not report.patch:
+        return None
+    rows = [
+        (
+            one.name,
+            el("span", "kept" if one.kept else "not kept", class_="yes" if one.kept else "no"),
+            one.exactness,
+            _with_interval(units.factor(one.speedup), one.ci95) if units.known(one.speedup) else "",
+            units.factor(one.predicted_speedup) if units.known(one.predicted_speedup) else "",
+            {True: "yes", False: "no", None: ""}[one.equivalent],
+            one.why_not or "",
+        )
+        for one in report.remedies
+    ]
+    header = ("remedy", "", "exactness", "speed-up", "predicted", "same results", "why not")
+    return el(
+        "section",
+        el("h2", "Remedies"),
+        table(header, rows, caption="Changes that were tried") if rows else None,
+        _patch(report.patch) if report.patch else None,
+        id="remedies",
+    )
+
+
+def details(report: Report) -> Markup | None:
+    """Hot lines, modules and the user's own spans."""
+    parts = [
+        _fold(
+            "Hot lines",
+            ("line", "at", "share", "of", "phase", "in the call of"),
+            [
+                (
+                    el("code", h.function),
+                    el("code", wording.location(h.file, h.line)),
+                    units.percent(h.share),
+                    h.where,
+                    h.phase,
+                    h.via,
+                )
+                for h in report.hotspots
+            ],
+        ),
+        _fold(
+            "Modules",
+            ("module", "type", "calls a step", "own", "with children"),
+            [
+                (
+                    el("code", m.name or "(root)"),
+                    m.type,
+                    units.number(m.calls_per_step),
+                    units.seconds(m.self_s),
+                    units.seconds(m.forward_s),
+                )
+                for m in sorted(report.modules, key=lambda module: -module.self_s)
+            ],
+        ),
+        _fold(
+            "Spans",
+            ("span", "count", "mean", "total"),
+            [
+                (s.name, f"{s.count:,}", units.seconds(s.mean_s), units.seconds(s.total_s))
+                for s in sorted(report.spans, key=lambda span: -span.total_s)
+            ],
+        ),
+    ]
+    return el("section", el("h2", "In detail"), parts, id="details") if any(parts) else None
+
+
+def run(report: Report) -> Markup:
+    """What was run, on what, and what could not be measured."""
+    lists = (
+        ("Speed", facts.throughput(report)),
+        ("Machine", facts.utilization(report)),
+        ("Run", facts.run(report)),
+        ("Outside the steps", facts.startup(report)),
+    )
+    rows = [el("div", el("dt", label), el("dd", " · ".join(phrases))) for label, phrases in lists if phrases]
+    environment = [el("div", el("dt", name), el("dd", value)) for name, value in _environment(report)]
+    return el(
+        "section",
+        el("h2", "Run and environment"),
+        el("dl", rows, class_="facts"),
+        el("ul", [el("li", note) for note in report.run.notes], class_="notes") if report.run.notes else None,
+        el("details", el("summary", el("strong", "Environment")), el("dl", environment, class_="facts"))
+        if environment
+        else None,
+        id="run",
+    )
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str, bars: bool = False, most: int = _MOST_ROWS
+) -> Markup:
+    """A table whose first column names the row; columns without any content are left out."""
+    kept = [i for i, name in enumerate(header) if any(row[i] for row in rows)]
+    body = [
+        el("tr", [el("th", row[i], scope="row") if i == 0 else el("td", row[i], class_=_kind(row[i])) for i in kept])
+        for row in rows[:most]
+    ]
+    more = len(rows) - most
+    return el(
+        "div",
+        el(
+            "table",
+            el("caption", caption),
+            el("thead", el("tr", [el("th", header[i], scope="col", class_=_kind_of(rows, i)) for i in kept])),
+            el("tbody", body),
+            class_="bars" if bars else None,
+        ),
+        el("p", f"and {more} more", class_="quiet") if more > 0 else None,
+        class_="scroll",
+        role="region",
+        aria_label=caption,
+        tabindex="0",
+    )
+
+
+def _kind(cell: Any) -> str | None:
+    """Figures stand to the right."""
+    return "n" if not isinstance(cell, Markup) and str(cell)[:1].isdigit() else None
+
+
+def _kind_of(rows: Sequence[Sequence[Any]], column: int) -> str | None:
+    kinds = {_kind(row[column]) for row in rows if row[column]}
+    return "n" if kinds == {"n"} and column else None
+
+
+def _fold(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup | None:
+    if not rows:
+        return None
+    return el("details", el("summary", el("strong", title), f" · {len(rows)}"), table(header, rows, caption=title))
+
+
+def _patch(patch: str) -> Markup:
+    lines = source.highlighted(patch, "diff")
+    shown = [Markup(f"{line}\n") for line in lines[:_MOST_PATCH_LINES]]
+    more = len(lines) - _MOST_PATCH_LINES
+    return el(
+        "div",
+        el("h3", "Patch"),
+        el("pre", el("code", shown), class_="code", tabindex="0", aria_label="patch"),
+        el("p", f"and {more} more lines", class_="quiet") if more > 0 else None,
+    )
+
+
+def _environment(report: Report) -> Iterator[tuple[str, str]]:
+    yield "command", " ".join(report.run.command)
+    yield "started", report.run.started
+    for name, value in report.run.environment.items():
+        if value not in (None, "", [], {}):
+            yield name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _phase_title(phase: Phase) -> str:
+    return f"{phase.name} {units.percent(phase.share)}, {units.seconds(phase.mean_s)}"
+
+
+def _with_interval(figure: str, interval: tuple[float, float] | None) -> Markup:
+    if interval is None:
+        return el("span", figure)
+    low, high = map(units.number, interval)
+    return el("span", figure, el("small", f" [{low}, {high}]"), class_="n")
+
+
+def _bar(value: float, most: float, kind: str = "") -> Markup | None:
+    if not units.known(value) or most <= 0:
+        return None
+    return el("span", el("span", class_=f"{_width(value / most)} {kind}".strip()), class_="bar", aria_hidden="true")
+
+
+def _whisker(ratio: float, interval: tuple[float, float], most: float) -> Markup | None:
+    """An interval on a line from nothing to ``most``, with a mark at 1: no change."""
+    if not all(map(units.known, (ratio, *interval))) or most <= 0:
+        return None
+    low, high = interval
+    return el(
+        "span",
+        el("span", class_=f"{_left(1 / most)} one"),
+        el("span", class_=f"{_left(low / most)} {_width(max(high - low, 0) / most)} range"),
+        el("span", class_=f"{_left(ratio / most)} dot"),
+        class_="whisker",
+        aria_hidden="true",
+    )
+
+
+def _width(share: float) -> str:
+    """The class of a width in tenths of a per cent; the page makes a rule of each it finds."""
+    return f"w-{_permille(share)}"
+
+
+def _left(share: float) -> str:
+    return f"x-{_permille(share)}"
+
+
+def _permille(share: float) -> int:
+    return round(1000 * min(max(share, 0.0), 1.0))
