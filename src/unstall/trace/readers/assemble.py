@@ -188,8 +188,11 @@ def _threads(scanner: EventScanner, host: Columns, lanes: list[Lane]) -> list[Th
             thread_names[lane] = texts[text].strip()
         elif texts[what] == "process_name":
             process_names[lanes[lane][0]] = texts[text].strip()
-    used, host["thread"] = np.unique(host.pop("lane"), return_inverse=True)
-    host["thread"] = host["thread"].astype(np.int32)
+    lane_of_row = host.pop("lane")
+    used = np.flatnonzero(np.bincount(lane_of_row, minlength=len(lanes)))
+    numbers = np.zeros(len(lanes), np.int32)
+    numbers[used] = np.arange(len(used))
+    host["thread"] = numbers[lane_of_row]
     return [_thread(lanes[lane], thread_names.get(lane, ""), process_names) for lane in used.tolist()]
 
 

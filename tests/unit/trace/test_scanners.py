@@ -1,0 +1,251 @@
+"""The two scanners, in C and in Python, against each other and against json.loads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kineto_files import document, small
+
+from unstall.trace.readers.document import Document
+from unstall.trace.readers.events import PythonEventScanner
+from unstall.trace.readers.rows import CATEGORIES, COLUMNS, COUNTS, Tables, Texts
+from unstall.trace.timeline import OperatorInputs, TraceError
+
+native = pytest.importorskip("unstall.trace._scan", reason="the C extension was not built")
+
+NUMBERS = st.one_of(
+    st.integers(-(2**70), 2**70),
+    st.integers(-5, 50),
+    st.floats(),
+    st.decimals(
+        allow_nan=False, allow_infinity=False, min_value=-1_000_000, max_value=2_000_000_000_000_000, places=3
+    ).map(float),
+)
+TEXTS = st.one_of(
+    st.text(max_size=12), st.sampled_from(["12", "1.5", "-3", "01", "1e2", "stream 7", "", "tr\\ue", "\ud800x"])
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+CATEGORY_NAMES = st.sampled_from(
+    [name for name, _ in CATEGORIES] + ["Kernel", "Operator", "KERNEL", "mystery", "ac2g", ""]
+)
+ARGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "correlation": NUMBERS | TEXTS,
+        "External id": NUMBERS,
+        "Sequence number": NUMBERS,
+        "device": NUMBERS | TEXTS,
+        "stream": NUMBERS | TEXTS,
+        "bytes": NUMBERS | TEXTS,
+        "graph node id": NUMBERS,
+        "wait_on_stream": NUMBERS,
+        "wait_on_cuda_event_record_corr_id": NUMBERS,
+        "Input Dims": st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=3) | ANYTHING,
+        "Input type": st.lists(st.sampled_from(["float", "Scalar", ""]), max_size=3),
+        "Concrete Inputs": st.lists(TEXTS, max_size=3),
+        "Call stack": ANYTHING,
+        "Collective name": TEXTS,
+        "dtype": TEXTS,
+        "In msg nelems": st.integers(0, 2**40),
+        "Group size": st.integers(0, 64) | TEXTS,
+        "name": ANYTHING,
+        "labels": TEXTS,
+        "anything": ANYTHING,
+    },
+)
+EVENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "ph": st.sampled_from(["X", "X", "X", "X", "B", "E", "M", "i", "s", "f", "?", "XX"]) | ANYTHING,
+        "cat": CATEGORY_NAMES | ANYTHING,
+        "name": st.sampled_from(["aten::mm", "aten::conv2d", "ncclKernel", "thread_name", "process_name"]) | ANYTHING,
+        "ts": NUMBERS | ANYTHING,
+        "dur": NUMBERS | ANYTHING,
+        "pid": NUMBERS | ANYTHING,
+        "tid": NUMBERS | ANYTHING,
+        "args": ARGS | ANYTHING,
+        "anything": ANYTHING,
+    },
+)
+LAYOUTS = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
+
+
+def pieces(data: bytes, sizes: list[int]) -> list[bytes]:
+    """The data in chunks of these sizes, over and over."""
+    result, at, n = [], 0, 0
+    while at < len(data):
+        result.append(data[at : at + sizes[n % len(sizes)]])
+        at += sizes[n % len(sizes)]
+        n += 1
+    return result
+
+
+def scanned(scanner: Any, chunks: list[bytes]) -> dict[str, Any]:
+    """All that a scanner has to say of an array of events, in a form that can be compared."""
+    rest = scanner.feed(b"")
+    for chunk in chunks:
+        if rest is None:
+            rest = scanner.feed(chunk)
+        else:
+            rest += chunk
+    if rest is None:
+        rest = scanner.feed(b"", final=True)
+    counts = dict(zip(COUNTS, scanner.counts()))
+    rows = {
+        table.name: [np.frombuffer(scanner.take(table, n), dtype).tolist() for n, dtype in enumerate(columns.values())]
+        for table, columns in COLUMNS.items()
+    }
+    texts = {
+        which.name: [t if which == Texts.LANES else t.decode("utf-8", "replace") for t in scanner.strings(which)]
+        for which in Texts
+    }
+    inputs = [OperatorInputs.parse(texts["INPUTS"][n]) if n >= 0 else None for n in rows["HOST"][8]]
+    rows["HOST"][8] = [str(i) for i in inputs]  # of equal inputs the texts may differ in spaces
+    del texts["INPUTS"]
+    for table in ("HOST", "DEVICE"):  # so may numbers be written differently
+        facts = [texts["COLLECTIVES"][n].split("\x1f")[0] if n >= 0 else None for n in rows[table][10]]
+        rows[table][10] = facts
+    del texts["COLLECTIVES"]
+    return {
+        "rest": rest if rest is None else rest.decode("utf-8", "replace"),
+        "counts": counts,
+        "rows": rows,
+        "texts": texts,
+    }
+
+
+def both(data: bytes, sizes: list[int]) -> dict[str, Any]:
+    """What both scanners say, which must be the same, whatever the size of the chunks."""
+    in_c = scanned(native.EventScanner(CATEGORIES), pieces(data, sizes))
+    assert scanned(PythonEventScanner(CATEGORIES), pieces(data, sizes)) == in_c
+    assert scanned(native.EventScanner(CATEGORIES), [data]) == in_c
+    return in_c
+
+
+@given(st.lists(EVENTS | ANYTHING, max_size=6), LAYOUTS, st.lists(st.integers(1, 200), min_size=1, max_size=3))
+def test_equal_on_any_events(events, layout, sizes):
+    text = json.dumps(events, **layout).encode("utf-8", "surrogatepass")
+    said = both(text[1:], sizes)
+    assert said["rest"] == ""
+    assert said["counts"]["events"] == sum(
+        isinstance(event, dict) for event in json.loads(text.decode("utf-8", "replace"))
+    )
+    assert said["counts"]["events that are not valid JSON"] == 0
+
+
+@given(st.lists(EVENTS, min_size=1, max_size=3), st.data(), st.lists(st.integers(1, 64), min_size=1, max_size=3))
+def test_equal_on_damaged_bytes(events, data, sizes):
+    text = bytearray(json.dumps(events).encode("utf-8", "surrogatepass")[1:])
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at : at + data.draw(st.integers(0, 3))] = data.draw(
+            st.binary(max_size=3) | st.sampled_from([b'"', b"\\", b"}", b"{", b"]", b",", b"0"])
+        )
+        if not text:
+            return
+    both(bytes(text), sizes)
+
+
+@given(st.lists(EVENTS, min_size=1, max_size=3), st.data())
+def test_equal_on_truncated_bytes(events, data):
+    text = json.dumps(events).encode("utf-8", "surrogatepass")[1:]
+    cut = data.draw(st.integers(0, len(text) - 1))
+    said = both(text[:cut], [7])
+    assert said["counts"][COUNTS[-1]] == 1
+
+
+@given(st.binary(max_size=80), st.lists(st.integers(1, 9), min_size=1, max_size=3))
+def test_equal_on_any_bytes(data, sizes):
+    both(data, sizes)
+
+
+@given(st.text(alphabet='{}[],:"\\ue0123.-+ntfalsNIx ', max_size=40))
+def test_equal_on_text_of_json_characters(text):
+    both(text.encode(), [3])
+
+
+@given(st.text(alphabet="0123456789.eE+-", min_size=1, max_size=45))
+def test_numbers_are_exact(text):
+    both(b'{"ph":"X","ts":%s,"dur":"%s","pid":%s,"tid":"%s"}]' % ((text.encode(),) * 4), [1000])
+
+
+@given(st.integers(0, 2 * 10**18))
+def test_times_keep_their_nanoseconds(ns):
+    said = both(b'{"ph": "X", "ts": %d.%03d, "dur": %d}]' % (ns // 1000, ns % 1000, ns // 1000), [1000])
+    assert said["rows"]["HOST"][0] == [ns]
+    assert said["rows"]["HOST"][1] == [ns // 1000 * 1000]
+
+
+def test_a_broken_event_costs_only_itself():
+    said = both(b'{"ph":"X","ts":1,"dur":1}, {"ph":"X","ts":2,"name":"a"b"}, {"ph":"X","ts":3,"dur":1}]', [5])
+    assert said["rows"]["HOST"][0] == [1000, 3000]
+    assert said["counts"]["events that are not valid JSON"] == 1
+
+
+def test_deep_nesting_is_refused_not_followed():
+    said = both(b'{"args": ' + b"[" * 100_000 + b"]" * 100_000 + b'}, {"ph":"X","ts":1,"dur":1}]', [10_000])
+    assert said["rows"]["HOST"][0] == [1000]
+
+
+def test_a_scanner_says_how_it_is_misused():
+    for scanner in (native.EventScanner(CATEGORIES), PythonEventScanner(CATEGORIES)):
+        assert scanner.feed(b"]rest") == b"rest"
+        with pytest.raises(ValueError, match="ended"):
+            scanner.feed(b"more")
+    with pytest.raises(IndexError):
+        native.EventScanner(CATEGORIES).take(99, 0)
+    with pytest.raises(IndexError):
+        native.EventScanner(CATEGORIES).strings(-1)
+    with pytest.raises(TypeError):
+        native.EventScanner([1, 2])
+
+
+@given(st.dictionaries(st.text(max_size=9), ANYTHING, max_size=4), st.booleans(), LAYOUTS, st.integers(1, 300))
+def test_entries_beside_the_events_are_read_wherever_they_are(entries, before, layout, size):
+    entries.pop("traceEvents", None)
+    events = {"traceEvents": small(1)}
+    text = json.dumps({**entries, **events} if before else {**events, **entries}, **layout).encode(
+        "utf-8", "surrogatepass"
+    )
+    read = Document(iter(pieces(text, [size])), native.EventScanner(CATEGORIES))
+    read.read()
+    expected = json.loads(text.decode("utf-8", "replace"), parse_int=lambda t: int(t) if len(t) < 40 else float(t))
+    del expected["traceEvents"]
+    assert json.dumps(read.metadata) == json.dumps(expected)
+    assert not read.problems
+
+
+@given(
+    st.binary(max_size=60) | st.text(alphabet='{}[],:"\\traceEvnts 01', max_size=60).map(str.encode), st.integers(1, 20)
+)
+def test_a_document_of_anything_is_read_or_refused(data, size):
+    for scanner in (native.EventScanner(CATEGORIES), PythonEventScanner(CATEGORIES)):
+        try:
+            Document(iter(pieces(data, [size])), scanner).read()
+        except TraceError:
+            pass
+
+
+@given(st.data())
+def test_a_damaged_document_is_read_or_refused(data):
+    text = bytearray(json.dumps(document(small(1), distributedInfo={"rank": 0})).encode())
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=4))
+    in_c, in_python = native.EventScanner(CATEGORIES), PythonEventScanner(CATEGORIES)
+    for scanner in (in_c, in_python):
+        try:
+            Document(iter(pieces(bytes(text), [33])), scanner).read()
+        except TraceError:
+            pass
+    assert in_c.counts() == in_python.counts()
+    assert in_c.take(Tables.HOST, 0) == in_python.take(Tables.HOST, 0)
