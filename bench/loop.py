@@ -66,7 +66,7 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, x: Any, y: An
 def marker(how: str, model: nn.Module) -> Any:
     """The call with which a peer wants each step marked."""
     if how == "traceml":
-        import traceml
+        import traceml_ai as traceml
 
         return traceml.trace_step(model)
     return contextlib.nullcontext()
@@ -81,7 +81,7 @@ def watch(how: str, model: nn.Module) -> Any:
     if how == "cprofile":
         return cProfile.Profile()
     if how == "traceml":
-        import traceml
+        import traceml_ai as traceml
 
         traceml.init(mode="auto")
     return contextlib.nullcontext()

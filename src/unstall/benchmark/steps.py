@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import ERROR, MAIN, MODULE, NO_PHASE, NOGRAD, ProcessRecording, Spans
+from unstall.benchmark.reader import CPU_KNOWN, ERROR, MAIN, MODULE, NO_PHASE, NOGRAD, ProcessRecording, Spans
 from unstall.records import PHASES
 
 Floats = npt.NDArray[np.float64]
@@ -174,6 +174,21 @@ def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
     return batches[used]
 
 
+def _blocked_share(spans: Spans) -> Floats:
+    """Of each span, the share that was neither on a core nor waiting for one.
+
+    CPU time is measured of names that last, and of the shorter of them only of some calls: the others are taken to
+    be like those on the whole.
+    """
+    known = spans["flags"] & CPU_KNOWN != 0
+    length = np.maximum(spans["dur"] / 1e9, 1e-12)
+    held = (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
+    blocked = np.where(known, np.clip(length - held, 0, None), 0)
+    names = spans["name"]
+    of_name = np.bincount(names, weights=blocked) / np.maximum(np.bincount(names, weights=length * known), 1e-12)
+    return np.where(known, blocked / length, of_name[names] if len(names) else 0)
+
+
 def _split(
     process: ProcessRecording,
     spans: Spans,
@@ -188,10 +203,7 @@ def _split(
     first = np.clip(np.searchsorted(boundaries, began, side="right") - 1, 0, steps - 1)
     inside = (ended > boundaries[0]) & (began < boundaries[-1])
     own = spans["self"] / 1e9
-    known = spans["flags"] & 2 != 0
-    held = (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
-    length = np.maximum(spans["dur"] / 1e9, 1e-12)
-    blocked = np.where(known, np.clip(length - held, 0, None), 0) * own / length
+    blocked = own * _blocked_share(spans)
     bytes_moved = np.where(spans["flags"] & 32 != 0, spans["arg"].astype(np.float64), 0)
     is_network = _is_network(process, spans, bool(bytes_moved.any()))
 

@@ -293,14 +293,15 @@ def test_cpu_time_is_measured_of_names_that_last(tmp_path):
     api.open(str(tmp_path / "rec-1.bin"))
     try:
         work = api.wrap(sum, "cpu.work")
-        for _ in range(6):
+        for _ in range(60):
             work(range(200_000))
     finally:
         api.close()
     spans, _ = read_spans(tmp_path / "rec-1.bin")
-    assert spans["flags"][-1] & 2
-    assert spans["cpu"][-1] > 0
-    assert not spans["flags"][0] & 2  # not known to last yet
+    measured = spans["flags"] & 2 != 0
+    assert not measured[0]  # not known to last yet
+    assert 3 <= measured.sum() <= 40  # one in four, drawn
+    assert (spans["cpu"][measured] > 0).all()
 
 
 def test_unknown_kinds_and_groups_are_refused():

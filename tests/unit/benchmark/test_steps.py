@@ -270,3 +270,16 @@ def test_whatever_a_program_does_its_steps_fill_its_loop(bodies, turns):
     loop = loop_of(r)
     if loop is not None:
         check_loop(loop)
+
+
+def test_calls_whose_cpu_time_was_not_measured_are_taken_to_be_like_the_others():
+    r = Recording()
+    for step in range(40):
+        r.do("~data.next", 0.010, cpu=0.004 if step % 4 == 0 else None)  # 6 ms of it blocked
+        r.do("~forward", 0.020)
+        r.do("~optimizer", 0.005)
+    loop = loop_of(r)
+    check_loop(loop)
+    blocked = loop.blocked.mean(axis=0)
+    assert blocked[PHASES.index("data_wait")] == pytest.approx(0.006, rel=0.01)
+    assert blocked[PHASES.index("forward")] == 0
