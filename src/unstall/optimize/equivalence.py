@@ -71,8 +71,8 @@ def observe(workshop: Workshop, arm: Arm, kind: str, steps: int, *, timeout: flo
     plan = {
         **Window(kind, 0, steps).plan(),
         "seed": {"seed": _SEED},
-        "observe": {"check_caches": check},
-        "probe": {},
+        "observe": {},
+        **({"check": {}} if check else {}),
     }
     ran = workshop.run(arm, plan, timeout=timeout)
     complaints = ran.folder / "cache-mismatch.txt"
@@ -100,9 +100,7 @@ def read(path: Path) -> Iterator[Noted]:
         return
 
 
-def judge(
-    original: list[Noted], changed: list[Noted], exactness: Exactness, *, own: float = 0.0
-) -> Judgement:
+def judge(original: list[Noted], changed: list[Noted], exactness: Exactness, *, own: float = 0.0) -> Judgement:
     """Compare two runs' notes, in order. ``own``: relative difference of two runs of the original, see above."""
     worst, exact = 0.0, True
     for a, b in zip(original, changed):

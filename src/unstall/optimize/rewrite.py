@@ -95,7 +95,9 @@ def _note_parents(node: cst.CSTNode, parents: dict[cst.CSTNode, cst.CSTNode]) ->
         _note_parents(one, parents)
 
 
-def replaced(module: cst.Module, old: cst.CSTNode, new: cst.CSTNode | cst.FlattenSentinel[cst.BaseStatement]) -> cst.Module:
+def replaced(
+    module: cst.Module, old: cst.CSTNode, new: cst.CSTNode | cst.FlattenSentinel[cst.BaseStatement]
+) -> cst.Module:
     """The module with one node replaced, which must be in it by identity."""
     changed = module.deep_replace(old, new)  # type: ignore[type-var, arg-type]
     assert isinstance(changed, cst.Module)

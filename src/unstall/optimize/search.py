@@ -134,10 +134,7 @@ class Search:
             else:
                 found += answer
         if not self.options.allow_training_change:
-            found = [
-                one if one.exactness != "training-changing" else _as_advice(one)
-                for one in found
-            ]
+            found = [one if one.exactness != "training-changing" else _as_advice(one) for one in found]
         return found, unfit
 
     def _note_untried(self, result: Result, open_ones: Sequence[Proposal], unfit: dict[str, str]) -> None:

@@ -87,7 +87,9 @@ def timed(ran: Ran, window: Window) -> Timed:
     facts = ran.json("clock.json")
     if facts is None:
         if (ran.folder / "bootstrap-error.txt").exists():
-            raise TrialFailed(f"unstall itself failed in it: {(ran.folder / 'bootstrap-error.txt').read_text().strip()}")
+            raise TrialFailed(
+                f"unstall itself failed in it: {(ran.folder / 'bootstrap-error.txt').read_text().strip()}"
+            )
         if ran.timed_out:
             raise TrialFailed(f"no end after {ran.seconds:.0f} s")
         raise TrialFailed(f"ended with exit code {ran.status} before a step was done{last_line(ran.output)}")

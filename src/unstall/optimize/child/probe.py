@@ -59,7 +59,7 @@ def _loaders(module: Any, probe: Probe) -> None:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         site = child.user_frame(1)
         original(self, *args, **kwargs)
-        dataset = self.dataset
+        dataset = _inner(self.dataset)
         getitem = getattr(type(dataset), "__getitem__", None)
         code = getattr(getitem, "__code__", None)
         probe.tell(
@@ -84,6 +84,16 @@ def _loaders(module: Any, probe: Probe) -> None:
         return iterate(self)
 
     module.DataLoader.__init__, module.DataLoader.__iter__ = __init__, __iter__
+
+
+def _inner(dataset: Any) -> Any:
+    """The dataset inside the library's own wrappers, such as Subset."""
+    for _ in range(4):
+        inner = getattr(dataset, "dataset", None)
+        if inner is None or not type(dataset).__module__.startswith("torch."):
+            break
+        dataset = inner
+    return dataset
 
 
 def _length(dataset: Any) -> int | None:

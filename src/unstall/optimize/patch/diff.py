@@ -45,7 +45,5 @@ def quoted(name: str) -> bytes:
     if plain:
         return raw + (b"\t" if b" " in raw else b"")
     escapes = {9: b"\\t", 10: b"\\n", 34: b'\\"', 92: b"\\\\"}
-    body = b"".join(
-        escapes.get(byte) or (bytes([byte]) if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw
-    )
+    body = b"".join(escapes.get(byte) or (bytes([byte]) if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)
     return b'"' + body + b'"'

@@ -58,8 +58,8 @@ def counts(now: int, cores: int) -> list[int]:
 def predict(case: Case, count: int, now: int) -> float:
     """Speed-up of the step with this many workers: max over main thread, workers and the CPU law.
 
-    Deterministic limit of the pipeline: T = max(u, s/W) with W workers, s + u without; and never less than (a + b)/C,
-    the core-seconds of loader and body over the cores. u is the step without the wait for data.
+    Deterministic limit of the pipeline: T = max(u, s/W) with W workers, s + u without; and never less than (a + u)/C,
+    with a the part of s that is not spent blocked: what computes needs a core. u is the step without the wait for data.
     """
     measurement = case.measurement
     loader = measurement.loader
@@ -68,16 +68,14 @@ def predict(case: Case, count: int, now: int) -> float:
     step = measurement.step.mean
     per_step = loader.batches_per_step or 1.0
     service = loader.service_s * per_step
-    service_cpu = min(service, loader.service_cpu_s * per_step or service)
+    computing = max(0.0, service - loader.service_blocked_s * per_step)
     wait = measurement.phase_s("data_wait")
     body = max(0.0, step - (service if now == 0 else wait) - loader.start_s)
-    body_cpu = max(0.0, measurement.main_cpu_s - (service_cpu if now == 0 else 0.0))
     if count == 0:
         predicted = service + body
     else:
-        law = (service_cpu + body_cpu) / case.cores
-        predicted = max(body, service / count, law)
-    return step / predicted if predicted > 0 else 1.0
+        predicted = max(body, service / count, (computing + body) / case.cores)
+    return float(step / predicted) if predicted > 0 else 1.0
 
 
 def _written(case: Case, loader: Made, count: int, predicted: float) -> Proposal | None:

@@ -1,0 +1,230 @@
+"""The part of a sample's making that gives the same every time, kept from one epoch to the next.
+
+Kept in files of the temporary folder, bounded in size, shared by the loader's workers and removed at exit: so that a
+JPEG is decoded and resized once, a remote file is fetched once, a table's row is looked up once.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+
+from unstall.optimize import rewrite
+from unstall.optimize.case import Case, Made, Proposal, Unfit, predicted_without
+from unstall.optimize.purity import Purity, attributes_read, names
+from unstall.optimize.remedies.loader_workers import main_loader
+from unstall.optimize.sources import SourceError, Sources
+
+NAME = "cache-samples"
+AREA = "memory"
+EXACTNESS = "exact"
+
+_READ_BACK = 0.06  # of the time to make a sample: reading it back from the page cache instead
+_MIN_SHARE = 0.03
+CACHE = "_SampleCache"
+IMPORTS = ("os", "pickle", "shutil", "tempfile", "weakref")
+DEFINITION = '''class _SampleCache:
+    """Loaded samples, kept in files for the next epoch and shared by the loader's workers.
+
+    It leaves half of the disk space that was free untouched, and removes its files at exit.
+    """
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="samples-")
+        self.reserve = shutil.disk_usage(self.folder).free // 2
+        weakref.finalize(self, self.remove, self.folder, os.getpid())
+
+    @staticmethod
+    def remove(folder, owner):
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def get(self, load, index):
+        path = os.path.join(self.folder, repr(index).encode().hex())
+        try:
+            with open(path, "rb") as file:
+                return pickle.load(file)
+        except FileNotFoundError:
+            sample = load(index)
+        if shutil.disk_usage(self.folder).free > self.reserve:
+            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
+                pickle.dump(sample, file, pickle.HIGHEST_PROTOCOL)
+            os.replace(file.name, path)
+        return sample
+'''
+
+
+@dataclass(frozen=True)
+class Head:
+    """The steady statements at the beginning of ``__getitem__``."""
+
+    cls: str
+    count: int
+    """Statements, the docstring included."""
+    first_line: int
+    last_line: int
+    whole: bool
+    """It is the whole method."""
+    keeps: tuple[str, ...]
+    """Local names that the rest needs."""
+
+
+def propose(case: Case) -> list[Proposal] | Unfit:
+    """Keep the steady head of the main loader's dataset."""
+    loader = main_loader(case)
+    if loader is None or not loader["map_style"]:
+        return Unfit("there is no map-style dataset in the main loop")
+    path = case.user_file(loader["getitem_file"])
+    if path is None:
+        return Unfit(f"the samples of {loader['dataset']} are not made in the program's own code")
+    try:
+        text = case.sources.text(path)
+        head = find_head(text, int(loader["getitem_line"]))
+    except (SourceError, NotSteady) as error:
+        return Unfit(str(error))
+    share = _share(case, loader, path, head)
+    if share < _MIN_SHARE:
+        return Unfit(f"what stays the same in {head.cls}.__getitem__ takes only {share:.0%} of the step")
+    try:
+        sources = with_cache(case.sources, path, head, int(loader["getitem_line"]))
+    except SourceError as error:
+        return Unfit(str(error))
+    part = "" if head.whole else f", its first {head.last_line - head.first_line + 1} lines"
+    return [
+        Proposal(
+            NAME, f"the samples of {head.cls} ({path.name}:{head.first_line}{part}) kept for the next epoch", EXACTNESS,
+            predicted_without(share, 1 - _READ_BACK),
+            f"making them takes {share:.0%} of the step, and gives the same in every epoch",
+            sources=sources, needs_revisits=True, key=f"{path.name}:{head.cls}",
+        )
+    ]  # fmt: skip
+
+
+class NotSteady(Exception):
+    """Nothing at the beginning of ``__getitem__`` is the same every time; the message says why."""
+
+
+def find_head(text: str, line: int) -> Head:
+    """The steady head of the ``__getitem__`` that begins on a line. Raises NotSteady."""
+    tree = ast.parse(text)
+    cls, method = _method(tree, line)
+    if any(isinstance(node, ast.FunctionDef) and node.name == "_load_sample" for node in cls.body):
+        raise NotSteady(f"{cls.name} keeps its samples already")
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "__init__" for node in cls.body):
+        raise NotSteady(f"{cls.name} has no __init__ to make the cache in")
+    if method.decorator_list or len(method.args.args) != 2 or method.args.vararg or method.args.kwarg:
+        raise NotSteady(f"{cls.name}.__getitem__ takes more than an index")
+    purity = Purity(tree, cls)
+    local = {argument.arg for argument in method.args.args} | set(names(method.body, ast.Store))
+    count = 0
+    for statement in method.body:
+        if not purity.is_steady(statement, local):
+            break
+        count += 1
+    whole = count == len(method.body)
+    if not whole and any(isinstance(node, ast.Return) for one in method.body[:count] for node in ast.walk(one)):
+        raise NotSteady(f"{cls.name}.__getitem__ returns from several places")
+    head, rest = method.body[:count], method.body[count:]
+    if not _does_something(head):
+        raise NotSteady(purity.reason or f"{cls.name}.__getitem__ makes nothing before it draws random numbers")
+    unsteady = (attributes_read(head) & purity.changing_attributes()) - purity.written
+    if unsteady:
+        raise NotSteady(f"{cls.name}.{sorted(unsteady)[0]} is changed while the program runs")
+    if purity.written & attributes_read(rest):
+        raise NotSteady(f"the rest of {cls.name}.__getitem__ needs what its beginning sets")
+    needed = set(names(rest, ast.Load))
+    keeps = tuple(name for name in names(head, ast.Store) if name in needed)
+    if not whole and not keeps:
+        raise NotSteady(f"nothing of what {cls.name}.__getitem__ makes first is used later")
+    return Head(cls.name, count, head[0].lineno, head[-1].end_lineno or head[-1].lineno, whole, keeps)
+
+
+def _method(tree: ast.Module, line: int) -> tuple[ast.ClassDef, ast.FunctionDef]:
+    for cls in ast.walk(tree):
+        if isinstance(cls, ast.ClassDef):
+            for node in cls.body:
+                if isinstance(node, ast.FunctionDef) and node.name == "__getitem__" and node.lineno == line:
+                    return cls, node
+    raise NotSteady("the dataset's __getitem__ was not found in its file")
+
+
+def _does_something(head: list[ast.stmt]) -> bool:
+    """A head that only looks up and counts is not worth keeping."""
+    return any(isinstance(node, ast.Call) for statement in head for node in ast.walk(statement))
+
+
+def _share(case: Case, loader: Made, path: Path, head: Head) -> float:
+    """Share of the step that the head's lines, and all they call, hold up: by the stack samples."""
+    measured = case.measurement
+    in_workers = bool(loader["num_workers"])
+    pids = measured.worker_pids if in_workers else {measured.main_pid}
+    total = inside = 0
+    for sample in measured.samples:
+        if sample.pid not in pids or not sample.main_thread:
+            continue
+        total += sample.count
+        if any(
+            Path(frame.file).name == path.name and frame.function.endswith("__getitem__")
+            and head.first_line <= frame.line <= head.last_line
+            for frame in sample.frames
+        ):  # fmt: skip
+            inside += sample.count
+    if not total:
+        return 0.0
+    share = inside / total
+    if in_workers and measured.loader is not None:
+        service = measured.loader.service_s * (measured.loader.batches_per_step or 1.0) / int(loader["num_workers"])
+        share *= min(1.0, service / measured.step.mean)
+    return share
+
+
+# ------------------------------------------------------------------ writing it
+
+
+def with_cache(sources: Sources, path: Path, head: Head, line: int) -> Sources:
+    """The sources with the head moved into a method of its own, behind a cache. Raises SourceError."""
+    found = rewrite.Found(sources.parse(path))
+    method = found.function("__getitem__", line)
+    cls: Any = found.around(method, cst.ClassDef) if method is not None else None
+    if method is None or cls is None or cls.name.value != head.cls:
+        raise SourceError(f"{head.cls}.__getitem__ was not found again")
+    config = found.module.config_for_parsing
+    index = method.params.params[1].name.value
+    got = f"self.samples_kept.get(self._load_sample, {index})"
+    body = list(method.body.body)
+    if head.whole:
+        load = method.with_changes(name=cst.Name("_load_sample"))
+        text = f"def __getitem__(self, {index}):\n    return {got}\n"
+        front = cst.parse_statement(text, config=config).with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    else:
+        kept = ", ".join(head.keeps)
+        back = cst.parse_statement(f"return {kept}\n", config=config)
+        fetch = cst.parse_statement(f"{kept} = {got}\n", config=config)
+        load_body = method.body.with_changes(body=[*body[: head.count], back])
+        load = method.with_changes(name=cst.Name("_load_sample"), body=load_body)
+        front_body = method.body.with_changes(body=[fetch, *body[head.count :]])
+        front = method.with_changes(body=front_body, leading_lines=[cst.EmptyLine(indent=False)])
+    module = rewrite.replaced(found.module, method, cst.FlattenSentinel([load, front]))
+    module = _with_cache_made(module, head.cls)
+    module = rewrite.with_definition(module, DEFINITION)
+    for name in IMPORTS:
+        module = rewrite.with_import(module, name)
+    return sources.with_module(path, module)
+
+
+def _with_cache_made(module: cst.Module, cls: str) -> cst.Module:
+    """``self.samples_kept = _SampleCache()`` at the end of the class's ``__init__``."""
+    found = rewrite.Found(module)
+    for init in found.nodes(cst.FunctionDef):
+        holder = found.around(init, cst.ClassDef)
+        if init.name.value == "__init__" and isinstance(holder, cst.ClassDef) and holder.name.value == cls:
+            line = cst.parse_statement(f"self.samples_kept = {CACHE}()\n", config=module.config_for_parsing)
+            body: Any = init.body
+            if not isinstance(body, cst.IndentedBlock):
+                break
+            return rewrite.replaced(module, body, body.with_changes(body=[*body.body, line]))
+    raise SourceError(f"{cls} has no __init__ to make the cache in")

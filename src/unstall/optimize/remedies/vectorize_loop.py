@@ -1,0 +1,87 @@
+"""An element-wise Python loop over pixels or cells, as array operations that give the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize import rewrite
+from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.vectorize import NotVectorizable, Vectorized, vectorize
+from unstall.records import Hotspot
+
+NAME = "vectorize-loop"
+AREA = "compute"
+EXACTNESS = "exact"
+
+_MIN_SHARE = 0.03
+_REMOVED = 0.95  # of the loop's time: array operations take some tens of nanoseconds an element less, seldom nothing
+
+
+def propose(case: Case) -> list[Proposal] | Unfit:
+    """The loops that the stack samples fell into, those that can be written with arrays."""
+    found: list[Proposal] = []
+    reasons: list[str] = []
+    seen: set[tuple[Path, int]] = set()
+    for path, line, share in hot_lines(case):
+        try:
+            text = case.sources.text(path)
+            loop = vectorize(text, line)
+            if (path, loop.first_line) in seen:
+                continue
+            seen.add((path, loop.first_line))
+            total = sum(s for p, one, s in hot_lines(case) if p == path and loop.first_line <= one <= loop.last_line)
+            found.append(_proposal(case, path, loop, total or share))
+        except (NotVectorizable, SourceError) as error:
+            reasons.append(f"{path.name}:{line}: {error}")
+    return found or Unfit(reasons[0] if reasons else "no loop over pixels or cells takes a noticeable share")
+
+
+def hot_lines(case: Case) -> Iterator[tuple[Path, int, float]]:
+    """(file, line, share of the step that it holds up) of the user's lines that the samples fell on."""
+    for spot in case.report.hotspots:
+        path = case.user_file(spot.file)
+        share = share_of_step(case, spot)
+        if path is not None and share >= _MIN_SHARE * 0.2:
+            yield path, spot.line, share
+
+
+def share_of_step(case: Case, spot: Hotspot) -> float:
+    """Share of the step that a hot line holds up: that of its process, and in a worker, as far as the step waits."""
+    if spot.where == "main":
+        return spot.share
+    loader = case.measurement.loader
+    if loader is None or not loader.workers:
+        return spot.share
+    service = loader.service_s * (loader.batches_per_step or 1.0) / loader.workers
+    return spot.share * min(1.0, service / case.measurement.step.mean)
+
+
+def _proposal(case: Case, path: Path, loop: Vectorized, share: float) -> Proposal:
+    return Proposal(
+        NAME,
+        f"the loop of {loop.function} ({path.name}:{loop.first_line}) as array operations",
+        EXACTNESS,
+        predicted_without(share, _REMOVED),
+        f"the loop takes {share:.0%} of the step",
+        sources=with_arrays(case.sources, path, loop),
+        key=f"{path.name}:{loop.function}",
+    )
+
+
+def with_arrays(sources: Sources, path: Path, loop: Vectorized) -> Sources:
+    """The sources with the loop replaced. Raises SourceError."""
+    found = rewrite.Found(sources.parse(path))
+    node = next((one for one in found.nodes(cst.For) if found.place(one).start.line == loop.first_line), None)
+    if node is None:
+        raise SourceError(f"the loop of {loop.function} was not found again")
+    config = found.module.config_for_parsing
+    statements = [cst.parse_statement(source, config=config) for source in loop.statements]
+    statements[0] = statements[0].with_changes(leading_lines=node.leading_lines)
+    module = rewrite.replaced(found.module, node, cst.FlattenSentinel(statements))
+    for definition in reversed(loop.definitions):
+        module = rewrite.with_definition(module, definition)
+    return sources.with_module(path, module)

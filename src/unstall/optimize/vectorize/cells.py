@@ -1,0 +1,190 @@
+"""Where a loop reads and writes its cells: images, nested lists and arrays, by the loop's own variables."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from unstall.optimize.vectorize.blocks import source
+from unstall.optimize.vectorize.errors import NotVectorizable
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One level of the nest: its variable, and the range it runs over, as source."""
+
+    variable: str
+    begin: ast.expr
+    end: ast.expr
+
+    def slice(self, offset: int) -> str:
+        """The slice of a list's or an array's axis that the variable plus an offset runs over."""
+        begin = _shifted(self.begin, offset)
+        if begin.startswith("-"):
+            raise NotVectorizable("it reads cells before the first one")
+        end = self._open_end(offset)
+        return f"{'' if begin == '0' else begin}:{end}"
+
+    def _open_end(self, offset: int) -> str:
+        return _shifted(self.end, offset)
+
+    def values(self, numpy: str) -> str:
+        """The variable's values."""
+        begin = source(self.begin)
+        return f"{numpy}.arange({source(self.end)})" if begin == "0" else f"{numpy}.arange({begin}, {source(self.end)})"
+
+
+def _shifted(node: ast.expr, offset: int) -> str:
+    """``node + offset``, worked out where it is a number or ends in one."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return str(node.value + offset)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
+        if isinstance(node.right.value, int):
+            sign = 1 if isinstance(node.op, ast.Add) else -1
+            whole = sign * node.right.value + offset
+            left = source(node.left)
+            return left if not whole else f"{left} {'+' if whole > 0 else '-'} {abs(whole)}"
+    text = source(node)
+    return text if not offset else f"{text} {'+' if offset > 0 else '-'} {abs(offset)}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place that reads or writes a cell: which object, how, and each axis's offset in the order of the nest."""
+
+    base: str
+    kind: str
+    """image, list or array."""
+    offsets: tuple[int, ...]
+    order: tuple[int, ...]
+    """Axis of the nest for each axis of the object as an array (rows first)."""
+
+
+@dataclass
+class Cells:
+    """Recognises cells, for the variables of a nest. ``pixels``: names of ``image.load()`` → the image."""
+
+    axes: list[Axis]
+    pixels: dict[str, str] = field(default_factory=dict)
+
+    def of(self, node: ast.expr) -> Cell | None:
+        """The cell that an expression is, if it is one."""
+        if isinstance(node, ast.Call):
+            return self._getpixel(node)
+        if not isinstance(node, ast.Subscript):
+            return None
+        indices: list[ast.expr] = []
+        base: ast.expr = node
+        nested = 0
+        while isinstance(base, ast.Subscript):
+            part = base.slice
+            indices = [*(part.elts if isinstance(part, ast.Tuple) else [part]), *indices]
+            nested += 1
+            base = base.value
+        if not isinstance(base, (ast.Name, ast.Attribute)):
+            return None
+        places = [self.index(one) for one in indices]
+        if any(place is None for place in places) or len(places) != len(self.axes):
+            return None
+        name = source(base)
+        if name in self.pixels:
+            return self._cell(self.pixels[name], "image", list(reversed(places)))  # type: ignore[arg-type]
+        return self._cell(name, "list" if nested > 1 or len(places) == 1 else "array", places)  # type: ignore[arg-type]
+
+    def put(self, node: ast.Call) -> tuple[Cell, ast.expr] | None:
+        """(cell, value) of ``image.putpixel((x, y), value)``."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "putpixel" and len(node.args) == 2:
+            cell = self._image(node.func.value, node.args[0])
+            return (cell, node.args[1]) if cell else None
+        return None
+
+    def index(self, node: ast.expr) -> tuple[int, int] | None:
+        """(axis, offset) of an index that is a variable of the nest plus or minus a number."""
+        names = [axis.variable for axis in self.axes]
+        if isinstance(node, ast.Name) and node.id in names:
+            return names.index(node.id), 0
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+            right, left = node.right, node.left
+            if isinstance(left, ast.Name) and left.id in names and isinstance(right, ast.Constant):
+                if isinstance(right.value, int):
+                    return names.index(left.id), right.value if isinstance(node.op, ast.Add) else -right.value
+        return None
+
+    def _getpixel(self, node: ast.Call) -> Cell | None:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "getpixel" and len(node.args) == 1:
+            return self._image(node.func.value, node.args[0])
+        return None
+
+    def _image(self, image: ast.expr, place: ast.expr) -> Cell | None:
+        if not isinstance(place, (ast.Tuple, ast.List)) or len(place.elts) != 2 or len(self.axes) != 2:
+            return None
+        places = [self.index(one) for one in place.elts]
+        if any(one is None for one in places):
+            return None
+        return self._cell(source(image), "image", list(reversed(places)))  # type: ignore[arg-type]
+
+    def _cell(self, base: str, kind: str, places: list[tuple[int, int]]) -> Cell | None:
+        order = tuple(axis for axis, _ in places)
+        if sorted(order) != list(range(len(self.axes))):
+            return None
+        return Cell(base, kind, tuple(offset for _, offset in places), order)
+
+    def read(self, cell: Cell, numpy: str, channels: int | None) -> ast.expr:
+        """The array of a cell's values over the whole nest, one axis a level."""
+        if cell.kind == "image":
+            text = f"{numpy}.asarray({cell.base}, dtype={numpy}.int64)"
+        else:
+            text = cell.base if cell.kind == "array" else f"{numpy}.asarray({cell.base})"
+        text += self._slices(cell)
+        if cell.order != tuple(range(len(self.axes))):
+            text = f"{numpy}.swapaxes({text}, 0, 1)"
+        if channels is not None:
+            text = f"{numpy}.moveaxis({text}, -1, 0)"
+        return ast.parse(text, mode="eval").body
+
+    def write(self, cell: Cell, values: list[tuple[str, bool]], numpy: str, image: str | None) -> list[str]:
+        """Statements that write the nest's values into the object, in place.
+
+        ``values``: the source of each channel's array, and whether it surely has the shape of the whole nest.
+        """
+        if any(cell.offsets):
+            raise NotVectorizable(f"it writes another turn's cell of {cell.base}")
+        shape = ", ".join(_length(axis) for axis in self.axes) + ("," if len(self.axes) == 1 else "")
+        parts = [text if full else f"{numpy}.broadcast_to({text}, ({shape}))" for text, full in values]
+        whole = parts[0] if len(parts) == 1 else f"{numpy}.stack([{', '.join(parts)}], axis=-1)"
+        if cell.order != tuple(range(len(self.axes))):
+            whole = f"{numpy}.swapaxes({whole}, 0, 1)"
+        if cell.kind == "image":
+            if image is None:
+                raise NotVectorizable("PIL's Image is not imported under a name of its own")
+            corner = [source(self.axes[axis].begin) for axis in reversed(cell.order)]
+            where = "" if corner == ["0", "0"] else f", ({', '.join(corner)})"
+            # putpixel clips what is outside of a byte, so this does.
+            return [
+                f"pixels_array = {whole}",
+                f"{cell.base}.paste({image}.fromarray(pixels_array.clip(0, 255).astype({numpy}.uint8)){where})",
+            ]
+        if cell.kind == "array":
+            return [f"{cell.base}{self._slices(cell) or '[...]'} = {whole}"]
+        if len(self.axes) != 2:
+            return [f"{cell.base}[{self.axes[0].slice(0)}] = ({whole}).tolist()"]
+        rows, columns = (self.axes[axis] for axis in cell.order)
+        return [
+            f"for row, values in zip({cell.base}[{rows.slice(0)}], ({whole}).tolist()):",
+            f"    row[{columns.slice(0)}] = values",
+        ]
+
+    def _slices(self, cell: Cell) -> str:
+        """``[begin:end, ...]``, or nothing where an image is read as a whole."""
+        axes = [self.axes[axis] for axis in cell.order]
+        if cell.kind == "image" and not any(cell.offsets):
+            whole = [source(axis.end) for axis in axes]
+            sizes = ([f"{name}.height", f"{name}.width"] for name in {cell.base, whole[0].rpartition(".")[0]})
+            if all(source(axis.begin) == "0" for axis in axes) and whole in list(sizes):
+                return ""
+        return f"[{', '.join(axis.slice(offset) for axis, offset in zip(axes, cell.offsets))}]"
+
+
+def _length(axis: Axis) -> str:
+    begin = source(axis.begin)
+    return source(axis.end) if begin == "0" else f"{source(axis.end)} - {begin}"

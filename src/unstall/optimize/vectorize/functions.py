@@ -1,0 +1,153 @@
+"""The array forms of pure functions of numbers that a loop calls: the user's own, or pure Python of the library."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from unstall.optimize.vectorize.blocks import Block, chosen
+from unstall.optimize.vectorize.errors import NotVectorizable
+from unstall.optimize.vectorize.expressions import Expressions
+
+_MAX_DEPTH = 3
+
+
+class Functions:
+    """Finds the functions that a module's loop calls, and converts them on demand."""
+
+    def __init__(self, tree: ast.Module, numpy: str, *, depth: int = 0):
+        self.tree = tree
+        self.numpy = numpy
+        self.depth = depth
+        self.made: dict[str, tuple[str, str]] = {}
+        """Name as called → (name of the array form, its source)."""
+
+    def __call__(self, name: str) -> str | None:
+        """The name of the array form of a function; None when there is no such function to be found."""
+        if name not in self.made:
+            found = self._find(name)
+            if found is None:
+                return None
+            function, functions = found
+            made = f"_{name.rpartition('.')[2]}_array"
+            if functions is not self:
+                functions.made = self.made
+            self.made[name] = (made, converted(function, made, functions, name))
+        return self.made[name][0]
+
+    def sources(self) -> list[str]:
+        """The source of every function that was made, callees first."""
+        return [source for _, source in self.made.values()]
+
+    def _find(self, name: str) -> tuple[ast.FunctionDef, Functions] | None:
+        """A function by the name it is called by, and what its own calls are looked up in."""
+        head, _, attribute = name.rpartition(".")
+        if self.depth >= _MAX_DEPTH:
+            return None
+        if not head:
+            for statement in self.tree.body:
+                if isinstance(statement, ast.FunctionDef) and statement.name == name:
+                    return statement, self
+            origin = _imported_from(self.tree, name)
+            return self._in_library(*origin) if origin else None
+        if "." not in head and _imports(self.tree, head):
+            return self._in_library(_imports(self.tree, head) or head, attribute)
+        return None
+
+    def _in_library(self, module: str, name: str) -> tuple[ast.FunctionDef, Functions] | None:
+        """A function of the standard library, read and not imported."""
+        if module.partition(".")[0] not in sys.stdlib_module_names:
+            return None
+        spec = importlib.util.find_spec(module)
+        if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+            return None
+        tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+        inner = Functions(_with_constants_inlined(tree), self.numpy, depth=self.depth + 1)
+        for statement in inner.tree.body:
+            if isinstance(statement, ast.FunctionDef) and statement.name == name:
+                return statement, inner
+        return None
+
+
+def converted(function: ast.FunctionDef, name: str, functions: Functions, shown: str) -> str:
+    """The source of the array form of a function of numbers. Raises NotVectorizable."""
+    arguments = function.args
+    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or function.decorator_list:
+        raise NotVectorizable(f"{shown} takes more than plain numbers")
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    known = {one: one for one in names}
+    block = Block(Expressions(functions.numpy, known, lambda node: None, functions), taken=set(names))
+    block.run(function.body)
+    _only_locals(function, set(names))
+    lines = [f'"""``{shown}`` for arrays."""', *block.lines, *chosen(functions.numpy, block.returns)]
+    return f"def {name}({', '.join(names)}):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _only_locals(function: ast.FunctionDef, arguments: set[str]) -> None:
+    """A function that reads a variable of its module cannot be moved."""
+    assigned = {
+        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    called = {
+        node.func.id for node in ast.walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    modules = {
+        node.func.value.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+    }
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    outside = read - assigned - arguments - called - modules
+    if outside:
+        raise NotVectorizable(f"{function.name} reads {', '.join(sorted(outside))} of its module")
+
+
+def _with_constants_inlined(tree: ast.Module) -> ast.Module:
+    """The module with its top-level constants (``ONE_THIRD = 1.0 / 3.0``) written where they are read."""
+    constants: dict[str, ast.expr] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            if isinstance(target, ast.Name) and _is_number(statement.value):
+                constants[target.id] = statement.value
+    return _Inline(constants).visit(tree)
+
+
+def _is_number(node: ast.expr) -> bool:
+    kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return all(isinstance(one, kinds) for one in ast.walk(node)) and not any(
+        isinstance(one, ast.Constant) and not isinstance(one.value, (int, float)) for one in ast.walk(node)
+    )
+
+
+class _Inline(ast.NodeTransformer):
+    def __init__(self, constants: Mapping[str, ast.expr]):
+        self.constants = constants
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if isinstance(node.ctx, ast.Load) and node.id in self.constants:
+            return self.constants[node.id]
+        return node
+
+
+def _imports(tree: ast.Module, alias: str) -> str | None:
+    """The module that ``import module as alias`` names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if (one.asname or one.name) == alias:
+                    return one.name
+    return None
+
+
+def _imported_from(tree: ast.Module, name: str) -> tuple[str, str] | None:
+    """(module, name there) of ``from module import name``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                if (one.asname or one.name) == name:
+                    return node.module, one.name
+    return None

@@ -1,0 +1,351 @@
+"""Find the element-wise nest of loops at a place in a function, and write it as array statements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unstall.optimize.vectorize.blocks import Block, source
+from unstall.optimize.vectorize.cells import Axis, Cell, Cells
+from unstall.optimize.vectorize.errors import NotVectorizable
+from unstall.optimize.vectorize.expressions import Expressions
+from unstall.optimize.vectorize.functions import Functions
+
+_MAX_AXES = 3
+
+
+@dataclass(frozen=True)
+class Vectorized:
+    """A nest of loops and what stands in its place."""
+
+    function: str
+    first_line: int
+    """Of the outermost ``for``."""
+    last_line: int
+    statements: tuple[str, ...]
+    """Source of the statements that replace it, without indentation."""
+    definitions: tuple[str, ...]
+    """Source of the functions these need, for the module."""
+
+
+def vectorize(text: str, line: int) -> Vectorized:
+    """The array form of the outermost element-wise nest around a line of a module. Raises NotVectorizable."""
+    tree = ast.parse(text)
+    function, loops = _around(tree, line)
+    if function is None or not loops:
+        raise NotVectorizable(f"line {line} is in no loop of a function")
+    numpy = _alias(tree, "numpy")
+    if numpy is None:
+        raise NotVectorizable("the module does not import NumPy")
+    reason = NotVectorizable("it is no nest of loops over ranges")
+    for loop in loops:  # outermost first
+        try:
+            return _Nest(tree, function, loop, numpy).vectorized()
+        except NotVectorizable as error:
+            reason = error
+    raise reason
+
+
+def _around(tree: ast.Module, line: int) -> tuple[ast.FunctionDef | None, list[ast.For]]:
+    """The innermost function around a line, and the loops in it that hold the line, outermost first."""
+    holding = [node for node in ast.walk(tree) if _holds(node, line)]
+    functions = [node for node in holding if isinstance(node, ast.FunctionDef)]
+    if not functions:
+        return None, []
+    function = max(functions, key=lambda node: node.lineno)
+    loops = [node for node in holding if isinstance(node, ast.For) and node.lineno > function.lineno]
+    return function, sorted(loops, key=lambda node: node.lineno)
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    return getattr(node, "lineno", line + 1) <= line <= (getattr(node, "end_lineno", 0) or 0)
+
+
+class _Nest:
+    """One nest of loops in a function."""
+
+    def __init__(self, tree: ast.Module, function: ast.FunctionDef, loop: ast.For, numpy: str):
+        self.tree, self.function, self.loop, self.numpy = tree, function, loop, numpy
+        self.axes, self.body = _axes(loop)
+        self.cells = Cells(self.axes, _pixel_accesses(function))
+        self.functions = Functions(tree, numpy)
+        self.assigned = _assigned(self.body)
+        self.written: dict[str, Cell] = {}
+        self._check_independent()
+
+    def vectorized(self) -> Vectorized:
+        """The nest's array form. Raises NotVectorizable."""
+        names: dict[str, str] = {}
+        expressions = Expressions(self.numpy, names, self._load, self.functions)
+        block = Block(expressions, taken=_names(self.function))
+        self._values_of_variables(block)
+        writes: list[str] = []
+        for statement in self.body:
+            stored = self._store(statement)
+            if stored is None:
+                self._statement(block, statement)
+            else:
+                writes += self._write(block, *stored)
+        if not writes:
+            raise NotVectorizable("it writes no cell")
+        inner = [*block.lines, *writes]
+        lines = inner
+        if any(word in line for line in inner for word in (" / ", " % ", " // ", "sqrt", "_array(")):
+            # Every branch is computed for every cell; what is not selected may divide by zero.
+            lines = [f'with {self.numpy}.errstate(all="ignore"):', *(f"    {line}" for line in inner)]
+        return Vectorized(
+            self.function.name, self.loop.lineno, self.loop.end_lineno or self.loop.lineno,
+            tuple(_statements(lines)), tuple(self.functions.sources()),
+        )  # fmt: skip
+
+    def _values_of_variables(self, block: Block) -> None:
+        """The loop's variables as arrays, where their values are computed with and not only indexed by."""
+        used = _value_names(self.body, self.cells)
+        for number, axis in enumerate(self.axes):
+            if axis.variable in used:
+                place = ["None"] * len(self.axes)
+                place[number] = ":"
+                suffix = "" if len(self.axes) == 1 else f"[{', '.join(place)}]"
+                block.lines.append(f"{axis.variable} = {axis.values(self.numpy)}{suffix}")
+                block.expressions.names[axis.variable] = axis.variable
+
+    def _statement(self, block: Block, statement: ast.stmt) -> None:
+        """One statement of the body; an unpacked pixel becomes its channels."""
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List)):
+            cell = self.cells.of(statement.value)
+            if cell is not None:
+                names = [source(one) for one in statement.targets[0].elts]
+                whole = self.cells.read(cell, self.numpy, len(names))
+                block.lines.append(f"{', '.join(names)} = {source(whole)}")
+                block.expressions.names.update({name: name for name in names})
+                block.taken.update(names)
+                block.whole.update(names)
+                return
+        block.run([statement])
+        if block.returns:
+            raise NotVectorizable(f"line {statement.lineno}: leaves the loop")
+
+    def _load(self, node: ast.expr) -> ast.expr | None:
+        cell = self.cells.of(node)
+        return None if cell is None else self.cells.read(cell, self.numpy, None)
+
+    def _store(self, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
+        """(cell, value) of a statement that writes a cell."""
+        return _stored(self.cells, statement)
+
+    def _write(self, block: Block, cell: Cell, value: ast.expr) -> list[str]:
+        parts = value.elts if isinstance(value, ast.Tuple) else [value]
+        arrays = [block.expressions(part) for part in parts]
+        values = [(source(array), block.is_whole(array)) for array in arrays]
+        if len(values) > 1 and cell.kind != "image":
+            raise NotVectorizable("it stores tuples in a list")
+        image = _image_name(self.tree) if cell.kind == "image" else None
+        return self.cells.write(cell, values, self.numpy, image)
+
+    def _check_independent(self) -> None:
+        """No turn may read what another wrote, or a name that an earlier turn set, and nothing may read such after."""
+        cells = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
+        stores = [stored[0] for stored in map(self._store, self.body) if stored is not None]
+        for store in stores:
+            for cell in cells:
+                if cell.base == store.base and cell.offsets != store.offsets:
+                    raise NotVectorizable(f"a turn reads what another wrote in {cell.base}")
+        seen: set[str] = set()
+        for statement in self.body:
+            early = (_read(statement) & self.assigned) - seen - _surely_assigned_first(statement)
+            if early:
+                raise NotVectorizable(f"a turn reads {', '.join(sorted(early))} of the turn before")
+            seen |= _surely_assigned(statement)
+        bases = {cell.base for cell in stores}
+        if bases & self.assigned:
+            raise NotVectorizable("it writes into what a turn makes anew")
+        left = self.assigned | {axis.variable for axis in self.axes}
+        after = _read_after(self.function, self.loop)
+        if left & after:
+            raise NotVectorizable(f"{', '.join(sorted(left & after))} is read after the loop")
+
+
+def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return cells.put(statement.value)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        if isinstance(target, ast.Subscript):
+            cell = cells.of(target)
+            if cell is None:
+                raise NotVectorizable(f"line {statement.lineno}: writes {source(target)}, not its own cell")
+            return cell, statement.value
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript):
+        cell = cells.of(statement.target)
+        if cell is None:
+            raise NotVectorizable(f"line {statement.lineno}: adds to {source(statement.target)}, not its own cell")
+        load = ast.parse(source(statement.target), mode="eval").body
+        return cell, ast.BinOp(load, statement.op, statement.value)
+    return None
+
+
+def _axes(loop: ast.For) -> tuple[list[Axis], list[ast.stmt]]:
+    """The axes of a perfect nest of loops over ranges, and its innermost body."""
+    axes: list[Axis] = []
+    body: list[ast.stmt] = [loop]
+    while len(body) == 1 and isinstance(body[0], ast.For) and len(axes) < _MAX_AXES:
+        inner = body[0]
+        axis = _axis(inner)
+        if axis is None or inner.orelse:
+            break
+        axes.append(axis)
+        body = inner.body
+    if not axes:
+        raise NotVectorizable(f"line {loop.lineno}: not a loop over a range")
+    variables = [axis.variable for axis in axes]
+    for axis in axes:
+        inside = {node.id for part in (axis.begin, axis.end) for node in ast.walk(part) if isinstance(node, ast.Name)}
+        if inside & set(variables):
+            raise NotVectorizable("the inner loop's range depends on the outer loop")
+    return axes, body
+
+
+def _axis(loop: ast.For) -> Axis | None:
+    call = loop.iter
+    if not (isinstance(loop.target, ast.Name) and isinstance(call, ast.Call) and source(call.func) == "range"):
+        return None
+    if not 1 <= len(call.args) <= 2 or call.keywords:
+        return None
+    begin: ast.expr = call.args[0] if len(call.args) == 2 else ast.Constant(0)
+    return Axis(loop.target.id, begin, call.args[-1])
+
+
+def _assigned(body: list[ast.stmt]) -> set[str]:
+    return {
+        node.id
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _read(statement: ast.AST) -> set[str]:
+    read = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        read.add(statement.target.id)
+    return read
+
+
+def _surely_assigned(statement: ast.stmt) -> set[str]:
+    """Names that a statement sets on every path through it."""
+    if isinstance(statement, ast.If):
+        yes = set().union(*map(_surely_assigned, statement.body)) if statement.body else set()
+        no = set().union(*map(_surely_assigned, statement.orelse)) if statement.orelse else set()
+        return yes & no
+    if isinstance(statement, ast.Assign):
+        return {node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Store)}  # fmt: skip
+    return set()
+
+
+def _surely_assigned_first(statement: ast.stmt) -> set[str]:
+    """Names that each branch of an ``if`` sets before it reads them."""
+    if not isinstance(statement, ast.If):
+        return set()
+    first: set[str] = set()
+    for branch in (statement.body, statement.orelse):
+        seen: set[str] = set()
+        for one in branch:
+            first |= _surely_assigned(one) - (_read(one) - seen)
+            seen |= _surely_assigned(one)
+    return first - _read(statement.test)
+
+
+def _read_after(function: ast.FunctionDef, loop: ast.For) -> set[str]:
+    """Names that the function reads after the loop, or, inside an outer loop, before it sets them anew."""
+    end = loop.end_lineno or loop.lineno
+    outer = any(
+        isinstance(node, (ast.For, ast.While)) and node is not loop and _holds(node, loop.lineno)
+        and (node.end_lineno or 0) >= end for node in ast.walk(function)
+    )  # fmt: skip
+    read: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            if node.lineno > end or (outer and node.lineno < loop.lineno):
+                read.add(node.id)
+    return read
+
+
+def _value_names(body: list[ast.stmt], cells: Cells) -> set[str]:
+    """Names that are read as values, not as the index of a cell."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.expr) and cells.of(node) is not None:
+            return
+        if isinstance(node, ast.Call):
+            put = cells.put(node)
+            if put is not None:
+                visit(put[1])
+                return
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        for one in ast.iter_child_nodes(node):
+            visit(one)
+
+    for statement in body:
+        visit(statement)
+    return found
+
+
+def _expressions(body: list[ast.stmt]) -> Iterator[ast.expr]:
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.expr):
+                yield node
+
+
+def _names(function: ast.FunctionDef) -> set[str]:
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | {
+        node.arg for node in ast.walk(function) if isinstance(node, ast.arg)
+    }
+
+
+def _pixel_accesses(function: ast.FunctionDef) -> dict[str, str]:
+    """Names set to ``image.load()``, and the image."""
+    found = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            value = node.value
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "load":
+                if not value.args and not value.keywords:
+                    found[node.targets[0].id] = source(value.func.value)
+    return found
+
+
+def _alias(tree: ast.Module, module: str) -> str | None:
+    """The name under which a module is imported at the top level."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if one.name == module:
+                    return one.asname or one.name
+    return None
+
+
+def _image_name(tree: ast.Module) -> str | None:
+    """The name of PIL's Image module in this module."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "PIL":
+            for one in node.names:
+                if one.name == "Image":
+                    return one.asname or one.name
+    return "PIL.Image" if _alias(tree, "PIL.Image") else None
+
+
+def _statements(lines: list[str]) -> Iterator[str]:
+    """Lines joined to statements: an indented line belongs to the statement above."""
+    current: list[str] = []
+    for line in lines:
+        if current and not line.startswith(" "):
+            yield "\n".join(current) + "\n"
+            current = []
+        current.append(line)
+    if current:
+        yield "\n".join(current) + "\n"
