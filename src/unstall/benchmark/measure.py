@@ -11,18 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark import loader as loader_facts
+from unstall.benchmark import model as model_facts
 from unstall.benchmark import steadystate
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
-from unstall.benchmark.reader import MODULE, NOGRAD, ProcessRecording
+from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
 from unstall.benchmark.session import Observation
 from unstall.benchmark.stacks import is_user_file
-from unstall.benchmark.steps import Loop, find_loop, main_spans, of_models, primary
+from unstall.benchmark.steps import Loop, find_loop, main_spans
 from unstall.measurements import (
     Measurement,
     MemoryMeasurement,
-    ModelMeasurement,
-    ModuleMeasurement,
     RankMeasurement,
     Site,
 )
@@ -100,8 +99,8 @@ def measure(
         team_delay_s=times.per_step(lambda t0, t1: team_delay_between(seen.points, main.pid, t0, t1)),
         other_cores=times.mean(lambda t0, t1: other_cores(seen.machine, seen.points, t0, t1)),
         loader=the_loader,
-        model=_model(main, loop, chosen, peak_flops),
-        modules=_modules(main),
+        model=model_facts.measure(main, loop, chosen, peak_flops),
+        modules=model_facts.modules(main),
         ranks=ranks,
         callbacks=_callbacks(main, loop, chosen),
         gc_s=_seam_seconds(main, loop, chosen, "~gc"),
@@ -283,94 +282,6 @@ def _ranks(
             )
         )
     return sorted(ranks, key=lambda rank: rank.rank)
-
-
-def _model(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None) -> ModelMeasurement:
-    model = ModelMeasurement(peak_flops=peak_flops)
-    spans = main_spans(main)
-    forwards = spans[(spans["name"] == main.ids.get("~forward", -1)) & (spans["flags"] & MODULE == 0)]
-    torch = main.first("torch") or {}
-    model.threads = int(torch.get("threads", 0))
-    if len(forwards):
-        root = primary(of_models(main, forwards))
-        address = int(root["arg"][-1])
-        fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
-        model.root, model.dtype, model.device = (
-            fact.get("type", ""),
-            fact.get("dtype", ""),
-            fact.get("device", ""),
-        )
-        model.file, model.line = fact.get("file", ""), int(fact.get("line", 0))
-        model.parameters = int(fact.get("parameters", 0))
-        sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
-        model.batch_size = int(np.median(sizes)) if sizes else None
-        training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
-        model.forwards = _count(training, loop, chosen)
-    for fact in main.facts.get("flops", []):
-        if fact.get("compiled"):
-            model.compiled = True
-            continue
-        each = forwards if fact["per"] == "~forward" else primary(main.named("~optimizer", main_only=False))
-        per_step = _count(primary(each), loop, chosen) if len(each) else 0.0
-        model.flops, model.ops = fact["flops"] * per_step, fact["ops"] * per_step
-        heavy = fact["known"] + fact["unknown"]
-        model.flops_coverage = fact["known"] / heavy if heavy else None
-    return model
-
-
-def _count(spans: Any, loop: Loop, chosen: Bools) -> float:
-    """How many of these spans begin in a measured step, mean."""
-    starts = spans["start"] / 1e9
-    index = np.searchsorted(loop.starts, starts, side="right") - 1
-    index = index[(index >= 0) & (starts < loop.ends[-1])]
-    return float(chosen[index].sum() / chosen.sum())
-
-
-def _modules(main: ProcessRecording) -> list[ModuleMeasurement]:
-    """Forward time of each module a cycle: the median of the early cycles in which all module calls are recorded."""
-    window = next((fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None)
-    if window is None:
-        return []
-    by_cycle = _module_cycles(main, window["marks"])
-    found = []
-    for table in main.facts.get("modules", []):
-        names = [row["name"] for row in table["modules"]]
-        for row in table["modules"]:
-            per_cycle = by_cycle.get(int(row["id"]))
-            if per_cycle is None:
-                continue
-            calls, total, own = np.median(per_cycle, axis=0)
-            prefix = f"{row['name']}." if row["name"] else ""
-            children = sum(name != row["name"] and name.startswith(prefix) for name in names)
-            found.append(
-                ModuleMeasurement(
-                    row["name"],
-                    row["type"],
-                    row["file"],
-                    int(row["line"]),
-                    float(calls),
-                    float(total),
-                    float(own),
-                    children,
-                    row.get("repr", ""),
-                )
-            )
-    return sorted(found, key=lambda module: -module.self_s)
-
-
-def _module_cycles(main: ProcessRecording, marks: list[float]) -> dict[int, npt.NDArray[np.float64]]:
-    """By the module's address: calls, seconds, and own seconds in each cycle, shape (cycles, 3)."""
-    spans = main.spans[main.spans["name"] == main.ids.get("~forward", -1)]
-    cycle = np.searchsorted(marks, spans["start"] / 1e9, side="right") - 1
-    inside = (cycle >= 0) & (cycle < len(marks) - 1)
-    spans, cycle = spans[inside], cycle[inside]
-    found = {}
-    for address in np.unique(spans["arg"]):
-        own = spans["arg"] == address
-        weights = (np.ones(own.sum()), spans["dur"][own] / 1e9, spans["self"][own] / 1e9)
-        columns = [np.bincount(cycle[own], weights=weight, minlength=len(marks) - 1) for weight in weights]
-        found[int(address)] = np.stack(columns, axis=1).astype(np.float64)
-    return found
 
 
 def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, float]:
