@@ -57,13 +57,13 @@ class Frames:
         """Events of host threads, with the row of the event around each in ``parent`` (-1: none)."""
         t = self.timeline
         table = t.host
-        return _frame(
+        return frame(
             {
                 "start_ns": table.start_ns,
                 "dur_ns": table.dur_ns,
-                "name": _Words(t.names, table.name),
-                "kind": _Words([kind.name.lower() for kind in HostKind], table.kind),
-                "thread": _Words([_thread_name(t, n) for n in range(len(t.threads))], table.thread),
+                "name": Words(t.names, table.name),
+                "kind": Words([kind.name.lower() for kind in HostKind], table.kind),
+                "thread": Words([_thread_name(t, n) for n in range(len(t.threads))], table.thread),
                 "parent": t.parent,
                 "correlation": table.correlation,
                 "external": table.external,
@@ -76,19 +76,19 @@ class Frames:
         """Kernels, copies, memsets and collectives, with the host row that launched each in ``launch`` (-1: none)."""
         t = self.timeline
         table = t.device
-        return _frame(
+        return frame(
             {
                 "start_ns": table.start_ns,
                 "dur_ns": table.dur_ns,
-                "name": _Words(t.names, table.name),
-                "kind": _Words([kind.name.lower() for kind in DeviceKind], table.kind),
+                "name": Words(t.names, table.name),
+                "kind": Words([kind.name.lower() for kind in DeviceKind], table.kind),
                 "device": table.device,
                 "stream": table.stream,
                 "launch": t.launch,
                 "correlation": table.correlation,
                 "bytes": table.bytes,
-                "copy": _Words([kind.name.lower() for kind in CopyKind], table.copy),
-                "memory": _Words([memory.name.lower() for memory in HostMemory], table.memory),
+                "copy": Words([kind.name.lower() for kind in CopyKind], table.copy),
+                "memory": Words([memory.name.lower() for memory in HostMemory], table.memory),
                 "graph": table.graph,
             }
         )
@@ -97,11 +97,11 @@ class Frames:
     def waits(self) -> Any:
         """Recorded synchronisation; often empty."""
         table = self.timeline.waits
-        return _frame(
+        return frame(
             {
                 "start_ns": table.start_ns,
                 "dur_ns": table.dur_ns,
-                "kind": _Words([kind.name.lower() for kind in WaitKind], table.kind),
+                "kind": Words([kind.name.lower() for kind in WaitKind], table.kind),
                 "device": table.device,
                 "stream": table.stream,
                 "on_stream": table.on_stream,
@@ -113,7 +113,7 @@ class Frames:
     def steps(self) -> Any:
         """The iterations."""
         table = self.timeline.steps
-        return _frame({"start_ns": table.start_ns, "dur_ns": table.dur_ns, "number": table.number})
+        return frame({"start_ns": table.start_ns, "dur_ns": table.dur_ns, "number": table.number})
 
 
 def _thread_name(timeline: Timeline, number: int) -> str:
@@ -121,7 +121,7 @@ def _thread_name(timeline: Timeline, number: int) -> str:
     return thread.name or f"thread {thread.tid}"
 
 
-class _Words:
+class Words:
     """A column of few distinct words: their numbers, and the words."""
 
     def __init__(self, words: list[str], numbers: Ids | NDArray[np.uint8]) -> None:
@@ -129,7 +129,7 @@ class _Words:
         self.numbers = numbers
 
 
-def _frame(columns: dict[str, Any]) -> Any:
+def frame(columns: dict[str, Any]) -> Any:
     """A polars frame, or without polars a pandas one; words become categories, not a string a row."""
     try:
         import polars
@@ -137,7 +137,7 @@ def _frame(columns: dict[str, Any]) -> Any:
         return _pandas_frame(columns)
     values = {}
     for name, column in columns.items():
-        if isinstance(column, _Words):
+        if isinstance(column, Words):
             used, numbers = np.unique(column.numbers, return_inverse=True)
             words = polars.Series([column.words[n] for n in used.tolist()], dtype=polars.String)
             values[name] = words.gather(numbers).cast(polars.Categorical) if len(numbers) else words
@@ -148,12 +148,12 @@ def _frame(columns: dict[str, Any]) -> Any:
 
 def _pandas_frame(columns: dict[str, Any]) -> Any:
     try:
-        import pandas
+        import pandas  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError("unstall.trace.load needs polars or pandas: pip install polars") from None
     values = {}
     for name, column in columns.items():
-        if isinstance(column, _Words):
+        if isinstance(column, Words):
             used, numbers = np.unique(column.numbers, return_inverse=True)
             values[name] = pandas.Categorical.from_codes(numbers, [column.words[n] for n in used.tolist()])
         else:

@@ -23,7 +23,7 @@ from unstall.trace.readers.rows import (
     Tables,
     Texts,
 )
-from unstall.trace.readers.tokens import BAD, check
+from unstall.trace.readers.tokens import BAD, INCOMPLETE, check
 
 MAX_TIME = 1 << 61
 MAX_INT = (1 << 63) - 1
@@ -119,26 +119,32 @@ class PythonEventScanner:
             if text[at] == "]":
                 self._ended = True
                 return at + 1
-            try:
-                element, end = _DECODER.raw_decode(text, at)
-                if end == len(text) and text[at] not in '{["':
-                    return at  # a number might go on
-            except (ValueError, RecursionError) as error:
-                if not isinstance(error, RecursionError) and check(text, at) != BAD:
-                    return at
-                self._counts[COUNTS[1]] += 1
+            end = self._element(text, at)
+            if end == INCOMPLETE:
+                return at
+            if end == BAD:
+                self._counts["events that are not valid JSON"] += 1
                 self._resyncing = True
-                at += 1
-                continue
-            at = end
-            self._add(element)
+            at = at + 1 if end == BAD else end
+
+    def _element(self, text: str, at: int) -> int:
+        """Take in the element at this place; returns where it ends, INCOMPLETE or BAD."""
+        if text[at] != "{":
+            end = check(text, at)
+            self._counts["entries that are no events"] += end >= 0
+            return end
+        try:
+            event, end = _DECODER.raw_decode(text, at)
+        except RecursionError:
+            return BAD
+        except ValueError:
+            return min(check(text, at), INCOMPLETE)
+        self._add(event)
+        return end
 
     # ---- events to rows
 
-    def _add(self, event: Any) -> None:
-        if not isinstance(event, dict):
-            self._counts["entries that are no events"] += 1
-            return
+    def _add(self, event: dict[str, Any]) -> None:
         self._counts["events"] += 1
         phase = event.get("ph")
         given: Any = event.get("args")
