@@ -97,6 +97,14 @@ def _abbreviates(name: str, run_id: str) -> bool:
     return run_id.startswith(name) or run_id.endswith(f"-{name}")
 
 
+def remove(path: Path) -> None:
+    """Remove a run's directory with all that is in it, and those above it that unstall made and that are now empty."""
+    shutil.rmtree(path, ignore_errors=True)
+    for above in (path.parent, path.parent.parent):
+        if [entry.name for entry in above.iterdir()] in ([], [".gitignore"]) and above.name in ("runs", ".unstall"):
+            shutil.rmtree(above, ignore_errors=True)
+
+
 def home(folder: Path | None = None) -> Path:
     """Where unstall keeps what it knows of the programs in a folder, the working directory if not given."""
     return _homes(folder)[0].parent

@@ -1,0 +1,75 @@
+"""`unstall gate`: is the candidate slower than the baseline? For continuous integration."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import typer
+from rich.console import Console
+
+from unstall.cli import amounts
+from unstall.report import gate_view
+
+_WIDTH = 100
+_EXIT_UNKNOWN = 2
+
+
+def gate(
+    words: list[str] = typer.Argument(None, metavar="PROGRAM [ARGS]...", help="As for `unstall run`."),
+    baseline: str = typer.Option(..., "--baseline", help="A git revision (main, v1.2), or a recorded run."),
+    max_regression: str = typer.Option("5%", "--max-regression", help="Slowdown of a step that is put up with."),
+    steps: int = typer.Option(50, "--steps", min=5, help="Measured steps a run."),
+    pairs: int = typer.Option(16, "--pairs", min=3, max=200, help="At most so many pairs of runs."),
+    budget: str = typer.Option("20m", "--budget", help="Start no pair that would not fit into this time."),
+    json: Path | None = typer.Option(None, "--json", help="Write the answer as JSON."),
+    markdown: Path | None = typer.Option(None, "--markdown", "--md", help="Write it as Markdown, for a pull request."),
+    sandbox: bool = typer.Option(True, "--sandbox/--no-sandbox", help="Run only where no file of yours can change."),
+    network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let the runs write to the network."),
+) -> None:
+    """Run baseline and candidate in turns: exit 1 on a proven regression, 0 otherwise, 2 when it cannot tell."""
+    allowance, budget_s = amounts.share(max_regression), amounts.seconds(budget)
+    for path in (json, markdown):
+        if path is not None and not path.absolute().parent.is_dir():
+            _fail(f"cannot write {path}: no folder {path.absolute().parent}")
+    from unstall.benchmark import command
+    from unstall.repeat import gating
+    from unstall.repeat.arms import ArmError
+    from unstall.repeat.gate import EXIT_CODES
+    from unstall.repeat.sequential import Plan
+    from unstall.repeat.worktree import WorktreeError
+    from unstall.simplify.sandbox import SandboxError
+
+    request = gating.Request(
+        words=words or [],
+        baseline=baseline,
+        plan=Plan(allowance=allowance, most=pairs),
+        steps=steps,
+        budget_s=budget_s,
+        sandbox_required=sandbox,
+        network_writes=network_writes,
+    )
+    try:
+        command.resolve(request.words)
+        found = gating.hold(
+            request,
+            lambda pair, counted: print(f"unstall: {gate_view.pair_line(pair, counted, pairs)}", file=sys.stderr),
+        )
+    except (gating.GateError, WorktreeError, ArmError, SandboxError, command.CommandError) as error:
+        _fail(str(error))
+    try:
+        if json:
+            json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        if markdown:
+            markdown.write_text(gate_view.as_markdown(found), encoding="utf-8")
+    except OSError as error:
+        print(f"unstall: the answer was not written: {error}", file=sys.stderr)
+    gate_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
+    raise typer.Exit(EXIT_CODES[found.decision])
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"unstall: {message}", file=sys.stderr)
+    raise typer.Exit(_EXIT_UNKNOWN)

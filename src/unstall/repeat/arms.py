@@ -1,0 +1,135 @@
+"""One run of one side of a gate: start the program, let it take its steps, measure them, throw the rest away."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unstall.benchmark import command, launcher
+from unstall.benchmark.launcher import Outcome
+from unstall.benchmark.measure import measure
+from unstall.benchmark.reader import read_all
+from unstall.benchmark.session import Session
+from unstall.records import PhaseName
+from unstall.simplify.sandbox import Sandbox
+
+_KILL_AFTER_S = 10.0  # of a program that does not heed SIGTERM
+_TAIL_LINES = 5
+
+
+class ArmError(Exception):
+    """A run that gave nothing to compare; the message says which, why, and the last the program wrote."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One side: what to start, where, and with what environment."""
+
+    name: str
+    words: Sequence[str]
+    folder: Path
+    environ: Callable[[dict[str, str]], dict[str, str]] = dict
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of an arm. Seconds are a step's."""
+
+    step_s: float
+    steps: int
+    phases: Mapping[PhaseName, float]
+    other_cores: float
+    """Taken by processes outside the program, mean."""
+    cores: float
+
+
+def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: float) -> Run:
+    """Run an arm until it has taken ``steps`` measured steps or ends by itself.
+
+    ``directory`` is made for the recording, and removed. Raises :class:`ArmError` when no step could be measured, when
+    the program fails, or after ``limit_s`` seconds.
+    """
+    directory.mkdir()
+    try:
+        output = directory / "output.txt"
+        options = launcher.Options(
+            steps=steps,
+            sampling=False,
+            flops=False,
+            probing=False,
+            output=output,
+            environ=lambda env: sandbox.environment(arm.environ(env)),
+        )
+        with _working_in(arm.folder):
+            line = sandbox.command(command.resolve(arm.words))
+            outcome = launcher.launch(line, directory, options, _Limit(limit_s))
+        if outcome.status and not outcome.observation.stopped:
+            raise ArmError(f"the {arm.name} {_ending(outcome, limit_s)}{_tail(output)}")
+        return _measured(arm, directory, outcome, steps, output)
+    except OSError as error:
+        raise ArmError(f"the {arm.name} cannot be run: {error.strerror or error}") from error
+    except command.CommandError as error:
+        raise ArmError(f"the {arm.name} cannot be run: {error}") from error
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: Path) -> Run:
+    found = measure(read_all(directory), outcome.observation, wanted=steps)
+    if found is None:
+        raise ArmError(f"the {arm.name} took no steps that could be measured{_tail(output)}")
+    measurement = found.measurement
+    return Run(
+        step_s=float(found.loop.durations[found.chosen].mean()),
+        steps=measurement.steps,
+        phases={phase.name: phase.mean_s for phase in measurement.phases},
+        other_cores=measurement.other_cores,
+        cores=measurement.cores,
+    )
+
+
+class _Limit:
+    """Ends a program that takes too long."""
+
+    def __init__(self, seconds: float):
+        self._deadline = time.monotonic() + seconds
+
+    def __call__(self, session: Session) -> None:
+        late = time.monotonic() - self._deadline
+        if late > 0:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(session.pid, signal.SIGKILL if late > _KILL_AFTER_S else signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    """The program starts where this process is."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _ending(outcome: Outcome, limit_s: float) -> str:
+    if outcome.observation.ended - outcome.observation.began >= limit_s:
+        return f"was ended after {limit_s:.0f} s: ask for fewer --steps"
+    if outcome.status < 0:
+        return f"was ended by signal {-outcome.status}"
+    return f"ended with exit code {outcome.status}"
+
+
+def _tail(output: Path) -> str:
+    """The last lines that the program wrote, on lines of their own."""
+    try:
+        lines = output.read_text(errors="replace").rstrip().splitlines()[-_TAIL_LINES:]
+    except OSError:
+        return ""
+    return "".join(f"\n  | {line}" for line in lines)

@@ -1,0 +1,96 @@
+"""When to stop a gate, and what it may then say. Pure statistics: log-ratios in, decision out.
+
+A pair of runs, one of the baseline and one of the candidate, gives one value: the logarithm of the candidate's step
+time over the baseline's. Pairs are looked at a few times, 4, 8, 16 ... of them and once at the end, always with
+Student's t. The chance of a false alarm is shared out among the looks (Bonferroni): half of it to the end, a quarter,
+an eighth ... to the looks before; so it stays what it is whatever the number of looks and whenever the noise ends it.
+
+- On the way only the plain case ends a gate: the slowdown is proven to be *more than is allowed*, or proven to be less.
+- At the end a regression is *proven* when the slowdown is proven to be more than none at all and the best estimate is
+  more than is allowed. It is *excluded* when the estimate is within what is allowed and twice that could not have
+  hidden. Anything else is "cannot tell": the noise was too large for so few pairs.
+
+Sequential looks at fixed shares: Pocock, "Group sequential methods in the design and analysis of clinical trials",
+Biometrika 64 (1977); spending the error: Lan and DeMets, Biometrika 70 (1983).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unstall.statistics import Ratio, student_quantile
+
+Decision = Literal["regression", "pass", "cannot tell", "go on"]
+
+_FIRST_LOOK = 4
+_FEWEST = 3  # pairs for any answer at all
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was settled before the first run."""
+
+    allowance: float = 0.05
+    """The slowdown that is put up with: 0.05 is five per cent more time a step."""
+    most: int = 16
+    """Pairs of runs."""
+    alarm: float = 0.01
+    """The chance that identical code is called a regression."""
+    miss: float = 0.05
+    """The chance that a slowdown of twice the allowance is let through."""
+    recorded: bool = False
+    """The baseline is one recorded run, and each value is another run of the candidate over that."""
+
+    def looks(self) -> list[int]:
+        """Numbers of pairs after which an early end is considered."""
+        found, next_look = [], _FIRST_LOOK
+        while next_look < self.most:
+            found.append(next_look)
+            next_look *= 2
+        return found
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What can be said now."""
+
+    decision: Decision
+    slowdown: Ratio | None
+    """Candidate's step time over the baseline's, with the interval that the chance of a false alarm allows."""
+
+
+def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
+    """Look at the pairs so far. ``last``: no more will come, by number or by time."""
+    values = np.asarray(log_ratios, float)
+    looks = plan.looks()
+    if len(values) < _FEWEST or not (last or len(values) in looks):
+        return Finding("cannot tell" if last else "go on", None)
+    share = 0.5 if last else 0.5 ** (looks.index(len(values)) + 2)
+    allowed = math.log1p(plan.allowance)
+    mean = float(values.mean())
+    error = _standard_error(values, plan)
+    low, high = (
+        mean - error * _quantile(plan.alarm * share, values),
+        mean + error * _quantile(plan.miss * share, values),
+    )
+    slowdown = Ratio(math.exp(mean), math.exp(low), math.exp(high), len(values))
+    if low > allowed or (last and low > 0 and mean > allowed):
+        return Finding("regression", slowdown)
+    if high < allowed or (last and mean <= allowed and high < math.log1p(2 * plan.allowance)):
+        return Finding("pass", slowdown)
+    return Finding("cannot tell" if last else "go on", slowdown)
+
+
+def _standard_error(values: np.ndarray, plan: Plan) -> float:
+    """Of the mean; a single recorded baseline is itself one draw of the same noise."""
+    draws = 1 / len(values) + (1.0 if plan.recorded else 0.0)
+    return float(values.std(ddof=1)) * math.sqrt(draws)
+
+
+def _quantile(tail: float, values: np.ndarray) -> float:
+    return student_quantile(1 - tail, len(values) - 1)

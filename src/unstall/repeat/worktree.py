@@ -1,0 +1,109 @@
+"""The baseline's code beside the user's own: a git worktree of a revision, with what git does not know linked in."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from unstall.repeat.revision import git
+
+_NOT_LINKED = (".unstall", "__pycache__", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+_MOST_LINKS = 20_000
+
+
+class WorktreeError(Exception):
+    """There is no such revision, or git cannot check it out; one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Worktree:
+    """A revision of the repository whose top is ``top``, checked out at ``path``."""
+
+    path: Path
+    top: Path
+    commit: str
+
+    def twin(self, path: Path) -> Path:
+        """The place in the worktree of a path in the repository; the path itself if it lies outside."""
+        absolute = Path(os.path.abspath(path))
+        return self.path / absolute.relative_to(self.top) if absolute.is_relative_to(self.top) else path
+
+    def words(self, words: Sequence[str]) -> list[str]:
+        """A command's words, absolute paths into the repository turned into those of the worktree."""
+        return [str(self.twin(Path(word))) if os.path.isabs(word) else word for word in words]
+
+    def environment(self, env: dict[str, str]) -> dict[str, str]:
+        """An environment in which the repository's own packages are imported from the worktree."""
+        own = [str(self.twin(folder)) for folder in _editable_sources(self.top)]
+        given = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        entries = [*(str(self.twin(Path(entry))) if os.path.isabs(entry) else entry for entry in given), *own]
+        return {**env, "PYTHONPATH": os.pathsep.join(entries)} if entries else env
+
+
+@contextlib.contextmanager
+def check_out(revision: str, folder: Path, into: Path) -> Iterator[Worktree]:
+    """A worktree of ``revision`` of the repository that ``folder`` is in, made as ``into`` and removed at the end.
+
+    Data, environments and whatever else git does not know are links to the user's own, so that the program finds them.
+
+    Raises:
+        WorktreeError: no repository, no such revision, or git refuses.
+    """
+    top = git(folder, "rev-parse", "--show-toplevel")
+    if not top:
+        raise WorktreeError(f"{folder} is in no git repository: give a recorded run as the baseline instead")
+    commit = git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if not commit:
+        raise WorktreeError(f"no revision and no recorded run is called {revision!r} (a shallow clone may lack it)")
+    try:
+        _git(Path(top), "worktree", "add", "--detach", "--quiet", str(into), commit)
+        _link_unknown(Path(top), into)
+        yield Worktree(into, Path(top), commit)
+    finally:
+        shutil.rmtree(into, ignore_errors=True)
+        git(Path(top), "worktree", "prune")
+
+
+def _git(folder: Path, *words: str) -> None:
+    try:
+        done = subprocess.run(["git", *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except OSError as error:
+        raise WorktreeError(f"git cannot be started: {error.strerror}") from error
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise WorktreeError(f"git {words[0]} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+
+
+def _link_unknown(top: Path, into: Path) -> None:
+    """Link what git does not know, ignored or not, wherever the worktree has nothing of that name."""
+    listed = git(top, "ls-files", "--others", "--directory", "-z").split("\0")
+    for name in listed[:_MOST_LINKS]:
+        relative = Path(name.rstrip("/"))
+        link = into / relative
+        if not name or any(part in _NOT_LINKED for part in relative.parts) or os.path.lexists(link):
+            continue
+        if link.parent.is_dir():
+            link.symlink_to(top / relative)
+
+
+def _editable_sources(top: Path) -> list[Path]:
+    """Where the packages lie that are installed as links into this repository (``pip install -e``)."""
+    found = []
+    for distribution in importlib.metadata.distributions():
+        try:
+            facts = json.loads(distribution.read_text("direct_url.json") or "{}")
+        except (OSError, ValueError):
+            continue
+        url = urlparse(facts.get("url", ""))
+        project = Path(unquote(url.path))
+        if facts.get("dir_info", {}).get("editable") and url.scheme == "file" and project.is_relative_to(top):
+            found.append(project / "src" if (project / "src").is_dir() else project)
+    return found

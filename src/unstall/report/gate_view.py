@@ -1,0 +1,102 @@
+"""What the gate found, for the terminal and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from unstall.report import markdown, units
+from unstall.report.layout import Page, encodable
+from unstall.report.plain import plain
+
+if TYPE_CHECKING:
+    from unstall.repeat.gate import GateResult, Pair
+
+_NARROWEST, _WIDEST = 40, 120
+_PHASES = 5
+_NOTABLE = 0.005  # of a step
+_COLOURS = {"pass": "green", "regression": "red", "cannot tell": "yellow"}
+
+
+def render(found: GateResult, console: Console) -> None:
+    """Print the answer, fitted to the console's width."""
+    page = Page(min(max(console.width, _NARROWEST), _WIDEST))
+    page.rule("unstall gate")
+    page.paragraph(headline(found), f"bold {_COLOURS[found.decision]}")
+    page.blank()
+    page.field("Baseline", found.baseline)
+    page.field("Candidate", found.candidate)
+    page.field("Command", shlex.join(found.command))
+    page.phrases("Pairs", _counts(found))
+    page.blank()
+    page.table("Step", _HEADER, _rows(found))
+    page.bullets("Mind", found.notes, 3)
+    for line in page.lines:
+        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+
+
+def as_markdown(found: GateResult) -> str:
+    """The answer for a pull request; strings of the programs cannot add markup."""
+    sign = {"pass": "✅", "regression": "❌", "cannot tell": "❔"}[found.decision]
+    escape = markdown.escape
+    lines = ["### unstall gate", "", f"{sign} **{escape(headline(found))}**", ""]
+    lines += [f"- Baseline: {escape(found.baseline)}", f"- Candidate: {escape(found.candidate)}"]
+    lines += [f"- Command: {escape(shlex.join(found.command))}", f"- Pairs: {escape(' · '.join(_counts(found)))}"]
+    lines += ["", f"| {' | '.join(('phase', *_HEADER[1:]))} |", "| --- | --- | --- | --- |"]
+    lines += [f"| {' | '.join(map(escape, row))} |" for row in _rows(found)]
+    if found.notes:
+        lines += ["", *(f"- {escape(note)}" for note in found.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def headline(found: GateResult) -> str:
+    """The answer in a sentence."""
+    allowed = units.percent(found.allowance)
+    slowdown = found.slowdown
+    if slowdown is None:
+        return f"cannot tell: {plain(found.notes[-1]) if found.notes else 'too few pairs'}"
+    change = f"{_signed(slowdown.value)} time a step ({_signed(slowdown.low)} to {_signed(slowdown.high)})"
+    if found.decision == "regression":
+        return f"regression: {change}; {allowed} is allowed"
+    if found.decision == "pass":
+        return f"no regression of more than {allowed}: {change}"
+    return f"cannot tell whether it is more than {allowed} slower: {change}; too much noise for so few pairs"
+
+
+def pair_line(pair: Pair, counted: int, most: int) -> str:
+    """One line of progress."""
+    times = f"baseline {units.seconds(pair.baseline_s)}, candidate {units.seconds(pair.candidate_s)} a step"
+    if not pair.counts:
+        return f"set aside (others used the machine unevenly): {times}"
+    return f"pair {counted} of at most {most}: {times} ({_signed(pair.candidate_s / pair.baseline_s)})"
+
+
+_HEADER = ("", "baseline", "candidate", "change")
+
+
+def _rows(found: GateResult) -> list[tuple[str, str, str, str]]:
+    kept = [pair for pair in found.pairs if pair.counts]
+    rows = []
+    step_s = sum(pair.baseline_s for pair in kept) / len(kept) if kept else 0.0
+    if kept:
+        rows.append(("step", step_s, sum(pair.candidate_s for pair in kept) / len(kept)))
+    shown = [one for one in found.phases if one.baseline_s and max(one.baseline_s, one.candidate_s) > _NOTABLE * step_s]
+    rows += [(one.name, one.baseline_s, one.candidate_s) for one in shown[:_PHASES]]
+    return [(name, units.seconds(a), units.seconds(b), _signed(b / a)) for name, a, b in rows]
+
+
+def _counts(found: GateResult) -> list[str]:
+    kept = sum(pair.counts for pair in found.pairs)
+    return [
+        f"{kept} compared",
+        *([f"{len(found.pairs) - kept} set aside"] if kept < len(found.pairs) else []),
+        (f"{units.seconds(found.duration_s)} in all"),
+    ]
+
+
+def _signed(ratio: float) -> str:
+    """A change of time: 1.043 is "+4.3 %"."""
+    change = ratio - 1
+    return f"{'+' if change >= 0 else '−'}{units.share(round(abs(change), 3))}"
