@@ -1,0 +1,167 @@
+"""Edges of the host's program: what follows what on a thread, who hands over to whom, what waits for the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unstall.trace import intervals
+from unstall.trace.intervals import Intervals
+from unstall.trace.replay.graph import Edges, Floats, Items, Kind
+from unstall.trace.replay.stretch import Stretch
+from unstall.trace.thresholds import HOST_GAP_NS
+from unstall.trace.timeline import NONE, HostKind, Ints
+
+BEGIN, END = -1, -2
+
+_HANDOFF_NS = 50_000
+"""A thread that is quiet for this long may be waiting for another one."""
+_OWN_WORK = 0.5
+"""Of its quiet time: a thread that runs operators for more of it than this is not waiting."""
+_QUICK_CALL_NS = 5_000
+"""What a call that waits takes beside its waiting."""
+_CLOCK_SLACK_NS = 5_000
+"""Clocks of host and device agree to some microseconds."""
+
+
+def thread_order(stretches: list[Stretch], items: Items, edges: Edges) -> None:
+    """Each call after the one before it on its thread, or after the call of the thread that handed over to it."""
+    for number, stretch in enumerate(stretches):
+        mine = np.flatnonzero(items.rank[: items.calls] == number)
+        if len(mine):
+            _rank_order(stretch, items, mine, edges)
+
+
+def _rank_order(stretch: Stretch, items: Items, mine: Ints, edges: Edges) -> None:
+    start, end, lane = items.start_ns, items.end_ns, items.lane
+    order = mine[np.lexsort((start[mine], lane[mine]))]
+    first = np.concatenate(([True], lane[order][1:] != lane[order][:-1]))
+    before = np.concatenate(([NONE], order[:-1]))
+    before[first] = NONE
+    quiet_since = np.where(first, stretch.begin_ns + stretch.offset_ns, end[before])
+    other = _latest_end_before(items, mine, start[order])
+    hands_over = (other != NONE) & (other != before) & (end[other] > quiet_since)
+    hands_over &= (lane[other] != lane[order]) & (start[order] - quiet_since >= _HANDOFF_NS)
+    hands_over &= first | (_own_work(stretch, items, order, quiet_since) < _OWN_WORK)
+
+    plain = ~hands_over
+    gap = (start[order] - quiet_since).astype(np.float64)
+    source = np.where(first, BEGIN, 2 * before + 1)
+    edges.add(source[plain], 2 * order[plain], gap[plain], _host_kind(gap[plain]))
+    edges.add(source[~plain], 2 * order[~plain], np.zeros((~plain).sum()), Kind.EDGE)
+    lag = (start[order] - end[other]).astype(np.float64)[hands_over]
+    edges.add(2 * other[hands_over] + 1, 2 * order[hands_over], lag, _host_kind(lag))
+
+
+def _host_kind(gap_ns: Floats) -> Ints:
+    return np.where(gap_ns >= HOST_GAP_NS.value, Kind.HOST, Kind.SUBMITTING)
+
+
+def _latest_end_before(items: Items, mine: Ints, times: Ints) -> Ints:
+    """For each time the call that ended last before it, or -1."""
+    by_end = mine[np.argsort(items.end_ns[mine], kind="stable")]
+    at = np.searchsorted(items.end_ns[by_end], times, side="right") - 1
+    return np.where(at >= 0, by_end[np.maximum(at, 0)], NONE)
+
+
+def _own_work(stretch: Stretch, items: Items, order: Ints, since: Ints) -> Floats:
+    """Share of the time since then that each call's thread ran operators."""
+    host = stretch.timeline.host
+    share = np.zeros(len(order))
+    threads = host.thread[items.row[order]]
+    for thread in np.unique(threads).tolist():
+        rows = (host.thread == thread) & (host.kind == HostKind.OPERATOR)
+        busy = intervals.union(host.start_ns[rows] + stretch.offset_ns, host.end_ns[rows] + stretch.offset_ns)
+        at = threads == thread
+        quiet = Intervals(since[at], items.start_ns[order[at]])
+        share[at] = busy.within(quiet) / np.maximum(quiet.end - quiet.start, 1)
+    return share
+
+
+def host_waits(stretches: list[Stretch], items: Items, launcher: Ints, own_ns: Floats, edges: Edges) -> None:
+    """Synchronisation, copies that block, launches into a full queue; ``own_ns`` of these is left without the wait."""
+    for number, stretch in enumerate(stretches):
+        calls = np.flatnonzero(items.rank[: items.calls] == number)
+        work = items.calls + np.flatnonzero(items.rank[items.calls :] == number)
+        if len(calls) and len(work):
+            _synchronisation(stretch, items, calls, work, launcher, own_ns, edges)
+            _copies(stretch, items, calls, work, launcher, own_ns, edges)
+            _back_pressure(stretch, items, calls, work, own_ns, edges)
+
+
+def _synchronisation(
+    stretch: Stretch, items: Items, calls: Ints, work: Ints, launcher: Ints, own_ns: Floats, edges: Edges
+) -> None:
+    """A synchronisation ends no sooner than the last work before it of each stream that agrees with that."""
+    syncs = calls[stretch.activity.calls.sync[items.row[calls]]]
+    if not len(syncs):
+        return
+    submitted = np.where(launcher[work] >= 0, items.start_ns[launcher[work]], items.start_ns[work])
+    found = []
+    for lane in np.unique(items.lane[work]).tolist():
+        mine = items.lane[work] == lane
+        order = np.argsort(submitted[mine], kind="stable")
+        of_lane, when = work[mine][order], submitted[mine][order]
+        at = np.searchsorted(when, items.start_ns[syncs], side="left") - 1
+        last = np.where(at >= 0, of_lane[np.maximum(at, 0)], NONE)
+        agrees = (last != NONE) & (items.end_ns[last] <= items.end_ns[syncs] + _CLOCK_SLACK_NS)
+        found.append(np.where(agrees, last, NONE))
+    last = np.stack(found)
+    ends = np.where(last != NONE, items.end_ns[last], np.iinfo(np.int64).min).max(axis=0)
+    blocked = ends > items.start_ns[syncs]
+    tail = np.where(blocked, np.maximum(items.end_ns[syncs] - ends, 0), np.minimum(own_ns[syncs], _QUICK_CALL_NS))
+    own_ns[syncs] = np.where(blocked, np.minimum(own_ns[syncs], _QUICK_CALL_NS), own_ns[syncs])
+    for lane_last in last:
+        some = lane_last != NONE
+        _wait(items, lane_last[some], syncs[some], tail[some], own_ns, edges, Kind.SYNC)
+
+
+def _copies(
+    stretch: Stretch, items: Items, calls: Ints, work: Ints, launcher: Ints, own_ns: Floats, edges: Edges
+) -> None:
+    rows = np.zeros(len(stretch.timeline.device), bool)
+    rows[stretch.activity.calls.waited_copies] = True
+    copies = work[rows[items.row[work]] & (launcher[work] >= 0)]
+    call = launcher[copies]
+    own_ns[call] = np.minimum(own_ns[call], _QUICK_CALL_NS)
+    tail = np.maximum(items.end_ns[call] - items.end_ns[copies], 0)
+    _wait(items, copies, call, tail, own_ns, edges, Kind.SYNC)
+
+
+def _back_pressure(stretch: Stretch, items: Items, calls: Ints, work: Ints, own_ns: Floats, edges: Edges) -> None:
+    """A launch into a full queue returns when some earlier work is done."""
+    full = calls[stretch.queue.back_pressure.contains(items.start_ns[calls] - stretch.offset_ns)]
+    full = full[items.kind[full] == Kind.LAUNCH_CALL]
+    done = _latest_end_before(items, work, items.end_ns[full])
+    some = (done != NONE) & (items.end_ns[done] > items.start_ns[full])
+    done, full = done[some], full[some]
+    own_ns[full] = np.minimum(own_ns[full], _QUICK_CALL_NS)
+    _wait(items, done, full, items.end_ns[full] - items.end_ns[done], own_ns, edges, Kind.EDGE)
+
+
+def _wait(items: Items, work: Ints, call: Ints, tail: Ints, own_ns: Floats, edges: Edges, kind: Kind) -> None:
+    """Calls that end when device work has ended. Where the clocks say it ended later, count from its start."""
+    in_order = items.end_ns[work] <= items.end_ns[call]
+    a = in_order
+    edges.add(2 * work[a] + 1, 2 * call[a] + 1, tail[a].astype(np.float64), kind)
+    b = ~in_order
+    early = (items.end_ns[call] - items.end_ns[work]).astype(np.float64)
+    edges.add(2 * work[b], 2 * call[b] + 1, early[b], kind, work[b])
+
+
+def close(stretches: list[Stretch], items: Items, edges: Edges) -> tuple[int, int]:
+    """The end comes after the host's last step and all device work. Returns recorded beginning and end."""
+    begin = min(stretch.begin_ns + stretch.offset_ns for stretch in stretches)
+    end = begin
+    for number, stretch in enumerate(stretches):
+        host_end = stretch.end_ns + stretch.offset_ns
+        calls = np.flatnonzero(items.rank[: items.calls] == number)
+        main = calls[stretch.timeline.host.thread[items.row[calls]] == stretch.timeline.main_thread]
+        last = _latest_end_before(items, main if len(main) else calls, np.array([host_end]))
+        source = np.where(last != NONE, 2 * last + 1, BEGIN)
+        since = items.end_ns[last] if last[0] != NONE else np.array([begin])
+        rest = np.maximum(host_end - since, 0).astype(np.float64)
+        edges.add(source, np.array([END]), rest, _host_kind(rest))
+        end = max(end, host_end)
+    ends = 2 * np.arange(len(items)) + 1
+    edges.add(ends, np.full(len(items), END), np.zeros(len(items)), Kind.EDGE)
+    return begin, max(end, int(items.end_ns.max(initial=end)))

@@ -1,0 +1,85 @@
+"""Run a replay's graph: when each instant comes, under what-ifs, and along which path the end is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unstall.trace.replay.graph import Floats, Graph, Kind
+from unstall.trace.timeline import NONE, Flags, Ints
+
+
+@dataclass
+class Change:
+    """A what-if in the graph's terms."""
+
+    own: Floats
+    """Factor of each item's own time."""
+    constant: Floats
+    """Factor of each edge's constant."""
+    drop: Flags
+    """Edges that no longer hold."""
+
+    @classmethod
+    def none(cls, graph: Graph) -> Change:
+        """Everything as it was recorded."""
+        edges = len(graph.src)
+        return cls(np.ones(len(graph.own_ns)), np.ones(edges), np.zeros(edges, bool))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A simulated replay."""
+
+    time_ns: Floats
+    """When each node comes."""
+    binding: Ints
+    """For each node, the edge that it waited for; -1 for the beginning."""
+
+    @property
+    def end_ns(self) -> float:
+        return float(self.time_ns[-1])
+
+
+def lags(graph: Graph, change: Change) -> Floats:
+    """The time of each edge under a change."""
+    own = np.append(graph.own_ns * change.own, 0.0)
+    return graph.constant * change.constant + own[graph.item]
+
+
+def simulate(graph: Graph, change: Change | None = None) -> Run:
+    """When each node comes: the longest path to it. One pass, as every edge goes forward."""
+    change = change or Change.none(graph)
+    lag = np.where(change.drop, -np.inf, lags(graph, change)).tolist()
+    src, pointer = graph.src.tolist(), graph.pointer.tolist()
+    nodes = len(pointer) - 1
+    times, binding = [0.0] * nodes, [NONE] * nodes
+    for node in range(1, nodes):
+        latest, which = 0.0, NONE
+        for edge in range(pointer[node], pointer[node + 1]):
+            at = times[src[edge]] + lag[edge]
+            if at >= latest:
+                latest, which = at, edge
+        times[node], binding[node] = latest, which
+    return Run(np.array(times), np.array(binding, np.int64))
+
+
+def critical_path(graph: Graph, run: Run) -> Ints:
+    """Edges of the longest path, from the end back to the beginning."""
+    path = []
+    node = len(graph.pointer) - 2
+    while node > 0 and (edge := int(run.binding[node])) != NONE:
+        path.append(edge)
+        node = int(graph.src[edge])
+    return np.array(path, np.int64)
+
+
+def path_by_kind(graph: Graph, path: Ints) -> dict[Kind, float]:
+    """Nanoseconds of a path by kind, from its edges as recorded."""
+    total = np.zeros(len(Kind))
+    np.add.at(total, graph.kind[path], graph.constant[path])
+    with_item = path[graph.item[path] >= 0]
+    items = graph.item[with_item]
+    np.add.at(total, graph.items.kind[items], graph.own_ns[items])
+    return {kind: float(total[kind]) for kind in Kind}

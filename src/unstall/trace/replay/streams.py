@@ -1,0 +1,113 @@
+"""Edges of the devices: a kernel comes after its launch, after the one before it on its stream, and after waits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unstall.trace.replay.graph import Edges, Floats, Items, Kind
+from unstall.trace.replay.program import BEGIN
+from unstall.trace.timeline import NONE, Ints
+
+_USUAL = 25
+"""Percentile that stands for the usual latency: delays have a long tail and no negative one."""
+_MOST_LATENCY_NS = 30_000.0
+"""A launch into an empty queue arrives in 2 µs to 25 µs; where no queue is ever empty, latencies show none of it."""
+_USUAL_GAP_NS = 2_000.0
+"""Between two kernels of a stream, if the trace has no two that follow each other at once."""
+_LONG_GAP_NS = 20_000
+"""A stream that is idle for longer, with work submitted, waits for something else."""
+_MOST_OVERLAP = 0.5
+"""Of a kernel: one that starts before so much of the one before it is done is not in order with it."""
+_ROUNDING_NS = 2_000
+"""Old traces are in whole microseconds, so kernels in order may seem to overlap."""
+_WAIT_LATENCY_NS = 30_000
+"""Work that waited for another stream starts this soon after it."""
+
+
+def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges) -> None:
+    """For each item of device work: when it may start."""
+    work = np.arange(items.calls, len(items))
+    if not len(work):
+        return
+    before = _before_on_stream(items, work)
+    has_launch, has_before = launcher[work] != NONE, before != NONE
+    start = items.start_ns[work]
+    latency = np.where(has_launch, start - items.start_ns[launcher[work]], 0)
+    has_launch &= latency >= 0
+    gap = np.where(has_before, start - items.end_ns[before], 0)
+    overlap = np.maximum(-gap, 0)
+    has_before &= overlap <= np.maximum(_MOST_OVERLAP * own_ns[before], _ROUNDING_NS)
+    empty = has_launch & (~has_before | (items.end_ns[before] <= items.start_ns[launcher[work]]))
+    usual_latency = min(_usual(latency[empty], latency[has_launch]), _MOST_LATENCY_NS)
+    usual_gap = min(_usual(gap[has_launch & has_before & ~empty], gap[has_before & has_launch]), _USUAL_GAP_NS)
+
+    late = np.where(has_before & ~empty, gap > _LONG_GAP_NS, latency > usual_latency + _LONG_GAP_NS)
+    other = _latest_end(items, work)
+    waits = late & (other != NONE) & (start - items.end_ns[other] <= _WAIT_LATENCY_NS)
+    waits &= items.lane[other] != items.lane[work]
+    waits &= ~has_launch | (items.end_ns[other] > items.start_ns[launcher[work]])
+    edges.add(2 * other[waits] + 1, 2 * work[waits], (start - items.end_ns[other])[waits].astype(float), Kind.EDGE)
+
+    by_launch = (empty & ~waits) | (latency <= 2 * usual_latency)
+    needed = np.where(by_launch, latency, np.minimum(latency, usual_latency))
+    edges.add(2 * launcher[work][has_launch], 2 * work[has_launch], needed[has_launch].astype(float), Kind.LATENCY)
+    free = (empty & has_launch) | waits
+    needed = np.where(free, np.minimum(gap, usual_gap), gap)
+    later = has_before & (gap >= 0)
+    edges.add(2 * before[later] + 1, 2 * work[later], needed[later].astype(float), Kind.STREAM)
+    early = has_before & (gap < 0)
+    edges.add(2 * before[early], 2 * work[early], gap[early].astype(float), Kind.STREAM, before[early])
+    alone = ~has_launch & ~has_before
+    since = (start - items.start_ns.min())[alone].astype(float)
+    edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, Kind.EDGE)
+
+
+def _before_on_stream(items: Items, work: Ints) -> Ints:
+    """For each, the work before it on its stream, or -1."""
+    order = work[np.lexsort((items.start_ns[work], items.lane[work]))]
+    before = np.concatenate(([NONE], order[:-1]))
+    before[np.concatenate(([True], items.lane[order][1:] != items.lane[order][:-1]))] = NONE
+    result = np.full(len(items), NONE, np.int64)
+    result[order] = before
+    return result[work]
+
+
+def _latest_end(items: Items, work: Ints) -> Ints:
+    """For each, the work of the same rank that ended last before it started, or -1."""
+    result = np.full(len(items), NONE, np.int64)
+    for rank in np.unique(items.rank[work]).tolist():
+        mine = work[items.rank[work] == rank]
+        by_end = mine[np.argsort(items.end_ns[mine], kind="stable")]
+        at = np.searchsorted(items.end_ns[by_end], items.start_ns[mine], side="right") - 1
+        result[mine] = np.where(at >= 0, by_end[np.maximum(at, 0)], NONE)
+    return result[work]
+
+
+def _usual(those: Ints, otherwise: Ints) -> float:
+    some = those if len(those) else otherwise
+    return float(np.percentile(some, _USUAL)) if len(some) else _USUAL_GAP_NS
+
+
+def collectives(items: Items, groups: Ints, own_ns: Floats, edges: Edges) -> Ints:
+    """Collectives across ranks end together: after the last has come, plus what the transfer takes.
+
+    Args:
+        items: of all ranks.
+        groups: item numbers, one row a collective, one column a rank.
+        own_ns: set to the transfer's time.
+        edges: to add to.
+
+    Returns:
+        The items that end by these edges and not by their own start alone.
+    """
+    if not len(groups):
+        return np.zeros(0, np.int64)
+    latest = items.start_ns[groups].max(axis=1)
+    together = (items.end_ns[groups] > latest[:, None]).all(axis=1)
+    groups, latest = groups[together], latest[together]
+    own_ns[groups] = items.end_ns[groups] - latest[:, None]
+    for target in range(groups.shape[1]):
+        for source in range(groups.shape[1]):
+            ends = 2 * groups[:, target] + 1
+            edges.add(2 * groups[:, source], ends, np.zeros(len(groups)), Kind.EDGE, groups[:, target])
+    return groups.ravel()
