@@ -14,7 +14,7 @@ START_US = 1_700_000_000_000_000
 
 def host(name: str, ts: float, dur: float, cat: str = "cpu_op", tid: int = MAIN, **args: Any) -> dict[str, Any]:
     """An event of a host thread; ts and dur are microseconds, ts from the start of the trace."""
-    named = {key.replace("_", " "): value for key, value in args.items()}
+    named = {_argument(key): value for key, value in args.items()}
     return {"ph": "X", "cat": cat, "name": name, "pid": PID, "tid": tid, "ts": _time(ts), "dur": dur, "args": named}
 
 
@@ -35,7 +35,7 @@ def work(
     **args: Any,
 ) -> dict[str, Any]:
     """An event of a device stream."""
-    named = {key.replace("_", " "): value for key, value in args.items()}
+    named = {_argument(key): value for key, value in args.items()}
     facts = {"device": device, "stream": stream, "correlation": correlation, **named}
     return {
         "ph": "X",
@@ -93,6 +93,11 @@ def small(steps: int = 3) -> list[dict[str, Any]]:
             api("cudaStreamSynchronize", at + 240, 240, ids + 3),
         ]
     return events
+
+
+def _argument(key: str) -> str:
+    """External_id for "External id"; those that are in lower case are written as they are."""
+    return key if key.startswith("wait") else key.replace("_", " ")
 
 
 def _time(ts: float) -> float | int:

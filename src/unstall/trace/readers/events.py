@@ -321,7 +321,7 @@ def _text(value: Any) -> str:
 
 def _joined(args: dict[str, Any], wanted: Any) -> str:
     parts = (args.get(key, "") for key in wanted)
-    return "\x1f".join(p if isinstance(p, str) else json.dumps(p, default=str, separators=(",", ":")) for p in parts)
+    return "\x1f".join(p if isinstance(p, str) else json.dumps(p, default=float, separators=(",", ":")) for p in parts)
 
 
 def _scaled(number: Decimal, scale: int) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from unstall.trace.readers.assemble import assemble
 from unstall.trace.readers.document import Document
-from unstall.trace.readers.rows import CATEGORIES, EventScanner
+from unstall.trace.readers.rows import CATEGORIES, TRUNCATED, EventScanner
 from unstall.trace.readers.source import Chunks
 from unstall.trace.timeline import Device, Timeline, TraceError
 
@@ -44,6 +44,7 @@ def read_kineto(path: Path, progress: Progress | None = None) -> Timeline:
     for what, count in document.problems.items():
         timeline.problems[what] = max(count, timeline.problems.get(what, 0))
     if chunks.broken:
+        timeline.problems.pop(TRUNCATED, None)  # that is why
         timeline.problems[chunks.broken] = 1
     if not len(timeline.host) and not len(timeline.device):
         raise TraceError(f"{path}: no trace events in it{_reasons(timeline.problems)}")
@@ -53,9 +54,9 @@ def read_kineto(path: Path, progress: Progress | None = None) -> Timeline:
 
 def _reporting(chunks: Chunks, progress: Progress | None) -> Any:
     for chunk in chunks:
-        yield chunk
         if progress:
             progress(chunks.read / max(chunks.size, 1))
+        yield chunk
 
 
 def _reasons(problems: dict[str, int]) -> str:

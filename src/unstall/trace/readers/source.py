@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import queue
 import threading
 import zlib
@@ -14,7 +13,9 @@ from typing import IO, Any
 from unstall.trace.timeline import TraceError
 
 CHUNK = 4 << 20
-"""Bytes handed on at a time."""
+"""Bytes handed on at a time, at most."""
+PACKED = 256 << 10
+"""Bytes unpacked at a time."""
 AHEAD = 3
 """Chunks unpacked before they are asked for."""
 
@@ -55,7 +56,7 @@ class Chunks:
         self.read = 0
         self.size = path.stat().st_size
         self._raw = path.open("rb")
-        self._file = _unpacked(start, self._raw)
+        self._unpacked = _unpacked(start, self._raw)
         self._queue: queue.Queue[bytes] = queue.Queue(AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._fill, name="unstall-trace-reader", daemon=True)
@@ -72,14 +73,16 @@ class Chunks:
             while True:
                 self._queue.get_nowait()
         self._thread.join()
-        self._file.close()
         self._raw.close()
 
     def _fill(self) -> None:
         try:
-            while not self._stop.is_set() and (chunk := self._file.read(CHUNK)):
+            for chunk in self._unpacked:
+                if self._stop.is_set():
+                    return
                 self.read = self._raw.tell()
-                self._put(chunk)
+                if chunk:  # an empty one would be the end
+                    self._put(chunk)
         except EOFError:
             self.broken = "packed data that ends in the middle: read up to there"
         except _damage() as error:
@@ -93,27 +96,53 @@ class Chunks:
                 return
 
 
-def _unpacked(start: bytes, raw: IO[bytes]) -> Any:
+def _unpacked(start: bytes, raw: IO[bytes]) -> Iterator[bytes]:
+    """The bytes that are packed in a file. EOFError if it ends too early, but not before all that can be had was given.
+
+    That is why the decompressors are driven here: gzip.open and its kin raise instead of returning what they have.
+    """
     if start.startswith(b"\x1f\x8b"):
-        return _gzip_opener()(raw, "rb")
+        return _inflated(raw)
     if start.startswith(b"BZh"):
         import bz2
 
-        return bz2.open(raw, "rb")
+        return _decompressed(raw, bz2.BZ2Decompressor)
     if start.startswith(b"\xfd7zXZ"):
         import lzma
 
-        return lzma.open(raw, "rb")
-    return raw
+        return _decompressed(raw, lzma.LZMADecompressor)
+    return iter(lambda: raw.read(CHUNK), b"")
 
 
-def _gzip_opener() -> Callable[..., Any]:
-    """Igzip unpacks about four times as fast as zlib."""
-    try:
-        from isal import igzip
-    except ImportError:
-        return gzip.open
-    return igzip.open
+def _inflated(raw: IO[bytes]) -> Iterator[bytes]:
+    """Of gzip, whose members may follow each other. igzip unpacks several times as fast as zlib."""
+    library: Any = zlib
+    with suppress(ImportError):
+        from isal import isal_zlib as library
+    data = raw.read(PACKED)
+    while data:
+        member = library.decompressobj(wbits=31)
+        while not member.eof:
+            yield member.decompress(data, CHUNK)
+            data = member.unconsumed_tail or (b"" if member.eof else raw.read(PACKED))
+            if not data and not member.eof:
+                yield member.flush()
+                if not member.eof:
+                    raise EOFError
+        data = member.unused_data.lstrip(b"\0") or raw.read(PACKED)
+
+
+def _decompressed(raw: IO[bytes], decompressor: Callable[[], Any]) -> Iterator[bytes]:
+    """Of bzip2 and xz."""
+    data = raw.read(PACKED)
+    while data:
+        stream = decompressor()
+        while not stream.eof:
+            yield stream.decompress(data, CHUNK)
+            data = raw.read(PACKED) if stream.needs_input and not stream.eof else b""
+            if not data and stream.needs_input and not stream.eof:
+                raise EOFError
+        data = stream.unused_data or raw.read(PACKED)
 
 
 def _damage() -> tuple[type[BaseException], ...]:
