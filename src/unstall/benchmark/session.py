@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unstall.benchmark import recording
+from unstall.benchmark.recording import steps_of
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
 from unstall.benchmark.tap import Tap
@@ -183,16 +183,3 @@ class Session:
         for tap in self.taps.values():
             if steps_of(tap.ticks):
                 tap.control = STOP
-
-
-def steps_of(ticks: list[int]) -> int:
-    """Steps so far, by the kind of tick that most likely counts them; the report looks closer."""
-    if ticks[recording.EXPLICIT]:
-        return ticks[recording.EXPLICIT]
-    optimizer, env = ticks[recording.OPTIMIZER], ticks[recording.ENV]
-    if env and env >= 0.2 * optimizer:
-        return env
-    if optimizer:
-        return optimizer
-    forward, data = ticks[recording.FORWARD], ticks[recording.DATA]
-    return min(forward, data) if forward and data else max(forward, data)

@@ -1,0 +1,1 @@
+"""Step 2: experiments on throw-away runs that tell what each component costs."""

@@ -1,0 +1,216 @@
+"""Which experiments are worth their time, from what observation says: in the order of what they can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from unstall.measurements import Measurement
+from unstall.records import Culprit, Finding, Report
+from unstall.simplify.trial import Specification, Trial
+
+_WORTH = 0.05  # of the step (or of a process's samples): less is not tried
+_ELASTICITY = 0.5  # by how much a component is slowed to see what the step makes of it
+_SEAMS_OF_A_STEP = {
+    "optimizer": ("~optimizer", "~backward", "~data.next"),
+    "env": ("~env.step",),
+    "batch": ("~data.next", "~forward"),
+    "forward": ("~forward",),
+    "explicit": ("~step.next", "~optimizer", "~backward"),
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user's that can be asked for."""
+
+    name: str
+    file: str | None
+    where: str = "main"
+
+    def specification(self, kind: str, **more: object) -> Specification:
+        return {"kind": kind, "name": self.name, "file": self.file, **more}
+
+
+def trials(report: Report, measurement: Measurement) -> list[Trial]:
+    """All experiments that this program gives cause for, the most telling first."""
+    data_in_workers = bool(measurement.loader and measurement.loader.workers)
+    functions = [*suspects(report, measurement)]
+    wanted = [stub(function, data_in_workers) for function in functions[:1]]
+    wanted += data_trials(measurement)
+    wanted += [stub(function, data_in_workers) for function in functions[1:]]
+    wanted += kind_trials(report)
+    if functions and functions[0].where == "worker":
+        wanted.append(asleep(functions[0]))
+    wanted += elasticities(report, measurement, functions)
+    wanted += thread_trials(measurement)
+    wanted += setting_trials(measurement)
+    return list({trial.name: trial for trial in wanted}.values())
+
+
+def stub(function: Function, data_in_workers: bool) -> Trial:
+    """The function answers from the record."""
+    return Trial(
+        name=f"without {function.name}",
+        intervention="stub",
+        arm=(function.specification("stub"),),
+        component=function.name,
+        touches_data=data_in_workers,
+    )
+
+
+def asleep(function: Function) -> Trial:
+    """The function takes its time, but no core."""
+    return Trial(
+        name=f"{function.name} asleep instead",
+        intervention="sleep",
+        arm=(function.specification("sleep"),),
+        touches_data=True,
+    )
+
+
+def delay(name: str, file: str | None, share: float, by: str = "spin", touches_data: bool = False) -> Trial:
+    """The function, or kind of work, takes so much longer."""
+    return Trial(
+        name=f"{name} +{share:.0%}" + (" asleep" if by == "sleep" else ""),
+        intervention="delay",
+        arm=({"kind": "delay", "name": name, "file": file, "share": share, "by": by},),
+        share=share,
+        touches_data=touches_data,
+        component=name,
+    )
+
+
+def data_trials(measurement: Measurement) -> Iterator[Trial]:
+    """The three arms: real, cached, and cached while placebos take the cores that the workers took."""
+    loader = measurement.loader
+    if loader is None or not loader.batches_per_step:
+        return
+    cached: Specification = {"kind": "cached"}
+    yield Trial("cached batches", "cached", arm=(cached,), component="data", touches_data=True)
+    if loader.workers and loader.service_cpu_s:
+        yield Trial(
+            "cached batches, and placebos on the workers' cores",
+            "placebo",
+            arm=(),
+            base=(cached,),
+            placebo=True,
+            touches_data=True,
+        )
+
+
+def kind_trials(report: Report) -> Iterator[Trial]:
+    """The kinds of work that take a part of the step worth trying."""
+    shares = {phase.name: phase.share for phase in report.phases}
+    ways = (
+        ("env", "env", "env"),
+        ("callback", "callbacks", "logging, plotting and checkpoint calls"),
+        ("validation", "validation", "validation"),
+        ("comm", "collectives", "collectives"),
+        ("optimizer", "optimizer", "the optimizer's step"),
+        ("backward", "backward", "backward"),
+    )
+    for phase, kind, words in ways:
+        if shares.get(phase, 0.0) >= _WORTH:
+            yield of_kind(kind, words)
+
+
+def of_kind(kind: str, words: str | None = None) -> Trial:
+    """The work of one kind is free."""
+    specification: Specification = {"kind": kind} if kind in ("validation", "cached") else {"kind": kind, "name": kind}
+    return Trial(
+        name=f"without {words or kind}",
+        intervention=kind,
+        arm=(specification,),
+        component=kind,
+        touches_data=kind == "cached",
+    )
+
+
+def elasticities(report: Report, measurement: Measurement, functions: list[Function]) -> Iterator[Trial]:
+    """Each disjoint part of the step slowed a little; together they should account for the step."""
+    shares = {phase.name: phase.share for phase in report.phases}
+    loader, model = measurement.loader, measurement.model
+    if loader is not None and (loader.workers or shares.get("data_wait", 0.0) >= _WORTH):
+        yield delay("data", None, _ELASTICITY, touches_data=bool(loader.workers))
+    if shares.get("forward", 0.0) >= _WORTH and model.root:
+        yield delay(f"{model.root}.forward", model.file or None, _ELASTICITY)
+    for phase in ("backward", "optimizer", "env"):
+        if shares.get(phase, 0.0) >= _WORTH:
+            yield delay(phase, None, _ELASTICITY)
+    for function in functions:
+        if function.where == "main" and _outside_the_seams(function, report):
+            yield delay(function.name, function.file, _ELASTICITY)
+
+
+def thread_trials(measurement: Measurement) -> Iterator[Trial]:
+    """One thread inside operators; all the cores, where the program uses fewer."""
+    threads, cores = measurement.model.threads, int(measurement.cores)
+    if threads > 1:
+        yield Trial("one thread inside operators", "threads", arm=({"kind": "threads", "threads": 1},))
+    elif threads and cores > 1:
+        yield Trial(f"{cores} threads inside operators", "threads", arm=({"kind": "threads", "threads": cores},))
+
+
+def setting_trials(measurement: Measurement) -> Iterator[Trial]:
+    """Other settings of the loader, each in a process of its own."""
+    loader = measurement.loader
+    if loader is None or not loader.batches_per_step or (loader.iterable and not loader.workers):
+        return
+    workers = loader.workers
+    for number in sorted({0, max(1, workers // 2), workers * 2 or 1, int(measurement.cores)} - {workers}):
+        words = f"{number} worker{'s' * (number != 1)}" if number else "no workers: batches made in the main process"
+        yield Trial(words, "workers", arm=(), settings={"loader": {"from": workers, "num_workers": number}})
+    if workers:
+        depth = 2 * (loader.prefetch_factor or 2)
+        settings = {"loader": {"from": workers, "prefetch_factor": depth}}
+        yield Trial(f"prefetch_factor {depth}", "prefetch", arm=(), settings=settings)
+
+
+def interaction(first: Trial, second: Trial) -> Trial:
+    """The second where the first is gone already: is there a deeper bottleneck?"""
+    return Trial(
+        name=f"{second.name}, once {first.name}",
+        intervention="interaction",
+        arm=second.arm,
+        base=first.arm,
+        component=None,
+        touches_data=first.touches_data or second.touches_data,
+    )
+
+
+def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
+    """The functions that observation blames and that can be stood in for: those that do not hold the step itself."""
+    holders = _holders(measurement)
+    seen = set()
+    for culprit in _blamed(report):
+        key = (culprit.file, culprit.function)
+        last = culprit.function.rpartition(".")[2]
+        stubbable = not last.startswith("<") and (culprit.file, last) not in holders
+        if key not in seen and stubbable and culprit.share >= _WORTH:
+            seen.add(key)
+            yield Function(culprit.function, culprit.file, culprit.where.split()[0])
+
+
+def _blamed(report: Report) -> Iterator[Culprit]:
+    findings: Iterable[Finding] = report.findings
+    yield from (finding.culprit for finding in findings if finding.culprit is not None)
+    for spot in report.hotspots[:3]:
+        yield Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
+
+
+def _holders(measurement: Measurement) -> set[tuple[str, str]]:
+    """The functions, as (file, name), that the step itself happens in: without them there is none."""
+    seams = _SEAMS_OF_A_STEP.get(measurement.kind, ())
+    holders = set()
+    for site in measurement.sites:
+        if site.seam in seams and (site.grad or site.seam != "~forward" or measurement.kind != "optimizer"):
+            holders.add((site.file, site.function.rpartition(".")[2]))
+            holders |= {(file, function.rpartition(".")[2]) for file, function, _ in site.callers}
+    return holders
+
+
+def _outside_the_seams(function: Function, report: Report) -> bool:
+    """Whether the function's time is in no phase that is slowed as such."""
+    spots = [spot for spot in report.hotspots if (spot.function, spot.file) == (function.name, function.file)]
+    return all(spot.phase in ("other", "callback", "sync") for spot in spots)

@@ -1,0 +1,54 @@
+"""Read a recording while its program runs: the spans since a point in time, as one small recording of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from unstall.benchmark.reader import HEADER, RECORD, ProcessRecording, Spans, read_facts
+
+_HEADER_BYTES = 4096
+
+
+class Follower:
+    """Reads on where it stopped. ValueError when the file is no recording."""
+
+    def __init__(self, directory: Path, pid: int):
+        self.directory = directory
+        self.pid = pid
+        self.path = directory / f"rec-{pid}.bin"
+        self._read = 0
+        self._kept: list[Spans] = []
+
+    def forget(self) -> None:
+        """What was recorded so far is not asked for any more."""
+        self._new()
+        self._kept = []
+
+    def since(self, t: float) -> ProcessRecording:
+        """The spans that began after ``t`` (monotonic seconds), with all the facts there are."""
+        self._kept.append(self._new())
+        spans = np.concatenate(self._kept)
+        spans = spans[spans["start"] >= t * 1e9]
+        self._kept = [spans]
+        order = np.lexsort((spans["depth"], spans["start"]))
+        names, facts = read_facts(self.directory / f"info-{self.pid}.jsonl")
+        return ProcessRecording(self.pid, 0, spans[order], names, facts)
+
+    def _new(self) -> Spans:
+        """The records since the last time. The newest lie in a page that is moved when it is full: then again."""
+        while True:
+            header = np.fromfile(self.path, HEADER, 1)[0]
+            count, flushed = int(header["count"]), int(header["flushed"])
+            tail_bytes = int(header["tail_records"]) * RECORD.itemsize
+            older = np.empty(0, RECORD)
+            if self._read < flushed:
+                offset = _HEADER_BYTES + tail_bytes + self._read * RECORD.itemsize
+                older = np.fromfile(self.path, RECORD, flushed - self._read, offset=offset)
+            skip = max(0, self._read - flushed)
+            offset = _HEADER_BYTES + skip * RECORD.itemsize
+            tail = np.fromfile(self.path, RECORD, count - flushed - skip, offset=offset)
+            if int(np.fromfile(self.path, HEADER, 1)[0]["flushed"]) == flushed:
+                self._read = count
+                return np.concatenate([older, tail])

@@ -1,0 +1,24 @@
+"""torch uses another number of threads inside an operator."""
+
+from __future__ import annotations
+
+import sys
+
+from unstall.simplify.interventions.base import Intervention
+
+
+class Here(Intervention):
+    """``{"kind": "threads", "threads": 1}``, in the main process: loader workers have one anyway."""
+
+    before: int | None = None
+
+    def on(self) -> None:
+        torch = sys.modules.get("torch")
+        if torch is not None and self.engine.in_main:
+            self.before = torch.get_num_threads()
+            torch.set_num_threads(int(self.spec["threads"]))
+
+    def off(self) -> None:
+        if self.before is not None:
+            sys.modules["torch"].set_num_threads(self.before)
+            self.before = None

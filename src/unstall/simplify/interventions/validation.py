@@ -1,0 +1,15 @@
+"""Loaders other than the main one give a single batch: validation is all but free, and its code still runs."""
+
+from __future__ import annotations
+
+from unstall.simplify.interventions.base import Intervention
+
+
+class Here(Intervention):
+    """``{"kind": "validation"}``."""
+
+    def on(self) -> None:
+        self.engine.loading.first_only = True
+
+    def off(self) -> None:
+        self.engine.loading.first_only = False

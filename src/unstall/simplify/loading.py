@@ -1,0 +1,210 @@
+"""What experiments do to the program's data loaders. In the user's process: standard library and torch's own module.
+
+Every batch of every loader passes here, beneath the recorder's seams, so that the wait for it is recorded whatever
+the answer: the loader's own batch, one that it gave before, or, while the data alone is measured, one of many.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from unstall.simplify.replay import Answer
+
+if TYPE_CHECKING:
+    from unstall.benchmark.child import Targets
+    from unstall.simplify.engine import Engine
+
+_KEPT = 6  # batches of each loader
+_WORTH = 2  # with so many the loader can be answered for
+
+
+class Kept:
+    """What is known of one loader: batches it gave, how many an epoch has."""
+
+    def __init__(self) -> None:
+        self.batches: list[Answer] = []
+        self.turn = 0
+        self.given = 0
+        self.epoch: int | None = None
+
+    def record(self, batch: Any) -> None:
+        self.given += 1
+        if len(self.batches) < _KEPT:
+            self.batches.append(Answer(batch))
+
+    @property
+    def ready(self) -> bool:
+        return len(self.batches) >= _WORTH
+
+    def answer(self) -> Any:
+        self.turn = (self.turn + 1) % len(self.batches)
+        return self.batches[self.turn].give((), {})
+
+
+class Epoch:
+    """One pass over a loader: how many batches it has given, really and from the record."""
+
+    def __init__(self, kept: Kept, limit: int | None):
+        self.kept = kept
+        self.limit = limit
+        self.given = 0
+        self.recorded = False
+
+    def over(self) -> bool:
+        """Whether the pass would end here; known where the loader has a length, or once a pass has ended.
+
+        A pass of the loader's own batches alone is left to end by itself.
+        """
+        limit = self.limit if self.limit is not None else self.kept.epoch
+        return self.recorded and limit is not None and self.given >= limit
+
+
+class Loading:
+    """The loaders of this process and the condition they are in."""
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        self.cached = False
+        self.first_only = False
+        """Loaders other than the main one give a single batch: validation is cut short."""
+        self.alone_until: float | None = None
+        """While the data alone is measured: when to go on with the program."""
+        self.arrivals: list[float] = []
+        self.known: weakref.WeakKeyDictionary[Any, Kept] = weakref.WeakKeyDictionary()
+        self.epochs: weakref.WeakKeyDictionary[Any, Epoch] = weakref.WeakKeyDictionary()
+
+    def is_main(self, kept: Kept) -> bool:
+        """Whether this loader has given the most batches so far."""
+        return kept.given >= max((other.given for other in self.known.values()), default=0)
+
+    def install(self, module: Any) -> None:
+        """Put the answers in place, in ``torch.utils.data.dataloader``."""
+        base = module._BaseDataLoaderIter
+        really_next, really_iter = base.__next__, module.DataLoader.__iter__
+        loading = self
+
+        class Recorded(base):  # type: ignore[misc]
+            """An iterator that starts no workers before a batch of the loader's own is wanted."""
+
+            def __init__(self, loader: Any):
+                self.loader = loader
+                self.real: Any = None
+
+        def __next__(iterator: Any) -> Any:
+            epoch = loading.epochs.get(iterator)
+            if epoch is None:
+                return really_next(iterator)
+            if epoch.over():
+                raise StopIteration
+            if loading.cached and epoch.kept.ready:
+                epoch.given += 1
+                epoch.recorded = True
+                return epoch.kept.answer()
+            if type(iterator) is Recorded:
+                if iterator.real is None:
+                    iterator.real = really_iter(iterator.loader)
+                iterator = iterator.real
+            return loading.give(epoch, really_next, iterator)
+
+        def __iter__(loader: Any) -> Any:
+            kept = loading.known.setdefault(loader, Kept())
+            if loading.cached and kept.ready:
+                iterator = Recorded(loader)
+            else:
+                iterator = really_iter(loader)
+            epoch = loading.epochs[iterator] = Epoch(kept, _batches(loader))
+            if loading.first_only and not loading.is_main(kept):
+                epoch.limit, epoch.recorded = 1, True
+            return iterator
+
+        base.__next__ = __next__
+        module.DataLoader.__iter__ = __iter__
+
+    def give(self, epoch: Epoch, really_next: Any, iterator: Any) -> Any:
+        """A batch of the loader's own; while the data alone is measured, the last of as many as the time allows."""
+        try:
+            batch = really_next(iterator)
+            while self.alone_until is not None and self.is_main(epoch.kept):
+                epoch.given += 1
+                if not self._count_alone() or epoch.over():
+                    return batch
+                batch = really_next(iterator)
+        except StopIteration:
+            epoch.kept.epoch = epoch.given or None
+            raise
+        epoch.given += 1
+        epoch.kept.record(batch)
+        return batch
+
+    def _count_alone(self) -> bool:
+        """Another batch came while the data alone is measured; False when the time is up."""
+        now = monotonic()
+        self.arrivals.append(now)
+        if self.alone_until is not None and now < self.alone_until:
+            return True
+        self.engine.tell("alone", arrivals=self.arrivals)
+        self.arrivals, self.alone_until = [], None
+        return False
+
+
+def _batches(loader: Any) -> int | None:
+    """Batches in a pass over a loader of a map-style dataset; asking others would make torch count and warn."""
+    sampler = getattr(loader, "batch_sampler", None) or getattr(loader, "sampler", None)
+    if type(sampler).__name__ == "_InfiniteConstantSampler" or getattr(loader, "_dataset_kind", 0) != 0:
+        return None
+    try:
+        return len(sampler) or None  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def targets(engine: Engine, settings: dict[str, Any]) -> Targets:
+    """What to install where, for the engine and the settings of this child."""
+    engine.loading = Loading(engine)
+    installers = [engine.loading.install]
+    if settings.get("loader"):
+        installers.append(lambda module: _configure(module, settings["loader"]))
+    return {"torch.utils.data.dataloader": installers, "torch.utils.data._utils.fetch": [_looker(engine)]}
+
+
+def _looker(engine: Engine) -> Any:
+    """Loader workers look at the board before each batch they make."""
+
+    def install(module: Any) -> None:
+        for fetcher in module._BaseDatasetFetcher.__subclasses__():
+            if "fetch" in fetcher.__dict__:
+                fetcher.fetch = _looking(fetcher.fetch, engine)
+
+    return install
+
+
+def _looking(fetch: Any, engine: Engine) -> Any:
+    def look_and_fetch(self: Any, possibly_batched_index: Any) -> Any:
+        if not engine.in_main:
+            engine.look()
+        return fetch(self, possibly_batched_index)
+
+    look_and_fetch.__name__, look_and_fetch.__qualname__ = fetch.__name__, fetch.__qualname__
+    return look_and_fetch
+
+
+def _configure(module: Any, wanted: dict[str, Any]) -> None:
+    """Loaders of ``wanted["from"]`` workers are made with other settings."""
+    original = module.DataLoader.__init__
+    signature = inspect.signature(original)
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs).arguments
+        self = given.pop("self")
+        if given.get("num_workers", 0) == wanted.get("from"):
+            given |= {name: value for name, value in wanted.items() if name != "from"}
+            if not given.get("num_workers", 0):  # torch refuses these without workers
+                for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
+                    given.pop(name, None)
+        original(self, **given)
+
+    __init__.__wrapped__ = original  # type: ignore[attr-defined]
+    module.DataLoader.__init__ = __init__

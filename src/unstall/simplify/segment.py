@@ -1,0 +1,70 @@
+"""One stretch of steps under one condition, measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.benchmark.reader import ERROR, ProcessRecording
+from unstall.benchmark.steps import Loop, find_loop
+from unstall.records import PHASES
+
+Floats = npt.NDArray[np.float64]
+_COUNTED = ("~forward", "~backward", "~optimizer", "~data.next", "~env.step")
+
+
+@dataclass
+class Segment:
+    """Steps that ran under one condition, after it had settled."""
+
+    durations: Floats
+    """Seconds, one a step."""
+    gap: npt.NDArray[np.bool_]
+    """The step holds an epoch boundary or validation."""
+    phases: dict[str, float]
+    """Mean seconds a step."""
+    calls: dict[str, float]
+    """Calls a step of the seams that tell the course of the program."""
+    began: float
+    ended: float
+    other_cores: float = 0.0
+    """Cores taken meanwhile by processes outside the program."""
+    real_calls: int = 0
+    """Calls that stubs had to let through meanwhile."""
+
+    def mean_s(self, whole_epochs: bool) -> float:
+        """Seconds a step; epoch boundaries and validation count where segments hold them in proportion."""
+        regular = self.durations[~self.gap]
+        return float(self.durations.mean() if whole_epochs or not len(regular) else regular.mean())
+
+
+def measure(recording: ProcessRecording, kind: str, since: float) -> Segment | None:
+    """The whole steps of a recording that began after ``since`` (monotonic seconds); None when there is none."""
+    loop = find_loop(recording, only=kind)
+    if loop is None:
+        return None
+    first = int(np.searchsorted(loop.starts, since))
+    if first >= len(loop):
+        return None
+    began, ended = float(loop.starts[first]), float(loop.ends[-1])
+    return Segment(
+        durations=loop.durations[first:],
+        gap=loop.gap[first:],
+        phases={name: float(s) for name, s in zip(PHASES, loop.phases[first:].mean(axis=0))},
+        calls=_calls(recording, loop, first),
+        began=began,
+        ended=ended,
+    )
+
+
+def _calls(recording: ProcessRecording, loop: Loop, first: int) -> dict[str, float]:
+    steps = len(loop) - first
+    found = {}
+    for name in _COUNTED:
+        spans = recording.named(name, main_only=False)
+        started = spans["start"][spans["flags"] & ERROR == 0] / 1e9
+        inside = (started >= loop.starts[first]) & (started < loop.ends[-1])
+        found[name.lstrip("~")] = float(inside.sum()) / steps
+    return found

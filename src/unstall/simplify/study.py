@@ -1,0 +1,240 @@
+"""The study of a program: observe it once, then try, in order, what may tell most, until the budget is spent."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unstall.benchmark.rundir import RunDir
+from unstall.measurements import Measurement
+from unstall.records import Report
+from unstall.simplify import blocks, choose
+from unstall.simplify.blocks import Pace, Paused, Switched, run_blocks
+from unstall.simplify.laboratory import Ended, Laboratory, Stuck, Waiter
+from unstall.simplify.observe import observe
+from unstall.simplify.trial import Outcome, Trial
+
+if TYPE_CHECKING:
+    from unstall.simplify.sandbox import Sandbox
+
+_SEGMENT_S = 0.5
+_SEGMENT_STEPS = 4
+_LONGEST_EPOCH_S = 2.5  # whole epochs of up to this make a segment; of longer ones, the steps between their ends
+_WARM_UP_STEPS, _WARM_UP_S = 6, 1.0
+_TRIAL_S = 40.0  # the most that one trial may take
+_SETTING_BLOCKS = 4
+_ALONE_S = 2.5
+_BARREN_STARTS = 3  # of the program, without a whole block in between: then it is too short, or cannot be stubbed
+_WORTH_DEEPER = 1.1
+
+
+@dataclass
+class Findings:
+    """All that a study found."""
+
+    report: Report
+    """Of the first run, as ``unstall run`` would tell it."""
+    measurement: Measurement | None
+    outcomes: list[Outcome] = field(default_factory=list)
+    untried: list[Trial] = field(default_factory=list)
+    data_batches_per_s: float | None = None
+    """The data alone, read as fast as the loader gives."""
+    output: Path | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+class Study:
+    """Runs a program's experiments. ``tell`` is called with what is going on, for the progress line."""
+
+    def __init__(
+        self,
+        line: list[str],
+        words: list[str],
+        directory: RunDir,
+        sandbox: Sandbox,
+        wait: Waiter,
+        tell: Callable[[str], None],
+        budget_s: float,
+    ):
+        self.line, self.words, self.directory, self.sandbox = line, words, directory, sandbox
+        self.wait, self.tell = wait, tell
+        self.deadline = time.monotonic() + budget_s
+        self._lab: Laboratory | None = None
+        self._children = 0
+        self._kind = ""
+
+    def run(self, requested: list[Trial]) -> Findings:
+        """Observe, then try what was requested, or what observation gives cause for."""
+        self.tell("a first run, only watched")
+        report, measured, _, _, output = observe(self.line, self.words, self.directory, self.sandbox, self.wait)
+        found = Findings(report, measured.measurement if measured else None, output=output)
+        if found.measurement is None:
+            return found
+        self._kind = found.measurement.kind
+        try:
+            self._try_all(found, requested)
+        finally:
+            self._close()
+        return found
+
+    def _try_all(self, found: Findings, requested: list[Trial]) -> None:
+        assert found.measurement is not None
+        pace = pace_of(found.measurement)
+        todo = [*requested] if requested else choose.trials(found.report, found.measurement)
+        deeper_asked = bool(requested)
+        while todo:
+            if time.monotonic() > self.deadline:
+                found.untried = todo
+                return
+            trial = todo.pop(0)
+            self.tell(f"{len(found.outcomes)} of {len(found.outcomes) + len(todo) + 1} tried · {trial.name}")
+            found.outcomes.append(self._try(trial, found.measurement, pace))
+            if trial.intervention == "cached" and found.data_batches_per_s is None:
+                found.data_batches_per_s = self._data_alone()
+            if not deeper_asked and not any(one.component and one.intervention != "delay" for one in todo):
+                deeper_asked = True
+                todo = [*deeper(found.outcomes), *todo]
+
+    def _try(self, trial: Trial, measurement: Measurement, pace: Pace) -> Outcome:
+        """All blocks of one trial; a program that ends meanwhile is started again."""
+        outcome = Outcome(trial)
+        deadline = min(self.deadline, time.monotonic() + _TRIAL_S)
+        barren = 0
+        while True:
+            before = len(outcome.log_ratios)
+            try:
+                for _ in self._blocks(trial, outcome, measurement, pace, deadline):
+                    self._check_problems(outcome)
+                    if outcome.failure:
+                        break
+                self._check_problems(outcome)
+                return outcome
+            except (Ended, Stuck) as error:
+                self._check_problems(outcome)
+                why = self._why(error)
+                self._close()
+                barren = barren + 1 if len(outcome.log_ratios) == before else 0
+                crashed = isinstance(error, Stuck) or error.status != 0
+                if barren >= (2 if crashed else _BARREN_STARTS):
+                    outcome.failure = outcome.failure or why
+                if outcome.failure or time.monotonic() > deadline:
+                    return outcome
+
+    def _blocks(
+        self, trial: Trial, outcome: Outcome, measurement: Measurement, pace: Pace, deadline: float
+    ) -> Iterator[None]:
+        lab = self._laboratory()
+        loader = measurement.loader
+        if trial.settings is not None:
+            with self._start(trial.settings) as other:
+                other.warm_up(_WARM_UP_STEPS, _WARM_UP_S)
+                try:
+                    yield from run_blocks(Paused(lab, other, pace), outcome, pace, deadline, _SETTING_BLOCKS)
+                finally:
+                    lab.resume()
+        elif trial.placebo and loader is not None:
+            prefetch = loader.prefetch_factor or 2
+            with blocks.placebo(lab, loader.workers, loader.service_cpu_s, prefetch) as burners:
+                yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline)
+        else:
+            yield from run_blocks(Switched(lab, trial, pace), outcome, pace, deadline)
+
+    def _laboratory(self) -> Laboratory:
+        """The child that is running, or a new one."""
+        if self._lab is None:
+            self._lab = self._start({})
+            self._lab.warm_up(_WARM_UP_STEPS, _WARM_UP_S)
+        return self._lab
+
+    def _start(self, settings: dict[str, object]) -> Laboratory:
+        self._children += 1
+        folder = self.directory.path / f"child-{self._children}"
+        return Laboratory(self.line, folder, self.sandbox, self.wait, kind=self._kind, settings=settings)
+
+    def _close(self) -> None:
+        if self._lab is not None:
+            self._lab.end()
+            self._lab = None
+
+    def _check_problems(self, outcome: Outcome) -> None:
+        """What the interventions themselves told, in whichever process."""
+        if self._lab is None or outcome.trial.settings is not None:
+            return
+        from unstall.simplify.interventions.base import key_of
+
+        keys = {key_of(one) for one in (*outcome.trial.arm, *outcome.trial.base)}
+        told = [fact for fact in self._lab.facts("intervention") if fact["key"] in keys]
+        for fact in told:
+            if fact["what"] == "problem":
+                outcome.failure = outcome.failure or str(fact["text"])
+            elif fact["what"] == "note" and fact["text"] not in outcome.notes:
+                outcome.notes.append(str(fact["text"]))
+        found = {fact["key"] for fact in told if fact["what"] == "found"}
+        for one in outcome.trial.arm:
+            if "name" in one and key_of(one) not in found and outcome.log_ratios:
+                outcome.failure = outcome.failure or f"no function {one['name']} is alive in the program"
+
+    def _why(self, error: Ended | Stuck) -> str:
+        """Why a trial cannot go on, for a person."""
+        if isinstance(error, Stuck):
+            return f"with it the program does not go on: {error}"
+        words = self._lab.last_words() if self._lab else ""
+        if error.status:
+            return f"with it the program fails: {words or error}"
+        return "the program ends before anything can be compared: give it more steps"
+
+    def _data_alone(self) -> float | None:
+        """Batches a second of the main loader, without the model; None where that cannot be had."""
+        self.tell("the data alone")
+        try:
+            return self._laboratory().data_alone(_ALONE_S)
+        except (Ended, Stuck):
+            self._close()
+            return None
+
+
+def pace_of(measurement: Measurement) -> Pace:
+    """Segments long enough for a mean, short enough for many; settling as long as the loader's queues are deep."""
+    step_s = measurement.step.mean
+    loader = measurement.loader
+    steps = max(_SEGMENT_STEPS, math.ceil(_SEGMENT_S / step_s) if step_s else 0)
+    whole = False
+    settle_steps, settle_s = 1, 0.0
+    if loader is not None and loader.epochs:
+        epoch = max(1, round(measurement.total_steps / max(1, loader.epochs)))
+        if epoch * step_s <= _LONGEST_EPOCH_S:
+            whole = True
+            steps = epoch * math.ceil(steps / epoch)
+    if loader is not None and loader.workers:
+        depth = loader.workers * (loader.prefetch_factor or 2)
+        settle_steps = 1 + math.ceil(depth / max(loader.batches_per_step, 0.1))
+        settle_s = 1.2 * loader.service_s * (loader.prefetch_factor or 2) + 0.1
+    return Pace(
+        step_s=step_s,
+        steps=min(steps, 2000),
+        seconds=_SEGMENT_S,
+        settle_steps=settle_steps,
+        settle_s=min(settle_s, 10.0),
+        whole_epochs=whole,
+        cores=measurement.cores,
+    )
+
+
+def deeper(outcomes: list[Outcome]) -> list[Trial]:
+    """With the costliest component gone, the others tried again: what was hidden behind it shows."""
+    free = [one for one in outcomes if one.state == "measured" and one.trial.component and one.trial.share is None]
+    free.sort(key=lambda one: -(one.ratio.value if one.ratio else 0.0))
+    if not free or free[0].ratio is None or free[0].ratio.low < _WORTH_DEEPER:
+        return []
+    first = free[0].trial
+    others = [one.trial for one in free[1:] if not _overlap(first, one.trial)]
+    return [choose.interaction(first, second) for second in others[:2]]
+
+
+def _overlap(first: Trial, second: Trial) -> bool:
+    """A function of the loader, and the whole data: one is gone with the other."""
+    return first.touches_data and second.touches_data
