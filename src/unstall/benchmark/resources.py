@@ -122,18 +122,6 @@ def team_delay_between(points: Sequence[ResourcePoint], pid: int, t0: float, t1:
     return _gain(points, {pid}, t0, t1, lambda point: point.team_delay_s)
 
 
-def rss_series(points: Sequence[ResourcePoint], t0: float, t1: float) -> list[tuple[float, int]]:
-    """Time and resident bytes of the whole tree at each look from ``t0`` to ``t1``.
-
-    Pages that processes share are counted in each of them.
-    """
-    totals: defaultdict[float, int] = defaultdict(int)
-    for point in points:
-        if t0 <= point.t <= t1:
-            totals[point.t] += point.rss_bytes
-    return sorted(totals.items())
-
-
 def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
     """Cores that processes outside the tree used, mean from ``t0`` to ``t1``; at least 0.
 

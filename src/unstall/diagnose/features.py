@@ -83,11 +83,6 @@ class Features:
         )
         return self.seconds.get("other", 0.0) * here / count if count else 0.0
 
-    @property
-    def trains(self) -> bool:
-        """Whether a step has a backward pass."""
-        return self.seconds.get("backward", 0.0) > 0
-
     def headroom_without(self, seconds: float) -> float:
         """How many times faster a step would be if these seconds of it were free."""
         return self.step_s / max(self.step_s - seconds, 0.01 * self.step_s)

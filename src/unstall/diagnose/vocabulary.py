@@ -51,7 +51,6 @@ _STORAGE_CALLS = re.compile(
     r"fromfile|memmap|pread|preadv|seek|getvalue|extractfile|read_parquet|read_feather|posix_fadvise|stat|listdir|glob|"
     r"walk|scandir|copyfile|copy2)$"
 )
-_NETWORK_CALLS = re.compile(r"(^|\.)(urlopen|urlretrieve|recv|recv_into|sendall|getresponse|request)$")
 _DATA_WORDS = re.compile(
     r"(^|[._])_?(load|loads|loader|read|reads|reader|fetch|batch|batches|make_batch|next_batch|get_batch|sample|samples|"
     r"collate|decode|tokeni[sz]e\w*|encode|augment\w*|transform\w*|parse|dataset|data|stream|generate|generator|"
@@ -94,11 +93,6 @@ def calls_storage(calls: Iterable[str]) -> bool:
 def reads_storage(frame: Frame) -> bool:
     """Whether a library's frame is one that reads files or databases, not one that decodes what was read."""
     return bool(_STORAGE_LIBRARIES.search(frame.file))
-
-
-def calls_network(calls: Iterable[str]) -> bool:
-    """Whether a line's calls talk over a network."""
-    return any(_NETWORK_CALLS.search(call) for call in calls)
 
 
 def callback_cause(files: Iterable[str], words: str) -> str:

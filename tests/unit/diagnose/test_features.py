@@ -81,7 +81,6 @@ def test_figures_of_the_step():
     assert f.step_s == pytest.approx(0.1)
     assert f.model_s == pytest.approx(0.08)
     assert f.share("forward", "backward") == pytest.approx(0.7)
-    assert f.trains
     assert f.demand == pytest.approx(0.5)
     assert f.headroom_without(0.05) == pytest.approx(2.0)
     assert f.headroom_without(0.0) == pytest.approx(1.0)

@@ -106,14 +106,6 @@ def test_calls_that_read_files_or_databases(call):
 
 
 @pytest.mark.parametrize(
-    "call", ["urlopen", "request.urlopen", "sock.recv", "connection.getresponse", "session.request"]
-)
-def test_calls_that_talk_over_a_network(call):
-    assert v.calls_network([call])
-    assert not v.calls_network(["receive", "len"])
-
-
-@pytest.mark.parametrize(
     "frame", [lib("h5py/_hl/dataset.py", "__getitem__"), std("zipfile.py", "read"), std("pathlib.py", "read_bytes")]
 )
 def test_library_frames_that_read(frame):
