@@ -1,0 +1,168 @@
+"""Enter the sandbox and become the program: ``enter.py PLAN CMD [ARG...]``.
+
+Run as a script by a bare interpreter, before the program in its process. It makes a mount namespace, lays out the
+tree that the plan tells (mounts.py has the words), makes it the root, and executes the program.
+"""
+
+import json
+import os
+import signal
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import kernel
+
+_STATUS = 126  # as a shell's for a command that cannot be executed
+
+
+class Entrance:
+    """Lays out one child's tree."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.privileged = plan["privileged"]
+        self.layer = tempfile.mkdtemp(prefix="layer-", dir=plan["home"])
+        self.root = os.path.join(self.layer, "root")
+        os.mkdir(self.root)
+        self.layers = 0
+        self.degraded = []
+
+    def open(self):
+        """Be in the sandbox; OSError when it cannot be had."""
+        folder = os.getcwd()
+        uid, gid = os.geteuid(), os.getegid()
+        kernel.unshare(kernel.CLONE_NEWNS | (0 if self.privileged else kernel.CLONE_NEWUSER))
+        if not self.privileged:
+            kernel.map_self(uid, gid)
+        with open(os.path.join(self.layer, "namespace"), "w") as file:
+            file.write(os.readlink("/proc/self/ns/mnt"))
+        kernel.make_private()
+        for action, path, detail in self.plan["steps"]:
+            getattr(self, action)(path, detail)
+        for path in self.plan["sockets"]:
+            self.socket(path)
+        self.hide(self.plan["home"])
+        for path in self.plan["keep"]:
+            self.bind(path)
+        self.tell()
+        kernel.change_root(self.root)
+        os.chdir(folder)
+
+    def overlay(self, path, forbidden):
+        """A layer of its own above the tree at ``path``; where the kernel cannot, nothing may be written there."""
+        self.layers += 1
+        upper, work = (os.path.join(self.layer, f"{name}{self.layers}") for name in ("upper", "work"))
+        for made in (upper, work):
+            os.mkdir(made)
+        target = self.target(path)
+        try:
+            facts = os.stat(path)
+            # The upper folder's mode is the tree's; it is this user's, so what he may not write to is shut to all.
+            closed = 0 if os.access(path, os.W_OK) else 0o222
+            os.chmod(upper, facts.st_mode & 0o7777 & ~closed)
+            if self.privileged:
+                os.chown(upper, facts.st_uid, facts.st_gid)
+            os.utime(upper, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            kernel.overlay(path, upper, work, target, forbidden=forbidden, privileged=self.privileged)
+        except OSError:
+            self.readonly(path)
+            self.degraded.append(path)
+
+    def bind(self, path, _detail=""):
+        kernel.bind(path, self.target(path))
+
+    def readonly(self, path, _detail=""):
+        target = self.target(path)
+        try:
+            kernel.bind(path, target)
+        except PermissionError:
+            return  # a folder that this user cannot even enter
+        kernel.make_readonly(target)
+
+    def memory(self, path, mode):
+        kernel.memory(self.target(path), f"mode={mode}")
+
+    def link(self, path, target):
+        os.symlink(target, self.root + path)
+
+    def shm(self, path, _detail):
+        """Shared memory that is this child's own: what is there is seen, what is made there is gone with it."""
+        if not os.listdir(path):
+            kernel.memory(self.target(path), f"mode=1777,size={_size(path)}")
+            return
+        scratch = os.path.join(self.layer, "shm")
+        os.mkdir(scratch)
+        kernel.memory(scratch, f"mode=700,size={_size(path)}")
+        upper, work = os.path.join(scratch, "upper"), os.path.join(scratch, "work")
+        os.mkdir(upper)
+        os.mkdir(work)
+        os.chmod(upper, 0o1777)
+        kernel.overlay(path, upper, work, self.target(path), forbidden="nosuid", privileged=self.privileged)
+
+    def socket(self, path):
+        """A socket is known by the very file that its server made, which an overlay does not show."""
+        try:
+            kernel.bind(path, self.root + path)
+        except OSError:
+            pass  # gone by now, or not this user's to see
+
+    def hide(self, home):
+        """The layers are not part of the tree; the notes of what was refused are written for real."""
+        kernel.memory(self.root + home, "mode=755,size=1m")
+        self.bind(os.path.join(home, "notes"))
+
+    def target(self, path):
+        """Where a path lies in the new tree; it is made where a new folder has to hold it."""
+        target = self.root + path.rstrip("/")
+        if not os.path.lexists(target):
+            if os.path.isdir(path):
+                os.makedirs(target, exist_ok=True)
+            else:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
+        return target
+
+    def tell(self):
+        """Which folders could only be made read-only."""
+        told = os.path.join(self.plan["home"], "notes", "readonly.json")
+        if not os.path.exists(told):
+            with open(told, "w") as file:
+                json.dump(self.degraded, file)
+
+
+def _size(path):
+    facts = os.statvfs(path)
+    return facts.f_blocks * facts.f_frsize
+
+
+def _own_environment():
+    """The environment as it was given: the interpreter may have set the locale's category in its own."""
+    with open("/proc/self/environ", "rb") as file:
+        pairs = [entry.partition(b"=") for entry in file.read().split(b"\0") if b"=" in entry]
+    return {name: value for name, _, value in pairs}
+
+
+def main(plan_path, words):
+    """Enter, and become the program."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    environment = _own_environment()
+    try:
+        with open(plan_path) as file:
+            plan = json.load(file)
+        Entrance(plan).open()
+    except OSError as error:
+        print(f"unstall: the sandbox could not be entered: {error}", file=sys.stderr, flush=True)
+        return _STATUS
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores for itself
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvpe(words[0], words, environment)
+    except OSError as error:
+        print(f"unstall: {words[0]}: {error.strerror}", file=sys.stderr, flush=True)
+    return _STATUS + (not os.path.exists(words[0]))
+
+
+if __name__ == "__main__":
+    os._exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,19 @@
+"""Starts, in one process of the program, the means that the parent names in ``UNSTALL_SANDBOX_MEANS``."""
+
+from __future__ import annotations
+
+import os
+
+
+def start() -> None:
+    """Called by the bootstrap, before any of the program's code."""
+    means = os.environ.get("UNSTALL_SANDBOX_MEANS", "").split(",")
+    home = os.environ["UNSTALL_SANDBOX"]
+    if "network" in means:
+        from unstall.simplify.sandbox.inside import network
+
+        network.install(home)
+    if "guard" in means:
+        from unstall.simplify.sandbox.inside import guard
+
+        guard.install(home)

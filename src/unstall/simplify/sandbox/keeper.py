@@ -1,0 +1,184 @@
+"""Tidies up in a sandbox's home, and removes it when whoever holds the other end of stdin is gone: ``keeper.py HOME``.
+
+Run as a script of its own in a session of its own, so that neither Ctrl-C nor the end of the experimenter, by
+whatever signal, leaves a process, a layer, or a file that the guard has not put back. It answers every line on stdin
+with one: ``done``, or what went wrong.
+"""
+
+import os
+import shutil
+import signal
+import stat
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import vault
+
+_LOOK_S = 2.0
+_ENDING_S = 10.0
+_LEAST_FREE_BYTES = 256 << 20
+
+
+class Home:
+    """A sandbox's folder: ``layer-*`` of overlay children, ``vault`` of the guard, ``notes`` of what was refused."""
+
+    def __init__(self, path):
+        self.path = path
+        self.lock = threading.Lock()
+
+    def tidy(self):
+        """Remove the layers of children that have ended; put back the vault's files when no child is left."""
+        with self.lock:
+            alive = namespaces()
+            for name in self.layers():
+                namespace = self.namespace(name)
+                if namespace and namespace not in alive:
+                    remove(os.path.join(self.path, name))
+            if not self.guarded():
+                vault.restore(os.path.join(self.path, "vault"))
+
+    def close(self):
+        """End what is left inside, put back, and be gone."""
+        self.end_all()
+        with self.lock:
+            vault.restore(os.path.join(self.path, "vault"))
+            remove(self.path)
+
+    def end_all(self):
+        """Kill every process in the sandbox until there is none."""
+        deadline = time.monotonic() + _ENDING_S
+        while time.monotonic() < deadline:
+            alive = namespaces()
+            mine = {self.namespace(name) for name in self.layers()} & alive.keys()
+            left = {pid for namespace in mine for pid in alive[namespace]} | self.guarded()
+            if not left:
+                return
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            time.sleep(0.02)
+
+    def layers(self):
+        try:
+            return [name for name in os.listdir(self.path) if name.startswith("layer-")]
+        except OSError:
+            return []
+
+    def namespace(self, name):
+        """The mount namespace that a layer is in; None before it is."""
+        try:
+            with open(os.path.join(self.path, name, "namespace")) as file:
+                return file.read() or None
+        except OSError:
+            return None
+
+    def guarded(self):
+        """Processes under the guard that still run: each has told its pid when it began."""
+        folder = os.path.join(self.path, "notes")
+        try:
+            pids = [int(name[4:]) for name in os.listdir(folder) if name.startswith("pid-")]
+        except OSError:
+            return set()
+        return {pid for pid in pids if self.runs_here(pid)}
+
+    def runs_here(self, pid):
+        """Whether a process is still the one that told its pid, where that can be seen."""
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                return f"UNSTALL_SANDBOX={self.path}".encode() in file.read().split(b"\0")
+        except OSError:
+            if os.path.exists("/proc/self/environ"):
+                return False
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return False
+        return True
+
+    def watch_disk(self):
+        """End the experiments before they fill the disk."""
+        while True:
+            time.sleep(_LOOK_S)
+            try:
+                facts = os.statvfs(self.path)
+                if facts.f_bavail * facts.f_frsize < _LEAST_FREE_BYTES and self.layers():
+                    self.note("disk", "the experiment was ended: what it wrote had nearly filled the disk")
+                    self.end_all()
+                    self.tidy()
+            except OSError:
+                return
+
+    def note(self, name, text):
+        with open(os.path.join(self.path, "notes", f"refused-{name}.txt"), "a") as file:
+            file.write(text + "\n")
+
+
+def namespaces():
+    """Mount namespaces that processes are in, with those processes' pids; ours to see."""
+    found = {}
+    try:
+        entries = os.listdir("/proc")
+    except OSError:
+        return found
+    for entry in entries:
+        if entry.isdigit():
+            try:
+                found.setdefault(os.readlink(f"/proc/{entry}/ns/mnt"), set()).add(int(entry))
+            except OSError:
+                pass
+    return found
+
+
+def remove(path):
+    """Remove a tree whatever its modes are."""
+
+    def insist(function, name, _error):
+        try:
+            for locked in (os.path.dirname(name), name):
+                if not os.path.islink(locked):
+                    os.chmod(locked, stat.S_IRWXU)
+            function(name) if function in (os.unlink, os.rmdir, os.remove) else remove(name)
+        except OSError:
+            pass
+
+    for _attempt in range(20):
+        shutil.rmtree(path, onerror=insist)
+        if not os.path.lexists(path):
+            return
+        time.sleep(0.05)
+
+
+def attempt(action):
+    """Do it; ``done``, or what went wrong in a line."""
+    try:
+        action()
+    except Exception as error:
+        return " ".join(str(error).split()) or type(error).__name__
+    return "done"
+
+
+def main(path):
+    """Serve until stdin ends."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    home = Home(path)
+    threading.Thread(target=home.watch_disk, daemon=True).start()
+    for _line in sys.stdin.buffer:
+        answer(attempt(home.tidy))
+    answer(attempt(home.close))
+
+
+def answer(text):
+    """Tell the other end, if it still listens."""
+    try:
+        os.write(1, f"{text}\n".encode())
+    except OSError:
+        pass  # nobody is there to read it
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,154 @@
+"""Copies of files as they were before a program changed them, and how they are put back. Standard library only.
+
+Every process of the program saves a path the first time that it is about to change it; the first to save it wins.
+An entry is two files named by a hash of the path: ``<hash>.data``, a file's content, and ``<hash>.json``, what was
+there: nothing, a file, a folder or a link, its mode and its times.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import tempfile
+
+Entry = dict
+
+
+def save(vault, path):
+    """Save what is at a path, and its folder's own times; a folder with all that is in it.
+
+    OSError when there is no room for it: then the path must not be changed.
+    """
+    path = os.path.abspath(path)
+    if path == vault or path.startswith(vault + os.sep):
+        return
+    parent = os.path.dirname(path)
+    if parent != path:
+        _save_one(vault, parent)
+    _save_one(vault, path)
+    if os.path.isdir(path) and not os.path.islink(path):
+        for folder, folders, files in os.walk(path):
+            for name in folders + files:
+                _save_one(vault, os.path.join(folder, name))
+
+
+def restore(vault):
+    """Put everything back and empty the vault; OSError names what could not be, after trying the rest."""
+    entries = sorted(_entries(vault), key=lambda entry: entry["path"].count(os.sep))
+    failures = []
+    for entry in entries:
+        try:
+            _put_back(vault, entry)
+        except OSError as error:
+            failures.append(f"{entry['path']}: {error.strerror}")
+    for entry in reversed(entries):  # times last, and a folder's after those of what is in it
+        if entry["kind"] in ("file", "folder"):
+            try:
+                os.chmod(entry["path"], entry["mode"])
+                os.utime(entry["path"], ns=(entry["atime"], entry["mtime"]))
+            except OSError as error:
+                failures.append(f"{entry['path']}: {error.strerror}")
+    if failures:
+        raise OSError(f"{failures[0]}" + (f" and {len(failures) - 1} more" if len(failures) > 1 else ""))
+    shutil.rmtree(vault, ignore_errors=True)
+
+
+def _save_one(vault, path):
+    base = os.path.join(vault, hashlib.sha1(os.fsencode(path)).hexdigest())
+    if os.path.exists(base + ".json"):
+        return
+    os.makedirs(vault, exist_ok=True)
+    entry = _describe(path)
+    if entry["kind"] == "file":
+        _first(vault, base + ".data", lambda target: shutil.copyfile(path, target))
+    text = json.dumps(entry)
+    _first(vault, base + ".json", lambda target: _write(target, text))
+
+
+def _describe(path):
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return {"path": path, "kind": "nothing"}
+    common = {
+        "path": path,
+        "mode": stat.S_IMODE(facts.st_mode),
+        "atime": facts.st_atime_ns,
+        "mtime": facts.st_mtime_ns,
+    }
+    if stat.S_ISLNK(facts.st_mode):
+        return {**common, "kind": "link", "target": os.readlink(path)}
+    if stat.S_ISDIR(facts.st_mode):
+        return {**common, "kind": "folder"}
+    return {**common, "kind": "file" if stat.S_ISREG(facts.st_mode) else "other"}
+
+
+def _first(vault, name, make):
+    """Make a file that appears whole, unless another process was faster."""
+    handle, temporary = tempfile.mkstemp(dir=vault, suffix=".part")
+    os.close(handle)
+    try:
+        make(temporary)
+        os.link(temporary, name)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(temporary)
+
+
+def _write(target, text):
+    with open(target, "w") as file:
+        file.write(text)
+
+
+def _entries(vault):
+    try:
+        names = [name for name in os.listdir(vault) if name.endswith(".json")]
+    except OSError:
+        return
+    for name in names:
+        with open(os.path.join(vault, name)) as file:
+            yield {**json.load(file), "data": os.path.join(vault, name[: -len(".json")] + ".data")}
+
+
+def _put_back(vault, entry):
+    path, kind = entry["path"], entry["kind"]
+    if kind == "other":
+        return
+    now = _describe(path)
+    if now["kind"] not in (kind, "nothing") or (kind == "link" and now.get("target") != entry["target"]):
+        _remove(path)
+        now = {"kind": "nothing"}
+    if kind == "folder" and now["kind"] == "nothing":
+        os.mkdir(path, 0o700)
+    elif kind == "link" and now["kind"] == "nothing":
+        os.symlink(entry["target"], path)
+        os.utime(path, ns=(entry["atime"], entry["mtime"]), follow_symlinks=False)
+    elif kind == "file" and not _same(path, entry["data"]):
+        if now["kind"] == "file" and not os.access(path, os.W_OK):
+            os.chmod(path, 0o600)
+        shutil.copyfile(entry["data"], path)
+
+
+def _remove(path):
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
+def _same(first, second):
+    """Whether two files hold the same bytes; their times tell nothing, as these are set back too."""
+    try:
+        if os.path.getsize(first) != os.path.getsize(second):
+            return False
+        with open(first, "rb") as one, open(second, "rb") as other:
+            while True:
+                left, right = one.read(1 << 20), other.read(1 << 20)
+                if left != right:
+                    return False
+                if not left:
+                    return True
+    except OSError:
+        return False
