@@ -113,18 +113,12 @@ def _writers(
 
 def _spans(processes: list[ProcessRecording]) -> Iterator[tuple[str, str, float, float, int, int]]:
     for process in processes:
-        phases = process.phase_indices(process.spans)
-        for span, phase in zip(process.spans, phases):
-            name = process.names.get(int(span["name"]), "?").lstrip("~")
-            category = PHASES[phase] if phase < len(PHASES) else "span"
-            yield (
-                name,
-                category,
-                span["start"] / 1e9,
-                span["dur"] / 1e9,
-                process.pid,
-                int(span["thread"]),
-            )
+        for thread in sorted({int(number) for number in process.spans["thread"]}):
+            spans = process.spans[process.spans["thread"] == thread]
+            for span, phase in zip(spans, process.phase_indices(spans)):
+                name = process.names.get(int(span["name"]), "?").lstrip("~")
+                category = PHASES[phase] if phase < len(PHASES) else "span"
+                yield name, category, span["start"] / 1e9, span["dur"] / 1e9, process.pid, thread
 
 
 def _process_name(process: ProcessRecording) -> str:
