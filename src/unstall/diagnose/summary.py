@@ -30,7 +30,7 @@ def report(run: Run, measured: Measured | None) -> Report:
     lines, _ = doubts(measurement)
     notes = [*run.notes, *lines]
     if features.without_neighbours:
-        notes.append("the verdict leaves out the time that these took; the phases above include it")
+        notes.append("the verdict leaves out the time that other processes took; the phases above include it")
     if measurement.nan_loss:
         notes.append("the loss was NaN in the first steps: timings hold, but the training is broken")
     per_s = 1 / measurement.step.mean
