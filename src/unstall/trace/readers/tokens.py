@@ -11,7 +11,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _CHARACTERS = r'"(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*'
 _STRING = re.compile(_CHARACTERS + '"')
 _STRING_SO_FAR = re.compile(_CHARACTERS + r"(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?![0-9.]))?(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_SO_FAR = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:(?<=[0-9])[eE][+-]?[0-9]*)?)?\Z")
 _LITERALS = ("null", "true", "false", "NaN", "Infinity", "-Infinity")
 
@@ -92,4 +92,8 @@ def _scalar(text: str, at: int) -> int:
     if _NUMBER_SO_FAR.match(text, at):
         return INCOMPLETE
     number = _NUMBER.match(text, at)
-    return number.end() if number else BAD
+    if not number:
+        return BAD
+    following = text[number.end() : number.end() + 1]
+    begun = (following == "." and not number[1] and not number[2]) or (following in tuple("eE") and not number[2])
+    return BAD if begun else number.end()

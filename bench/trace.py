@@ -1,0 +1,158 @@
+"""How fast traces are read and answered, and in how much memory, beside HolisticTraceAnalysis and plain parsing.
+
+    make trace-bench                                       all of it, and the table in docs/trace-speed.md
+    python bench/trace.py --sizes small,medium --no-hta
+
+The files are a small real trace, and a larger one twice, and often enough to pass 1 GB and 5 million events, in its
+own layout, with times and ids moved on; gzipped, in a temporary folder. Each way runs in a fresh process, start-up
+and imports included; the time is the least of the runs, the memory the greatest resident size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from machine import describe
+from trace_files import read_text, write
+
+HERE = Path(__file__).resolve().parent
+TRACES = HERE.parents[1] / "shared" / "traces"
+LARGE_EVENTS, LARGE_BYTES = 5_000_000, 1_000_000_000
+REQUIREMENTS = ["HolisticTraceAnalysis==0.5.0", "pandas<3"]
+WAYS = {
+    "unstall-trace": "`unstall trace`, whole answer",
+    "unstall-load": "unstall, timeline only",
+    "hta": "HTA 0.5, load and three breakdowns",
+    "hta-load": "HTA 0.5, load only",
+    "streamed": "igzip + msgspec, streamed, nothing kept",
+    "gzip": "`gzip -dc`",
+    "igzip": "igzip alone",
+    "nothing": "Python that starts and ends",
+}
+
+
+@dataclass
+class Cost:
+    """Wall seconds, and peak resident megabytes."""
+
+    seconds: float
+    megabytes: float
+
+
+def main() -> int:
+    """Make the files, time every way, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trace", type=Path, default=TRACES / "train_memcpy_a100.json.gz", help="what is repeated")
+    parser.add_argument("--small", type=Path, default=TRACES / "dlrm_rank1_v100.json.gz", help="a trace of about 1 MB")
+    parser.add_argument("--sizes", default="small,medium,large")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--hta", metavar="PYTHON", help="an interpreter that has HTA; without, one is set up")
+    parser.add_argument("--no-hta", action="store_true", help="leave HTA out")
+    parser.add_argument("--runs", type=int, default=3, help="of each way, but of one that takes over 20 s just one")
+    parser.add_argument("--write", type=Path, help="write the table as Markdown")
+    options = parser.parse_args()
+    for path in (options.trace, options.small):
+        if not path.exists():
+            parser.error(f"{path} is not there: name traces of torch.profiler with --trace and --small")
+    ways = [way for way in options.ways.split(",") if not (options.no_hta and way.startswith("hta"))]
+    with tempfile.TemporaryDirectory() as folder:
+        python = options.hta or (set_up_hta(Path(folder)) if any(way.startswith("hta") for way in ways) else "")
+        sections = []
+        for size in options.sizes.split(","):
+            path = Path(folder, f"{size}.json.gz")
+            length, events = make(path, read_text(options.small if size == "small" else options.trace), size)
+            packed = path.stat().st_size
+            title = f"{size}: {length / 1e6:,.1f} MB of JSON, {events:,} events, {packed / 1e6:,.1f} MB gzipped"
+            print(f"\n{title}", flush=True)
+            costs = {}
+            for way in ways:
+                costs[way] = cost = measure(way, path, python, options.runs)
+                print(f"  {WAYS[way]:44} {cost.seconds:9.2f} s {cost.megabytes:9.0f} MB", flush=True)
+            sections.append((title, costs))
+            path.unlink()
+    if options.write:
+        options.write.write_text(markdown(sections), encoding="utf-8")
+    return 0
+
+
+def make(path: Path, text: bytes, size: str) -> tuple[int, int]:
+    """Write the trace of a size; returns bytes of JSON and events."""
+    enough = max(LARGE_EVENTS // text.count(b'"ph"'), LARGE_BYTES // len(text)) + 1
+    return write(path, text, {"small": 1, "medium": 2, "large": enough}[size])
+
+
+def set_up_hta(folder: Path) -> str:
+    """An environment of its own, as HTA wants an older pandas."""
+    venv.create(folder / "hta", with_pip=True)
+    python = str(folder / "hta/bin/python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS], check=True)
+    return python
+
+
+def measure(way: str, path: Path, hta: str, runs: int) -> Cost:
+    """The least time and the greatest memory of some runs."""
+    costs: list[Cost] = []
+    while len(costs) < runs and (not costs or costs[0].seconds < 20):
+        costs.append(run(command(way, path, hta)))
+    return Cost(min(cost.seconds for cost in costs), max(cost.megabytes for cost in costs))
+
+
+def command(way: str, path: Path, hta: str) -> list[str]:
+    """What to run."""
+    if way == "gzip":
+        return [shutil.which("gzip") or "gzip", "-dc", str(path)]
+    return [hta if way.startswith("hta") else sys.executable, str(HERE / "trace_readers.py"), way, str(path)]
+
+
+def run(argv: list[str]) -> Cost:
+    """Run a command to its end; SystemExit with what it said if it fails."""
+    with tempfile.TemporaryFile() as errors:
+        began = time.perf_counter()
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            sys.exit(f"{' '.join(argv)}\nended with {process.returncode}: {errors.read().decode()[-2000:]}")
+    return Cost(seconds, usage.ru_maxrss * 1024 / 1e6)
+
+
+def markdown(sections: list[tuple[str, dict[str, Cost]]]) -> str:
+    """The tables as a page."""
+    lines = [
+        "# How fast traces are read",
+        "",
+        f"`make trace-bench`, on {describe()}. A process each, start-up included.",
+        "",
+    ]
+    for title, costs in sections:
+        lines += [
+            f"## {title[0].upper()}{title[1:]}",
+            "",
+            "| | time | peak memory | against HTA |",
+            "| --- | ---: | ---: | ---: |",
+        ]
+        for way, cost in costs.items():
+            against = ""
+            if way.startswith("unstall") and "hta" in costs:
+                whole = costs["hta"]
+                against = (
+                    f"{whole.seconds / cost.seconds:.0f}× faster, {cost.megabytes / whole.megabytes:.2f} of its memory"
+                )
+            lines.append(f"| {WAYS[way]} | {cost.seconds:.2f} s | {cost.megabytes:,.0f} MB | {against} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
