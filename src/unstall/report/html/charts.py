@@ -19,6 +19,8 @@ _MOST_POINTS = 800
 _MOST_MARKS = 2000
 _NOTABLE_BYTES_PER_S = 100e3
 _NOTABLE_SHARE = 0.01
+_COLOURS = {"loader workers": 1, "its other processes": 2, "other programs": 3}
+"""What is not the first of a chart keeps its colour in all of them."""
 
 
 def steps(archive: Archive) -> dict[str, Any] | None:
@@ -181,7 +183,11 @@ def _panel(
         "title": title,
         "unit": unit,
         "stacked": stacked,
-        "series": [{"name": name, "values": series.packed(values)} for name, values in shown if values.any()],
+        "series": [
+            {"name": name, "values": series.packed(values), "colour": _COLOURS.get(name, i % 4)}
+            for i, (name, values) in enumerate(shown)
+            if values.any()
+        ],
     }
 
 

@@ -14,7 +14,7 @@ from unstall.report.plain import plain, shorten
 if TYPE_CHECKING:
     from unstall.benchmark.archive import Archive
 
-_LEAST_SHARE = 0.001
+_LEAST_SHARE = 0.003
 _MOST_NODES = 3000
 _MOST_DEPTH = 120
 _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]|^<frozen ")

@@ -20,7 +20,7 @@ from unstall.report.html.markup import Markup, el, join, json_block
 
 if TYPE_CHECKING:
     from unstall.benchmark.archive import Archive
-    from unstall.report.html.whatif import WhatIf
+    from unstall.simplify.sliders import Sliders
 
 _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
 _VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")
@@ -28,7 +28,7 @@ _LICENCES = ("uPlot.LICENSE", "d3-flame-graph.LICENSE", "d3.LICENSE")
 _PLACED = re.compile(r'(?<=[" ])([wx])-(\d{1,4})(?=[" ])')
 
 
-def page(archive: Archive, what_if: WhatIf | None = None) -> str:
+def page(archive: Archive, what_if: Sliders | None = None) -> str:
     """The whole report of a run as an HTML document.
 
     Args:

@@ -136,7 +136,7 @@ def resources(data: dict[str, Any] | None) -> Markup | None:
     if data is None:
         return None
     panels = [
-        el("div", el("h3", panel["title"]), _chart(f"machine-{i}", f"{panel['title']} over the run"))
+        el("div", el("h3", panel["title"]), _legend(panel), _chart(f"machine-{i}", f"{panel['title']} over the run"))
         for i, panel in enumerate(data["panels"])
     ]
     note = (
@@ -149,6 +149,14 @@ def resources(data: dict[str, Any] | None) -> Markup | None:
         el("div", panels, class_="panels"),
         id="machine",
     )
+
+
+def _legend(panel: dict[str, Any]) -> Markup | None:
+    """What is which colour, where there is more than one."""
+    if len(panel["series"]) < 2:
+        return None
+    entries = [el("span", el("i", class_=f"swatch s-{one['colour']}"), one["name"]) for one in panel["series"]]
+    return el("div", entries, class_="legend small")
 
 
 _KINDS = (("own", "your code"), ("torch", "torch"), ("library", "other libraries"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import linecache
+import re
 import unicodedata
 from typing import Any
 
@@ -11,7 +12,8 @@ from unstall.records import Culprit
 from unstall.report.html.markup import Markup, el
 from unstall.report.plain import plain
 
-_AROUND = 5
+_BEFORE, _AFTER = 14, 6
+_DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 _LONGEST_LINE = 200
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control characters, direction marks, halves of characters, line ends
 
@@ -28,8 +30,8 @@ def excerpt(culprit: Culprit) -> Markup | None:
     at = culprit.line - 1
     if not 0 <= at < len(lines) or plain(lines[at]) != plain(culprit.code):
         return _figure([culprit.code], culprit.line, culprit.line)
-    first = max(at - _AROUND, 0)
-    return _figure(lines[first : at + _AROUND + 1], first + 1, culprit.line)
+    first, end = _around(lines, at)
+    return _figure(lines[first:end], first + 1, culprit.line)
 
 
 def highlighted(code: str, language: str) -> list[Markup]:
@@ -48,9 +50,29 @@ def highlighted(code: str, language: str) -> list[Markup]:
     return [Markup("".join(pieces)) for pieces in marked]
 
 
+def _around(lines: list[str], at: int) -> tuple[int, int]:
+    """First line and end of what to show: the function the line is in, or the lines next to it if that is long."""
+    first = at
+    while first > 0 and not (_DEFINITION.match(lines[first]) and _indent(lines[first]) < max(_indent(lines[at]), 1)):
+        first -= 1
+    inside = bool(_DEFINITION.match(lines[first]))
+    end = at + 1
+    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > _indent(lines[first])):
+        end += 1
+    if not inside:
+        first, end = 0, len(lines)
+    return max(first, at - _BEFORE), min(end, at + _AFTER + 1)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 def _figure(lines: list[str], first: int, blamed: int) -> Markup:
     code = [_clean(line) for line in lines]
-    indent = min((len(line) - len(line.lstrip()) for line in code if line.strip()), default=0)
+    while len(code) > 1 and not code[-1].strip():
+        code.pop()
+    indent = min((_indent(line) for line in code if line.strip()), default=0)
     rows = []
     for number, marked in enumerate(highlighted("\n".join(line[indent:] for line in code), "python"), first):
         here = number == blamed

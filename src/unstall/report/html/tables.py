@@ -37,7 +37,7 @@ def step(report: Report) -> Markup | None:
         "section",
         el("h2", "The step"),
         el("div", bar, class_="stack", aria_hidden="true"),
-        table(("phase", "share", "a step", "p95", ""), rows, caption="Mean step by phase, on the main thread"),
+        table(("phase", ">share", ">a step", ">p95", ""), rows, caption="Mean step by phase, on the main thread"),
         id="step",
     )
 
@@ -48,7 +48,7 @@ def ceilings(report: Report) -> Markup | None:
         return None
     actual = report.throughput.steps_per_s
     most = max([ceiling.steps_per_s for ceiling in report.ceilings if units.known(ceiling.steps_per_s)] or [1.0])
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (
             ceiling.component,
             _bar(ceiling.steps_per_s, most),
@@ -64,7 +64,7 @@ def ceilings(report: Report) -> Markup | None:
     return el(
         "section",
         el("h2", "Ceilings and gaps"),
-        table(("component free", "", "steps/s", "gap", "known by"), rows, caption=caption, bars=True),
+        table(("component free", "", ">steps/s", ">gap", "known by"), rows, caption=caption, bars=True),
         id="ceilings",
     )
 
@@ -87,7 +87,7 @@ def experiments(report: Report) -> Markup | None:
         for one in report.experiments
     ]
     caption = "Step time with the intervention over that without, 95 % interval; under 1 is faster"
-    header = ("experiment", "intervention", "", "ratio", "predicted", "segments")
+    header = ("experiment", "intervention", "", ">ratio", ">predicted", ">segments")
     return el(
         "section",
         el("h2", "Experiments"),
@@ -112,7 +112,7 @@ def remedies(report: Report) -> Markup | None:
         )
         for one in report.remedies
     ]
-    header = ("remedy", "", "exactness", "speed-up", "predicted", "same results", "why not")
+    header = ("remedy", "", "exactness", ">speed-up", ">predicted", "same results", "why not")
     return el(
         "section",
         el("h2", "Remedies"),
@@ -127,7 +127,7 @@ def details(report: Report) -> Markup | None:
     parts = [
         _fold(
             "Hot lines",
-            ("line", "at", "share", "of", "phase", "in the call of"),
+            ("line", "at", ">share", "of", "phase", "in the call of"),
             [
                 (
                     el("code", h.function),
@@ -142,7 +142,7 @@ def details(report: Report) -> Markup | None:
         ),
         _fold(
             "Modules",
-            ("module", "type", "calls a step", "own", "with children"),
+            ("module", "type", ">calls a step", ">own", ">with children"),
             [
                 (
                     el("code", m.name or "(root)"),
@@ -156,7 +156,7 @@ def details(report: Report) -> Markup | None:
         ),
         _fold(
             "Spans",
-            ("span", "count", "mean", "total"),
+            ("span", ">count", ">mean", ">total"),
             [
                 (s.name, f"{s.count:,}", units.seconds(s.mean_s), units.seconds(s.total_s))
                 for s in sorted(report.spans, key=lambda span: -span.total_s)
@@ -191,10 +191,14 @@ def run(report: Report) -> Markup:
 def table(
     header: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str, bars: bool = False, most: int = _MOST_ROWS
 ) -> Markup:
-    """A table whose first column names the row; columns without any content are left out."""
-    kept = [i for i, name in enumerate(header) if any(row[i] for row in rows)]
+    """A table whose first column names the row; columns without any content are left out.
+
+    A column whose header begins with ``>`` holds figures and stands to the right.
+    """
+    kept = [i for i in range(len(header)) if any(row[i] for row in rows)]
+    sides = ["n" if name.startswith(">") else None for name in header]
     body = [
-        el("tr", [el("th", row[i], scope="row") if i == 0 else el("td", row[i], class_=_kind(row[i])) for i in kept])
+        el("tr", [el("th", row[i], scope="row") if i == 0 else el("td", row[i], class_=sides[i]) for i in kept])
         for row in rows[:most]
     ]
     more = len(rows) - most
@@ -203,7 +207,7 @@ def table(
         el(
             "table",
             el("caption", caption),
-            el("thead", el("tr", [el("th", header[i], scope="col", class_=_kind_of(rows, i)) for i in kept])),
+            el("thead", el("tr", [el("th", header[i].lstrip(">"), scope="col", class_=sides[i]) for i in kept])),
             el("tbody", body),
             class_="bars" if bars else None,
         ),
@@ -213,16 +217,6 @@ def table(
         aria_label=caption,
         tabindex="0",
     )
-
-
-def _kind(cell: Any) -> str | None:
-    """Figures stand to the right."""
-    return "n" if not isinstance(cell, Markup) and str(cell)[:1].isdigit() else None
-
-
-def _kind_of(rows: Sequence[Sequence[Any]], column: int) -> str | None:
-    kinds = {_kind(row[column]) for row in rows if row[column]}
-    return "n" if kinds == {"n"} and column else None
 
 
 def _fold(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup | None:
@@ -259,7 +253,7 @@ def _with_interval(figure: str, interval: tuple[float, float] | None) -> Markup:
     if interval is None:
         return el("span", figure)
     low, high = map(units.number, interval)
-    return el("span", figure, el("small", f" [{low}, {high}]"), class_="n")
+    return el("span", figure, el("small", f" [{low}, {high}]"))
 
 
 def _bar(value: float, most: float, kind: str = "") -> Markup | None:

@@ -16,13 +16,20 @@ def hero(report: Report) -> Markup:
     """The verdict as a sentence, and the four figures that a reader asks for first."""
     return el(
         "section",
-        el("p", "Verdict", class_="eyebrow"),
-        el("h1", wording.headline(report)),
+        el("p", wording.subject(report.verdict) if report.run.steps else "no verdict", class_="eyebrow"),
+        el("h1", _sentence(report)),
         el("dl", [_figure(*one) for one in _figures(report)], class_="figures") if report.run.steps else None,
         class_=f"hero {mood(report)}",
         id="verdict",
         aria_label="Verdict",
     )
+
+
+def _sentence(report: Report) -> str:
+    """The headline without its first word, the pattern, which stands above it."""
+    headline = wording.headline(report)
+    rest = headline.removeprefix(f"{wording.subject(report.verdict)}: ").removeprefix("no verdict: ")
+    return rest[:1].upper() + rest[1:]
 
 
 def mood(report: Report) -> str:

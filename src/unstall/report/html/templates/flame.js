@@ -28,7 +28,7 @@ function flameGraphs() {
       .flamegraph()
       .width(wide)
       .cellHeight(20)
-      .minFrameSize(1)
+      .minFrameSize(2)
       .inverted(true)
       .resetHeightOnZoom(true)
       .transitionDuration(0)

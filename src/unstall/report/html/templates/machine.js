@@ -18,7 +18,7 @@ function machineCharts() {
 
 function machineChart(host, panel, t, values) {
   const format = UNITS[panel.unit];
-  const swatch = (i) => colour(`--s-${i % 4}`);
+  const swatch = (i) => colour(`--s-${panel.series[i].colour}`);
   let chart = null;
 
   function tip(u, index) {

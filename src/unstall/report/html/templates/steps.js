@@ -170,6 +170,8 @@ function stepsChart() {
   );
 }
 
+const LABELS = 50; // room above the bars for the names of the marks
+
 function distributionChart() {
   const { edges, counts, marks } = data.distribution;
   const host = byId("distribution-chart");
@@ -188,14 +190,15 @@ function distributionChart() {
     const ratio = devicePixelRatio;
     ctx.save();
     ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = "left";
     ctx.fillStyle = ctx.strokeStyle = colour("--ink");
     ctx.lineWidth = ratio;
     Object.entries(marks).sort((a, b) => a[1] - b[1]).forEach(([name, value], i) => {
       const x = Math.round(u.valToPos(value, "x", true));
-      const y = bbox.top + (14 + 16 * i) * ratio;
+      const y = bbox.top - (LABELS - 12 - 15 * i) * ratio;
       const label = ` ${name} ${seconds(value)} `;
       ctx.beginPath();
-      ctx.moveTo(x, bbox.top);
+      ctx.moveTo(x, y - 11 * ratio);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
       const wide = ctx.measureText(label).width;
@@ -210,7 +213,8 @@ function distributionChart() {
     chart = plot(
       host,
       {
-        height: 220,
+        height: 250,
+        padding: [LABELS, 14, 0, 0],
         scales: { x: { time: false, range: (_, min, max) => (max > min ? [Math.max(min, edges[0]), Math.min(max, edges[edges.length - 1])] : [min - half, max + half]) }, y: { range: (_, __, max) => [0, 1.06 * max] } },
         axes: [axis(seconds, { space: 80 }), axis(integer, { size: 56, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5] })],
         series: [{}, { paths: bars({ size: [1, Infinity], gap: 1 }), fill: colour("--s-0"), width: 0, points: { show: false } }],

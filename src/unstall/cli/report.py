@@ -1,0 +1,89 @@
+"""`unstall report`: write a run that is kept as HTML, Markdown or JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from unstall.benchmark.archive import Archive
+
+_EXIT_USAGE = 2
+
+
+def report(
+    run: str = typer.Argument("last", metavar="[RUN]", help="A run's id, the beginning of one, `last`, or a path."),
+    html: Path | None = typer.Option(None, "--html", help="One self-contained page, for any browser."),
+    markdown: Path | None = typer.Option(None, "--md", "--markdown", help="Markdown, for a pull request."),
+    json: Path | None = typer.Option(None, "--json", help="JSON (schema unstall/1)."),
+    show: bool = typer.Option(False, "--open", help="Open the page in the browser."),
+) -> None:
+    """Write the report of a run that is kept; without an option, show it here."""
+    from unstall.benchmark.archive import ArchiveError, load
+
+    try:
+        archive = load(run)
+    except ArchiveError as error:
+        _fail(str(error))
+    if show and html is None:
+        html = Path(f"unstall-{_file_name(archive.report.run.id)}.html")
+    wanted = list(_writers(archive, html, markdown, json))
+    if not wanted:
+        _print(archive)
+    for path, make in wanted:
+        try:
+            path.write_text(make(), encoding="utf-8")
+        except OSError as error:
+            _fail(f"cannot write {path}: {error.strerror}")
+        print(f"wrote {path}", file=sys.stderr)
+    if show and html is not None:
+        _open(html)
+
+
+def _writers(
+    archive: Archive, html: Path | None, markdown: Path | None, json: Path | None
+) -> Iterator[tuple[Path, Callable[[], str]]]:
+    if html is not None:
+        yield html, lambda: _page(archive)
+    if markdown is not None:
+        from unstall.report import markdown as as_markdown
+
+        yield markdown, lambda: as_markdown.render(archive.report)
+    if json is not None:
+        yield json, lambda: archive.report.to_json().decode()
+
+
+def _page(archive: Archive) -> str:
+    from unstall.report import html
+    from unstall.simplify.sliders import sliders
+
+    return html.page(archive, sliders(archive))
+
+
+def _print(archive: Archive) -> None:
+    from rich.console import Console
+
+    from unstall.report import terminal
+
+    terminal.render(archive.report, Console(width=None if sys.stdout.isatty() else 100))
+
+
+def _open(path: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.absolute().as_uri()):
+        print(f"unstall: no browser was found here; the page is {path}", file=sys.stderr)
+
+
+def _file_name(run_id: str) -> str:
+    """A run's id where it may become part of a path: a recording from elsewhere can call itself anything."""
+    return "".join(character if character.isalnum() or character == "-" else "_" for character in run_id)[:60]
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"unstall: {message}", file=sys.stderr)
+    raise typer.Exit(_EXIT_USAGE)

@@ -1,0 +1,127 @@
+"""Predictions for every position of the page's sliders, made beforehand: a page cannot simulate, but it can look up."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unstall.benchmark.archive import Archive
+    from unstall.simplify.model import Changes, Pipeline
+
+_WORKERS = (0, 1, 2, 3, 4, 6, 8)
+_FACTORS = (1.0, 0.75, 0.5, 0.25, 0.1, 0.0)
+_MOST_THREADS = 5
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A slider: what it changes and what its positions are."""
+
+    kind: str
+    """``workers``, ``threads``, or a component whose time is scaled."""
+    label: str
+    values: tuple[float, ...]
+    now: int
+    """The position of the recorded run."""
+
+    @property
+    def shown(self) -> list[str]:
+        """The positions as a person reads them."""
+        if self.kind in ("workers", "threads"):
+            return [f"{value:g}" for value in self.values]
+        return [{1.0: "as it is", 0.0: "free"}.get(value, f"{value:g}×") for value in self.values]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the model predicts for one combination of positions; seconds a step."""
+
+    step_s: float
+    low: float
+    high: float
+    bottleneck: str
+
+
+@dataclass(frozen=True)
+class Sliders:
+    """An outcome for each combination of positions, the last knob turning fastest."""
+
+    knobs: list[Knob]
+    outcomes: list[Outcome]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for the page."""
+        limits = sorted({outcome.bottleneck for outcome in self.outcomes})
+        return {
+            "knobs": [{"label": knob.label, "values": knob.shown, "now": knob.now} for knob in self.knobs],
+            "stepS": [outcome.step_s for outcome in self.outcomes],
+            "low": [outcome.low for outcome in self.outcomes],
+            "high": [outcome.high for outcome in self.outcomes],
+            "limits": limits,
+            "limit": [limits.index(outcome.bottleneck) for outcome in self.outcomes],
+        }
+
+
+def sliders(archive: Archive) -> Sliders | None:
+    """The table of a run's pipeline model, about a hundred predictions; None where the run gives no model."""
+    from unstall.simplify import model
+
+    try:
+        pipeline = model.of_archive(archive)
+    except model.NotRecorded:
+        return None
+    knobs = list(_knobs(archive, pipeline))
+    if not knobs or pipeline.measured_s <= 0:
+        return None
+    outcomes = []
+    for positions in itertools.product(*(knob.values for knob in knobs)):
+        found = model.predict(pipeline, _changes(knobs, positions))
+        outcomes.append(Outcome(found.step_s, found.low, found.high, found.bottleneck))
+    return Sliders(knobs, outcomes)
+
+
+def _knobs(archive: Archive, pipeline: Pipeline) -> Iterator[Knob]:
+    if pipeline.has_loader:
+        yield _counts("workers", "loader workers", _WORKERS, pipeline.layout.workers)
+    blamed = _blamed(archive, pipeline)
+    if blamed is not None:
+        yield Knob(blamed, f"time of {blamed}", _FACTORS, 0)
+    threads = range(1, min(int(pipeline.layout.cores), _MOST_THREADS) + 1)
+    if not pipeline.on_device and len(threads) > 1:
+        yield _counts("threads", "torch threads", threads, pipeline.threads)
+
+
+def _counts(kind: str, label: str, usual: Any, now: int) -> Knob:
+    values = tuple(sorted({*usual, now}))
+    return Knob(kind, label, values, values.index(now))
+
+
+def _blamed(archive: Archive, pipeline: Pipeline) -> str | None:
+    """What the verdict blames, if the model knows it by name; else the data where there is a loader."""
+    from unstall.simplify import model
+
+    culprit = archive.report.verdict.culprit
+    named = [culprit.function] if culprit is not None else []
+    for name in [*named, *(["data"] if pipeline.has_loader else [])]:
+        try:
+            if model.predict(pipeline, model.Changes(scales={name: 0.0})).step_s < pipeline.measured_s:
+                return name
+        except model.ChangeError:
+            continue
+    return None
+
+
+def _changes(knobs: list[Knob], positions: tuple[float, ...]) -> Changes:
+    """The knobs that are not where the recorded run had them."""
+    from unstall.simplify import model
+
+    moved = {knob.kind: value for knob, value in zip(knobs, positions) if value != knob.values[knob.now]}
+    workers, threads = moved.pop("workers", None), moved.pop("threads", None)
+    return model.Changes(
+        workers=None if workers is None else int(workers),
+        threads=None if threads is None else int(threads),
+        scales=moved,
+    )
