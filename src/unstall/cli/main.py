@@ -23,11 +23,14 @@ class Verb(NamedTuple):
 
 VERBS: dict[str, Verb] = {
     "run": Verb("run:run", takes_program=True),
+    "optimize": Verb("optimize:optimize", takes_program=True),
     "data": Verb("data:data", takes_program=True),
     "what-if": Verb("what_if:what_if"),
     "history": Verb("history:history"),
     "compare": Verb("compare:compare"),
     "gate": Verb("gate:gate", takes_program=True),
+    "report": Verb("report:report"),
+    "watch": Verb("watch:watch"),
     "doctor": Verb("doctor:doctor"),
 }
 """In the order of the help: the four steps, then the rest."""

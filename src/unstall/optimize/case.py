@@ -24,7 +24,7 @@ class Call:
     line: int
     function: str
     span: tuple[int, int, int, int] | None = None
-    """(first line, last line, first column, end column), lines from 1, columns from 0 and in bytes, as the interpreter gives them."""
+    """(first line, last line, first column, end column), lines from 1, columns from 0 in bytes, as Python has them."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,16 @@ class Proposal:
     """The sources with the change in them; None when it cannot be written."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """For the child side, when it is not written into the source."""
+    runtime: Mapping[str, Any] = field(default_factory=dict)
+    """The same as settings of the child side, where ``sources`` has it written."""
     not_written: str | None = None
     """Why it is not written into the source, if it is not."""
     advice: bool = False
     """Only to be told: it is never tried."""
     needs_revisits: bool = False
     """Pays only when samples are met again, from the second epoch on."""
+    remembers: tuple[str, ...] = ()
+    """``file:function`` of what is remembered: the comparison checks that it is asked only plain values."""
     key: str = ""
     """Distinguishes the options of one remedy, and what was tried already."""
 

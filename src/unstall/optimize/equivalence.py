@@ -63,16 +63,18 @@ class Unobservable(Exception):
     """A run gave nothing to compare; the message says why."""
 
 
-def observe(workshop: Workshop, arm: Arm, kind: str, steps: int, *, timeout: float, check: bool = False) -> list[Noted]:
+def observe(
+    workshop: Workshop, arm: Arm, kind: str, steps: int, *, timeout: float, check: dict[str, Any] | None = None
+) -> list[Noted]:
     """Run the first steps of an arm and read what they computed. Raises Unobservable.
 
-    ``check``: also prove that what the arm caches does not depend on random numbers.
+    ``check``: for the child's part of that name, which proves that what the arm keeps or remembers may be kept.
     """
     plan = {
         **Window(kind, 0, steps).plan(),
         "seed": {"seed": _SEED},
         "observe": {},
-        **({"check": {}} if check else {}),
+        "check": check,
     }
     ran = workshop.run(arm, plan, timeout=timeout)
     complaints = ran.folder / "cache-mismatch.txt"

@@ -218,9 +218,9 @@ def _first_import(module: cst.Module, name: str) -> int:
         if not isinstance(statement, cst.SimpleStatementLine):
             break
         first = statement.body[0]
-        if isinstance(first, cst.ImportFrom) and dotted(first.module or cst.Name("")) == "__future__":
-            index = number + 1
-        elif isinstance(first, cst.Import) and first.names[0].evaluated_name < name:
+        if (isinstance(first, cst.ImportFrom) and dotted(first.module or cst.Name("")) == "__future__") or (
+            isinstance(first, cst.Import) and first.names[0].evaluated_name < name
+        ):
             index = number + 1
         else:
             break

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unstall.optimize import equivalence, remedies
-from unstall.optimize.case import Case, Proposal, Unfit
+from unstall.optimize.case import Proposal, Unfit
 from unstall.optimize.diagnosis import Diagnosis, diagnose
 from unstall.optimize.equivalence import Noted, Unobservable, judge
 from unstall.optimize.program import Program
-from unstall.optimize.trial import Comparison, TrialFailed, Window, compare, decided, time_arm
+from unstall.optimize.trial import Comparison, TrialFailed, Window, compare, decided
 from unstall.optimize.workshop import Arm, Workshop, WorkshopError
 from unstall.records import Remedy
 from unstall.statistics import Ratio
@@ -20,12 +20,15 @@ from unstall.statistics import Ratio
 LEAST_GAIN = 1.02
 """A change must be faster than this with 95 % confidence to be kept: less is not worth a changed line."""
 _CONFIRM_PAIRS = 2
+_LARGE_GAIN = 1.3  # so large that one fresh pair is enough
 _OBSERVED_STEPS = 12
 _WINDOW_S = 4.0
 _MIN_STEPS, _MAX_STEPS = 12, 2000
 _WARMUP_STEPS = 8
 _FOLD_BATCHES = 6
 _MAX_FAILURES_OF_REMEDY = 2
+_CONCURRENCY = ("loader-workers", "threads")
+"""Remedies whose best option changes with every other change: their options may be tried again after one is kept."""
 
 
 @dataclass
@@ -116,6 +119,7 @@ class Search:
             if kept is None:
                 continue  # all of them are done now; what is left is below what is worth it
             result.best, result.kept = kept, [*result.kept, proposal]
+            self.done = {one for one in self.done if one[0] not in _CONCURRENCY or one == proposal.id}
             if self._left() <= 0:
                 result.why_stopped = "the budget is spent"
                 return
@@ -169,9 +173,9 @@ class Search:
             if ratio.low <= LEAST_GAIN:
                 entry.why_not = "no gain" if ratio.value <= LEAST_GAIN else "the gain is not certain"
                 return None
-            if not self._is_equivalent(entry, changed, current.kind, proposal):
+            if not self._is_equivalent(entry, changed, current.kind, proposal, result):
                 return None
-            if proposal.remedy and not self._confirmed(entry, result.best, changed, current, proposal):
+            if not self._confirmed(entry, result.best, changed, current, proposal):
                 return None
         except (TrialFailed, WorkshopError) as error:
             self.failures[proposal.remedy] = self.failures.get(proposal.remedy, 0) + 1
@@ -200,7 +204,7 @@ class Search:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         fresh = compare(
             self.workshop, base, changed, self._window(current, proposal),
-            enough=lambda found: True, pairs=_CONFIRM_PAIRS, probe=False,
+            enough=lambda found: True, pairs=1 if entry.ci95 and entry.ci95[0] > _LARGE_GAIN else _CONFIRM_PAIRS, probe=False,
         )  # fmt: skip
         ratio = fresh.ratio()
         entry.speedup = ratio.value
@@ -221,11 +225,14 @@ class Search:
             raise TrialFailed(f"what the program computes could not be observed: {error}") from error
         self.own_difference = equivalence.own_difference(self.reference, again)
 
-    def _is_equivalent(self, entry: Remedy, changed: Arm, kind: str, proposal: Proposal) -> bool:
+    def _is_equivalent(self, entry: Remedy, changed: Arm, kind: str, proposal: Proposal, result: Result) -> bool:
         self.tell(f"does it compute the same? {entry.name}")
+        watched = [*result.kept, proposal]
+        remembers = [one for kept in watched for one in kept.remembers]
+        check = {"remembers": remembers} if remembers or any(one.needs_revisits for one in watched) else None
         try:
             noted = equivalence.observe(
-                self.workshop, changed, kind, _OBSERVED_STEPS, timeout=self._patience(), check=proposal.needs_revisits
+                self.workshop, changed, kind, _OBSERVED_STEPS, timeout=self._patience(), check=check
             )
         except Unobservable as error:
             entry.equivalent, entry.why_not = False, f"what it computes could not be compared: {error}"
@@ -234,17 +241,12 @@ class Search:
             entry.equivalent = None
             return True
         # Kept close changes make the whole close: an exact one on top of them is compared with the same tolerance.
-        exactness: Any = "close" if proposal.exactness == "close" or self._is_close_already(entry) else "exact"
+        exactness: Any = "exact" if all(one.exactness == "exact" for one in watched) else "close"
         judgement = judge(self.reference, noted, exactness, own=self.own_difference)
         entry.equivalent = judgement.equivalent
         if not judgement.equivalent:
             entry.why_not = f"it computes something else: {judgement.why_not}"
         return judgement.equivalent
-
-    def _is_close_already(self, entry: Remedy) -> bool:
-        return self.close_kept
-
-    close_kept = False
 
     # ------------------------------------------------------------------ the last word
 
@@ -275,6 +277,4 @@ class Search:
 
 
 def _as_advice(proposal: Proposal) -> Proposal:
-    from dataclasses import replace
-
     return replace(proposal, advice=True)

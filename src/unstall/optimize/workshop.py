@@ -116,6 +116,8 @@ class Workshop:
         env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
         env["UNSTALL_RUN_DIR"] = str(folder)
         env["UNSTALL_PLAN"] = json.dumps(plan)
+        # What torch.compile makes would be lost with the sandbox, and be made again in every trial.
+        env.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.folder / "inductor"))
         if plan.get("seed"):
             env.setdefault("PYTHONHASHSEED", "0")
         return self.sandbox.environment(env)

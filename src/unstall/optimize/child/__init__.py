@@ -1,9 +1,9 @@
 """What runs inside a trial of the user's program. Standard library only; must not raise into the program.
 
 The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write down
-losses, outputs and weights), ``seed`` (make two runs comparable), ``check`` (of what is cached), ``probe`` (where loaders and optimizers are made),
-``settings`` (remedies at run time). Each is one module here, with ``targets(plan, folder)``: module name → functions
-to call once that module has been imported.
+losses, outputs and weights), ``seed`` (make two runs comparable), ``check`` (of what is cached), ``probe`` (where loaders
+and optimizers are made), ``settings`` (remedies at run time). Each is one module here, with ``targets(plan, folder)``:
+module name → functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def user_frame(depth: int) -> Any:
 
 
 def _is_users(file: str) -> bool:
-    return not (file.startswith(("<", _OWN)) or "/site-packages/" in file or file.startswith(_LIBRARY))
+    return not (file.startswith(("<", _OWN, _LIBRARY)) or "/site-packages/" in file)
 
 
 _OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep

@@ -1,11 +1,13 @@
-"""Prove that what a patch keeps from one visit to the next does not depend on random numbers.
+"""Prove that what a patch keeps or remembers may be kept: while the changed program's results are compared.
 
-The cache that the patch puts into the user's module is found when a loader is made; each sample that it is asked for is
-made twice, under different seeds, and the two must be equal to the byte. ``cache-mismatch.txt`` tells when they are not.
+A sample that the patch's cache is asked for is made twice, under different seeds, and the two must be equal to the byte.
+A function that remembers its results (``plan["remembers"]``: ``file:function``) may be asked only plain values, and what
+it remembers must still be what it would compute. ``cache-mismatch.txt`` tells when that does not hold.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import sys
@@ -17,7 +19,9 @@ _CACHE = "_SampleCache"
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
-    """A hook where loaders are made."""
+    """A hook where loaders are made, and in ``functools.lru_cache`` for the functions named."""
+    if plan.get("remembers"):
+        functools.lru_cache = _checking(functools.lru_cache, set(plan["remembers"]), folder)
     return [("torch.utils.data.dataloader", lambda module: _install(module, folder))]
 
 
@@ -46,8 +50,61 @@ def _check(cache: Any, folder: str) -> None:
                 seed.seed_all("check", number)
                 made.append(pickle.dumps(load(index)))
         if made[0] != made[1]:
-            with open(os.path.join(folder, "cache-mismatch.txt"), "w") as file:
-                file.write(f"sample {index!r} is not the same every time it is made")
+            _tell(folder, f"sample {index!r} is not the same every time it is made")
         return get(self, load, index)
 
     cache.get = checked
+
+
+def _checking(original: Any, remembers: set[str], folder: str) -> Any:
+    """``lru_cache`` that watches over the functions named."""
+
+    def lru_cache(*args: Any, **kwargs: Any) -> Any:
+        decorate = original(*args, **kwargs)
+
+        def decorator(function: Any) -> Any:
+            code = function.__code__
+            if f"{code.co_filename}:{code.co_name}" in remembers or any(
+                one.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for one in remembers
+            ):
+                return _watched(function, folder)
+            return decorate(function)
+
+        return decorate if args and callable(args[0]) else decorator
+
+    return lru_cache
+
+
+def _watched(function: Any, folder: str) -> Any:
+    """A function that remembers its results, and sees whether that is right."""
+    results: dict[Any, tuple[Any, bytes]] = {}
+    method = "." in function.__qualname__.rpartition("<locals>.")[2]
+
+    @functools.wraps(function)
+    def remembered(*args: Any, **kwargs: Any) -> Any:
+        given = [*(args[1:] if method else args), *kwargs.values()]
+        if not all(map(_is_plain, given)):
+            _tell(folder, f"{function.__name__} is asked more than plain values")
+            return function(*args, **kwargs)
+        key = (args, tuple(kwargs.items()))
+        if key not in results:
+            result = function(*args, **kwargs)
+            results[key] = (result, pickle.dumps(result))
+        elif pickle.dumps(function(*args, **kwargs)) != pickle.dumps(results[key][0]) or (
+            pickle.dumps(results[key][0]) != results[key][1]
+        ):
+            _tell(folder, f"{function.__name__} does not always give the same, or its result is changed later")
+        return results[key][0]
+
+    return remembered
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, bytes, int, float, complex))
+
+
+def _tell(folder: str, line: str) -> None:
+    with open(os.path.join(folder, "cache-mismatch.txt"), "w") as file:
+        file.write(line)

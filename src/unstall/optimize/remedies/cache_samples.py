@@ -14,9 +14,10 @@ from typing import Any
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Made, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
 from unstall.optimize.purity import Purity, attributes_read, names
 from unstall.optimize.remedies.loader_workers import main_loader
+from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "cache-samples"
@@ -86,7 +87,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         head = find_head(text, int(loader["getitem_line"]))
     except (SourceError, NotSteady) as error:
         return Unfit(str(error))
-    share = _share(case, loader, path, head)
+    share = of_sample_lines(case, path, head.first_line, head.last_line, in_workers=bool(loader["num_workers"]))
     if share < _MIN_SHARE:
         return Unfit(f"what stays the same in {head.cls}.__getitem__ takes only {share:.0%} of the step")
     try:
@@ -155,31 +156,6 @@ def _method(tree: ast.Module, line: int) -> tuple[ast.ClassDef, ast.FunctionDef]
 def _does_something(head: list[ast.stmt]) -> bool:
     """A head that only looks up and counts is not worth keeping."""
     return any(isinstance(node, ast.Call) for statement in head for node in ast.walk(statement))
-
-
-def _share(case: Case, loader: Made, path: Path, head: Head) -> float:
-    """Share of the step that the head's lines, and all they call, hold up: by the stack samples."""
-    measured = case.measurement
-    in_workers = bool(loader["num_workers"])
-    pids = measured.worker_pids if in_workers else {measured.main_pid}
-    total = inside = 0
-    for sample in measured.samples:
-        if sample.pid not in pids or not sample.main_thread:
-            continue
-        total += sample.count
-        if any(
-            Path(frame.file).name == path.name and frame.function.endswith("__getitem__")
-            and head.first_line <= frame.line <= head.last_line
-            for frame in sample.frames
-        ):  # fmt: skip
-            inside += sample.count
-    if not total:
-        return 0.0
-    share = inside / total
-    if in_workers and measured.loader is not None:
-        service = measured.loader.service_s * (measured.loader.batches_per_step or 1.0) / int(loader["num_workers"])
-        share *= min(1.0, service / measured.step.mean)
-    return share
 
 
 # ------------------------------------------------------------------ writing it

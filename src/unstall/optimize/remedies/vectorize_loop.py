@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import libcst as cst
 
 from unstall.optimize import rewrite
 from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 from unstall.optimize.vectorize import NotVectorizable, Vectorized, vectorize
-from unstall.records import Hotspot
 
 NAME = "vectorize-loop"
 AREA = "compute"
@@ -26,38 +25,22 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     found: list[Proposal] = []
     reasons: list[str] = []
     seen: set[tuple[Path, int]] = set()
-    for path, line, share in hot_lines(case):
+    lines = list(hot_lines(case))
+    for path, line, _ in lines:
         try:
             text = case.sources.text(path)
             loop = vectorize(text, line)
             if (path, loop.first_line) in seen:
                 continue
             seen.add((path, loop.first_line))
-            total = sum(s for p, one, s in hot_lines(case) if p == path and loop.first_line <= one <= loop.last_line)
-            found.append(_proposal(case, path, loop, total or share))
+            total = sum(s for p, one, s in lines if p == path and loop.first_line <= one <= loop.last_line)
+            if total < _MIN_SHARE:
+                reasons.append(f"the loop of {loop.function} takes {total:.1%} of the step")
+                continue
+            found.append(_proposal(case, path, loop, total))
         except (NotVectorizable, SourceError) as error:
             reasons.append(f"{path.name}:{line}: {error}")
     return found or Unfit(reasons[0] if reasons else "no loop over pixels or cells takes a noticeable share")
-
-
-def hot_lines(case: Case) -> Iterator[tuple[Path, int, float]]:
-    """(file, line, share of the step that it holds up) of the user's lines that the samples fell on."""
-    for spot in case.report.hotspots:
-        path = case.user_file(spot.file)
-        share = share_of_step(case, spot)
-        if path is not None and share >= _MIN_SHARE * 0.2:
-            yield path, spot.line, share
-
-
-def share_of_step(case: Case, spot: Hotspot) -> float:
-    """Share of the step that a hot line holds up: that of its process, and in a worker, as far as the step waits."""
-    if spot.where == "main":
-        return spot.share
-    loader = case.measurement.loader
-    if loader is None or not loader.workers:
-        return spot.share
-    service = loader.service_s * (loader.batches_per_step or 1.0) / loader.workers
-    return spot.share * min(1.0, service / case.measurement.step.mean)
 
 
 def _proposal(case: Case, path: Path, loop: Vectorized, share: float) -> Proposal:

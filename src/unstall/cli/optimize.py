@@ -1,0 +1,144 @@
+"""`unstall optimize`: try the remedies, keep what is faster and computes the same, hand over a patch."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+
+from unstall.benchmark import command
+from unstall.cli import amounts
+from unstall.optimize import conclude, program, remedies_file
+from unstall.optimize.patch import place, unified
+from unstall.optimize.search import Options, Result, Search
+from unstall.optimize.trial import TrialFailed
+from unstall.optimize.workshop import Workshop
+from unstall.report import remedies as view
+from unstall.simplify.sandbox import SandboxError, open_sandbox
+
+_EXIT_USAGE, _EXIT_FAILED = 2, 1
+_WIDTH = 110
+
+
+def optimize(
+    words: list[str] = typer.Argument(None, metavar="PROGRAM [ARGS]...", help="As for `unstall run`."),
+    budget: float = typer.Option("15m", "--budget", parser=amounts.seconds, metavar="TIME", help="Time to search for."),
+    worth: float = typer.Option(
+        "5%", "--worth", parser=amounts.share, metavar="SHARE", help="Stop when the best predicted gain is below this."
+    ),
+    patch: Path | None = typer.Option(None, "--patch", help="Write the changes as a patch for `git apply`."),
+    apply: bool = typer.Option(False, "--apply", help="Change the files: asks first, and keeps a backup of each."),
+    with_file: Path | None = typer.Option(
+        None, "--remedies", help="Write what can be set at run time, for `unstall run --with FILE`."
+    ),
+    allow_training_change: bool = typer.Option(
+        False, "--allow-training-change", help="Also try what changes the training, such as the batch size."
+    ),
+    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    allow_network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let trials send to the network."),
+) -> None:
+    """Find the settings and small changes that make a program faster, prove the results the same, write the patch."""
+    try:
+        found = program.find(words or [])
+    except command.CommandError as error:
+        _fail(str(error))
+    for path in (patch, with_file, json):
+        if path is not None and not path.absolute().parent.is_dir():
+            _fail(f"cannot write {path}: no folder {path.absolute().parent}")
+    folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
+    options = Options(budget_s=budget, worth=worth, allow_training_change=allow_training_change)
+    try:
+        with open_sandbox(Path.cwd(), [folder], network_writes=allow_network_writes) as sandbox:
+            result = Search(found, Workshop(found.line, folder, sandbox), options, _teller()).run()
+            refused = sandbox.refused()
+    except SandboxError as error:
+        _fail(str(error))
+    except TrialFailed as error:
+        print(f"unstall: {error}", file=sys.stderr)
+        raise typer.Exit(_EXIT_FAILED) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    result.notes += [f"refused in the trials: {line}" for line in refused]
+    _give(found, result, patch=patch, json=json, with_file=with_file)
+    if apply:
+        _apply(result)
+
+
+def _give(
+    found: program.Program, result: Result, *, patch: Path | None, json: Path | None, with_file: Path | None
+) -> None:
+    """Write the files that were asked for, and show the report."""
+    made = conclude.report(found, result)
+    difference = unified(result.best.sources, found.root)
+    remarks = [f"stopped: {result.why_stopped}", *_where_it_stands(result), *made.run.notes[-3:]]
+    written = [(json, made.to_json()), (with_file, remedies_file.written(result.kept).encode())]
+    if difference:
+        written.append((patch, difference))
+    for path, content in written:
+        if path is not None:
+            try:
+                path.write_bytes(content)
+            except OSError as error:
+                _fail(f"cannot write {path}: {error.strerror}")
+    if patch is not None:
+        remarks.append(f"git apply {patch}  (from {found.root})" if difference else "there is nothing to patch")
+    elif difference:
+        remarks.append("--patch FILE writes the changes, --apply makes them")
+    interval = (result.total.low, result.total.high) if result.total else None
+    console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
+    view.render(made, interval, remarks, console)
+
+
+def _where_it_stands(result: Result) -> list[str]:
+    """What leads now, and how far the program is from its ceiling."""
+    lines = []
+    if result.revisits:
+        lines.append("the speed-up holds from the second epoch on; the first one still makes what is kept")
+    if not result.reproducible:
+        lines.append("two runs of the original differ under one seed: exact was judged by that difference")
+    verdict = result.last.report.verdict
+    if result.kept and verdict.pattern != "healthy":
+        culprit = (
+            f", {verdict.culprit.function} ({Path(verdict.culprit.file).name}:{verdict.culprit.line})"
+            if verdict.culprit
+            else ""
+        )
+        lines.append(f"what leads now: {verdict.pattern}{culprit}; without it another {verdict.headroom:.2g}×")
+    return lines
+
+
+def _apply(result: Result) -> None:
+    """Ask, then change the files."""
+    changes = list(result.best.sources.differing())
+    if not changes:
+        return
+    names = ", ".join(str(path) for path, _, _ in changes)
+    if not sys.stdin.isatty() and sys.stdin.closed:
+        _fail("--apply asks on the terminal, and there is none")
+    if not typer.confirm(f"change {names}?", err=True):
+        raise typer.Exit(0)
+    try:
+        for path, backup in place.apply(result.best.sources):
+            print(f"unstall: changed {path}; it was kept as {backup.name}", file=sys.stderr)
+    except OSError as error:
+        _fail(f"cannot change {error.filename}: {error.strerror}")
+
+
+def _teller():  # type: ignore[no-untyped-def]
+    began = time.monotonic()
+
+    def tell(line: str) -> None:
+        print(f"unstall: {time.monotonic() - began:4.0f} s  {line}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"unstall: {message}", file=sys.stderr)
+    raise typer.Exit(_EXIT_USAGE)

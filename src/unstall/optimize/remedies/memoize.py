@@ -1,0 +1,137 @@
+"""A pure function that is asked the same again and again: ``functools.lru_cache``."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize import rewrite
+from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.purity import Purity, attributes_read
+from unstall.optimize.shares import hot_lines
+from unstall.optimize.sources import SourceError, Sources
+
+NAME = "memoize"
+AREA = "compute"
+EXACTNESS = "exact"
+
+_MIN_SHARE = 0.05
+_REPEATED = 0.6  # of the calls, assumed: the trial tells
+_MAX_SIZE = 65536
+_MUTATING = {
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "clear",
+    "sort",
+    "reverse",
+    "update",
+    "add",
+    "write",
+    "fill",
+}
+
+
+def propose(case: Case) -> list[Proposal] | Unfit:
+    """The functions that the samples fell in, those that only compute with what they are given."""
+    shares: dict[tuple[Path, str], tuple[float, int]] = {}
+    for path, line, share in hot_lines(case):
+        try:
+            name = _function_at(ast.parse(case.sources.text(path)), line)
+        except SourceError:
+            continue
+        if name is not None:
+            total, _ = shares.get((path, name), (0.0, line))
+            shares[(path, name)] = (total + share, line)
+    found: list[Proposal] = []
+    reason = "no function of the program's own takes a noticeable share"
+    for (path, name), (share, line) in shares.items():
+        if share < _MIN_SHARE:
+            continue
+        why_not = impurity(case.sources.text(path), line)
+        if why_not is not None:
+            reason = f"{name}: {why_not}"
+            continue
+        try:
+            sources = with_cache(case.sources, path, name, line)
+        except SourceError as error:
+            reason = str(error)
+            continue
+        found.append(
+            Proposal(
+                NAME, f"{name} ({path.name}:{line}) remembers its results", EXACTNESS,
+                predicted_without(share, _REPEATED),
+                f"it takes {share:.0%} of the step; what it is asked is assumed to repeat",
+                sources=sources, key=f"{path.name}:{name}", remembers=(f"{path}:{name}",),
+            )
+        )  # fmt: skip
+    return found or Unfit(reason)
+
+
+def impurity(text: str, line: int) -> str | None:
+    """Why the function around a line may not be remembered; None when it may, as far as the source tells."""
+    tree = ast.parse(text)
+    function = _function(tree, line)
+    if function is None:
+        return "it is in no function"
+    cls = next((one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and function in one.body), None)
+    arguments = function.args
+    if function.decorator_list or arguments.vararg or arguments.kwarg or function.name.startswith("__"):
+        return "it is decorated, special, or takes any number of arguments"
+    if not (arguments.args[1:] if cls else arguments.args):
+        return "it takes no arguments"
+    if any(
+        isinstance(base, (ast.Name, ast.Attribute)) and "Module" in ast.unparse(base)
+        for base in (cls.bases if cls else [])
+    ):
+        return "it belongs to a model"
+    purity = Purity(tree, cls or ast.ClassDef(name="", bases=[], keywords=[], body=[], decorator_list=[]))
+    names = {argument.arg for argument in arguments.args}
+    if not all(purity.is_steady(statement, names) for statement in function.body) or purity.written:
+        return purity.reason or "it sets attributes"
+    if not any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function)):
+        return "it returns nothing"
+    fresh = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATING:
+            if not (isinstance(node.func.value, ast.Name) and node.func.value.id in fresh):
+                return f"it changes {ast.unparse(node.func.value)}"
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            if not (isinstance(node.value, ast.Name) and node.value.id in fresh):
+                return f"it changes {ast.unparse(node.value)}"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "next"):
+            return f"it calls {ast.unparse(node.func)}"
+    if cls is not None and attributes_read(function.body) & purity.changing_attributes():
+        return "it reads what other methods change"
+    return None
+
+
+def _function_at(tree: ast.Module, line: int) -> str | None:
+    function = _function(tree, line)
+    return function.name if function is not None else None
+
+
+def _function(tree: ast.Module, line: int) -> ast.FunctionDef | None:
+    """The innermost function around a line."""
+    holding = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(holding, key=lambda node: node.lineno, default=None)
+
+
+def with_cache(sources: Sources, path: Path, name: str, line: int) -> Sources:
+    """The sources with the decorator on the function. Raises SourceError."""
+    found = rewrite.Found(sources.parse(path))
+    function = found.function(name, line)
+    if function is None:
+        raise SourceError(f"{name} was not found again")
+    decorator = cst.Decorator(cst.parse_expression(f"functools.lru_cache(maxsize={_MAX_SIZE})"))
+    changed = function.with_changes(decorators=[decorator, *function.decorators])
+    module = rewrite.replaced(found.module, function, changed)
+    return sources.with_module(path, rewrite.with_import(module, "functools"))

@@ -1,0 +1,74 @@
+"""What `unstall optimize` found, on one screen: the total, what was kept, what was not and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+
+from unstall.records import Remedy, Report
+from unstall.report import units
+from unstall.report.layout import encodable
+from unstall.report.plain import plain, shorten
+
+_NARROWEST = 60
+
+
+def render(report: Report, interval: tuple[float, float] | None, remarks: Sequence[str], console: Console) -> None:
+    """Print it. ``interval``: of the total speed-up, 95 %. ``remarks``: lines for the end, about the patch and the stop."""
+    from rich.text import Text
+
+    width = max(_NARROWEST, console.width)
+    for line in lines(report, interval, remarks, width):
+        console.print(encodable(Text(line), console.encoding), soft_wrap=True, highlight=False)
+
+
+def lines(report: Report, interval: tuple[float, float] | None, remarks: Sequence[str], width: int) -> Iterator[str]:
+    """The lines of the screen."""
+    yield f"unstall optimize · {shorten(plain(' '.join(report.run.command)), width - 20)}"
+    yield ""
+    yield _headline(report, interval)
+    kept = [one for one in report.remedies if one.kept]
+    tried = [one for one in report.remedies if not one.kept and one.speedup is not None]
+    failed = [one for one in report.remedies if not one.kept and one.speedup is None and not _is_untried(one)]
+    untried = [one for one in report.remedies if not one.kept and one.speedup is None and _is_untried(one)]
+    for title, group in (("kept", kept), ("tried, not kept", [*tried, *failed]), ("not tried", untried)):
+        if group:
+            yield ""
+            yield f"  {title}"
+            for one in group:
+                yield from _remedy(one, width)
+    if remarks:
+        yield ""
+        for remark in remarks:
+            yield f"  {plain(remark)}"
+
+
+def _headline(report: Report, interval: tuple[float, float] | None) -> str:
+    if report.total_speedup is None:
+        return "  nothing was kept: the program runs as fast as this search can make it"
+    between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""
+    exact = all(one.exactness == "exact" for one in report.remedies if one.kept)
+    same = "the same results, bit for bit" if exact else "the same results within rounding"
+    if any(one.exactness == "training-changing" for one in report.remedies if one.kept):
+        same = "and training is changed, as you allowed"
+    return f"  {units.factor(report.total_speedup)} faster{between}, {same}"
+
+
+def _remedy(one: Remedy, width: int) -> Iterator[str]:
+    yield shorten(f"    {plain(one.name)}", width)
+    parts = []
+    if one.speedup is not None:
+        between = f" [{one.ci95[0]:.2f} to {one.ci95[1]:.2f}]" if one.ci95 else ""
+        parts.append(f"{one.speedup:.2f}×{between}")
+    if one.predicted_speedup is not None:
+        parts.append(f"predicted {one.predicted_speedup:.2f}×")
+    if one.kept:
+        parts.append("bit for bit the same" if one.exactness == "exact" else one.exactness)
+    if one.why_not:
+        parts.append(plain(one.why_not))
+    yield shorten(f"      {', '.join(parts)}", width)
+
+
+def _is_untried(one: Remedy) -> bool:
+    return bool(one.why_not and one.why_not.startswith(("not tried", "advice")))
