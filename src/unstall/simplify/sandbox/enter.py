@@ -19,8 +19,9 @@ _STATUS = 126  # as a shell's for a command that cannot be executed
 class Entrance:
     """Lays out one child's tree."""
 
-    def __init__(self, plan):
+    def __init__(self, plan, words, environment):
         self.plan = plan
+        self.reach = [] if plan["privileged"] else _reached(plan["reach"], words, environment)
         self.privileged = plan["privileged"]
         self.layer = tempfile.mkdtemp(prefix="layer-", dir=plan["home"])
         self.root = os.path.join(self.layer, "root")
@@ -57,6 +58,8 @@ class Entrance:
             os.mkdir(made)
         target = self.target(path)
         try:
+            for reached in self.reach:
+                _open_way(path, upper, reached)
             facts = os.stat(path)
             # The upper folder's mode is the tree's; it is this user's, so what he may not write to is shut to all.
             closed = 0 if os.access(path, os.W_OK) else 0o222
@@ -131,6 +134,41 @@ class Entrance:
                 json.dump(self.degraded, file)
 
 
+def _reached(known, words, environment):
+    """Folders that this child may write to: those known to the parent, and those its words and environment name."""
+    named = [word.rpartition("=")[2] for word in words] + [os.fsdecode(value) for value in environment.values()]
+    found = dict.fromkeys(known)
+    for name in [os.getcwd(), *named]:
+        while os.path.isabs(name) and not os.path.isdir(name):
+            name = os.path.dirname(name)
+        if os.path.isabs(name) and os.access(name, os.W_OK):
+            found[os.path.realpath(name)] = None
+    return list(found)
+
+
+def _open_way(path, upper, reached):
+    """Make the folders that lead to a writable one in the layer already, as they are below.
+
+    The kernel would make them at the first write, as their owner's: it cannot, where the owner is somebody else, whom
+    a user namespace does not know.
+    """
+    inside = os.path.relpath(reached, path)
+    if inside.split(os.sep)[0] in (os.curdir, os.pardir):
+        return
+    made = []
+    below, above = path, upper
+    for name in inside.split(os.sep):
+        below, above = os.path.join(below, name), os.path.join(above, name)
+        if not os.path.isdir(above):
+            os.mkdir(above)
+            made.append((below, above))
+    for below, above in reversed(made):
+        facts = os.stat(below)
+        closed = 0 if os.access(below, os.W_OK) else 0o222
+        os.chmod(above, facts.st_mode & 0o7777 & ~closed)
+        os.utime(above, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
 def _size(path):
     facts = os.statvfs(path)
     return facts.f_blocks * facts.f_frsize
@@ -151,7 +189,7 @@ def main(plan_path, words):
     try:
         with open(plan_path) as file:
             plan = json.load(file)
-        Entrance(plan).open()
+        Entrance(plan, words, environment).open()
     except OSError as error:
         print(f"unstall: the sandbox could not be entered: {error}", file=sys.stderr, flush=True)
         return _STATUS

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,13 +28,16 @@ class Overlays:
     note: str
 
 
-def prepare(home: Path, keep: Sequence[Path], reasons: list[str]) -> Overlays | None:
-    """Lay out the plan in ``home`` and try it on a file; None when it does not work, the reason added to the list."""
+def prepare(home: Path, folder: Path, keep: Sequence[Path], reasons: list[str]) -> Overlays | None:
+    """Lay out the plan in ``home`` and try it on a file; None when it does not work, the reason added to the list.
+
+    ``folder`` is the program's working tree.
+    """
     if sys.platform != "linux":
         reasons.append("overlays need Linux")
         return None
     for privileged in (True, False) if os.geteuid() == 0 else (False,):
-        _write_plan(home, keep, privileged)
+        _write_plan(home, folder, keep, privileged)
         failure = _try(home)
         if failure is None:
             return Overlays(_entrance(home), _note(home, privileged))
@@ -41,7 +45,7 @@ def prepare(home: Path, keep: Sequence[Path], reasons: list[str]) -> Overlays | 
     return None
 
 
-def _write_plan(home: Path, keep: Sequence[Path], privileged: bool) -> None:
+def _write_plan(home: Path, folder: Path, keep: Sequence[Path], privileged: bool) -> None:
     mounts = read_mounts()
     facts = {
         "privileged": privileged,
@@ -49,6 +53,7 @@ def _write_plan(home: Path, keep: Sequence[Path], privileged: bool) -> None:
         "keep": [str(path) for path in keep],
         "steps": [list(asdict(step).values()) for step in plan(mounts, privileged=privileged)],
         "sockets": _sockets(),
+        "reach": _writable(folder),
     }
     (home / "notes").mkdir(exist_ok=True)
     (home / "plan.json").write_text(json.dumps(facts))
@@ -87,6 +92,17 @@ def _note(home: Path, privileged: bool) -> str:
     except (OSError, ValueError):
         readonly = []
     return f"{note}; read-only inside: {', '.join(readonly)}" if readonly else note
+
+
+def _writable(folder: Path) -> list[str]:
+    """Folders that programs write to, as real paths: working tree, home, the temporary ones, and where links lead."""
+    known = [folder, Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
+    try:
+        known += [path for path in folder.iterdir() if path.is_symlink()]
+    except OSError:
+        pass
+    real = [path.resolve() for path in known]
+    return sorted({str(path) for path in real if path.is_dir() and os.access(path, os.W_OK)})
 
 
 def _sockets() -> list[str]:

@@ -127,7 +127,7 @@ def open_sandbox(
         for home in place.homes(folder):
             keeper = Keeper(home)
             cleanup.callback(keeper.close)
-            overlays = overlay.prepare(home, kept, reasons)
+            overlays = overlay.prepare(home, folder, kept, reasons)
             if overlays:
                 break
             keeper.close()
