@@ -32,7 +32,7 @@ def test_results_come_in_the_order_of_the_files(ranks, tmp_path, jobs):
 
 
 def test_no_more_at_a_time_than_memory_allows(ranks, monkeypatch):
-    monkeypatch.setattr(parallel.psutil.Process, "cpu_affinity", lambda self: [0, 1, 2, 3], raising=False)
+    monkeypatch.setattr(parallel, "usable_cores", lambda: 4.0)
     assert jobs_for(ranks) == 3
     need = parallel._memory(ranks[2])
     memory = psutil.virtual_memory()

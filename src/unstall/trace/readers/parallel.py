@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 import psutil
 
+from unstall.benchmark.environment import usable_cores
 from unstall.trace.readers import read
 from unstall.trace.readers.kineto import Progress
 from unstall.trace.timeline import Timeline, TraceError
@@ -59,11 +60,10 @@ def read_each(
 
 def jobs_for(paths: Sequence[str | Path]) -> int:
     """As many as there are cores to use, and as fit in half of the free memory with the largest files."""
-    cores = len(psutil.Process().cpu_affinity() or [0]) if hasattr(psutil.Process, "cpu_affinity") else 2
     free = psutil.virtual_memory().available / 2
     needs = sorted((_memory(Path(path)) for path in paths), reverse=True)
     fitting = sum(sum(needs[: n + 1]) <= free for n in range(len(needs)))
-    return max(1, min(cores, fitting))
+    return max(1, min(int(usable_cores()), fitting))
 
 
 def _memory(path: Path) -> float:
