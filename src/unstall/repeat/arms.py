@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -10,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from unstall.benchmark import command, launcher
 from unstall.benchmark.launcher import Outcome
@@ -47,6 +50,8 @@ class Run:
     other_cores: float
     """Taken by processes outside the program, mean."""
     cores: float
+    error: float
+    """Standard error of ``step_s``, relative: how well so many steps tell the mean."""
 
 
 def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: float) -> Run:
@@ -85,13 +90,31 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
     if found is None:
         raise ArmError(f"the {arm.name} took no steps that could be measured{_tail(output)}")
     measurement = found.measurement
+    durations = found.loop.durations[found.chosen]
     return Run(
-        step_s=float(found.loop.durations[found.chosen].mean()),
+        step_s=float(durations.mean()),
+        error=relative_error(durations),
         steps=measurement.steps,
         phases={phase.name: phase.mean_s for phase in measurement.phases},
         other_cores=measurement.other_cores,
         cores=measurement.cores,
     )
+
+
+def relative_error(durations: np.ndarray) -> float:
+    """Standard error of the mean over the mean, for steps that are alike to those before them.
+
+    Of an AR(1) series of coefficient φ, σ·√((1+φ)/((1-φ)n)); φ is the first autocorrelation, its bias for short series
+    of about (1+4φ)/n made up for (Marriott and Pope, Biometrika 41, 1954).
+    """
+    n = len(durations)
+    centred = durations - durations.mean()
+    variance = float(centred @ centred)
+    if n < 3 or variance <= 0:
+        return 0.0
+    phi = float(centred[1:] @ centred[:-1]) / variance
+    phi = min(max(phi + (1 + 4 * phi) / n, 0.0), 0.95)
+    return float(durations.std(ddof=1) / durations.mean()) * math.sqrt((1 + phi) / ((1 - phi) * n))
 
 
 class _Limit:

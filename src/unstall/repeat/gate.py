@@ -22,7 +22,7 @@ from unstall.repeat.sequential import Decision, Finding, Plan, decide
 
 EXIT_CODES: dict[Decision, int] = {"pass": 0, "regression": 1, "cannot tell": 2}
 
-_UNEVEN_LOAD = 0.25  # of the machine's cores
+_UNEVEN_LOAD = 0.15  # of the machine's cores
 
 Measure = Callable[[Arm, int], Run]
 """Runs an arm; the number is the run's, from 0."""

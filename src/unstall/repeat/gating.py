@@ -21,6 +21,9 @@ from unstall.repeat.sequential import Finding, Plan
 from unstall.repeat.worktree import Worktree, check_out
 from unstall.simplify.sandbox import Sandbox, open_sandbox
 
+_FEWEST_STEPS, _MOST_STEPS = 50, 2000
+_WANTED_ERROR = 0.03  # of a run's mean step, relative
+
 
 class GateError(Exception):
     """The gate cannot be held; one line that says why and what to do."""
@@ -34,7 +37,8 @@ class Request:
     baseline: str
     """A git revision, or a recorded run."""
     plan: Plan
-    steps: int = 50
+    steps: int | None = None
+    """Measured steps a run; as many as their noise asks for if not given."""
     budget_s: float = 1200.0
     """For starting runs; the one that is running then is finished."""
     sandbox_required: bool = True
@@ -77,26 +81,37 @@ def _decide(
     with open_sandbox(
         folder, [recordings], network_writes=request.network_writes, required=request.sandbox_required
     ) as sandbox:
-        gate = Gate(
-            plan,
-            baseline,
-            Arm("candidate", request.words, folder),
-            _measuring(sandbox, recordings, request),
-            budget_s=request.budget_s,
-            on_pair=on_pair,
-        )
+        candidate = Arm("candidate", request.words, folder)
+        run = _Runner(sandbox, recordings, request)
+        run.choose_steps(baseline if isinstance(baseline, Arm) else candidate)
+        gate = Gate(plan, baseline, candidate, run, budget_s=request.budget_s, on_pair=on_pair)
         finding = gate.decide()
         refused = sandbox.refused()
         note = None if sandbox.force == "overlay" else sandbox.note
         return finding, gate, "; ".join([*([note] if note else []), *refused]) or None
 
 
-def _measuring(sandbox: Sandbox, recordings: Path, request: Request) -> Callable[[Arm, int], arms.Run]:
-    def measure(arm: Arm, number: int) -> arms.Run:
-        directory = recordings / f"{number:03}"
-        return arms.run(arm, sandbox, directory, steps=request.steps, limit_s=request.budget_s)
+class _Runner:
+    """Runs the arms of one gate."""
 
-    return measure
+    def __init__(self, sandbox: Sandbox, recordings: Path, request: Request):
+        self._sandbox, self._recordings, self._request = sandbox, recordings, request
+        self._steps = request.steps or _FEWEST_STEPS
+
+    def __call__(self, arm: Arm, number: int) -> arms.Run:
+        directory = self._recordings / f"{number:03}"
+        return arms.run(arm, self._sandbox, directory, steps=self._steps, limit_s=self._request.budget_s)
+
+    def choose_steps(self, arm: Arm) -> None:
+        """Unless their number was given, ask one run, which counts for nothing else, how much its steps vary."""
+        if self._request.steps is None:
+            self._steps = steps_for(self(arm, 0))
+
+
+def steps_for(pilot: arms.Run) -> int:
+    """How many steps a run needs for its mean to be known well enough; runs differ by more than the rest anyway."""
+    wanted = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
+    return int(min(max(wanted, _FEWEST_STEPS), _MOST_STEPS))
 
 
 @contextlib.contextmanager

@@ -2,13 +2,18 @@
 
 A pair of runs, one of the baseline and one of the candidate, gives one value: the logarithm of the candidate's step
 time over the baseline's. Pairs are looked at a few times, 4, 8, 16 ... of them and once at the end, always with
-Student's t. The chance of a false alarm is shared out among the looks (Bonferroni): half of it to the end, a quarter,
+a t-test. The chance of a false alarm is shared out among the looks (Bonferroni): half of it to the end, a quarter,
 an eighth ... to the looks before; so it stays what it is whatever the number of looks and whenever the noise ends it.
 
 - On the way only the plain case ends a gate: the slowdown is proven to be *more than is allowed*, or proven to be less.
 - At the end a regression is *proven* when the slowdown is proven to be more than none at all and the best estimate is
   more than is allowed. It is *excluded* when the estimate is within what is allowed and twice that could not have
   hidden. Anything else is "cannot tell": the noise was too large for so few pairs.
+
+The t is Yuen's: of the mean without the highest and the lowest fifth of the pairs, so that a burst of load that hits
+one run does not decide (Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61, 1974; for
+one sample, Wilcox, "Introduction to Robust Estimation", ch. 4). On identical code the ratios are symmetric about one,
+whatever the noise, so leaving out both ends favours neither side.
 
 Sequential looks at fixed shares: Pocock, "Group sequential methods in the design and analysis of clinical trials",
 Biometrika 64 (1977); spending the error: Lan and DeMets, Biometrika 70 (1983).
@@ -19,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -28,6 +34,7 @@ from unstall.statistics import Ratio, student_quantile
 Decision = Literal["regression", "pass", "cannot tell", "go on"]
 
 _FIRST_LOOK = 4
+_TRIM = 0.2
 _FEWEST = 3  # pairs for any answer at all
 
 
@@ -37,7 +44,7 @@ class Plan:
 
     allowance: float = 0.05
     """The slowdown that is put up with: 0.05 is five per cent more time a step."""
-    most: int = 16
+    most: int = 24
     """Pairs of runs."""
     alarm: float = 0.01
     """The chance that identical code is called a regression."""
@@ -72,12 +79,9 @@ def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
         return Finding("cannot tell" if last else "go on", None)
     share = 0.5 if last else 0.5 ** (looks.index(len(values)) + 2)
     allowed = math.log1p(plan.allowance)
-    mean = float(values.mean())
-    error = _standard_error(values, plan)
-    low, high = (
-        mean - error * _quantile(plan.alarm * share, values),
-        mean + error * _quantile(plan.miss * share, values),
-    )
+    mean, error, degrees = trimmed(values, recorded=plan.recorded)
+    low = mean - error * _quantile(plan.alarm * share, degrees)
+    high = mean + error * _quantile(plan.miss * share, degrees)
     slowdown = Ratio(math.exp(mean), math.exp(low), math.exp(high), len(values))
     if low > allowed or (last and low > 0 and mean > allowed):
         return Finding("regression", slowdown)
@@ -86,11 +90,20 @@ def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
     return Finding("cannot tell" if last else "go on", slowdown)
 
 
-def _standard_error(values: np.ndarray, plan: Plan) -> float:
-    """Of the mean; a single recorded baseline is itself one draw of the same noise."""
-    draws = 1 / len(values) + (1.0 if plan.recorded else 0.0)
-    return float(values.std(ddof=1)) * math.sqrt(draws)
+def trimmed(values: np.ndarray, *, recorded: bool = False) -> tuple[float, float, int]:
+    """The trimmed mean, its standard error and the degrees of freedom of its t.
+
+    ``recorded``: a single recorded baseline is itself one draw of the same noise, and the error includes that.
+    """
+    ordered = np.sort(values)
+    n = len(ordered)
+    cut = int(_TRIM * n)
+    kept = ordered[cut : n - cut]
+    winsorised = np.clip(ordered, kept[0], kept[-1])
+    error = float(winsorised.std(ddof=1)) / (1 - 2 * cut / n) / math.sqrt(n)
+    return float(kept.mean()), error * math.sqrt(1 + n) if recorded else error, len(kept) - 1
 
 
-def _quantile(tail: float, values: np.ndarray) -> float:
-    return student_quantile(1 - tail, len(values) - 1)
+@lru_cache
+def _quantile(tail: float, degrees: int) -> float:
+    return student_quantile(1 - tail, degrees)

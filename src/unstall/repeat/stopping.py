@@ -1,0 +1,215 @@
+"""When to stop optimising: what is left, what the last changes brought, and what the next one may be worth.
+
+Three questions. What is left: Amdahl's bound, the speed-up if everything that holds the step up were free, is
+1/(1 - gap). What the effort brings: each state of the code in the history is an iteration, its gain the ratio to the
+best before it; gains usually shrink from one to the next, and the same shrinking is assumed of the coming one. What it
+is worth: hours a week that the program runs, times the share of them that the best known remedy would save.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+
+from unstall.records import Report
+from unstall.repeat.entry import Entry, gap_of
+
+CLOSE_ENOUGH = 1.05
+"""Within five per cent of the bound the rest is not worth a person's day."""
+_LITTLE = 1.03  # a gain below this is called little, whatever the noise
+_WEEK = timedelta(days=7)
+_LOOK_BACK = 4 * _WEEK
+
+Answer = Literal["stop", "go on", "unknown"]
+
+
+class Iteration(msgspec.Struct):
+    """One state of the code, the median speed of its runs, and its gain over the best before it."""
+
+    code: str
+    steps_per_s: float
+    runs: int
+    gain: float | None
+    """None for the first."""
+
+
+class NextStep(msgspec.Struct):
+    """The best known remedy: what it is, the speed-up, how that is known."""
+
+    what: str
+    gain: float
+    known_by: str
+    at_most: bool
+    """Whether the gain is a bound and not a promise."""
+
+
+class Savings(msgspec.Struct):
+    """What the best known remedy would save every week, if the program goes on running as much."""
+
+    hours_run: float
+    hours_saved: float
+    money_saved: float | None
+
+
+class Stopping(msgspec.Struct, kw_only=True):
+    """What ``unstall next`` answers."""
+
+    answer: Answer
+    why: list[str]
+    program: str
+    steps_per_s: float | None
+    bound: float | None
+    """Amdahl's: how many times faster it could get at most."""
+    iterations: list[Iteration]
+    expected_gain: float | None
+    """Of one more iteration, if gains go on shrinking as they did."""
+    best: NextStep | None
+    savings: Savings | None
+
+
+def judge(
+    entries: Sequence[Entry],
+    report: Report,
+    *,
+    noise: float = 0.0,
+    price: float | None = None,
+    hours_per_week: float | None = None,
+    now: datetime | None = None,
+) -> Stopping:
+    """Whether to go on.
+
+    Args:
+        entries: the program's runs from the ledger, oldest first.
+        report: its latest report.
+        noise: standard deviation of log steps/s from run to run; smaller gains are none.
+        price: of an hour of the machine.
+        hours_per_week: that the program runs; as the ledger has it if not given.
+        now: the time, for the ledger's hours.
+    """
+    gap = gap_of(report)
+    bound = 1 / max(1 - gap, 1e-3) if gap is not None else None
+    found = iterations(entries)
+    expected = expected_gain(found, bound)
+    best = best_remedy(report)
+    hours = hours_per_week if hours_per_week is not None else weekly_hours(entries, now or datetime.now(timezone.utc))
+    answer, why = _answer(report, bound, found, expected, best, max(_LITTLE, math.exp(2 * noise)))
+    return Stopping(
+        answer=answer,
+        why=why,
+        program=entries[-1].program if entries else " ".join(report.run.command[:1]),
+        steps_per_s=report.throughput.steps_per_s,
+        bound=bound,
+        iterations=found,
+        expected_gain=expected,
+        best=best,
+        savings=_savings(best, hours, price),
+    )
+
+
+def iterations(entries: Sequence[Entry]) -> list[Iteration]:
+    """The states of the code in the order they first ran, with their gains. Those without a revision are a run each."""
+    speeds: dict[str, list[float]] = {}
+    for entry in entries:
+        if entry.steps_per_s and entry.steps_per_s > 0:
+            code = f"{entry.revision}+{entry.changes or ''}" if entry.revision else entry.id
+            speeds.setdefault(code, []).append(entry.steps_per_s)
+    found: list[Iteration] = []
+    best = 0.0
+    for code, values in speeds.items():
+        speed = statistics.median(values)
+        label = code[-6:] if "+" not in code else code.partition("+")[0][:8] + ("*" if not code.endswith("+") else "")
+        found.append(Iteration(label, speed, len(values), speed / best if best else None))
+        best = max(best, speed)
+    return found
+
+
+def expected_gain(found: Sequence[Iteration], bound: float | None) -> float | None:
+    """Gain of one more iteration: the last two gains and the rate at which the logarithms of gains shrink.
+
+    None with fewer than two gains. An iteration that made it slower gained nothing. Never more than the bound.
+    """
+    gains = [math.log(max(one.gain, 1.0)) for one in found if one.gain is not None]
+    if len(gains) < 2:
+        return None
+    shrinking = [min(after / before, 1.0) for before, after in pairwise(gains) if before > 0]
+    rate = statistics.median(shrinking) if shrinking else 1.0
+    expected = math.exp(rate * (gains[-1] + gains[-2]) / 2)
+    return min(expected, bound) if bound is not None else expected
+
+
+def best_remedy(report: Report) -> NextStep | None:
+    """What is known to help most: a tested remedy first, then one that is predicted to, then the verdict's culprit."""
+    tested = [one for one in report.remedies if one.kept and one.speedup]
+    if tested and report.total_speedup:
+        names = ", ".join(one.name for one in tested)
+        return NextStep(f"the patch of unstall optimize ({names})", report.total_speedup, "measured", at_most=False)
+    untried = [one for one in report.remedies if one.speedup is None and one.predicted_speedup]
+    if untried:
+        first = max(untried, key=lambda one: one.predicted_speedup or 1.0)
+        return NextStep(first.name, first.predicted_speedup or 1.0, "predicted", at_most=False)
+    verdict = report.verdict
+    if not report.run.steps or verdict.pattern == "healthy" or not math.isfinite(verdict.headroom):
+        return None
+    advice = verdict.advice[0] if verdict.advice else f"what makes it {verdict.pattern}"
+    return NextStep(
+        advice, max(verdict.headroom, 1.0), verdict.headroom_known_by, verdict.headroom_known_by != "measured"
+    )
+
+
+def weekly_hours(entries: Sequence[Entry], now: datetime) -> float:
+    """Hours a week that the program ran in the last four weeks, or since its first run if that is less long ago."""
+    times = [(_time(entry.started), entry.duration_s) for entry in entries]
+    recent = [(time, seconds) for time, seconds in times if time is not None and now - time <= _LOOK_BACK]
+    if not recent:
+        return 0.0
+    first = min(time for time, _ in times if time is not None)
+    weeks = min(max((now - first) / _WEEK, 1.0), _LOOK_BACK / _WEEK)
+    return sum(seconds for _, seconds in recent) / 3600 / weeks
+
+
+def _time(started: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(started.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+
+
+def _savings(best: NextStep | None, hours: float, price: float | None) -> Savings | None:
+    if best is None or hours <= 0:
+        return None
+    saved = hours * (1 - 1 / best.gain)
+    return Savings(hours, saved, saved * price if price is not None else None)
+
+
+def _answer(
+    report: Report,
+    bound: float | None,
+    found: Sequence[Iteration],
+    expected: float | None,
+    best: NextStep | None,
+    little: float,
+) -> tuple[Answer, list[str]]:
+    if bound is None:
+        return "unknown", ["the last run took no steps, so nothing is known of its speed"]
+    why = []
+    if report.verdict.confidence == "low":
+        why.append("the last verdict is of low confidence: a longer run would tell more")
+    if bound <= CLOSE_ENOUGH or report.verdict.pattern == "healthy":
+        return "stop", [f"at most {bound:.3g}× is left (Amdahl's bound)", *why]
+    if best is not None and not best.at_most and best.gain > little:
+        return "go on", [f"a remedy is known that brings {best.gain:.3g}× ({best.known_by})", *why]
+    if expected is not None and expected <= little:
+        last = " and ".join(f"{one.gain:.3g}×" for one in found[-2:] if one.gain is not None)
+        return "stop", [
+            f"the last two changes brought {last}: one more is expected to bring {expected:.3g}×",
+            f"up to {bound:.3g}× may be left, but not by more of the same",
+            *why,
+        ]
+    return "go on", [f"up to {bound:.3g}× is left (Amdahl's bound, {report.verdict.headroom_known_by})", *why]

@@ -1,0 +1,79 @@
+"""The stopping rule's answer on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from unstall.report import history_view, units
+from unstall.report.layout import Page, encodable
+
+if TYPE_CHECKING:
+    from unstall.repeat.stopping import Stopping
+
+_NARROWEST, _WIDEST = 40, 120
+_ITERATIONS = 8
+_ANSWERS = {
+    "stop": ("good enough: stop here", "green"),
+    "go on": ("not yet good enough: go on", "yellow"),
+    "unknown": ("nothing can be said yet", "yellow"),
+}
+
+
+def render(found: Stopping, console: Console) -> None:
+    """Print the answer, fitted to the console's width."""
+    page = Page(min(max(console.width, _NARROWEST), _WIDEST))
+    sentence, colour = _ANSWERS[found.answer]
+    page.rule("unstall next")
+    page.paragraph(sentence, f"bold {colour}")
+    page.blank()
+    page.field("Program", found.program)
+    page.bullets("Why", found.why, 3)
+    page.phrases("Speed", _speed(found))
+    page.blank()
+    page.table("Changes", ("code", "runs", "steps/s", "gain"), _iterations(found))
+    if len(found.iterations) > 1:
+        page.field("", history_view.spark([one.steps_per_s for one in found.iterations]), "cyan")
+    page.phrases("Expected", _expected(found))
+    page.blank()
+    if found.best is not None:
+        at_most = "up to " if found.best.at_most else ""
+        gain = f"{at_most}{units.factor(found.best.gain)}, {found.best.known_by}"
+        page.field("Best next", f"{found.best.what} ({gain})")
+    page.phrases("Saves", _savings(found))
+    for line in page.lines:
+        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+
+
+def _speed(found: Stopping) -> list[str]:
+    if not units.known(found.steps_per_s):
+        return []
+    phrases = [units.rate(found.steps_per_s, "steps")]
+    if found.bound is not None:
+        phrases.append(f"at most {units.rate(found.steps_per_s * found.bound, 'steps')} if nothing held it up")
+    return phrases
+
+
+def _iterations(found: Stopping) -> list[tuple[str, str, str, str]]:
+    return [
+        (one.code, str(one.runs), units.number(one.steps_per_s), units.factor(one.gain) if one.gain else "")
+        for one in found.iterations[-_ITERATIONS:]
+    ]
+
+
+def _expected(found: Stopping) -> list[str]:
+    if found.expected_gain is None:
+        return []
+    return [f"{units.factor(found.expected_gain)} of one more change, if gains go on as they did"]
+
+
+def _savings(found: Stopping) -> list[str]:
+    savings = found.savings
+    if savings is None:
+        return []
+    at_most = "up to " if found.best and found.best.at_most else ""
+    phrases = [f"{at_most}{units.number(savings.hours_saved)} of {units.number(savings.hours_run)} hours a week"]
+    if savings.money_saved is not None:
+        phrases.append(f"{at_most}{units.number(savings.money_saved)} in money a week")
+    return phrases
