@@ -196,6 +196,12 @@ def test_deep_nesting_is_refused_not_followed():
     assert said["rows"]["HOST"][0] == [1000]
 
 
+def test_an_event_of_many_pieces_is_not_parsed_for_each():
+    long = b'{"ph": "X", "ts": 1, "dur": 1, "name": "' + b"x" * 2_000_000 + b'"}]'
+    said = scanned(native.EventScanner(CATEGORIES), pieces(long, [100]))
+    assert said["counts"]["events"] == 1
+
+
 def test_a_scanner_says_how_it_is_misused():
     for scanner in (native.EventScanner(CATEGORIES), PythonEventScanner(CATEGORIES)):
         assert scanner.feed(b"]rest") == b"rest"

@@ -12,6 +12,7 @@ typedef struct {
     Category *categories;
     char *buffer; /* what has not been read yet, and PADDING zeros */
     size_t size, room;
+    size_t enough; /* bytes worth another look: an event that is not whole is not parsed again for every few more */
     bool resyncing; /* looking for the next event after one that is no JSON */
     bool ended;
     bool busy;
@@ -95,14 +96,15 @@ static PyObject *scanner_feed(Scanner *self, PyObject *args, PyObject *kwargs) {
     memcpy(self->buffer + self->size, data.buf, (size_t)data.len);
     self->size += (size_t)data.len;
     memset(self->buffer + self->size, 0, PADDING);
-    done = scan(self, final);
+    done = final || self->size >= self->enough ? scan(self, final) : 0;
     Py_END_ALLOW_THREADS;
     self->busy = false;
     PyBuffer_Release(&data);
     if (self->events.no_memory) return PyErr_NoMemory();
     if (self->ended) return PyBytes_FromStringAndSize(self->buffer + done, (Py_ssize_t)(self->size - done));
+    if (done) memmove(self->buffer, self->buffer + done, self->size - done);
     self->size -= done;
-    memmove(self->buffer, self->buffer + done, self->size);
+    if (done || self->size >= self->enough) self->enough = 2 * self->size;
     Py_RETURN_NONE;
 }
 
@@ -155,7 +157,12 @@ static int read_categories(Scanner *self) {
     if (!self->categories) return PyErr_NoMemory(), -1;
     for (Py_ssize_t i = 0; i < count; i++) {
         Py_ssize_t size;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(self->category_list, i), "s#b", &self->categories[i].name.data, &size,
+        PyObject *category = PyList_GET_ITEM(self->category_list, i);
+        if (!PyTuple_Check(category)) {
+            PyErr_SetString(PyExc_TypeError, "a category is a tuple of its name and its code");
+            return -1;
+        }
+        if (!PyArg_ParseTuple(category, "s#b", &self->categories[i].name.data, &size,
                               &self->categories[i].code))
             return -1;
         self->categories[i].name.size = (size_t)size;

@@ -67,6 +67,8 @@ class PythonEventScanner:
         self._categories = dict(categories)
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._text = ""
+        self._enough = 0
+        """Characters worth another look: an event that is not whole is not parsed again for every few more."""
         self._resyncing = False
         self._ended = False
         self._counts = dict.fromkeys(COUNTS, 0)
@@ -78,10 +80,13 @@ class PythonEventScanner:
         if self._ended:
             raise ValueError("the events have ended")
         self._text += self._decode(data, final)
-        at = self._read(final)
+        if not final and len(self._text) < self._enough:
+            return None
+        at = self._read()
         if self._ended:
             return self._text[at:].encode()
         self._text = self._text[at:]
+        self._enough = 2 * len(self._text)
         if final:
             self._counts[TRUNCATED] = 1
         return None
@@ -103,7 +108,7 @@ class PythonEventScanner:
         """See EventScanner."""
         return list(self._counts.values())
 
-    def _read(self, final: bool) -> int:
+    def _read(self) -> int:
         """Take in all complete elements; returns where the rest of the text begins."""
         text, at = self._text, 0
         while True:
