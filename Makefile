@@ -13,15 +13,16 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test lint format types unit docs accuracy overhead gpu-check lock clean
+.PHONY: help setup demo test lint format types unit docs accuracy overhead \
+        simplify-bench model-bench optimize-bench trace-bench gate-bench gpu-check lock clean
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv and install everything, pinned (done by the others when needed)
 
 # Done once, and again when what is installed would change.
-$(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/benchmark/native/*)
+$(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/*/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "unstall needs Python 3.10 or newer, and $(PYTHON) is " + sys.version.split()[0])'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
@@ -58,6 +59,21 @@ accuracy: $(READY) ## how often the verdict is right, over tests/zoo
 overhead: $(READY) ## what recording costs, next to other profilers
 	$(BIN)/python bench/overhead.py --write docs/overhead.md
 
+simplify-bench: $(READY) ## measured headroom against the true speed-up, over tests/zoo
+	$(BIN)/python bench/simplify.py --write docs/simplify-bench.md
+
+model-bench: $(READY) ## the pipeline model's predictions against real loaders
+	$(BIN)/python bench/model.py --write docs/model-bench.md
+
+optimize-bench: $(READY) ## speed-up reached against the expert's, over tests/zoo and the example
+	$(BIN)/python bench/optimize.py --write docs/optimize-bench.md
+
+trace-bench: $(READY) ## reading large traces, next to HolisticTraceAnalysis
+	$(BIN)/python bench/trace.py --write docs/trace-bench.md
+
+gate-bench: $(READY) ## false alarms and misses of `unstall gate`, simulated and on real runs
+	$(BIN)/python bench/gate.py --write docs/gate-bench.md
+
 gpu-check: $(READY) ## the tests that need a GPU; says so and stops where there is none
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
 	    $(BIN)/python -m pytest -m gpu $(PYTEST_ARGS); \
@@ -67,8 +83,8 @@ gpu-check: $(READY) ## the tests that need a GPU; says so and stops where there 
 
 lock: $(READY) ## pin the newest versions of everything again
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
-	    --extra dev --extra docs --extra memory --extra nvtx --extra pyinstrument \
-	    --extra tensorboard --extra torch --constraint constraints.txt --no-annotate \
+	    --extra all --extra bench --extra dev --extra docs --extra opentelemetry \
+	    --extra torch --constraint constraints.txt --no-annotate \
 	    --custom-compile-command 'make lock' --output-file requirements-dev.lock pyproject.toml
 
 clean: ## remove what was built (not .venv, not the example's images)
