@@ -207,6 +207,45 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     ci95: tuple[float, float]
     predicted_ratio: float | None = None
     segments: int | None = None
+    component: str | None = None
+    """What was free, or slowed, in it."""
+    conclusive: bool = True
+    """False where noise could explain what was seen, and could hide an effect that matters."""
+    elasticity: float | None = None
+    """Of a delay: relative change of the step time over that of the component's own time; 1 on the critical path."""
+    notes: list[str] = msgspec.field(default_factory=list)
+
+
+class NotMeasured(msgspec.Struct, kw_only=True):
+    """An experiment without a result, and why."""
+
+    name: str
+    intervention: str
+    why: str
+
+
+class Study(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What the experiments of ``unstall simplify`` tell together. Seconds are a step's."""
+
+    base_s: float
+    """The step of the program as it is, in the experiments."""
+    elasticity_sum: float | None = None
+    """Of all components that were slowed: 1 where they account for the whole step."""
+    elasticity_ci95: tuple[float, float] | None = None
+    waiting_s: float | None = None
+    """With cached batches the step is shorter by this, and by ``taken_s``."""
+    taken_s: float | None = None
+    """What the loader's workers cost by taking cores from the step: with placebos in their place it stays."""
+    data_batches_per_s: float | None = None
+    """The loader alone, without the model."""
+    disagreements: list[str] = msgspec.field(default_factory=list)
+    """Where observation and experiment say different things: both, and why."""
+    deeper: list[str] = msgspec.field(default_factory=list)
+    """What shows once the first bottleneck is gone."""
+    failures: list[NotMeasured] = msgspec.field(default_factory=list)
+    untried: list[str] = msgspec.field(default_factory=list)
+    sandbox: str = ""
+    """What kept the program's files as they were."""
 
 
 class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -300,6 +339,151 @@ class WhatIfReport(msgspec.Struct, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
 
 
+class DataStage(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One stage of the data pipeline by itself; seconds an item: a sample, or a batch where the dataset gives these."""
+
+    name: str
+    seconds: float
+    cpu_s: float
+    blocked_s: float
+    """Neither on a core nor waiting for one: disk, network, locks, sleep."""
+    known_by: Literal["replayed", "timed", "traced"]
+    """By itself on inputs that were kept; where it is called; or with the interpreter's profile hook in place."""
+    share: float = 0.0
+    """Of the time of an item, collate included."""
+    depth: int = 0
+    """Stages that it is called by."""
+    file: str = ""
+    line: int = 0
+    cores_needed: float | None = None
+    """To keep up with the model; None where the model's pace is not known."""
+    note: str = ""
+
+
+class DataRate(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The whole loader without the model, with so many workers."""
+
+    workers: int
+    items_per_s: float | None = None
+    cores: float | None = None
+    """That it kept busy."""
+    start_s: float | None = None
+    """Until its first batch."""
+    error: str = ""
+
+
+class DataReport(msgspec.Struct, kw_only=True):
+    """The data pipeline alone, as ``unstall data`` measures it."""
+
+    command: list[str]
+    loader: dict[str, Any]
+    """As the program made it: dataset, length, batch_size, workers, ..., and whether items are samples or batches."""
+    stages: list[DataStage]
+    rates: list[DataRate]
+    ceiling_items_per_s: float | None
+    """Of all numbers of workers."""
+    model_items_per_s: float | None
+    """What the model would take if data were free, from a recorded run; None where there is none."""
+    conclusion: str
+    first_item_s: float = 0.0
+    """The very first item, caches cold."""
+    kind: Literal["data"] = "data"
+    schema: str = "unstall-data/1"
+    notes: list[str] = msgspec.field(default_factory=list)
+
+    def to_json(self) -> bytes:
+        """Indented JSON."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2)
+
+
+class TraceTime(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Time under one name of a trace: an operator, a kernel, a place that waits, a kind of copy."""
+
+    name: str
+    share: float
+    """Of the steps' time."""
+    mean_s: float
+    """Seconds a step."""
+    count: float = 0.0
+    """A step."""
+    idle_s: float = 0.0
+    """Of the seconds a step, with the device idle."""
+    bytes: float = 0.0
+    """A step."""
+    detail: str = ""
+
+
+class TraceRegion(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A named part of a traced program, its share of the device's time, and what that is spent on."""
+
+    name: str
+    share: float
+    pattern: PatternName | None = None
+    parts: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class TraceChange(msgspec.Struct, kw_only=True):
+    """What a replay predicts for a what-if."""
+
+    what_if: str
+    gain: float
+    """Recorded step time over predicted."""
+    step_s: float
+
+
+class TraceStep(msgspec.Struct, kw_only=True):
+    """One step of a trace: how long, and the share of it for each use of the device."""
+
+    number: int
+    step_s: float
+    shares: dict[str, float]
+    queue_depth: list[float]
+    """Kernels submitted and not started, mean over twentieths of the step."""
+
+
+class TraceRank(msgspec.Struct, kw_only=True):
+    """One rank of a traced run; shares of its time."""
+
+    rank: int
+    file: str
+    step_s: float
+    busy: float
+    communication: float
+    waits: float
+    """For other ranks, at collectives."""
+    late: float
+    """The others wait for it, at collectives."""
+
+
+class TraceFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a trace shows beyond the verdict; shares are of the steps' time, mean over ranks and devices."""
+
+    files: list[str]
+    source: str
+    devices: list[str]
+    marked_steps: bool
+    device: dict[str, float]
+    """Disjoint shares that sum to one (compute, communication, copies, idle_*), and those that overlap them."""
+    queue: dict[str, float]
+    """prompt_share, launch_to_start_p50_s, launch_to_start_p90_s, depth_mean."""
+    kernels: dict[str, float]
+    """per_step, mean_s, p50_s, p90_s, small_share, graph_share."""
+    step_variation: float
+    replay_error: float
+    replay_steps: int
+    critical_path: dict[str, float]
+    what_ifs: list[TraceChange] = msgspec.field(default_factory=list)
+    steps: list[TraceStep] = msgspec.field(default_factory=list)
+    operators: list[TraceTime] = msgspec.field(default_factory=list)
+    top_kernels: list[TraceTime] = msgspec.field(default_factory=list)
+    waits: list[TraceTime] = msgspec.field(default_factory=list)
+    copies: list[TraceTime] = msgspec.field(default_factory=list)
+    regions: list[TraceRegion] = msgspec.field(default_factory=list)
+    ranks: list[TraceRank] = msgspec.field(default_factory=list)
+    unread: dict[str, int] = msgspec.field(default_factory=dict)
+    """What could not be read, and how often."""
+
+
 class Report(msgspec.Struct, kw_only=True):
     """The report contract, version 1. Extra keys beyond the schema are allowed and additive."""
 
@@ -313,6 +497,7 @@ class Report(msgspec.Struct, kw_only=True):
     schema: str = SCHEMA
     ceilings: list[Ceiling] = msgspec.field(default_factory=list)
     experiments: list[Experiment] = msgspec.field(default_factory=list)
+    study: Study | None = None
     remedies: list[Remedy] = msgspec.field(default_factory=list)
     total_speedup: float | None = None
     patch: str | None = None
@@ -320,10 +505,18 @@ class Report(msgspec.Struct, kw_only=True):
     modules: list[ModuleTime] = msgspec.field(default_factory=list)
     spans: list[SpanTime] = msgspec.field(default_factory=list)
     startup: Startup | None = None
+    trace: TraceFacts | None = None
+    """Of a GPU trace: `unstall trace`, and `unstall run` where there is a device."""
 
     def to_json(self) -> bytes:
         """The report as indented JSON that satisfies ``unstall/1``."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
+
+    def _repr_html_(self) -> str:
+        """The report in short, as a notebook shows it."""
+        from unstall.report import html
+
+        return html.inline(self)
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Report:

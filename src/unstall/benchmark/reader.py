@@ -131,6 +131,32 @@ def read_spans(path: Path) -> tuple[Spans, np.void]:
     return np.concatenate([older, tail]), header
 
 
+def read_latest(directory: Path, pid: int, most: int) -> ProcessRecording:
+    """The newest ``most`` records of a process that goes on recording, in a bounded time however many there are.
+
+    Raises OSError when its file is gone, ValueError when it is not a recording or was written to all the while.
+    """
+    path = directory / f"rec-{pid}.bin"
+    for _ in range(3):
+        header = np.fromfile(path, HEADER, 1)
+        if not len(header) or header[0]["magic"] != b"UNSTALL1" or header[0]["record_bytes"] != RECORD.itemsize:
+            raise ValueError(f"{path.name} is not a recording of this version of unstall")
+        count, flushed = int(header[0]["count"]), int(header[0]["flushed"])
+        older = min(most, flushed)
+        place = _HEADER_BYTES + (int(header[0]["tail_records"]) + flushed - older) * RECORD.itemsize
+        spans = np.concatenate(
+            [
+                np.fromfile(path, RECORD, older, offset=place),
+                np.fromfile(path, RECORD, max(count - flushed, 0), offset=_HEADER_BYTES),
+            ]
+        )[-most:]
+        if int(np.fromfile(path, HEADER, 1)[0]["flushed"]) == flushed:  # else the tail was emptied under our eyes
+            order = np.lexsort((spans["depth"], spans["start"]))
+            names, facts = read_facts(directory / f"info-{pid}.jsonl")
+            return ProcessRecording(pid, int(header[0]["parent"]), spans[order], names, facts)
+    raise ValueError(f"{path.name} is being written to too fast")
+
+
 def read_process(directory: Path, pid: int) -> ProcessRecording:
     """One process's recording; a process that wrote facts but no spans has none."""
     names, facts = read_facts(directory / f"info-{pid}.jsonl")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
 _VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")
-_LICENCES = ("uPlot.LICENSE", "d3-flame-graph.LICENSE", "d3.LICENSE")
+_LICENCES = ("uPlot.LICENSE", "d3-flame-graph.LICENSE", "d3.LICENSE", "d3-ease.LICENSE")
 _PLACED = re.compile(r'(?<=[" ])([wx])-(\d{1,4})(?=[" ])')
 
 

@@ -178,6 +178,7 @@ def _slider(index: int, knob: dict[str, Any]) -> Markup:
     return el(
         "div",
         el("label", knob["label"], for_=name),
+        el("output", for_=name, class_="value"),
         el(
             "input",
             type="range",
@@ -187,5 +188,4 @@ def _slider(index: int, knob: dict[str, Any]) -> Markup:
             step="1",
             value=str(knob["now"]),
         ),
-        el("output", for_=name, class_="value"),
     )

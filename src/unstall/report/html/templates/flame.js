@@ -1,5 +1,7 @@
 // Sampled stacks, root at the top: one tree for each kind of process.
 
+const CELL = 20;
+
 function flameGraphs() {
   const host = byId("flame-chart");
   const search = byId("flame-search");
@@ -27,7 +29,7 @@ function flameGraphs() {
     chart = d3flame
       .flamegraph()
       .width(wide)
-      .cellHeight(20)
+      .cellHeight(CELL)
       .minFrameSize(2)
       .inverted(true)
       .resetHeightOnZoom(true)
@@ -46,9 +48,12 @@ function flameGraphs() {
     if (search.value) chart.search(search.value);
   }
 
-  // Every frame can be reached and opened by keyboard, and says what it is.
+  // Every frame can be reached and opened by keyboard, and says what it is; the drawing is as high as they are.
   function reachable() {
-    host.querySelectorAll("g.frame").forEach((frame) => {
+    const frames = [...host.querySelectorAll("g.frame")];
+    const deepest = frames.reduce((depth, frame) => Math.max(depth, frame.__data__.depth), 0);
+    host.querySelector("svg").setAttribute("height", String(CELL * (deepest + 1)));
+    frames.forEach((frame) => {
       const title = frame.querySelector("title");
       frame.setAttribute("tabindex", "0");
       frame.setAttribute("role", "button");

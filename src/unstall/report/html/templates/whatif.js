@@ -38,6 +38,7 @@ function whatIf() {
     const speed = (seconds) => along.map((i) => 1 / seconds[i]);
     const stroke = colour("--s-0");
     const accent = colour("--s-1");
+    const bound = { stroke, width: 0, points: { show: false } };
     chart = plot(
       host,
       {
@@ -47,7 +48,7 @@ function whatIf() {
           axis((x) => knob.values[x] ?? "", { incrs: [1], label: knob.label, labelSize: 22, labelFont: "12px system-ui, sans-serif" }),
           axis(digits, { size: 56, label: "steps/s", labelSize: 20, labelFont: "12px system-ui, sans-serif" }),
         ],
-        series: [{}, { stroke, width: 0 }, { stroke, width: 0 }, { stroke, width: 2, points: { show: true, size: 7, fill: stroke } }],
+        series: [{}, bound, bound, { stroke, width: 2, points: { show: true, size: 7, fill: stroke } }],
         bands: [{ series: [1, 2], fill: `color-mix(in srgb, ${stroke} 18%, transparent)` }],
         cursor: { drag: { x: false, y: false } },
         hooks: {

@@ -1,0 +1,243 @@
+"""Follow a run in progress from outside, this process's own or another's: read its files, look at its processes.
+
+Nothing is written and no signal is sent, so the program and the unstall that records it do not notice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from unstall.benchmark import rundir
+from unstall.benchmark.gpus import Gpus
+from unstall.benchmark.session import steps_of
+from unstall.records import PHASES, PhaseName
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from unstall.benchmark.steps import Loop
+
+_RECORDS = 20_000  # looked at for the phases: the newest
+_RATE_S = 3.0
+_RATES_KEPT = 60
+_JUST_STARTED_S = 120.0
+
+
+class NothingToWatch(LookupError):
+    """There is no run in progress by that name; the message says so and what to do."""
+
+
+@dataclass
+class Usage:
+    """What one kind of process takes."""
+
+    processes: int = 0
+    cores: float = 0.0
+    rss_bytes: int = 0
+
+
+@dataclass
+class View:
+    """A run as it is at one moment. Times are seconds."""
+
+    id: str
+    command: str = ""
+    running_s: float = 0.0
+    steps: int = 0
+    rate: float | None = None
+    """Steps a second over the last few."""
+    rates: list[float] = field(default_factory=list)
+    """The same at earlier looks, oldest first."""
+    phases: dict[PhaseName, float] = field(default_factory=dict)
+    """Seconds a step, over ``phase_steps``."""
+    phase_steps: int = 0
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """By kind: main process, loader workers, its other processes."""
+    gpus: list[float] = field(default_factory=list)
+    """Share of the time that each was at work."""
+    sampling: str = "starting"
+    """What unstall does at the moment: starting, watching, or sampling stacks."""
+    ended: bool = False
+
+
+def find(name: str | None = None, folder: Path | None = None) -> Path:
+    """The directory of the run to watch: the one named, or the newest that is in progress.
+
+    Raises :class:`NothingToWatch`.
+    """
+    if name is not None:
+        try:
+            path = rundir.find(name, folder)
+        except LookupError as error:
+            raise NothingToWatch(str(error.args[0])) from error
+        if not path.is_dir() or not _in_progress(path):
+            raise NothingToWatch(f"run {path.name} has ended; see it with: unstall report {path.name}")
+        return path
+    for path in reversed(rundir.kept(folder)):
+        if _in_progress(path):
+            return path
+    raise NothingToWatch("no run is in progress here; start one in another terminal with: unstall run train.py")
+
+
+class Follower:
+    """Looks at one run whenever :meth:`look` is called, once or twice a second."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._began = directory.stat().st_mtime
+        self._seen: deque[tuple[float, int]] = deque()
+        self._rates: deque[float] = deque(maxlen=_RATES_KEPT)
+        self._processes: dict[int, psutil.Process] = {}
+        self._counted_until = 0.0
+        self._sums: defaultdict[PhaseName, float] = defaultdict(float)
+        self._counted = 0
+        self._gpus = Gpus()
+
+    def look(self) -> View:
+        """The run as it is now."""
+        view = View(self.directory.name, running_s=max(0.0, time.time() - self._began))
+        ticks = _ticks(self.directory)
+        alive = {pid: counts for pid, counts in ticks.items() if psutil.pid_exists(pid)}
+        view.ended = bool(ticks and not alive) or not self.directory.exists() or not _in_progress(self.directory)
+        if not alive:
+            return view
+        main = max(alive, key=lambda pid: (steps_of(alive[pid]), -pid))
+        view.steps = steps_of(alive[main])
+        view.rate, view.rates = self._rate(view.steps), list(self._rates)
+        self._count_phases(main)
+        view.phase_steps = self._counted
+        if self._counted:
+            view.phases = {name: total / self._counted for name, total in self._sums.items() if total > 0}
+        self._look_at_processes(view, main, alive)
+        return view
+
+    def _rate(self, steps: int) -> float | None:
+        now = time.monotonic()
+        self._seen.append((now, steps))
+        while len(self._seen) > 2 and now - self._seen[1][0] >= _RATE_S:
+            self._seen.popleft()
+        then, before = self._seen[0]
+        if now - then < 0.2:
+            return None
+        rate = (steps - before) / (now - then)
+        if self._rates or rate > 0:
+            self._rates.append(rate)
+        return rate
+
+    def _count_phases(self, pid: int) -> None:
+        """Add the steps that have ended since the last look."""
+        from unstall.benchmark.reader import read_latest
+        from unstall.benchmark.steps import find_loop
+
+        try:
+            loop = find_loop(read_latest(self.directory, pid, _RECORDS))
+        except (OSError, ValueError):
+            return  # gone, or too busy: next time
+        if loop is None:
+            return
+        new = _whole(loop) & (loop.starts >= self._counted_until)
+        if new.any():
+            for name, total in zip(PHASES, loop.phases[new].sum(axis=0)):
+                self._sums[name] += float(total)
+            self._counted += int(new.sum())
+            self._counted_until = float(loop.ends[new].max())
+
+    def _look_at_processes(self, view: View, main: int, alive: dict[int, list[int]]) -> None:
+        process = self._process(main)
+        try:
+            view.command = " ".join(process.cmdline()[1:])
+            view.running_s = max(0.0, time.time() - process.create_time())
+            tree = [process, *process.children(recursive=True)]
+            above = process.parents()[:3]
+        except psutil.Error:
+            return
+        for one in tree:
+            kind = "main process" if one.pid == main else "its other processes"
+            kind = "loader workers" if one.pid != main and _is_worker(alive.get(one.pid)) else kind
+            self._add(view.usage, kind, one)
+        view.gpus = list(self._gpus.utilization())
+        view.sampling = "sampling stacks" if _samples(above) else "watching"
+
+    def _add(self, usage: dict[str, Usage], kind: str, process: psutil.Process) -> None:
+        try:
+            one = self._process(process.pid)
+            cores, rss = one.cpu_percent(None) / 100, one.memory_info().rss
+        except psutil.Error:
+            return
+        total = usage.setdefault(kind, Usage())
+        total.processes += 1
+        total.cores += cores
+        total.rss_bytes += rss
+
+    def _process(self, pid: int) -> psutil.Process:
+        """The same object each time: it tells the CPU time since it was last asked."""
+        if pid not in self._processes:
+            self._processes[pid] = psutil.Process(pid)
+        return self._processes[pid]
+
+
+def _whole(loop: Loop) -> npt.NDArray[np.bool_]:
+    """All but the first and the last step: those may have begun before, or end after, what was read."""
+    import numpy as np
+
+    inside = np.ones(len(loop), bool)
+    inside[[0, -1]] = False
+    return inside
+
+
+def _ticks(directory: Path) -> dict[int, list[int]]:
+    """Counts by process, of all whose recording can be read."""
+    import numpy as np
+
+    from unstall.benchmark.reader import HEADER
+
+    found = {}
+    for path in directory.glob("rec-*.bin"):
+        try:
+            header = np.fromfile(path, HEADER, 1)
+        except (OSError, ValueError):
+            continue
+        if len(header) and header[0]["magic"] == b"UNSTALL1":
+            found[int(header[0]["pid"])] = [int(count) for count in header[0]["ticks"]]
+    return found
+
+
+def _in_progress(directory: Path) -> bool:
+    if (directory / "report.json").exists():
+        return False
+    recordings = list(directory.glob("rec-*.bin"))
+    if not recordings:  # it may be importing its libraries, or have been killed before it began
+        return time.time() - directory.stat().st_mtime < _JUST_STARTED_S
+    return any(psutil.pid_exists(int(path.stem.split("-")[1])) for path in recordings)
+
+
+def _is_worker(ticks: list[int] | None) -> bool:
+    """A process with a recording and no steps makes batches."""
+    return ticks is not None and steps_of(ticks) == 0
+
+
+def _samples(above: list[psutil.Process]) -> bool:
+    """Whether one of the processes that started the program has py-spy at work."""
+    for process in above:
+        try:
+            if any(child.name().startswith("py-spy") for child in process.children()):
+                return True
+        except psutil.Error:
+            continue
+    return False
+
+
+def be_gentle() -> None:
+    """Leave the cores to the program that is watched."""
+    try:
+        os.nice(10)
+    except OSError:
+        pass

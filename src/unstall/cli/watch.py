@@ -1,0 +1,106 @@
+"""`unstall watch`: a live view of a run in progress, from another terminal; it only reads."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from unstall.benchmark import live
+
+_EXIT_USAGE = 2
+_PERIOD_S = 0.5
+_LINE_EVERY = 10  # looks, where the output is no terminal
+_REPORT_WITHIN_S = 15.0
+
+
+def watch(
+    run: str = typer.Argument(None, metavar="[RUN]", help="A run's id, the beginning of one, or its folder."),
+    once: bool = typer.Option(False, "--once", help="Show it once and end."),
+) -> None:
+    """Show a run in progress: its speed, phases and resources, until it ends. Nothing of it is disturbed."""
+    from unstall.benchmark import live
+
+    try:
+        directory = live.find(run)
+    except live.NothingToWatch as error:
+        _fail(str(error))
+    live.be_gentle()
+    follower = live.Follower(directory)
+    try:
+        if once:
+            _once(follower)
+        elif sys.stdout.isatty():
+            _on_terminal(follower)
+        else:
+            _as_lines(follower)
+    except KeyboardInterrupt:
+        return  # of the watching; the program goes on
+    if not once:
+        _tell_end(directory)
+
+
+def _once(follower: live.Follower) -> None:
+    from rich.console import Console
+
+    from unstall.report import watch_view
+
+    follower.look()
+    time.sleep(_PERIOD_S)  # speeds take two looks
+    console = Console()
+    console.print(watch_view.frame(follower.look(), console.width))
+
+
+def _on_terminal(follower: live.Follower) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from unstall.report import watch_view
+
+    console = Console()
+    view = follower.look()
+    with Live(watch_view.frame(view, console.width), console=console, auto_refresh=False) as shown:
+        while not view.ended:
+            time.sleep(_PERIOD_S)
+            view = follower.look()
+            if not view.ended:
+                shown.update(watch_view.frame(view, console.width), refresh=True)
+
+
+def _as_lines(follower: live.Follower) -> None:
+    from unstall.report import watch_view
+
+    looks = 0
+    while not (view := follower.look()).ended:
+        if looks % _LINE_EVERY == 1:  # not at the first: speeds take two looks
+            print(watch_view.line(view), flush=True)
+        looks += 1
+        time.sleep(_PERIOD_S)
+
+
+def _tell_end(directory: Path) -> None:
+    """The verdict, as soon as the unstall that recorded the run has written it."""
+    report = directory / "report.json"
+    deadline = time.monotonic() + _REPORT_WITHIN_S
+    while not report.exists() and directory.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    print(f"the run has ended{_verdict(report)}")
+
+
+def _verdict(report: Path) -> str:
+    from unstall.records import Report
+    from unstall.report import wording
+
+    try:
+        return f": {wording.headline(Report.from_json(report.read_bytes()))}\nmore: unstall report {report.parent.name}"
+    except (OSError, ValueError):
+        return " and left no report"
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"unstall: {message}", file=sys.stderr)
+    raise typer.Exit(_EXIT_USAGE)

@@ -1,0 +1,219 @@
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from report_strategies import reports
+
+from unstall import records as r
+from unstall.benchmark.archive import Archive, StepSeries
+from unstall.report import html
+from unstall.report.html import charts, flame, series, source
+from unstall.report.html.markup import Markup, el, join, json_block, text
+
+
+class _Outline(HTMLParser):
+    """The elements of a page, and whether they are closed in order."""
+
+    VOID = ("br", "hr", "input", "meta", "col")
+
+    def __init__(self, document):
+        super().__init__()
+        self.open, self.tags, self.attributes = [], [], []
+        self.feed(document)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def data_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def floats(packed):
+    return np.frombuffer(base64.b64decode(packed), "<f4")
+
+
+def step_series(durations, phases=None):
+    ends = np.concatenate([[0.0], np.cumsum(durations)])
+    flags = np.ones(len(durations), "u1")
+    phases = phases or {"forward": durations}
+    return StepSeries(
+        boundaries_f8=ends.astype("<f8").tobytes(),
+        phases_f4={name: np.asarray(values).astype("<f4").tobytes() for name, values in phases.items()},
+        measured_u1=flags.tobytes(),
+        gap_u1=(0 * flags).tobytes(),
+    )
+
+
+def test_text_is_escaped_and_control_characters_are_gone():
+    assert text("<b> & \x1b[31m\"'") == "&lt;b&gt; &amp; &quot;&#x27;"
+    assert text(" a\n b ") == " a b "
+    assert el("a", "x<", Markup("<i></i>"), href='"><script>') == (
+        '<a href="&quot;&gt;&lt;script&gt;">x&lt;<i></i></a>'
+    )
+    assert el("button", ["a", None, "b"], class_="c", hidden=True, title=None, aria_label="l") == (
+        '<button class="c" hidden aria-label="l">ab</button>'
+    )
+    assert join("a", ["<"], None) == "a&lt;"
+
+
+def test_json_cannot_end_its_element():
+    block = json_block({"a": "</script><!--", "b": [float("nan"), 1.5], "c": "\u2028"})
+    assert not set("<>&\u2028") & set(block)
+    assert json.loads(block) == {"a": "</script><!--", "b": [None, 1.5], "c": "\u2028"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(reports)
+def test_every_report_makes_a_well_formed_page(report):
+    for document in (html.page(Archive(report=report)), html.inline(report)):
+        outline = _Outline(document)
+        assert not any(name.startswith("on") or name == "style" for name in outline.attributes)
+        assert not {"img", "iframe", "object", "link"} & set(outline.tags)
+
+
+def test_the_page_names_the_verdict_and_needs_nothing_else(input_bound):
+    page = html.page(Archive(report=input_bound))
+    assert "RandomWarp.__call__" in page and "83 %" in page
+    assert not re.search(r'(src|href)="(?!#)', page)
+    assert "url(" not in page and "@import" not in page
+
+
+def test_the_inline_form_has_no_script_and_no_ids(input_bound):
+    shown = input_bound._repr_html_()
+    outline = _Outline(shown)
+    assert "script" not in outline.tags and "id" not in outline.attributes
+    assert "RandomWarp.__call__" in shown
+
+
+def test_widths_have_a_rule_each(input_bound):
+    page = html.page(Archive(report=input_bound))
+    used = set(re.findall(r'class="(w-\d+)[ "]', page))
+    assert used and all(f".{name}{{width:" in page for name in used)
+
+
+@pytest.mark.parametrize("count", (1, 2, 5999, 6000, 6001, 50_000))
+def test_buckets_cover_every_step_once(count):
+    edges = series.bucket_edges(count)
+    assert edges[0] == 0 and edges[-1] == count
+    assert (np.diff(edges) >= 1).all() and len(edges) <= series.MOST_BUCKETS + 1
+
+
+def test_extremes_of_a_long_series_are_kept():
+    durations = np.full(100_000, 0.01)
+    durations[[1, 77_777]] = 5.0, 0.001
+    kept = charts.steps(Archive(report=_report(), steps=step_series(durations)))
+    assert floats(kept["high"]).max() == pytest.approx(5.0)
+    assert floats(kept["low"]).min() == pytest.approx(0.001, rel=1e-3)
+    weights = np.diff(floats(kept["edges"]))
+    assert (floats(kept["mean"]) * weights).sum() == pytest.approx(durations.sum(), rel=1e-4)
+    assert kept["unmeasured"] == [] and kept["gaps"] == []
+
+
+def test_a_histogram_counts_everything():
+    values = np.random.default_rng(0).gamma(5, 0.01, 3000)
+    values[7] = 90.0
+    edges, counts, beyond = series.histogram(values)
+    assert counts.sum() == len(values) and len(edges) == len(counts) + 1
+    assert beyond == 15 and edges[-1] < 1
+    same = series.histogram(np.full(10, 0.25))
+    assert same.counts.sum() == 10
+
+
+def test_stretches_are_joined_where_there_are_too_many():
+    flags = np.array([1, 1, 0, 1, 0, 0, 0, 1], bool)
+    assert series.stretches(flags) == [(0, 2), (3, 4), (7, 8)]
+    assert series.stretches(flags, most=2) == [(0, 4), (7, 8)]
+    assert series.stretches(~flags, most=1) == [(2, 7)]
+    assert series.stretches(np.zeros(3, bool)) == []
+
+
+def test_resources_are_rates_of_their_counters():
+    points = [r.ResourcePoint(t / 4, 1, 0.5 * t / 4, 0, 0, 1000 + t) for t in range(41)]
+    found = charts.resources(Archive(report=_report(), resources=points))
+    cores, memory = found["panels"]
+    assert floats(cores["series"][0]["values"]) == pytest.approx(np.full(20, 0.5))
+    assert cores["ceiling"] == 2
+    assert floats(memory["series"][0]["values"]).max() == 1040
+    assert charts.resources(Archive(report=_report(), resources=points[:2])) is None
+
+
+def test_a_flame_graph_sums_equal_functions():
+    outer, inner = r.Frame("f", "/a/b.py", 3), r.Frame("g", "/x/site-packages/torch/g.py", 4)
+    other_line = r.Frame("f", "/a/b.py", 9)
+    samples = [
+        r.StackSample(1, "MainThread", (outer, inner), 5),
+        r.StackSample(1, "MainThread", (other_line,), 2),
+        r.StackSample(1, "loader", (outer,), 1, main_thread=False),
+    ]
+    main, other = flame.graphs(Archive(report=_report(), stacks=samples))
+    assert (main["name"], main["samples"], other["name"]) == ("main thread", 7, "other threads")
+    (f,) = main["tree"]["children"]
+    assert (f["name"], f["value"], f["at"], f["kind"]) == ("f", 7, "/a/b.py:3", "own")
+    assert f["children"][0]["kind"] == "torch"
+
+
+def test_a_flame_graph_is_bounded():
+    samples = [
+        r.StackSample(1, "MainThread", tuple(r.Frame(f"f{i}", "/a.py", 1) for _ in range(3000)), 1) for i in range(50)
+    ]
+    (graph,) = flame.graphs(Archive(report=_report(), stacks=samples))
+    assert len(json.dumps(graph)) < 1_000_000
+
+
+def test_the_source_of_the_function_is_shown_around_the_line(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import x\n\n\ndef load(p):\n    data = open(p)\n    return data.read('<b>')\n\n\ndef other():\n    pass\n"
+    )
+    shown = source.excerpt(_culprit(path, 6, "return data.read('<b>')"))
+    plain = re.sub(r"<[^>]*>", "", shown)
+    assert "def load(p):" in plain and "other" not in plain and "import" not in plain
+    assert "&lt;b&gt;" in shown and shown.count("blamed line") == 1
+
+
+def test_a_file_that_says_something_else_is_not_shown(tmp_path):
+    path = tmp_path / "secret.txt"
+    path.write_text("password = 1\n")
+    shown = source.excerpt(_culprit(path, 1, "x = load()"))
+    assert "password" not in shown and "load" in shown
+    assert source.excerpt(_culprit(path, 1, "")) is None
+
+
+def _culprit(path, line, code):
+    return r.Culprit(function="load", file=str(path), line=line, share=0.5, code=code)
+
+
+def _report():
+    verdict = r.Finding(
+        pattern="healthy", headroom=1.0, headroom_known_by="estimated", confidence="high", evidence=[], advice=[]
+    )
+    return r.Report(
+        kind="run",
+        run=r.RunInfo(
+            id="x",
+            command=["a.py"],
+            started="2026-01-01T00:00:00Z",
+            duration_s=1.0,
+            steps=10,
+            exit_code=0,
+            environment={"cpu_count": 2},
+        ),
+        throughput=r.Throughput(steps_per_s=1.0),
+        utilization=r.Utilization(),
+        phases=[],
+        verdict=verdict,
+        findings=[verdict],
+    )
