@@ -14,16 +14,41 @@ _FAMILY = re.compile(r"(?i)(?=.*(?:step|iter|batch))(?!optimizer)(?P<stem>.*?)[\
 
 
 def step_table(timeline: Timeline) -> StepTable:
-    """ProfilerStep ranges; without them a family of numbered ranges ("iteration 12"), of the thread that has most."""
-    rows = np.flatnonzero(timeline.host.kind == HostKind.STEP).astype(np.int32)
+    """The iterations of the thread that has most of them, by the best sign that the trace gives.
+
+    That is ProfilerStep; without it a family of numbered ranges ("iteration 12"); without that the loader: a step then
+    goes from one wait for a batch to the next.
+    """
+    host = timeline.host
+    rows = np.flatnonzero(host.kind == HostKind.STEP).astype(np.int32)
     if not len(rows):
         rows = _numbered_ranges(timeline)
-    if len(rows):
-        threads = timeline.host.thread[rows]
-        rows = rows[threads == np.bincount(threads).argmax()]
-    host = timeline.host
+    if not len(rows):
+        return _between_batches(timeline)
+    rows = _busiest_thread(timeline, rows)
     numbers = [_number(timeline.names[name]) for name in host.name[rows]]
     return StepTable(host.start_ns[rows], host.dur_ns[rows], rows, np.array(numbers, np.int64))
+
+
+def _busiest_thread(timeline: Timeline, rows: Ids) -> Ids:
+    """Those of the rows that are on the thread that has most of them."""
+    threads = timeline.host.thread[rows]
+    return rows[threads == np.bincount(threads).argmax()] if len(rows) else rows
+
+
+def _between_batches(timeline: Timeline) -> StepTable:
+    """From each wait for a batch to the next, the last to the end of what its thread does."""
+    host = timeline.host
+    rows = np.flatnonzero(host.kind == HostKind.LOADER).astype(np.int32)
+    rows = _busiest_thread(timeline, rows)
+    if len(rows) < 2:
+        rows = rows[:0]
+    start = host.start_ns[rows]
+    end = start
+    if len(rows):
+        last = host.end_ns[host.thread == host.thread[rows[0]]].max()
+        end = np.append(start[1:], last)
+    return StepTable(start, end - start, rows, np.full(len(rows), NONE, np.int64))
 
 
 def _number(name: str) -> int:

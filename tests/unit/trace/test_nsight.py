@@ -35,6 +35,13 @@ def test_operators_are_told_from_other_ranges(tmp_path):
     assert t.host.kind[row] == HostKind.ANNOTATION
 
 
+def test_the_words_of_unstall_run_with_nvtx(tmp_path):
+    export = training(1)
+    export.range("unstall data.next", 991_000, 999_000)
+    (t,) = read(export.write(tmp_path / "t.sqlite"))
+    assert (t.host.kind == HostKind.LOADER).sum() == 1
+
+
 def test_driver_calls_and_overhead(tmp_path):
     export = training(1)
     export.call("cuLaunchKernel", 500, 900, 99)

@@ -105,6 +105,17 @@ def test_numbered_ranges_stand_in_for_steps(tmp_path):
     assert [t.names[t.host.name[row]] for row in t.steps.row] == [f"train_step {n}" for n in range(4)]
 
 
+def test_waits_for_batches_mark_the_steps_where_nothing_else_does(tmp_path):
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    waits = [host(name, n * 100, 20, "user_annotation") for n in range(3)]
+    t = timeline_of(tmp_path, [host("aten::mm", 5, 1, tid=7), *waits, host("aten::mm", 290, 5)])
+    assert t.steps.start_ns.tolist() == [0, 100_000, 200_000]
+    assert t.steps.dur_ns.tolist() == [100_000, 100_000, 95_000]
+    assert t.steps.number.tolist() == [-1] * 3
+    assert t.threads[t.main_thread].tid == MAIN
+    assert len(timeline_of(tmp_path, waits[:1]).steps) == 0
+
+
 def test_a_trace_without_steps(tmp_path):
     t = timeline_of(tmp_path, [host("aten::mm", 0, 5, tid=4), host("aten::mm", 0, 50, tid=5)])
     assert len(t.steps) == 0

@@ -24,7 +24,8 @@ _COPIES = {
     "peer-to-peer": CopyKind.P2P,
     "htoh": CopyKind.H2H,
 }
-_LOADER = re.compile(r"^enumerate\(DataLoader\)#.*__next__|^DataLoader(?:Iter)?\.__next__")
+_LOADER = re.compile(r"^enumerate\(DataLoader\)#.*__next__|^unstall data\.next$")
+"""PyTorch's own range, and that of `unstall run --nvtx`."""
 
 
 def is_collective(name: str) -> bool:
