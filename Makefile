@@ -7,13 +7,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 PYTEST_ARGS ?=
+PACKAGES := chromium postgresql gcc libc6-dev
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help setup demo test lint format types unit docs accuracy overhead \
+.PHONY: help setup system demo test lint format types unit docs accuracy overhead \
         simplify-bench model-bench optimize-bench trace-bench gate-bench gpu-check lock clean
 
 help: ## list the targets
@@ -28,6 +29,14 @@ $(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/*
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+system: ## install the Debian packages that some tests need; where they cannot be, those tests are skipped
+	@if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    apt-get update --quiet >/dev/null; \
+	    apt-get install --yes --quiet --no-install-recommends $(PACKAGES) >/dev/null; \
+	else \
+	    echo "system: not root on Debian; for all tests install chromium, postgresql and a C compiler yourself"; \
+	fi
 
 demo: $(READY) ## watch unstall diagnose a slow image classifier on real photographs
 	$(BIN)/unstall run examples/hotdog/train.py --epochs 1
