@@ -340,6 +340,18 @@ class Timeline:
         return min(int(t.start_ns[0]) for t in tables), max(int(t.end_ns.max()) for t in tables)
 
 
+_SINGULAR = {"events": "event", "entries": "entry", "durations": "duration", "integers": "integer", "ranges": "range"}
+
+
+def problem_lines(problems: dict[str, int]) -> list[str]:
+    """Timeline.problems as a person reads them: "3 events without a time", "1 event without a time"."""
+    lines = []
+    for what, count in problems.items():
+        words = [_SINGULAR.get(word, word) if count == 1 else word for word in what.split(" ")]
+        lines.append(f"{count:,} {' '.join(words)}")
+    return lines
+
+
 _DTYPE_BYTES = {
     **dict.fromkeys(("double", "float64", "long", "long int", "int64", "uint64", "complexfloat", "complex64"), 8),
     **dict.fromkeys(("float", "float32", "int", "int32", "uint32"), 4),

@@ -378,7 +378,7 @@ def test_a_killed_job_leaves_what_it_wrote(timeline_of):
     text = json.dumps(document(small(4))).encode()
     t = timeline_of(text[: len(text) // 2])
     assert 5 < len(t.host) < 28
-    assert [what for what in t.problems if "end in the middle" in what]
+    assert [what for what in t.problems if "cut off in the middle" in what]
 
 
 def test_a_packed_file_that_is_cut_off(timeline_of):
@@ -386,7 +386,7 @@ def test_a_packed_file_that_is_cut_off(timeline_of):
     packed = gzip.compress(text, 1)
     t = timeline_of(packed[: len(packed) // 2], "cut.json")
     assert 100 < len(t.host) < 20_000
-    assert any("packed data that ends" in what for what in t.problems)
+    assert any("packed file cut off" in what for what in t.problems)
 
 
 def test_an_entry_beside_the_events_that_is_broken(timeline_of):
@@ -412,7 +412,7 @@ def test_an_entry_beside_the_events_that_is_broken(timeline_of):
         (b'{"traceEvents": {}}', "no trace events in it"),
         (b'{"traceEv', "no trace events in it"),
         (b"[1, 2, null]", "3 entries that are no events"),
-        (b'[{"ph": "X"}]', "1 events without a time"),
+        (b'[{"ph": "X"}]', "1 event without a time"),
         (b"PK\x03\x04aaaa", "zip archive"),
         (b"\x28\xb5\x2f\xfdaaaa", "zstd"),
         (b"\x1f\x8bnot gzip at all", ""),

@@ -13,7 +13,7 @@ from kineto_files import MAIN, api, document, host, small, step, work, write
 
 from unstall.trace.nesting import SLACK_NS, parents
 from unstall.trace.readers import read
-from unstall.trace.timeline import Collective, OperatorInputs, dtype_bytes
+from unstall.trace.timeline import Collective, OperatorInputs, dtype_bytes, problem_lines
 
 EVENTS = st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000), st.integers(0, 2)), max_size=40)
 
@@ -125,6 +125,13 @@ def test_a_trace_without_steps(tmp_path):
 def test_a_trace_of_a_device_alone(tmp_path):
     t = timeline_of(tmp_path, [work("gemm", 5, 10, 3)])
     assert (len(t.host), t.main_thread, t.launch.tolist(), t.window_ns) == (0, -1, [-1], (0, 10_000))
+
+
+def test_problems_in_words():
+    assert problem_lines({"events without a time": 1, "negative durations (read as 0)": 1200}) == [
+        "1 event without a time",
+        "1,200 negative durations (read as 0)",
+    ]
 
 
 def test_bytes_of_a_collective():

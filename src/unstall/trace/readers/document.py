@@ -18,7 +18,7 @@ from unstall.trace.timeline import TraceError
 EVENTS = "traceEvents"
 MAX_ENTRY = 256 << 20
 """Bytes of a single entry beside the events, beyond which the file is taken to be no trace."""
-BEYOND = "text behind the end, which was left out"
+BEYOND = "trace with text behind its end, which was left out"
 BROKEN_ENTRY = "entries beside the events that are not valid JSON"
 _WINDOW = 4096
 _DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)

@@ -11,7 +11,7 @@ from unstall.trace.readers.assemble import assemble
 from unstall.trace.readers.document import Document
 from unstall.trace.readers.rows import CATEGORIES, TRUNCATED, EventScanner
 from unstall.trace.readers.source import Chunks
-from unstall.trace.timeline import Device, Timeline, TraceError
+from unstall.trace.timeline import Device, Timeline, TraceError, problem_lines
 
 Progress = Callable[[float], None]
 """Told the share of the file that has been read, 0..1."""
@@ -60,7 +60,7 @@ def _reporting(chunks: Chunks, progress: Progress | None) -> Any:
 
 
 def _reasons(problems: dict[str, int]) -> str:
-    return f" ({'; '.join(f'{count} {what}' for what, count in problems.items())})" if problems else ""
+    return f" ({'; '.join(problem_lines(problems))})" if problems else ""
 
 
 def _describe(timeline: Timeline, metadata: dict[str, Any]) -> None:

@@ -89,7 +89,7 @@ COUNTS = (
     "events without a duration (read as 0)",
     "integers beyond 64 bits",
     "events of an unknown phase",
-    "files that end in the middle (a killed job?): read up to there",
+    "trace cut off in the middle (a killed job?), read up to there",
 )
 TRUNCATED = COUNTS[-1]
 

@@ -84,9 +84,9 @@ class Chunks:
                 if chunk:  # an empty one would be the end
                     self._put(chunk)
         except EOFError:
-            self.broken = "packed data that ends in the middle: read up to there"
+            self.broken = "packed file cut off in the middle (a killed job?), read up to there"
         except _damage() as error:
-            self.broken = f"packed data that is damaged ({error}): read up to there"
+            self.broken = f"packed file damaged ({error}), read up to there"
         self._put(b"")
 
     def _put(self, chunk: bytes) -> None:
