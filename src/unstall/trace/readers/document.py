@@ -129,7 +129,7 @@ class Document:
             piece = self._data[self._at : self._at + window]
             text = piece.decode("utf-8", "surrogateescape")
             whole = self._at + window >= len(self._data)
-            end = _value_end(text, whole and self._ended)
+            end = _value_end(text)
             if end >= 0:
                 piece = text[:end].encode("utf-8", "surrogateescape")
                 self._at += len(piece)
@@ -166,12 +166,13 @@ class Document:
         self._at = 0
 
 
-def _value_end(text: str, final: bool) -> int:
+def _value_end(text: str) -> int:
     """Where the JSON value that the text begins with ends, INCOMPLETE or BAD."""
+    if text[:1] not in ("{", "[", '"'):
+        return check(text)
     try:
-        end = _DECODER.raw_decode(text)[1]
+        return _DECODER.raw_decode(text)[1]
     except RecursionError:
         return BAD
     except ValueError:
         return min(check(text), INCOMPLETE)
-    return end if end < len(text) or final or text[0] in '{["' else INCOMPLETE
