@@ -1,0 +1,142 @@
+"""Two runs side by side: what is different, which is faster, and when that cannot be said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import entry, kept, report
+from rich.console import Console
+
+from unstall import records as r
+from unstall.benchmark.archive import Archive
+from unstall.measurements import LoaderMeasurement, Measurement
+from unstall.repeat import differences, noise
+from unstall.repeat.comparison import compare
+from unstall.report import compare_view
+
+
+def _durations(mean, spread=0.05, count=200, seed=0):
+    return mean * np.exp(spread * np.random.default_rng(seed).standard_normal(count))
+
+
+def test_a_faster_run_is_faster():
+    found = compare(kept(_durations(0.2)), kept(_durations(0.1, seed=1)))
+    assert found.conclusion == "faster"
+    assert found.speedup.low < 2.0 < found.speedup.high
+    assert found.phases[0].name == "data_wait" and found.phases[0].sure
+
+
+def test_the_same_run_shows_no_difference_and_how_small_a_one_would_have_been_found():
+    found = compare(kept(_durations(0.1)), kept(_durations(0.1, seed=1)))
+    assert found.conclusion == "no difference"
+    assert 1.0 < found.smallest_detectable < 1.03
+    assert not any(phase.sure for phase in found.phases)
+
+
+def test_runs_that_differ_by_themselves_make_it_less_sure():
+    a, b = kept(_durations(0.105)), kept(_durations(0.1, seed=1))
+    assert compare(a, b).conclusion == "faster"
+    found = compare(a, b, noise.Noise(0.05, 10))
+    assert found.conclusion == "no difference" and found.smallest_detectable > 1.1
+
+
+def test_warm_up_does_not_count():
+    durations = _durations(0.1)
+    durations[:50] = 5.0
+    found = compare(kept(durations, measured=np.arange(200) >= 50), kept(_durations(0.1, seed=1)))
+    assert found.conclusion == "no difference"
+
+
+def test_reports_alone_give_a_ratio_and_no_interval():
+    found = compare(Archive(report=report(10.0)), Archive(report=report(12.0)))
+    assert found.conclusion == "unknown" and found.speedup.value == pytest.approx(1.2) and found.speedup.low is None
+    assert "no interval" in found.caveats[0]
+
+
+def test_no_steps_no_comparison():
+    found = compare(Archive(report=report(None, steps=0)), kept(_durations(0.1)))
+    assert found.speedup is None and "no comparison" in compare_view.headline(found)
+
+
+def test_very_short_runs_tell_nothing_for_sure():
+    found = compare(kept([0.1, 0.1, 0.1]), kept([0.1, 0.1, 0.1]))
+    assert all(phase.sure is None for phase in found.phases)
+
+
+def _names(a, b):
+    return {(one.subject, one.name): (one.a, one.b) for one in differences.between(a, b)}
+
+
+def test_what_was_different_is_named():
+    busy = r.Utilization(other_processes_cores=1.5)
+    gpus = [{"name": "H200", "memory_bytes": 1}]
+    a = Archive(report=report(environment={"torch": "2.12", "git_revision": "a" * 40}))
+    b = Archive(
+        report=report(
+            environment={"torch": "2.13", "git_revision": "b" * 40, "cpu_count": 4.0, "gpus": gpus},
+            command=["train.py", "--fast"],
+            utilization=busy,
+        )
+    )
+    assert _names(a, b) == {
+        ("machine", "cores"): ("2", "4"),
+        ("machine", "GPUs"): ("none", "H200"),
+        ("software", "torch"): ("2.12", "2.13"),
+        ("load", "cores taken by other processes"): ("0", "1.5"),
+        ("command", "command"): ("train.py", "train.py --fast"),
+        ("code", "git revision"): ("aaaaaaaa", "bbbbbbbb"),
+    }
+    assert any("may not be the reason" in caveat for caveat in compare(a, b).caveats)
+
+
+def test_memory_may_vary_a_little_from_boot_to_boot():
+    a, b = (Archive(report=report(environment={"memory_bytes": size})) for size in (8_000_000_000, 8_000_100_000))
+    assert not _names(a, b)
+
+
+def _with_loader(**settings):
+    step = r.StepTime(0.1, 0.1, 0.1)
+    measurement = Measurement("batch", 9, 1, 10, step, [], 2.0, 1, loader=LoaderMeasurement(**settings))
+    return Archive(report=report(), measurement=measurement)
+
+
+def test_the_loaders_settings_are_named():
+    a, b = _with_loader(workers=0, batch_size=32), _with_loader(workers=4, batch_size=64, pin_memory=True)
+    assert _names(a, b) == {
+        ("settings", "batch size"): ("32", "64"),
+        ("settings", "workers"): ("0", "4"),
+        ("settings", "pinned memory"): ("no", "yes"),
+    }
+    assert any("samples/s" in caveat for caveat in compare(a, b).caveats)
+
+
+@pytest.mark.parametrize("facts", [{"gpus": "odd"}, {"gpus": [3]}, {"memory_bytes": "much"}, {"cpu_count": None}])
+def test_odd_facts_of_somebody_elses_report_do_no_harm(facts):
+    assert _names(Archive(report=report(environment=facts)), Archive(report=report()))
+
+
+_HOSTILE = "<script>alert('1')</script>\x1b[2J|`x`\n# big"
+
+
+def test_hostile_names_are_data():
+    culprit = r.Culprit(function=_HOSTILE, file=_HOSTILE, line=1, share=0.5)
+    a = kept(_durations(0.1), culprit=culprit, command=[_HOSTILE], run_id=_HOSTILE, environment={"cpu": _HOSTILE})
+    found = compare(a, kept(_durations(0.2)))
+    console = Console(width=90, record=True, file=open("/dev/null", "w"))
+    compare_view.render(found, console)
+    assert "\x1b" not in console.export_text()
+    written = compare_view.as_markdown(found)
+    assert "<script>" not in written and "\x1b" not in written and "\n# big" not in written
+
+
+def test_the_headline_has_the_interval():
+    line = compare_view.headline(compare(kept(_durations(0.2)), kept(_durations(0.1, seed=1))))
+    assert line.startswith("B is faster than A: ") and " to " in line
+
+
+def test_noise_is_learnt_from_runs_of_the_same_code():
+    same = [entry(str(number), speed) for number, speed in enumerate((10.0, 11.0, 9.0))]
+    other = [entry("x", 50.0, revision="d" * 40), entry("y", 70.0, revision=None), entry("z", None)]
+    found = noise.of_runs([*same, *other])
+    assert found.degrees == 2 and found.deviation == pytest.approx(0.1, abs=0.01)
+    assert noise.of_runs(same[:2]) is None

@@ -1,0 +1,134 @@
+"""The order of runs, the pairs that are set aside, the budget; with runs that are made up."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from unstall.repeat.arms import Arm, Run, relative_error
+from unstall.repeat.gate import EXIT_CODES, Gate, GateResult, Pair, PhaseMeans, Slowdown
+from unstall.repeat.gating import steps_for
+from unstall.repeat.sequential import Plan
+from unstall.report import gate_view
+
+_A, _B = Arm("baseline", ["train.py"], Path("a")), Arm("candidate", ["train.py"], Path("b"))
+
+
+class _Machine:
+    """Runs arms as a quiet machine would; ``loads``: what others take, one a run."""
+
+    def __init__(self, slower=1.0, loads=(), noise=0.002):
+        self.order, self.slower, self.loads = [], slower, list(loads)
+        self.generator, self.noise = np.random.default_rng(0), noise
+
+    def __call__(self, arm, number):
+        assert number == len(self.order)
+        self.order.append(arm.name[0])
+        step = math.exp(self.noise * self.generator.standard_normal()) * (self.slower if arm is _B else 1.0)
+        load = self.loads.pop(0) if self.loads else 0.0
+        return Run(step, 50, {"forward": 0.6, "data_wait": step - 0.6}, load, cores=2.0, error=0.01)
+
+
+def test_runs_alternate_in_a_way_that_drift_cancels():
+    machine = _Machine()
+    finding = Gate(Plan(), _A, _B, machine).decide()
+    assert "".join(machine.order) == "bccb" * 2
+    assert finding.decision == "pass"
+
+
+def test_a_slower_candidate_is_a_regression_and_the_phase_that_grew_is_first():
+    gate = Gate(Plan(), _A, _B, _Machine(1.2))
+    assert gate.decide().decision == "regression"
+    assert gate.phases()[0].name == "data_wait"
+    assert gate.phases()[0].candidate_s == pytest.approx(0.6, abs=0.02)
+
+
+def test_a_pair_of_uneven_load_is_set_aside_and_run_again():
+    seen = []
+    gate = Gate(
+        Plan(), _A, _B, _Machine(loads=[0.0, 1.0, 0.4, 0.4]), on_pair=lambda pair, n: seen.append((pair.counts, n))
+    )
+    gate.decide()
+    assert seen == [(False, 0), (True, 1), (True, 2), (True, 3), (True, 4)]
+
+
+def test_a_machine_that_is_never_even_is_taken_as_it_is_in_the_end():
+    plan = Plan(most=4)
+    gate = Gate(plan, _A, _B, _Machine(loads=[0, 2] * 50))
+    assert gate.decide().decision == "pass"
+    assert [pair.counts for pair in gate.pairs] == [False] * 4 + [True] * 4
+
+
+def test_no_time_no_answer():
+    machine = _Machine()
+    assert Gate(Plan(), _A, _B, machine, budget_s=0.0).decide().decision == "cannot tell"
+    assert len(machine.order) <= 2
+
+
+def test_a_recorded_baseline_is_not_run():
+    machine = _Machine(1.3)
+    gate = Gate(Plan(recorded=True), 1.0, _B, machine)
+    assert gate.decide().decision == "regression"
+    assert set(machine.order) == {"c"}
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.8])
+def test_the_error_of_a_mean_of_steps_that_are_alike(phi):
+    generator = np.random.default_rng(0)
+    means, errors = [], []
+    for _ in range(300):
+        shocks = generator.standard_normal(200)
+        series = np.convolve(shocks, phi ** np.arange(60))[60:190] * 0.1 * math.sqrt(1 - phi**2) + 1
+        means.append(series.mean())
+        errors.append(relative_error(series))
+    assert np.median(errors) == pytest.approx(np.std(means), rel=0.25)
+
+
+@pytest.mark.parametrize("error, steps", [(0.0, 50), (0.03, 50), (0.06, 200), (10.0, 2000)])
+def test_noisy_steps_ask_for_more_of_them(error, steps):
+    assert steps_for(Run(1.0, 50, {}, 0.0, cores=2.0, error=error)) == steps
+
+
+def test_steps_that_never_vary_have_no_error():
+    assert relative_error(np.ones(50)) == 0
+
+
+def _result(decision="regression", **more):
+    pair = Pair(baseline_s=0.1, candidate_s=0.12, baseline_other_cores=0.0, candidate_other_cores=0.0, counts=True)
+    values = {
+        "decision": decision,
+        "allowance": 0.05,
+        "slowdown": Slowdown(1.2, 1.1, 1.25),
+        "baseline": "main (c0ffee00)",
+        "candidate": "<script>alert(1)</script>\x1b[31m",
+        "command": ["train.py", "a|b"],
+        "pairs": [pair],
+        "phases": [PhaseMeans("data_wait", 0.05, 0.07), PhaseMeans("comm", 0.0, 0.0)],
+        "duration_s": 100.0,
+        **more,
+    }
+    return GateResult(**values)
+
+
+@pytest.mark.parametrize("decision", EXIT_CODES)
+def test_the_answer_is_said_and_nothing_of_the_program_gets_through(decision):
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))
+    gate_view.render(_result(decision), console)
+    text = console.export_text()
+    assert "+20 %" in text and "data_wait" in text and "\x1b" not in text
+    written = gate_view.as_markdown(_result(decision))
+    assert "<script>" not in written and "a\\|b" in written
+
+
+def test_an_answer_without_pairs_is_said():
+    assert (
+        gate_view.headline(_result("cannot tell", slowdown=None, pairs=[], notes=["no time"])) == "cannot tell: no time"
+    )
+
+
+def test_exit_codes_are_those_of_the_contract():
+    assert EXIT_CODES == {"pass": 0, "regression": 1, "cannot tell": 2}

@@ -1,0 +1,94 @@
+"""When to stop: what is left, what changes brought, what the next would save."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from makers import entry, report
+from rich.console import Console
+
+from unstall import records as r
+from unstall.repeat import stopping
+from unstall.report import next_view
+
+_NOW = datetime(2026, 1, 3, tzinfo=timezone.utc)
+
+
+def _history(*speeds):
+    return [entry(str(number), speed, revision=f"{number:x}" * 40) for number, speed in enumerate(speeds, 1)]
+
+
+def test_a_healthy_program_is_good_enough():
+    found = stopping.judge(_history(10.0), report(pattern="healthy", headroom=1.3), now=_NOW)
+    assert found.answer == "stop" and found.best is None
+
+
+def test_close_to_the_bound_is_good_enough():
+    found = stopping.judge(_history(10.0), report(headroom=1.04), now=_NOW)
+    assert (found.answer, found.bound) == ("stop", pytest.approx(1.04))
+
+
+def test_much_left_and_nothing_tried_yet_goes_on():
+    found = stopping.judge(_history(10.0), report(headroom=4.0), now=_NOW)
+    assert found.answer == "go on" and found.bound == pytest.approx(4) and found.best.at_most
+
+
+def test_gains_that_have_dried_up_are_good_enough():
+    found = stopping.judge(_history(10, 20, 20.4, 20.5), report(headroom=1.5), now=_NOW)
+    assert found.answer == "stop"
+    assert [one.gain for one in found.iterations[1:]] == pytest.approx([2, 1.02, 1.005], rel=1e-3)
+    assert 1 < found.expected_gain < 1.02
+
+
+def test_gains_that_go_on_go_on():
+    assert stopping.judge(_history(10, 15, 22), report(headroom=3.0), now=_NOW).answer == "go on"
+
+
+def test_noise_hides_small_gains():
+    entries = _history(10, 10.6, 11.2)
+    assert stopping.judge(entries, report(headroom=2.0), now=_NOW).answer == "go on"
+    assert stopping.judge(entries, report(headroom=2.0), noise=0.05, now=_NOW).answer == "stop"
+
+
+def test_a_tested_patch_is_worth_applying_whatever_came_before():
+    remedies = [r.Remedy(name="loader-workers", exactness="exact", kept=True, speedup=1.8)]
+    found = stopping.judge(
+        _history(10, 10.1, 10.1), report(kind="optimize", remedies=remedies, total_speedup=1.8), now=_NOW
+    )
+    assert found.answer == "go on" and "loader-workers" in found.best.what and not found.best.at_most
+
+
+def test_a_run_without_steps_tells_nothing():
+    assert stopping.judge([entry(steps_per_s=None)], report(None, steps=0), now=_NOW).answer == "unknown"
+
+
+def test_runs_of_one_code_are_one_iteration_and_a_step_back_is_no_gain():
+    entries = [entry("a", 10.0), entry("b", 12.0), entry("c", 5.0, changes="abcd"), entry("d", 22.0, revision="e" * 40)]
+    found = stopping.iterations(entries)
+    assert [(one.steps_per_s, one.runs) for one in found] == [(11, 2), (5, 1), (22, 1)]
+    assert found[2].gain == 2
+    assert stopping.expected_gain(found, None) == pytest.approx(2**0.5)
+
+
+def test_the_expected_gain_is_never_beyond_the_bound():
+    assert stopping.expected_gain(stopping.iterations(_history(1, 4, 16)), 1.5) == 1.5
+
+
+def test_what_a_remedy_would_save():
+    entries = [entry(str(day), 10.0, started=f"2026-01-0{day}T00:00:00Z", duration_s=36000) for day in (1, 2)]
+    found = stopping.judge(entries, report(headroom=2.0), price=2.5, now=_NOW)
+    assert found.savings == stopping.Savings(20.0, 10.0, 25.0)
+    assert stopping.judge(entries, report(headroom=2.0), hours_per_week=100, now=_NOW).savings.hours_saved == 50
+
+
+def test_hours_of_long_ago_or_of_no_time_do_not_count():
+    entries = [entry("a", 1, started="2020-01-01T00:00:00Z"), entry("b", 1, started="never")]
+    assert stopping.weekly_hours(entries, _NOW) == 0
+
+
+@pytest.mark.parametrize("speeds", [(10.0,), (10, 20, 20.4), (None,)])
+def test_it_is_said(speeds):
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))
+    next_view.render(stopping.judge(_history(*speeds), report(headroom=2.0), price=1.0, now=_NOW), console)
+    assert "train.py" in console.export_text()
