@@ -31,9 +31,11 @@ VERBS: dict[str, Verb] = {
     "compare": Verb("compare:compare"),
     "gate": Verb("gate:gate", takes_program=True),
     "next": Verb("next:next_"),
+    "export": Verb("export:export"),
     "prune": Verb("prune:prune"),
     "report": Verb("report:report"),
     "watch": Verb("watch:watch"),
+    "trace": Verb("trace:trace"),
     "doctor": Verb("doctor:doctor"),
 }
 """In the order of the help: the four steps, then the rest."""

@@ -9,7 +9,8 @@ import numpy as np
 from unstall.measurements import LoaderMeasurement, Measurement
 from unstall.records import PHASES
 from unstall.simplify.model import parts
-from unstall.simplify.model.pipeline import MODEL, SHIP_S, TAKE_S, Pipeline
+from unstall.simplify.model.machine import speed
+from unstall.simplify.model.pipeline import CONTENTION, MODEL, SHIP_S, TAKE_S, Pipeline
 from unstall.simplify.model.recorded import Recorded
 from unstall.simplify.model.simulate import simulate
 from unstall.simplify.model.work import Floats, Layout
@@ -46,6 +47,7 @@ def build(recorded: Recorded) -> Pipeline:
         has_loader=loader is not None,
     )
     if loader is not None:
+        pipeline = replace(pipeline, busy_seen=_busy_seen(pipeline.layout, measured))
         pipeline = _with_loader(pipeline, recorded, loader)
     return pipeline if on_device else _fit(pipeline, measured, float((seconds).sum(axis=1).mean()))
 
@@ -54,7 +56,7 @@ def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:
     measured = recorded.measurement
     syncs = measured.share("sync") > _SYNCS
     cores = measured.cores / max(len(measured.rank_pids), 1)
-    layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores)
+    layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores, contention=CONTENTION)
     if loader is None:
         return layout
     epoch, open_s, close_s = _epochs(recorded, loader)
@@ -99,7 +101,10 @@ def _with_loader(pipeline: Pipeline, recorded: Recorded, loader: LoaderMeasureme
         wall, cpu, blocked = recorded.fetches.T
         waited = np.clip(blocked, 0, wall)
         # What a thread did on a core; the rest of the wall time it was ready and had none.
-        service = np.stack([np.clip(np.minimum(cpu, wall - waited), 0, None), waited], axis=1)
+        alone = np.clip(np.minimum(cpu, wall - waited), 0, None) * speed(
+            pipeline.busy_seen, pipeline.layout.cores, pipeline.layout.contention
+        )
+        service = np.stack([alone, waited], axis=1)
     return replace(
         pipeline,
         service=service,
@@ -109,6 +114,15 @@ def _with_loader(pipeline: Pipeline, recorded: Recorded, loader: LoaderMeasureme
         batches_per_step=loader.batches_per_step,
         persistent_workers=loader.persistent_workers,
     )
+
+
+def _busy_seen(layout: Layout, measured: Measurement) -> float:
+    """Cores that were busy, those of other programs too, while a batch was made."""
+    step_s = measured.step.mean
+    if not step_s or not layout.workers:
+        return 1 + layout.background
+    others = measured.main_cpu_s + measured.worker_cpu_s * (1 - 1 / layout.workers)
+    return 1 + layout.background + others / step_s
 
 
 def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:

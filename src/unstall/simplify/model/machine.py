@@ -5,8 +5,9 @@ a network or another thread takes no core. As every runnable thread has the same
 them: it gains a second when each of them has computed for a second (processor sharing; Kleinrock, *Queueing Systems*
 II, 1976, 4.4), so a change of the load moves no event that is already in the queue.
 
-A team of threads that share out an operator needs more than its fair share: its threads wait for the slowest of them,
-spinning on their cores. ``_TEAM_WASTE`` is what that takes where cores are short (see ``bench/model.py``).
+A team of threads that share out an operator fares worse where cores are short: it is as fast as its slowest thread,
+for which the others wait, spinning on cores that others could use. So teams have a clock of their own. What the
+spinning takes, and how much slower the team is, was measured (``bench/model.py``, loops with two threads).
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-_TEAM_WASTE = 0.25
-"""Of a team's cores, lost to waiting for its slowest thread where there are more runnable threads than cores."""
+_TEAM_WASTE, _TEAM_SLOWNESS = 0.25, 0.3
 
 Then = Callable[[int], None]
 """What happens next, told the number of the batch that it happens to."""
@@ -24,17 +24,19 @@ Then = Callable[[int], None]
 class Machine:
     """Cores and a clock. Ask for a computation or a pause, then :meth:`run`; times are seconds."""
 
-    def __init__(self, cores: float, background: float = 0.0):
-        """``background``: cores that other programs want all the time."""
+    def __init__(self, cores: float, background: float = 0.0, contention: float = 0.0):
+        """``background``: cores that other programs want all the time; ``contention``: see :func:`speed`."""
+        self.contention = contention
         self.cores = cores
         self.now = 0.0
         self.busy = 0.0
         """Core-seconds that were computed, those of the background left out."""
-        self._virtual = 0.0
         self._load = background
-        self._waste = 0.0
+        self._team_load = 0.0
         self._ticket = 0
-        self._computing: list[tuple[float, int, float, Then, int]] = []
+        self._virtual = [0.0, 0.0]
+        self._computing: tuple[list[tuple[float, int, float, Then, int]], ...] = ([], [])
+        """Threads and teams, each by the virtual time of its clock at which it is done."""
         self._pausing: list[tuple[float, int, Then, int]] = []
 
     def compute(self, seconds: float, width: float, then: Then, batch: int) -> None:
@@ -44,10 +46,10 @@ class Machine:
             return
         self._ticket += 1
         self._load += width
-        if width > 1.0:
-            self._waste += width * _TEAM_WASTE
         self.busy += seconds * width
-        heapq.heappush(self._computing, (self._virtual + seconds, self._ticket, width, then, batch))
+        team = int(width > 1.0)
+        self._team_load += width * team
+        heapq.heappush(self._computing[team], (self._virtual[team] + seconds, self._ticket, width, then, batch))
 
     def pause(self, seconds: float, then: Then, batch: int) -> None:
         """Let ``seconds`` pass on no core, then go on."""
@@ -56,20 +58,42 @@ class Machine:
 
     def run(self) -> None:
         """Let time pass until nothing is left to happen."""
-        computing, pausing = self._computing, self._pausing
-        while computing or pausing:
-            beyond = self._load - self.cores
-            # With less than a whole thread too many, the team waits that much less.
-            rate = self.cores / (self._load + self._waste * min(beyond, 1.0)) if beyond > 0 else 1.0
-            computed = self.now + (computing[0][0] - self._virtual) / rate if computing else float("inf")
-            if pausing and pausing[0][0] <= computed:
-                time, _, then, batch = heapq.heappop(pausing)
-                self._virtual += (time - self.now) * rate
-                self.now = time
+        (threads, teams), pausing, virtual = self._computing, self._pausing, self._virtual
+        never = float("inf")
+        while threads or teams or pausing:
+            rate, team_rate = self._rates()
+            thread_time = self.now + (threads[0][0] - virtual[0]) / rate if threads else never
+            team_time = self.now + (teams[0][0] - virtual[1]) / team_rate if teams else never
+            pause_time = pausing[0][0] if pausing else never
+            time = min(pause_time, thread_time, team_time)
+            virtual[0] += (time - self.now) * rate
+            virtual[1] += (time - self.now) * team_rate
+            self.now = time
+            if time == pause_time:
+                _, _, then, batch = heapq.heappop(pausing)
             else:
-                self._virtual, _, width, then, batch = heapq.heappop(computing)
-                self.now = computed
+                team = int(team_time < thread_time)
+                virtual[team], _, width, then, batch = heapq.heappop(self._computing[team])
                 self._load -= width
-                if width > 1.0:
-                    self._waste -= width * _TEAM_WASTE
+                self._team_load -= width * team
             then(batch)
+
+    def _rates(self) -> tuple[float, float]:
+        """Seconds of computing in a second, of a thread and of a team."""
+        beyond = self._load - self.cores
+        alike = speed(self._load, self.cores, self.contention)
+        if beyond <= 0:
+            return alike, alike
+        short = min(beyond, 1.0)  # with less than a whole thread too many, a team waits that much less
+        rate = alike * self.cores / (self._load + self._team_load * _TEAM_WASTE * short)
+        return rate, rate * (1 - _TEAM_SLOWNESS * short)
+
+
+def speed(busy: float, cores: float, contention: float) -> float:
+    """Of a core, with so many busy, over its speed alone: with all of them busy, ``contention`` of it is lost.
+
+    Cores share caches, memory, power, and often two of them are the hyperthreads of one.
+    """
+    if cores <= 1 or busy <= 1:
+        return 1.0
+    return 1 - contention * min(1.0, (busy - 1) / (cores - 1))

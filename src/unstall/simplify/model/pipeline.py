@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unstall.records import PhaseName
+from unstall.simplify.model.machine import speed
 from unstall.simplify.model.parts import Parts
 from unstall.simplify.model.work import Floats, Layout, Work
 
@@ -16,6 +17,11 @@ MODEL: tuple[PhaseName, ...] = ("forward", "backward", "optimizer")
 # What a worker adds to a batch that the main thread would make itself, where the recording does not tell: pickling and
 # shared memory in the worker, unpickling in the main thread, a forked process (``bench/model.py``, float images).
 SHIP_S, TAKE_S, START_WORKER_S = 0.5e-3, 0.4e-3, 0.02
+
+
+CONTENTION = 0.2
+"""Of a core's speed, lost while all the others are busy: between 0 and 0.4 from one hour to the next, on the virtual
+machines of ``bench/model.py``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +56,8 @@ class Pipeline:
     spread: float = 0.0
     """Its relative standard error."""
     parts: Parts = field(default_factory=Parts)
+    busy_seen: float = 1.0
+    """Cores that were busy while a batch was made or a step computed, when it was recorded."""
 
     def phase_s(self, name: str) -> float:
         """Mean seconds of a phase when alone on the machine; 0 where there is none."""
@@ -67,6 +75,17 @@ class Pipeline:
     def wide(self) -> tuple[str, ...]:
         """Phases on several cores at once."""
         return () if self.on_device or self.layout.width <= 1 else MODEL
+
+    def with_contention(self, contention: float) -> Pipeline:
+        """The same recording read as that of a machine whose busy cores slow each other down so much."""
+        cores = self.layout.cores
+        factor = speed(self.busy_seen, cores, contention) / speed(self.busy_seen, cores, self.layout.contention)
+        return replace(
+            self,
+            layout=replace(self.layout, contention=contention),
+            compute=self.compute * factor,
+            service=self.service * np.array([factor, 1.0]),
+        )
 
     def scale_service(self, factor: float) -> Pipeline:
         """Batches that take so many times as long to make."""

@@ -142,6 +142,9 @@ def _other_readings(pipeline: Pipeline, changes: Changes, seed: int) -> list[flo
     """Ratios of the step under other readings of the same recording."""
     readings = []
     before = _recorded_s(pipeline, seed)
+    for contention in (0.0, 2 * pipeline.layout.contention) if pipeline.layout.contention else ():
+        other = pipeline.with_contention(contention)
+        readings.append(_step_s(change.apply(other, changes), seed)[0] / _step_s(other, seed)[0])
     if changes.threads is not None and changes.threads != pipeline.threads and not pipeline.on_device:
         # Threads of a team that wait for each other by spinning look busy: the mathematics may not be parallel at all.
         others = change.apply(pipeline, replace(changes, threads=None))

@@ -76,8 +76,11 @@ def _recorded(
 
 
 def _fetch_seconds(fetches: FetchSeries, series: StepSeries) -> Floats:
-    """Of the batches that were made during the loop; where the core time is not known, all of it was on one."""
+    """Of the batches that were made during the loop, those whose core time is known; if none is, all was on a core."""
     inside = (fetches.starts >= series.starts[0]) & (fetches.starts < series.ends[-1])
-    wall, cpu, blocked = fetches.wall[inside], fetches.cpu[inside], fetches.blocked[inside]
-    cpu = np.where(np.isnan(cpu), wall, cpu)
-    return np.stack([wall, np.minimum(cpu, wall), np.where(np.isnan(blocked), 0.0, blocked)], axis=1)
+    known = inside & ~np.isnan(fetches.cpu)
+    if not known.any():
+        wall = fetches.wall[inside]
+        return np.stack([wall, wall, np.zeros(len(wall))], axis=1)
+    wall, cpu, blocked = fetches.wall[known], fetches.cpu[known], fetches.blocked[known]
+    return np.stack([wall, np.minimum(cpu, wall), np.nan_to_num(blocked)], axis=1)

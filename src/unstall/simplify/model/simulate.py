@@ -55,7 +55,7 @@ class _Program:
     """The threads of the simulated program. Its methods are what happens to a batch, by its number."""
 
     def __init__(self, work: Work, layout: Layout):
-        self.machine = Machine(layout.cores, layout.background)
+        self.machine = Machine(layout.cores, layout.background, layout.contention)
         self.layout = layout
         self.batches = len(work)
         # Lists: a number taken out of an array costs three times as much.

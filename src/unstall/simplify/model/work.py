@@ -62,6 +62,8 @@ class Layout:
     """Batches that the main thread may be ahead of the thread aside."""
     background: float = 0.0
     """Cores that other programs keep busy."""
+    contention: float = 0.0
+    """Of a core's speed, lost while all the others are busy too."""
     epoch: int = 0
     """Batches in an epoch; 0: one epoch without end."""
     epoch_open_s: float = 0.0
