@@ -1,0 +1,79 @@
+"""The figures of a report that a dashboard wants, under one set of names for all exporters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from unstall.records import Report
+from unstall.report.plain import plain
+
+
+class Metric(NamedTuple):
+    """One figure. Names and units are Prometheus's: base units, the unit last."""
+
+    name: str
+    unit: str
+    help: str
+    value: float
+    labels: dict[str, str]
+
+
+def metrics(report: Report) -> list[Metric]:
+    """All figures of a report that are known and finite, the facts of the run last."""
+    return [metric for metric in _all(report) if math.isfinite(metric.value)]
+
+
+def facts(report: Report) -> dict[str, str]:
+    """What identifies the run and its verdict, as short strings."""
+    verdict, run = report.verdict, report.run
+    culprit = verdict.culprit
+    found = {
+        "run": run.id,
+        "kind": report.kind,
+        "command": " ".join(run.command),
+        "pattern": verdict.pattern if run.steps else "",
+        "cause": verdict.cause or "",
+        "culprit": f"{culprit.function} {culprit.file}:{culprit.line}" if culprit else "",
+        "confidence": verdict.confidence,
+        "revision": str(run.environment.get("git_revision") or ""),
+    }
+    return {name: plain(value) for name, value in found.items()}
+
+
+def _all(report: Report) -> Iterator[Metric]:
+    for name, unit, text, value in _figures(report):
+        if value is not None:
+            yield Metric(name, unit, text, float(value), {})
+    step = report.throughput.step_s
+    if step is not None:
+        for quantile, value in (("0.5", step.p50), ("0.95", step.p95)):
+            labels = {"quantile": quantile}
+            yield Metric("unstall_step_seconds", "s", "Time of a step without epoch boundary.", value, labels)
+    for phase in report.phases:
+        labels = {"phase": phase.name}
+        yield Metric("unstall_phase_seconds", "s", "Part of the mean step on the main thread.", phase.mean_s, labels)
+    for index, share in enumerate(report.utilization.gpu or ()):
+        yield Metric("unstall_gpu_utilization_ratio", "1", "Share of time a GPU was busy.", share, {"gpu": str(index)})
+    yield Metric("unstall_run_info", "1", "The run and its verdict, in labels.", 1.0, facts(report))
+
+
+def _figures(report: Report) -> Iterator[tuple[str, str, str, float | None]]:
+    rates, use, run = report.throughput, report.utilization, report.run
+    yield "unstall_steps_per_second", "1/s", "Steps a second, over the measured steps.", rates.steps_per_s
+    yield "unstall_samples_per_second", "1/s", "Samples a second, over the measured steps.", rates.samples_per_s
+    yield "unstall_env_steps_per_second", "1/s", "Environment steps a second.", rates.env_steps_per_s
+    yield "unstall_mfu_ratio", "1", "Share of the peak floating-point rate that was used.", rates.mfu
+    yield "unstall_step_mean_seconds", "s", "Time of the mean step.", rates.step_s.mean if rates.step_s else None
+    yield "unstall_measured_steps", "1", "Steps that the figures rest on.", run.steps
+    yield "unstall_run_duration_seconds", "s", "Wall time of the whole run.", run.duration_s
+    yield "unstall_headroom_ratio", "1", "How many times faster without the culprit.", _headroom(report)
+    yield "unstall_cpu_utilization_ratio", "1", "Share of the usable cores that was busy.", use.cpu
+    yield "unstall_run_delay_ratio", "1", "Share of the step the main thread waited for a core.", use.run_delay
+    yield "unstall_rss_peak_bytes", "By", "Resident memory of the process tree at its peak.", use.rss_peak_bytes
+    yield "unstall_other_processes_cores", "1", "Cores taken by other programs.", use.other_processes_cores
+
+
+def _headroom(report: Report) -> float | None:
+    return report.verdict.headroom if report.run.steps else None
