@@ -16,7 +16,7 @@ setup(
         Extension(
             "unstall.trace._scan",
             sources=sorted(glob("src/unstall/trace/native/*.c")),
-            depends=["src/unstall/trace/native/scan.h"],
+            depends=sorted(glob("src/unstall/trace/native/*.h")),
             extra_compile_args=["-O3", "-std=c11", "-Wall", "-Wextra"],
             optional=True,
         ),

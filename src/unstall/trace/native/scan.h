@@ -3,7 +3,8 @@
  * json.c     JSON tokens over a buffer that may end anywhere
  * numbers.c  decimal numbers to exact integers
  * strings.c  interned strings, and tables of columns
- * events.c   a trace event to a row
+ * events.c   a trace event to its fields
+ * rows.c     the fields to a row
  * nesting.c  which event is inside which
  * module.c   what Python sees
  *
