@@ -61,8 +61,8 @@ def memory(target: str, options: str) -> None:
 def overlay(lower: str, upper: str, work: str, target: str, *, forbidden: str, privileged: bool) -> None:
     """A tree whose content is ``lower``'s, and whose changes go to ``upper``."""
     options = [f"lowerdir={_escape(lower)}", f"upperdir={_escape(upper)}", f"workdir={_escape(work)}"]
-    if not privileged:
-        options.append("userxattr")
+    # With redirects a folder of the lower tree can be renamed; an ordinary user's overlay cannot have them.
+    options.append("redirect_dir=on" if privileged else "userxattr")
     flags = sum(_FLAGS[name] for name in forbidden.split(",") if name in _FLAGS)
     _mount("overlay", target, "overlay", flags | _MS_RELATIME, ",".join(options))
 

@@ -26,6 +26,8 @@ class Overlays:
     entrance: list[str]
     """The words to put before a command."""
     note: str
+    privileged: bool
+    """Root's, that can do more than an ordinary user's."""
 
 
 def prepare(home: Path, folder: Path, keep: Sequence[Path], reasons: list[str]) -> Overlays | None:
@@ -40,7 +42,7 @@ def prepare(home: Path, folder: Path, keep: Sequence[Path], reasons: list[str]) 
         _write_plan(home, folder, keep, privileged)
         failure = _try(home)
         if failure is None:
-            return Overlays(_entrance(home), _note(home, privileged))
+            return Overlays(_entrance(home), _note(home, privileged), privileged)
         reasons.append(failure)
     return None
 
@@ -55,7 +57,6 @@ def _write_plan(home: Path, folder: Path, keep: Sequence[Path], privileged: bool
         "sockets": _sockets(),
         "reach": _writable(folder),
     }
-    (home / "notes").mkdir(exist_ok=True)
     (home / "plan.json").write_text(json.dumps(facts))
 
 

@@ -14,7 +14,7 @@ PREFIX = "unstall-sandbox-"
 
 
 def homes(folder: Path) -> Iterator[Path]:
-    """New empty folders to try, the one with most room first; each is made when it is asked for."""
+    """New folders to try, the one with most room first; each is made, with one for notes, when it is asked for."""
     known = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home() / ".cache", folder.resolve().parent]
     roomy = sorted(
         {path for path in known if os.access(path, os.W_OK) and free_bytes(path) > 2 * RESERVE_BYTES},
@@ -27,7 +27,9 @@ def homes(folder: Path) -> Iterator[Path]:
         device = path.stat().st_dev
         if device not in seen:
             seen.add(device)
-            yield Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
+            home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
+            (home / "notes").mkdir()
+            yield home
 
 
 def free_bytes(path: Path) -> int:

@@ -77,14 +77,21 @@ class Sandbox:
         path = inside.get("PYTHONPATH")
         inside["PYTHONPATH"] = f"{_BOOTSTRAP}{os.pathsep}{path}" if path else str(_BOOTSTRAP)
         inside["UNSTALL_SANDBOX"] = str(self._home)
-        inside["UNSTALL_SANDBOX_MEANS"] = ",".join(
-            (["guard"] if self._overlays is None else []) + ([] if self._network_writes else ["network"])
-        )
+        inside["UNSTALL_SANDBOX_MEANS"] = ",".join(self._means())
         if self._overlays is None:
             inside["UNSTALL_SANDBOX_KEEP"] = os.pathsep.join(map(str, self._keep))
         if not self._network_writes:
             inside.update(offline(inside, self._folder))
         return inside
+
+    def _means(self) -> list[str]:
+        """What is to watch in the program's processes."""
+        means = [] if self._network_writes else ["network"]
+        if self._overlays is None:
+            means.append("guard")
+        elif not self._overlays.privileged:
+            means.append("renames")
+        return means
 
     def refused(self) -> list[str]:
         """What was refused inside so far, a line each with how often: ``POST http://host/path (3 times)``."""

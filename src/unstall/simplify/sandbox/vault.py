@@ -55,8 +55,8 @@ def restore(vault):
 
 
 def _save_one(vault, path):
-    base = os.path.join(vault, hashlib.sha1(os.fsencode(path)).hexdigest())
-    if os.path.exists(base + ".json"):
+    base = _base(vault, path)
+    if os.path.exists(base + ".json") or _is_new(vault, os.path.dirname(path)):
         return
     os.makedirs(vault, exist_ok=True)
     entry = _describe(path)
@@ -64,6 +64,25 @@ def _save_one(vault, path):
         _first(vault, base + ".data", lambda target: shutil.copyfile(path, target))
     text = json.dumps(entry)
     _first(vault, base + ".json", lambda target: _write(target, text))
+
+
+def _base(vault, path):
+    return os.path.join(vault, hashlib.sha1(os.fsencode(path)).hexdigest())
+
+
+def _is_new(vault, folder):
+    """Whether the program made a folder, or one that it is in: then all that is in it is the program's."""
+    while True:
+        try:
+            with open(_base(vault, folder) + ".json") as file:
+                if json.load(file)["kind"] == "nothing":
+                    return True
+        except OSError:
+            pass
+        above = os.path.dirname(folder)
+        if above == folder:
+            return False
+        folder = above
 
 
 def _describe(path):
@@ -117,7 +136,8 @@ def _put_back(vault, entry):
     if kind == "other":
         return
     now = _describe(path)
-    if now["kind"] not in (kind, "nothing") or (kind == "link" and now.get("target") != entry["target"]):
+    changed = now["kind"] != kind or (kind == "link" and now["target"] != entry["target"])
+    if changed and now["kind"] != "nothing":
         _remove(path)
         now = {"kind": "nothing"}
     if kind == "folder" and now["kind"] == "nothing":

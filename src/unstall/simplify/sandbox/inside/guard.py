@@ -35,7 +35,7 @@ class Guard:
             "os.remove": self.on_path,
             "os.rmdir": self.on_path,
             "os.mkdir": lambda path, mode, folder: self.on_path(path, folder),
-            "os.truncate": self.on_path,
+            "os.truncate": lambda path, length: self.on_path(path),
             "os.chmod": lambda path, mode, folder: self.on_path(path, folder),
             "os.chown": lambda path, user, group, folder: self.on_path(path, folder),
             "os.utime": lambda path, times, ns, folder: self.on_path(path, folder),

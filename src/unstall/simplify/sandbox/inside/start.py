@@ -13,6 +13,10 @@ def start() -> None:
         from unstall.simplify.sandbox.inside import network
 
         network.install(home)
+    if "renames" in means:
+        from unstall.simplify.sandbox.inside import renames
+
+        renames.install()
     if "guard" in means:
         from unstall.simplify.sandbox.inside import guard
 
