@@ -484,6 +484,30 @@ class TraceFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What could not be read, and how often."""
 
 
+class TraceChanged(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What one use of the device, operator or kernel took in two traces, seconds and calls a step."""
+
+    name: str
+    before_s: float
+    after_s: float
+    before_count: float = 0.0
+    after_count: float = 0.0
+
+
+class TraceComparison(msgspec.Struct, kw_only=True):
+    """Two traces of a program side by side, the first is the one before."""
+
+    files: list[str]
+    step_s: list[float]
+    """The median step of each."""
+    ratio: float
+    """Of these, before over after: above one is faster."""
+    verdicts: list[str]
+    uses: list[TraceChanged]
+    operators: list[TraceChanged]
+    kernels: list[TraceChanged]
+
+
 class Report(msgspec.Struct, kw_only=True):
     """The report contract, version 1. Extra keys beyond the schema are allowed and additive."""
 

@@ -29,6 +29,7 @@ HOST_GAP_NS = Threshold(
     500_000, "measured: gaps between two launches of eager PyTorch are 15 to 65 µs, 99 % under 480 µs"
 )
 HOST_SHARE = Threshold(0.10, "SageMaker Debugger warns of a CPU bottleneck from 10 % of the steps' time")
+IDLE_SYNC_SHARE = Threshold(0.05, "as for the loader: from 5 % of the step on; waiting for a busy device is no loss")
 TRANSFER_SHARE = Threshold(0.05, "XProf's output rule: 5 % to look at, 20 % to worry")
 TINY_COPY_BYTES = Threshold(
     4096, "a scalar or a small index tensor: the copy itself takes about 2 µs, the wait the rest"

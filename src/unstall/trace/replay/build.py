@@ -23,7 +23,7 @@ def build(stretches: list[Stretch], matched: Ints | None = None) -> Graph:
     edges = Edges()
     program.host_waits(stretches, items, launcher, own, edges)
     program.thread_order(stretches, items, edges)
-    streams.device_order(items, launcher, own, edges)
+    streams.device_order(items, launcher, own, edges, program.beginning(stretches))
     groups = _items_of_rows(items.rank[items.calls :], items.row[items.calls :], matched, items.calls)
     shared = streams.collectives(items, groups, own, edges)
     alone = np.setdiff1d(np.arange(len(items)), shared)

@@ -25,13 +25,19 @@ _CLOCK_SLACK_NS = 5_000
 
 def thread_order(stretches: list[Stretch], items: Items, edges: Edges) -> None:
     """Each call after the one before it on its thread, or after the call of the thread that handed over to it."""
+    begin = beginning(stretches)
     for number, stretch in enumerate(stretches):
         mine = np.flatnonzero(items.rank[: items.calls] == number)
         if len(mine):
-            _rank_order(stretch, items, mine, edges)
+            _rank_order(stretch, items, mine, edges, float(stretch.begin_ns + stretch.offset_ns - begin))
 
 
-def _rank_order(stretch: Stretch, items: Items, mine: Ints, edges: Edges) -> None:
+def beginning(stretches: list[Stretch]) -> int:
+    """When the first rank begins."""
+    return min(stretch.begin_ns + stretch.offset_ns for stretch in stretches)
+
+
+def _rank_order(stretch: Stretch, items: Items, mine: Ints, edges: Edges, delay_ns: float) -> None:
     start, end, lane = items.start_ns, items.end_ns, items.lane
     order = mine[np.lexsort((start[mine], lane[mine]))]
     first = np.concatenate(([True], lane[order][1:] != lane[order][:-1]))
@@ -46,7 +52,10 @@ def _rank_order(stretch: Stretch, items: Items, mine: Ints, edges: Edges) -> Non
     plain = ~hands_over
     gap = (start[order] - quiet_since).astype(np.float64)
     source = np.where(first, BEGIN, 2 * before + 1)
-    edges.add(source[plain], 2 * order[plain], gap[plain], _host_kind(gap[plain]))
+    lag = gap + np.where(first, delay_ns, 0.0)
+    edges.add(source[plain], 2 * order[plain], lag[plain], _host_kind(gap[plain]))
+    # A rank that begins later than the others does so whatever its calls cost.
+    edges.add(np.full(first.sum(), BEGIN), 2 * order[first], np.full(first.sum(), delay_ns), Kind.EDGE)
     edges.add(source[~plain], 2 * order[~plain], np.zeros((~plain).sum()), Kind.EDGE)
     lag = (start[order] - end[other]).astype(np.float64)[hands_over]
     edges.add(2 * other[hands_over] + 1, 2 * order[hands_over], lag, _host_kind(lag))
@@ -58,6 +67,8 @@ def _host_kind(gap_ns: Floats) -> Ints:
 
 def _latest_end_before(items: Items, mine: Ints, times: Ints) -> Ints:
     """For each time the call that ended last before it, or -1."""
+    if not len(mine):
+        return np.full(len(times), NONE, np.int64)
     by_end = mine[np.argsort(items.end_ns[mine], kind="stable")]
     at = np.searchsorted(items.end_ns[by_end], times, side="right") - 1
     return np.where(at >= 0, by_end[np.maximum(at, 0)], NONE)
@@ -150,8 +161,7 @@ def _wait(items: Items, work: Ints, call: Ints, tail: Ints, own_ns: Floats, edge
 
 def close(stretches: list[Stretch], items: Items, edges: Edges) -> tuple[int, int]:
     """The end comes after the host's last step and all device work. Returns recorded beginning and end."""
-    begin = min(stretch.begin_ns + stretch.offset_ns for stretch in stretches)
-    end = begin
+    begin = end = beginning(stretches)
     for number, stretch in enumerate(stretches):
         host_end = stretch.end_ns + stretch.offset_ns
         calls = np.flatnonzero(items.rank[: items.calls] == number)

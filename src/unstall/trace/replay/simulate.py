@@ -20,6 +20,8 @@ class Change:
     """Factor of each edge's constant."""
     drop: Flags
     """Edges that no longer hold."""
+    least_ns: float = 0.0
+    """What is left even so: work that is hidden must still be done."""
 
     @classmethod
     def none(cls, graph: Graph) -> Change:

@@ -24,7 +24,7 @@ _WAIT_LATENCY_NS = 30_000
 """Work that waited for another stream starts this soon after it."""
 
 
-def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges) -> None:
+def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int) -> None:
     """For each item of device work: when it may start."""
     work = np.arange(items.calls, len(items))
     if not len(work):
@@ -58,7 +58,7 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges) -> 
     early = has_before & (gap < 0)
     edges.add(2 * before[early], 2 * work[early], gap[early].astype(float), Kind.STREAM, before[early])
     alone = ~has_launch & ~has_before
-    since = (start - items.start_ns.min())[alone].astype(float)
+    since = (start - begin_ns)[alone].astype(float)
     edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, Kind.EDGE)
 
 

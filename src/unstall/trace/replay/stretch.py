@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from unstall.trace.activity import Activity
 from unstall.trace.queue import Queue
 from unstall.trace.replay.graph import Items, Kind
-from unstall.trace.timeline import NONE, DeviceKind, HostKind, Ids, Ints, Timeline
+from unstall.trace.timeline import NONE, HostKind, Ids, Ints, Timeline
 
-_DEVICE_KIND = np.array([Kind.COMPUTE, Kind.COPY, Kind.COPY, Kind.COMMUNICATION])
-assert [*DeviceKind] == [DeviceKind.KERNEL, DeviceKind.MEMCPY, DeviceKind.MEMSET, DeviceKind.COLLECTIVE]
+_DEVICE_KIND = np.array([Kind.COMPUTE, Kind.COPY, Kind.COMPUTE, Kind.COMMUNICATION])
+"""By DeviceKind. A memset is as much the device's own work as a kernel."""
 _LANES = 1_000_000
 """Numbers for the threads and streams of one rank."""
 

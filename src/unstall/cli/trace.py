@@ -1,0 +1,191 @@
+"""`unstall trace`: what GPU traces that were recorded already say."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from unstall.trace.ranks import Ranks
+    from unstall.trace.timeline import Timeline
+
+_EXIT_USAGE = 2
+_WIDTH = 100
+_PROGRESS_AFTER_S = 2.0
+_PERIOD_S = 0.25
+_IN_MEMORY_BYTES = 64 << 20
+"""Files of several ranks that are kept in memory together, so that all ranks can be replayed as one."""
+
+
+def trace(
+    files: list[Path] = typer.Argument(
+        ...,
+        metavar="FILE...",
+        help="torch.profiler traces or Nsight Systems exports; all ranks of a run.",
+    ),
+    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    what_if: list[str] = typer.Option(
+        [],
+        "--what-if",
+        metavar="X",
+        help="Predict a change: launch=0, sync=0, data=0, nccl=0.5x, aten::mm=0.5x.",
+    ),
+    compare: bool = typer.Option(False, "--compare", help="What changed from the first file to the second."),
+    export: str | None = typer.Option(None, "--export", metavar="KIND", help="perfetto, chrome, csv or parquet."),
+    output: Path | None = typer.Option(None, "--output", help="Where to write the export."),
+) -> None:
+    """Read GPU traces: what stalls the device, who is to blame, and what a fix would be worth."""
+    from unstall.trace.timeline import TraceError
+
+    _check(files, json, compare, export, output)
+    progress = _Progress()
+    try:
+        if export is not None and output is not None:
+            _export(_read(files, progress), export, output, progress)
+        elif compare:
+            _compare(files, json, progress)
+        else:
+            _diagnose(files, what_if, json, progress)
+    except TraceError as error:
+        progress.clear()
+        _fail(str(error))
+
+
+def _check(files: Sequence[Path], json: Path | None, compare: bool, export: str | None, output: Path | None) -> None:
+    for file in files:
+        if not file.is_file():
+            _fail(f"{file}: {'is a folder' if file.is_dir() else 'no such file'}")
+    for path in (json, output):
+        if path is not None and not path.absolute().parent.is_dir():
+            _fail(f"cannot write {path}: no folder {path.absolute().parent}")
+    if compare and len(files) != 2:
+        _fail(f"--compare takes two files, before and after; there are {len(files)}")
+    if (export is None) != (output is None):
+        _fail("--export KIND and --output FILE go together")
+    if export is not None:
+        from unstall.trace.export import KINDS
+
+        if export not in KINDS:
+            _fail(f"no export format {export!r}; there are {', '.join(KINDS)}")
+        if len(files) != 1:
+            _fail("--export takes one file at a time")
+
+
+def _read_ranks(files: Sequence[Path], progress: _Progress) -> Ranks:
+    """All ranks in memory where they are small; of large ones little more than figures, until one is asked for."""
+    from unstall.trace.ranks import Ranks
+    from unstall.trace.readers import read
+    from unstall.trace.readers.parallel import read_each
+    from unstall.trace.summary import Summary, summarise
+
+    if len(files) == 1 or sum(file.stat().st_size for file in files) <= _IN_MEMORY_BYTES:
+        return Ranks.of(_read(files, progress))
+    outcomes = read_each(files, summarise, progress=progress.told)
+    for outcome in outcomes:
+        if outcome.error:
+            print(f"unstall: left out: {outcome.error}", file=sys.stderr)
+    summaries = [replace(one, part=part) for outcome in outcomes for part, one in enumerate(outcome.results)]
+    if not summaries:
+        _fail("none of the files can be read as a trace")
+
+    def load(summary: Summary) -> Timeline:
+        return read(summary.path)[summary.part]
+
+    return Ranks(summaries, load)
+
+
+def _read(files: Sequence[Path], progress: _Progress) -> list[Timeline]:
+    from unstall.trace.readers import read
+
+    timelines: list[Timeline] = []
+    for number, file in enumerate(files):
+        timelines += read(file, partial(progress.part, number, len(files)))
+    return timelines
+
+
+class _Progress:
+    """A line on a terminal's stderr, from the third second on."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self._shown = False
+
+    def part(self, number: int, of: int, share: float) -> None:
+        """The share of one of several files that has been read."""
+        self.told((number + share) / of)
+
+    def told(self, share: float) -> None:
+        """The share of all files that has been read."""
+        now = time.monotonic()
+        if now - self._began < _PROGRESS_AFTER_S or now - self._last < _PERIOD_S or not sys.stderr.isatty():
+            return
+        self._last, self._shown = now, True
+        print(f"\r\x1b[Kunstall · reading {share:.0%}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Erase the line, if one is shown."""
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        self._shown = False
+
+
+def _diagnose(files: Sequence[Path], what_ifs: Sequence[str], json: Path | None, progress: _Progress) -> None:
+    from unstall.report import trace_view
+    from unstall.trace.report import report
+
+    ranks = _read_ranks(files, progress)
+    made = report(ranks, [str(file) for file in files], what_ifs=what_ifs)
+    progress.clear()
+    _write(json, made.to_json())
+    trace_view.render(made, _console())
+
+
+def _compare(files: Sequence[Path], json: Path | None, progress: _Progress) -> None:
+    import msgspec
+
+    from unstall.report import trace_compare_view
+    from unstall.trace.compare import compare
+
+    before, after = (_read([file], progress)[0] for file in files)
+    made = compare(before, after)
+    progress.clear()
+    _write(json, msgspec.json.format(msgspec.json.encode(made), indent=2))
+    trace_compare_view.render(made, _console())
+
+
+def _export(timelines: list[Timeline], kind: str, output: Path, progress: _Progress) -> None:
+    from unstall.trace.export import export
+
+    progress.clear()
+    try:
+        export(timelines[0], kind, output)
+    except (ImportError, OSError) as error:
+        _fail(f"{output} was not written: {error}")
+    print(f"wrote {output}", file=sys.stderr)
+
+
+def _write(path: Path | None, content: bytes) -> None:
+    if path is None:
+        return
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        _fail(f"{path} was not written: {error.strerror}")
+
+
+def _console() -> Console:
+    """On stdout: reading a trace runs no program whose output it could disturb."""
+    return Console(width=None if sys.stdout.isatty() else _WIDTH, soft_wrap=False)
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"unstall: {message}", file=sys.stderr)
+    raise typer.Exit(_EXIT_USAGE)

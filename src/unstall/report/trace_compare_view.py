@@ -1,0 +1,62 @@
+"""Two traces compared, on one screen of a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from unstall.records import TraceChanged, TraceComparison
+from unstall.report import units
+from unstall.report.layout import Page, encodable
+from unstall.report.plain import plain
+
+_NARROWEST, _WIDEST = 40, 120
+_ROWS = 8
+_LEAST_SHARE = 0.002  # of the step before: a smaller change is not shown
+
+
+def render(found: TraceComparison, console: Console) -> None:
+    """Print the comparison, fitted to the console's width."""
+    for line in page(found, console.width).lines:
+        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+
+
+def page(found: TraceComparison, width: int) -> Page:
+    """The comparison as styled lines."""
+    page = Page(min(max(width, _NARROWEST), _WIDEST))
+    page.rule("unstall trace --compare")
+    page.paragraph(headline(found), f"bold {'green' if found.ratio >= 1 else 'red'}")
+    page.blank()
+    page.field("Before", f"{plain(found.files[0])}: {units.seconds(found.step_s[0])} a step, {found.verdicts[0]}")
+    page.field("After", f"{plain(found.files[1])}: {units.seconds(found.step_s[1])} a step, {found.verdicts[1]}")
+    for label, changes in (("Device", found.uses), ("Operators", found.operators), ("Kernels", found.kernels)):
+        least = _LEAST_SHARE * found.step_s[0]
+        shown = [one for one in changes if abs(one.after_s - one.before_s) >= least]
+        shown.sort(key=lambda one: -abs(one.after_s - one.before_s))
+        if shown:
+            page.blank()
+            page.table(label, ("", "before", "after", "change"), [_row(one) for one in shown[:_ROWS]])
+    return page
+
+
+def headline(found: TraceComparison) -> str:
+    """The change of the step in one sentence."""
+    faster = "faster" if found.ratio >= 1 else "slower"
+    change = units.factor(max(found.ratio, 1 / found.ratio))
+    largest = max(found.uses, key=lambda one: abs(one.after_s - one.before_s))
+    return (
+        f"a step is {change} {faster}, {units.seconds(found.step_s[0])} → {units.seconds(found.step_s[1])}; "
+        f"the largest change is {_name(largest)}, {_change(largest)}"
+    )
+
+
+def _row(one: TraceChanged) -> tuple[str, ...]:
+    return _name(one), units.seconds(one.before_s), units.seconds(one.after_s), _change(one)
+
+
+def _name(one: TraceChanged) -> str:
+    return one.name.replace("idle_", "idle: ")
+
+
+def _change(one: TraceChanged) -> str:
+    difference = one.after_s - one.before_s
+    return f"{'+' if difference > 0 else '-'}{units.seconds(abs(difference))}"

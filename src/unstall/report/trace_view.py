@@ -1,0 +1,227 @@
+"""The reading of a GPU trace on one screen of a terminal: verdict, culprit, the device's time, predicted gains."""
+
+from __future__ import annotations
+
+import io
+import shlex
+
+from rich.console import Console
+
+from unstall.records import Culprit, Finding, Report, TraceFacts
+from unstall.report import facts as phrases
+from unstall.report import units, wording
+from unstall.report.layout import Page, encodable
+from unstall.report.plain import plain, shorten, shorten_left
+
+_HEIGHT = 39
+_NARROWEST, _WIDEST = 40, 120
+_FOLD = 0.005
+_LEAST_GAIN = 1.005
+_LONGEST_COMMAND = 120
+
+_USES = {
+    "compute": ("computing", "kernels"),
+    "communication": ("collective", "nothing is computed meanwhile"),
+    "copies": ("copies", "nothing is computed meanwhile"),
+    "idle_loader": ("idle: data", "the main loop waits for its next batch"),
+    "idle_sync": ("idle: sync", "the host waits for the device"),
+    "idle_queued": ("idle:queue", "submitted, and waits for another stream"),
+    "idle_submitting": ("idle: late", "the host submits small work, too slowly"),
+    "idle_host": ("idle: host", "the host does something else"),
+    "idle_cold": ("idle: cold", "a kernel's code is loaded for the first time"),
+}
+_SENTENCES = {
+    "input-bound": "the device is idle {idle_loader} of a step because the next batch is late",
+    "transfer-bound": "copies between host and device hold up the step",
+    "compute-bound": "the device computes {compute} of a step",
+    "overhead-bound": "the device is idle {idle_submitting} of a step because the host submits its work too slowly",
+    "sync-bound": "the host waits for the device {blocked} of a step, and the device then for the host",
+    "host-bound": "the device is idle {idle_host} of a step while the host computes something itself",
+    "communication-bound": "{communication} of a step are collectives that no computing hides",
+    "straggler": "one rank comes late to the collectives",
+    "healthy": "the device is busy {busy} of a step, and nothing that was found is worth fixing",
+}
+_PATH = {
+    "compute": "kernels",
+    "communication": "collectives",
+    "copy": "copies",
+    "launch_call": "launch calls",
+    "other_call": "other calls",
+    "sync": "waiting for the device",
+    "submitting": "host between calls",
+    "host": "host, long",
+    "loader": "loader",
+    "latency": "launch latency",
+    "stream": "gaps in a stream",
+    "edge": "waits between streams",
+}
+
+
+def render(report: Report, console: Console) -> None:
+    """Print the report, fitted to the console's width, colours and encoding."""
+    for line in _page(report, console.width).lines:
+        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+
+
+def text(report: Report, width: int = 100) -> str:
+    """The report as plain text in lines of at most ``width`` cells (40 to 120)."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    return "\n".join(line.plain.rstrip() for line in _page(report, console.width).lines) + "\n"
+
+
+def _page(report: Report, width: int) -> Page:
+    page = Page(width)
+    for rows in (6, 5, 4, 3, 2):
+        page = Page(min(max(width, _NARROWEST), _WIDEST))
+        _fill(page, report, rows)
+        if page.height <= _HEIGHT:
+            break
+    return page
+
+
+def _fill(page: Page, report: Report, rows: int) -> None:
+    page.rule("unstall trace")
+    page.paragraph(headline(report), f"bold {_colour(report)}")
+    _culprit(page, report.verdict)
+    trace = report.trace
+    if trace is not None:
+        page.blank()
+        _uses(page, report, trace)
+        page.blank()
+        _what_ifs(page, trace, rows)
+    page.blank()
+    page.bullets("Evidence", report.verdict.evidence[: max(rows - 1, 2)], 2)
+    page.bullets("Advice", report.verdict.advice[:2], 2)
+    _others(page, report)
+    if trace is not None:
+        page.blank()
+        _tables(page, trace, rows)
+    page.blank()
+    page.bullets("Notes", report.run.notes[: max(rows - 2, 1)], 1)
+    page.phrases("Trace", _about(report))
+    page.command("Next", *_next(report))
+
+
+def headline(report: Report) -> str:
+    """The verdict as one sentence."""
+    verdict, trace = report.verdict, report.trace
+    if trace is None:
+        return "no verdict: the trace holds no GPU activity at all"
+    shares = {name: units.percent(share) for name, share in trace.device.items()}
+    sentence = _SENTENCES[verdict.pattern].format_map(shares)
+    sure = f"{verdict.confidence} confidence"
+    if verdict.headroom < wording.NOTICEABLE:
+        return f"{wording.subject(verdict)}: {sentence} ({sure})"
+    gain = f"at most {wording.gain_factor(verdict.headroom)} faster"
+    what = "with kernels twice as fast" if verdict.pattern == "compute-bound" else "without that"
+    what = "is left" if verdict.pattern == "healthy" else what
+    return f"{wording.subject(verdict)}: {sentence}; {gain} {what} ({verdict.headroom_known_by}, {sure})"
+
+
+def _colour(report: Report) -> str:
+    if report.trace is None or report.verdict.confidence == "low":
+        return "yellow"
+    return "green" if report.verdict.pattern in ("healthy", "compute-bound") else "red"
+
+
+def _culprit(page: Page, verdict: Finding) -> None:
+    culprit = verdict.culprit
+    if culprit is None:
+        return
+    page.field("Culprit", _place(culprit, page.room), "bold", most=1)
+    if culprit.via:
+        page.field("", f"in {shorten(plain(culprit.via), page.room - 4)}", "dim", most=1)
+
+
+def _place(culprit: Culprit, room: int) -> str:
+    where = "" if culprit.where == "main" else f", {plain(culprit.where)}"
+    share = f"({units.percent(culprit.share)} of the steps' time{where})"
+    name = shorten(plain(culprit.function), 60)
+    place = f"{plain(culprit.file)}:{culprit.line}" if culprit.file else ""
+    left = room - len(share) - len(name) - 2
+    return " ".join(part for part in (name, shorten_left(place, max(left, 12)) if place else "", share) if part)
+
+
+def _uses(page: Page, report: Report, trace: TraceFacts) -> None:
+    step = report.throughput.step_s
+    mean = step.mean if step else 0.0
+    page.phrases("Device", [*phrases.step_times(report), f"busy {units.percent(trace.device['busy'])}"])
+    cells = min(max(page.width - 76, 6), 24)
+    shown = [(name, trace.device[name]) for name in _USES if trace.device[name] >= _FOLD]
+    for name, share in sorted(shown, key=lambda item: -item[1]):
+        label, meaning = _USES[name]
+        figures = f"{units.percent(share):>7} {units.seconds(share * mean):>8}  {meaning}"
+        page.bar(label, share, figures, cells, "red" if name.startswith("idle") else "blue")
+
+
+def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
+    told = [f"{plain(change.what_if)} → {units.factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
+    page.phrases("What if", told or ["no standard what-if would gain half a per cent"])
+    path = sorted(trace.critical_path.items(), key=lambda item: -item[1])
+    parts = [f"{_PATH.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
+    page.phrases("Critical", parts[:rows])
+
+
+def _others(page: Page, report: Report) -> None:
+    others = [one for one in report.findings if one != report.verdict and one.headroom > _LEAST_GAIN][:2]
+    page.phrases("Runner-up", [f"{wording.subject(one)}, up to {wording.gain_factor(one.headroom)}" for one in others])
+
+
+def _tables(page: Page, trace: TraceFacts, rows: int) -> None:
+    if trace.ranks:
+        page.table(
+            "Ranks",
+            ("rank", "step", "busy", "exposed comm.", "waits", "kept others waiting"),
+            [
+                (
+                    str(one.rank),
+                    units.seconds(one.step_s),
+                    *(units.percent(share) for share in (one.busy, one.communication, one.waits, one.late)),
+                )
+                for one in sorted(trace.ranks, key=lambda rank: -rank.late)[:rows]
+            ],
+        )
+    regions = [one for one in trace.regions if one.share >= 0.01][: rows - 1]
+    if len(regions) > 1:
+        page.table(
+            "Parts",
+            ("", "share", "pattern"),
+            [(one.name, units.percent(one.share), one.pattern or "mixed") for one in regions],
+        )
+    page.table(
+        "Operators",
+        ("", "calls/step", "a step", "share"),
+        [
+            (one.name, units.number(one.count), units.seconds(one.mean_s), units.percent(one.share))
+            for one in trace.operators[: rows - 1]
+        ],
+    )
+
+
+def _about(report: Report) -> list[str]:
+    info, trace = report.run, report.trace
+    told = [f"{info.steps:,} {'step' if info.steps == 1 else 'steps'}", f"{units.seconds(info.duration_s)} in all"]
+    if trace is not None:
+        told.append(_device_names(trace))
+        if kernels := trace.kernels:
+            told.append(f"{units.number(kernels['per_step'])} kernels a step, mean {units.seconds(kernels['mean_s'])}")
+        if trace.queue:
+            told.append(f"launch to start {units.seconds(trace.queue['launch_to_start_p50_s'])} (median)")
+        told.append(f"replay off by {units.percent(abs(trace.replay_error))}")
+    return told + phrases.throughput(report)[1:]
+
+
+def _device_names(trace: TraceFacts) -> str:
+    counts = {name: trace.devices.count(name) for name in trace.devices}
+    return ", ".join(f"{count} × {plain(name)}" if count > 1 else plain(name) for name, count in counts.items())
+
+
+def _next(report: Report) -> tuple[str, str | None]:
+    files = shlex.join(report.run.command)
+    files = files if len(files) <= _LONGEST_COMMAND else "FILE..."
+    if report.trace is None:
+        return "a program on the CPU:", "unstall run PROGRAM"
+    if report.verdict.pattern in ("healthy", "compute-bound"):
+        top = report.trace.operators[0].name if report.trace.operators else "aten::mm"
+        return "what a faster kernel would give:", f"unstall trace {files} --what-if {shlex.quote(f'{top}=0.5x')}"
+    return "fix, record again, and compare:", f"unstall trace {files} AFTER --compare"

@@ -1,0 +1,80 @@
+"""Two traces of the same program side by side: what changed, by use of the device, by operator, by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unstall.records import TraceChanged, TraceComparison
+from unstall.trace.facts import Facts
+from unstall.trace.kernels import Total
+from unstall.trace.look import Look
+from unstall.trace.ranks import Ranks
+from unstall.trace.timeline import Timeline
+from unstall.trace.verdict import findings
+
+USES = (
+    "compute",
+    "communication",
+    "copies",
+    "idle_loader",
+    "idle_sync",
+    "idle_queued",
+    "idle_submitting",
+    "idle_host",
+    "idle_cold",
+)
+"""The disjoint uses of the device's time, see ``breakdown.Breakdown``."""
+
+_MOST = 20
+
+
+def compare(before: Timeline, after: Timeline) -> TraceComparison:
+    """What changed from one trace to the other, in seconds a step, the largest change first.
+
+    The steps are compared by their medians, as one odd step weighs much in a short trace; the rest by means.
+    """
+    ranks = [Ranks.of([before]), Ranks.of([after])]
+    a, b = (one.facts(0) for one in ranks)
+    return TraceComparison(
+        files=[before.path, after.path],
+        step_s=[_median_s(a), _median_s(b)],
+        ratio=_median_s(a) / _median_s(b),
+        verdicts=[_verdict(one) for one in ranks],
+        uses=[
+            TraceChanged(name=name, before_s=a.per_step(a.shares[name]), after_s=b.per_step(b.shares[name]))
+            for name in USES
+        ],
+        operators=_changes(a, b, lambda facts: facts.kernels.by_operator()),
+        kernels=_changes(a, b, lambda facts: facts.kernels.by_kernel()),
+    )
+
+
+def _median_s(facts: Facts) -> float:
+    return float(np.median(facts.windows.dur_ns)) / 1e9
+
+
+def _verdict(ranks: Ranks) -> str:
+    return findings(Look(ranks))[0].pattern if ranks.summaries[0].devices else "no GPU activity"
+
+
+def _changes(a: Facts, b: Facts, totals: Callable[[Facts], list[Total]]) -> list[TraceChanged]:
+    before, after = _per_step(a, totals(a)), _per_step(b, totals(b))
+    changed = []
+    for name in {**before, **after}:
+        (seconds_a, count_a), (seconds_b, count_b) = before.get(name, (0.0, 0.0)), after.get(name, (0.0, 0.0))
+        changed.append(
+            TraceChanged(name=name, before_s=seconds_a, after_s=seconds_b, before_count=count_a, after_count=count_b)
+        )
+    return sorted(changed, key=lambda one: -abs(one.after_s - one.before_s))[:_MOST]
+
+
+def _per_step(facts: Facts, totals: list[Total]) -> dict[str, tuple[float, float]]:
+    """Seconds and calls a step by name; different events may have the same tidied name."""
+    steps = len(facts.windows)
+    result: dict[str, tuple[float, float]] = {}
+    for total in totals:
+        seconds, count = result.get(total.name, (0.0, 0.0))
+        result[total.name] = (seconds + total.ns / steps / 1e9, count + total.count / steps)
+    return result

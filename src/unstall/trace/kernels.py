@@ -1,0 +1,100 @@
+"""The kernels: how long they are, and whose they are, by kernel, operator and module or range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unstall.trace.blame import Blame, Origin, tidy
+from unstall.trace.thresholds import SMALL_KERNEL_NS
+from unstall.trace.timeline import DeviceKind, Ids, Timeline
+from unstall.trace.windows import Windows
+
+UNKNOWN = "(launched before the trace)"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The distribution of kernel durations, nanoseconds."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    small: float
+    """Share of kernels that are shorter than what launching one from Python takes."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """Device time under one name."""
+
+    name: str
+    ns: float
+    count: int
+    longest: int
+    """Device row of its longest kernel."""
+
+
+class Kernels:
+    """Kernels of a timeline from the first window on, collectives included, copies not."""
+
+    def __init__(self, timeline: Timeline, blame: Blame, windows: Windows):
+        self._timeline = timeline
+        self._blame = blame
+        table = timeline.device
+        kernels = (table.kind == DeviceKind.KERNEL) | (table.kind == DeviceKind.COLLECTIVE)
+        self.rows: Ids = np.flatnonzero(kernels & (table.start_ns >= windows.start_ns[0])).astype(np.int32)
+
+    @cached_property
+    def sizes(self) -> Sizes | None:
+        """None if there are none."""
+        ns = self._timeline.device.dur_ns[self.rows]
+        if not len(ns):
+            return None
+        p50, p90 = np.percentile(ns, (50, 90))
+        return Sizes(len(ns), float(ns.mean()), float(p50), float(p90), float((ns < SMALL_KERNEL_NS.value).mean()))
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Where each kernel was launched from; looked up once a launch call."""
+        calls, back = np.unique(self._timeline.launch[self.rows], return_inverse=True)
+        origin = self._blame.origin(calls.astype(np.int32))
+        return Origin(*(getattr(origin, name)[back] for name in Origin.__dataclass_fields__))
+
+    def by_kernel(self) -> list[Total]:
+        names = self._timeline.names
+        return self._totals(self._timeline.device.name[self.rows], lambda code: names[code])
+
+    def by_operator(self) -> list[Total]:
+        """By the outermost operator around the launch."""
+        return self._totals(self._host_names(self.origin.operator), self._tidy)
+
+    def by_region(self) -> list[Total]:
+        """By the outermost range that the program named; without ranges by the model's parts."""
+        region = self.origin.region
+        return self._totals(self._host_names(region if (region >= 0).any() else self.origin.module), self._tidy)
+
+    @property
+    def has_regions(self) -> bool:
+        return bool((self.origin.region >= 0).any() or (self.origin.module >= 0).any())
+
+    def _host_names(self, rows: Ids) -> Ids:
+        return np.where(rows >= 0, self._timeline.host.name[rows], -1)
+
+    def _tidy(self, code: int) -> str:
+        return tidy(self._timeline.names[code]) if code >= 0 else UNKNOWN
+
+    def _totals(self, codes: Ids, name: Callable[[int], str]) -> list[Total]:
+        ns = self._timeline.device.dur_ns[self.rows]
+        distinct, group = np.unique(codes, return_inverse=True)
+        total = np.bincount(group, weights=ns, minlength=len(distinct))
+        count = np.bincount(group, minlength=len(distinct))
+        by_length = np.argsort(ns, kind="stable")
+        longest = np.zeros(len(distinct), np.int64)
+        longest[group[by_length]] = self.rows[by_length]
+        order = np.argsort(-total, kind="stable")
+        return [Total(name(int(distinct[i])), float(total[i]), int(count[i]), int(longest[i])) for i in order.tolist()]

@@ -1,0 +1,44 @@
+"""host-bound: the device is idle while the host computes something itself, with hardly any call to the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unstall.records import Finding
+from unstall.report.units import number, percent, seconds
+from unstall.trace.blame import longest_function
+from unstall.trace.look import Look
+from unstall.trace.phrases import ns
+from unstall.trace.thresholds import HOST_GAP_NS, HOST_SHARE
+
+
+def match(look: Look) -> Finding | None:
+    """The finding, or None when the device does not wait long for the host."""
+    facts, shares = look.facts, look.shares
+    share = shares["idle_host"]
+    if share < HOST_SHARE.value:
+        return None
+    gaps = facts.idle("host")
+    lengths = gaps.end - gaps.start
+    longest = int(np.argmax(lengths))
+    row = longest_function(facts.timeline, int(gaps.start[longest]), int(gaps.end[longest]))
+    steps = len(facts.windows)
+    first = gaps.start[longest] <= facts.windows.start_ns.min() + HOST_GAP_NS.value
+    return Finding(
+        pattern="host-bound",
+        cause="preprocess" if first else "python",
+        culprit=facts.blame.culprit(row, share, look.where),
+        headroom=look.gain("host=0"),
+        headroom_known_by="predicted",
+        confidence=look.confidence(share),
+        evidence=[
+            f"{percent(share)} of a step, {seconds(share * look.step_s)}, the device is idle, "
+            "and the host launches nothing",
+            f"{number(len(lengths) / steps)} such gaps a step, the longest {ns(float(lengths[longest]))}"
+            + (", before the first kernel" if first else ""),
+        ],
+        advice=[
+            "move this work off the loop: into loader workers or another process, or onto the device",
+            "prepare the next batch while the device works on this one",
+        ],
+    )

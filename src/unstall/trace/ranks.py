@@ -1,0 +1,154 @@
+"""Several ranks of one run: their collectives matched, their clocks aligned, and who keeps whom waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unstall.trace.facts import Facts
+from unstall.trace.intervals import Floats
+from unstall.trace.replay.replay import Replay, representative, stretch_of
+from unstall.trace.summary import Summary, summary_of
+from unstall.trace.timeline import Ints, Timeline
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Collectives that all ranks took part in."""
+
+    rows: Ints
+    """Device rows, one row a collective, one column a rank."""
+    start_ns: Ints
+    """Starts on the first rank's clock, the same shape."""
+    end_ns: Ints
+    offset_ns: Ints
+    """Added to each rank's times."""
+
+    @property
+    def late_ns(self) -> Ints:
+        """How much later than the first rank each one came."""
+        return self.start_ns - self.start_ns.min(axis=1, keepdims=True)
+
+    @property
+    def wait_ns(self) -> Ints:
+        """How long each rank waited for the last one."""
+        return self.start_ns.max(axis=1, keepdims=True) - self.start_ns
+
+
+class Ranks:
+    """The ranks of a run, in their order.
+
+    Args:
+        summaries: of every rank.
+        load: reads a rank again; its timeline is kept from then on. Not called for those in ``facts``.
+        facts: those at hand, by index in ``summaries``.
+    """
+
+    def __init__(
+        self,
+        summaries: Sequence[Summary],
+        load: Callable[[Summary], Timeline] | None = None,
+        facts: dict[int, Facts] | None = None,
+    ):
+        order = sorted(range(len(summaries)), key=lambda i: -1 if (rank := summaries[i].rank) is None else rank)
+        self.summaries = [summaries[i] for i in order]
+        self._load = load
+        self._facts = {order.index(i): one for i, one in (facts or {}).items()}
+
+    @classmethod
+    def of(cls, timelines: Sequence[Timeline]) -> Ranks:
+        """Of timelines in memory."""
+        facts = [Facts(timeline) for timeline in timelines]
+        return cls([summary_of(one) for one in facts], facts=dict(enumerate(facts)))
+
+    def __len__(self) -> int:
+        return len(self.summaries)
+
+    def facts(self, index: int) -> Facts:
+        """All facts of a rank, read again if it is not in memory."""
+        if index not in self._facts:
+            assert self._load is not None
+            self._facts[index] = Facts(self._load(self.summaries[index]))
+        return self._facts[index]
+
+    def name(self, index: int) -> int:
+        """The rank's own number."""
+        rank = self.summaries[index].rank
+        return index if rank is None else rank
+
+    def with_device(self) -> Ranks:
+        """Those that did work on a device."""
+        kept = [i for i, one in enumerate(self.summaries) if one.devices]
+        facts = {kept.index(i): one for i, one in self._facts.items() if i in kept}
+        return Ranks([self.summaries[i] for i in kept], self._load, facts)
+
+    @cached_property
+    def matched(self) -> Matched | None:
+        """None when the ranks have no collectives in common."""
+        if len(self) < 2:
+            return None
+        keys = [one.collectives for one in self.summaries]
+        common = [key for key in keys[0] if all(key in other for other in keys[1:])]
+        if not common:
+            return None
+        places = [{key: place for place, key in enumerate(one)} for one in keys]
+        at = np.array([[place[key] for place in places] for key in common], np.int64)
+        rows = np.array([[one[key] for one in keys] for key in common], np.int64)
+        start = np.stack([one.start_ns[at[:, i]] for i, one in enumerate(self.summaries)], axis=1)
+        end = np.stack([one.end_ns[at[:, i]] for i, one in enumerate(self.summaries)], axis=1)
+        # Ranks leave a collective together, whatever their clocks say.
+        offset = np.median(end[:, :1] - end, axis=0).astype(np.int64)
+        return Matched(rows, start + offset, end + offset, offset)
+
+    @cached_property
+    def pace_setter(self) -> int:
+        """The rank that waits least for the others: what it does sets the pace of all."""
+        return 0 if self.matched is None else int(self.matched.wait_ns.sum(axis=0).argmin())
+
+    @cached_property
+    def replay(self) -> Replay | None:
+        """All ranks replayed together; None where they are not all in memory, or their collectives do not match."""
+        if self.matched is None or len(self._facts) < len(self):
+            return None
+        facts = [self.facts(index) for index in range(len(self))]
+        steps = [representative(one.activity, one.windows) for one in facts]
+        if any(step != steps[0] for step in steps):
+            return None
+        stretches = [
+            stretch_of(one.activity, one.queue, one.windows, steps[0], int(offset))
+            for one, offset in zip(facts, self.matched.offset_ns)
+        ]
+        first, last = steps[0]
+        return Replay(stretches, last - first, len(facts[0].windows), self.step_s, self.matched.rows)
+
+    @property
+    def step_s(self) -> float:
+        """The mean step, mean over ranks."""
+        return float(np.mean([one.step_s for one in self.summaries]))
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """The breakdown, mean over ranks."""
+        names = self.summaries[0].shares
+        return {name: float(np.mean([one.shares[name] for one in self.summaries])) for name in names}
+
+    @cached_property
+    def late_share(self) -> Floats | None:
+        """For each rank, the share of the step that the others waited for it at collectives."""
+        if self.matched is None:
+            return None
+        late = self.matched.late_ns
+        order = np.sort(late, axis=1)
+        behind = order[:, -1] - order[:, -2]  # what the others would gain if it had come with the next to last
+        total = np.bincount(late.argmax(axis=1), weights=behind, minlength=len(self)).astype(np.float64)
+        return np.asarray(total / np.mean([one.total_ns for one in self.summaries]))
+
+    @cached_property
+    def wait_share(self) -> float:
+        """Share of the mean rank's time in which it waits at collectives for others."""
+        if self.matched is None:
+            return 0.0
+        return float(self.matched.wait_ns.sum() / sum(one.total_ns for one in self.summaries))

@@ -1,0 +1,126 @@
+"""A replay of one or several ranks: does it reproduce the recording, what would a change gain, what is critical."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unstall.trace.activity import Activity
+from unstall.trace.queue import Queue
+from unstall.trace.replay.build import build
+from unstall.trace.replay.graph import Graph
+from unstall.trace.replay.simulate import Run, critical_path, path_by_kind, simulate
+from unstall.trace.replay.stretch import Stretch
+from unstall.trace.replay.whatif import WhatIf, change, parse
+from unstall.trace.thresholds import REPLAY_ERROR
+from unstall.trace.timeline import Ints
+from unstall.trace.windows import Windows
+
+MOST_WORK = 60_000
+"""Device events that are replayed: some seconds at most; of a longer trace the steps nearest to the mean stand in."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a what-if gives."""
+
+    what_if: WhatIf
+    gain: float
+    """Recorded step time over predicted."""
+    step_s: float
+
+
+class Replay:
+    """The dependency graph of a trace, run under what-ifs."""
+
+    def __init__(self, stretches: list[Stretch], steps: int, of: int, step_s: float, matched: Ints | None = None):
+        self.stretches = stretches
+        self.steps = steps
+        self.of = of
+        self.step_s = step_s
+        self._matched = matched
+        self._known: dict[str, Prediction] = {}
+
+    @cached_property
+    def graph(self) -> Graph:
+        return build(self.stretches, self._matched)
+
+    @cached_property
+    def base(self) -> Run:
+        return simulate(self.graph)
+
+    @property
+    def error(self) -> float:
+        """Simulated over recorded time, less one."""
+        recorded = self.graph.recorded_ns
+        return self.base.end_ns / recorded - 1 if recorded else 0.0
+
+    @property
+    def faithful(self) -> bool:
+        """Whether it gives the recorded time within 2 %."""
+        return abs(self.error) <= REPLAY_ERROR.value
+
+    @property
+    def partial(self) -> bool:
+        """Whether only some of the steps are replayed."""
+        return self.steps < self.of
+
+    def predict(self, what_if: str) -> Prediction:
+        """The gain of a what-if. TraceError when it cannot be read, or names nothing in the trace."""
+        if what_if not in self._known:
+            asked = parse(what_if)
+            wanted = change(asked, self.graph, self.stretches)
+            end_ns = max(simulate(self.graph, wanted).end_ns, wanted.least_ns, 1.0)
+            gain = self.base.end_ns / end_ns
+            gain = max(gain, 1.0) if asked.factor is None or asked.factor <= 1 else gain
+            self._known[what_if] = Prediction(asked, gain, self.step_s / gain)
+        return self._known[what_if]
+
+    def gain(self, what_if: str) -> float:
+        """As :meth:`predict`, the factor alone."""
+        return self.predict(what_if).gain
+
+    @cached_property
+    def critical(self) -> dict[str, float]:
+        """Share of the critical path by kind of time."""
+        path = critical_path(self.graph, self.base)
+        total = path_by_kind(self.graph, path)
+        whole = max(sum(total.values()), 1.0)
+        return {kind.name.lower(): ns / whole for kind, ns in total.items() if ns > 0}
+
+    def critical_items(self) -> Ints:
+        """Items whose own time lies on the critical path."""
+        path = critical_path(self.graph, self.base)
+        items = self.graph.item[path]
+        return items[items >= 0]
+
+
+def representative(activity: Activity, windows: Windows) -> tuple[int, int]:
+    """First and last-plus-one of the adjoining steps to replay: all, or as many as fit, nearest to the mean step."""
+    start = activity.timeline.device.start_ns
+    work = np.searchsorted(start, np.append(windows.start_ns, windows.end_ns[-1]))
+    if work[-1] - work[0] <= MOST_WORK or len(windows) == 1:
+        return 0, len(windows)
+    count = max(1, int(MOST_WORK // max((work[-1] - work[0]) / len(windows), 1)))
+    edges = np.append(windows.start_ns, windows.end_ns[-1])
+    mean = (edges[count:] - edges[:-count]) / count
+    first = int(np.argmin(np.abs(mean - windows.dur_ns.mean())))
+    return first, first + count
+
+
+def stretch_of(
+    activity: Activity, queue: Queue, windows: Windows, steps: tuple[int, int], offset_ns: int = 0
+) -> Stretch:
+    """The stretch of these steps; a single step of too much work is cut short."""
+    first, last = steps
+    begin = int(windows.start_ns[first])
+    marked = activity.timeline.steps
+    end = int(marked.end_ns[first:last].max()) if windows.marked else int(windows.end_ns[last - 1])
+    end = max(end, int(windows.start_ns[last]) if last < len(windows) else end)
+    start = activity.timeline.device.start_ns
+    beyond = int(np.searchsorted(start, begin)) + 2 * MOST_WORK
+    if beyond < len(start):
+        end = min(end, int(start[beyond]))
+    return Stretch(activity, queue, begin, end, offset_ns)
