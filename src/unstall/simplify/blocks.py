@@ -18,8 +18,8 @@ from unstall.simplify.trial import Outcome, Specification, Trial
 from unstall.statistics import abba_log_ratios
 
 MOST_BLOCKS = 8
-_BUSY_SHARE = 0.15  # of the machine's cores; a block is repeated when others took more during one of its segments
-_MOST_REPEATS = 8
+_BUSY_SHARE = 0.15  # of the machine's cores: a block is repeated when what others took changed by more within it
+_MOST_REPEATS = 4
 _MORE_CALLS = 1.5  # a seam that is called so much more often a step: the program takes another course
 
 
@@ -105,7 +105,7 @@ def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: 
     """Take blocks, a yield after each, until the interval is tight, the blocks are enough or the time is up.
 
     What was taken stays in ``outcome`` when the program ends in the middle (Ended is raised): a block that is not
-    whole does not count. A block that others disturbed is repeated, at most eight of a trial.
+    whole does not count. A block that others disturbed is repeated, at most four of a trial.
     """
     pair.to_base()
     first = pair.segment()
@@ -125,7 +125,8 @@ def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: 
 def _keep(outcome: Outcome, base: list[Segment], arm: list[Segment], pace: Pace) -> bool:
     """Whether a block counts, by a rule that does not look at its ratio."""
     outcome.failure = outcome.failure or _diverged(base, arm)
-    if max(segment.other_cores for segment in base + arm) > _BUSY_SHARE * pace.cores:
+    others = [segment.other_cores for segment in base + arm]
+    if max(others) - min(others) > _BUSY_SHARE * pace.cores:
         outcome.disturbed += 1
         if outcome.disturbed <= _MOST_REPEATS:
             return False

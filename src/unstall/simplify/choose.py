@@ -101,7 +101,7 @@ def data_trials(measurement: Measurement) -> Iterator[Trial]:
 
 def kind_trials(report: Report) -> Iterator[Trial]:
     """The kinds of work that take a part of the step worth trying."""
-    shares = {phase.name: phase.share for phase in report.phases}
+    shares: dict[str, float] = {phase.name: phase.share for phase in report.phases}
     ways = (
         ("env", "env", "env"),
         ("callback", "callbacks", "logging, plotting and checkpoint calls"),
@@ -129,7 +129,7 @@ def of_kind(kind: str, words: str | None = None) -> Trial:
 
 def elasticities(report: Report, measurement: Measurement, functions: list[Function]) -> Iterator[Trial]:
     """Each disjoint part of the step slowed a little; together they should account for the step."""
-    shares = {phase.name: phase.share for phase in report.phases}
+    shares: dict[str, float] = {phase.name: phase.share for phase in report.phases}
     loader, model = measurement.loader, measurement.model
     if loader is not None and (loader.workers or shares.get("data_wait", 0.0) >= _WORTH):
         yield delay("data", None, _ELASTICITY, touches_data=bool(loader.workers))

@@ -10,13 +10,13 @@ import gc
 import inspect
 import sys
 import warnings
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import CodeType, FunctionType
+    from types import CodeType
 
-_FUNCTION = type(lambda: None)
 _PLACEHOLDER = "unstall: what stands in for the function"
 
 
@@ -30,7 +30,7 @@ class Swapped:
     def __init__(self, function: FunctionType, stand_in: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]):
         self.function = function
         self.code = function.__code__
-        self.original = _FUNCTION(
+        self.original = FunctionType(
             self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
         self.original.__kwdefaults__ = function.__kwdefaults__
@@ -90,7 +90,7 @@ def why_not(function: FunctionType) -> str | None:
 
 def _functions(wanted: str) -> Iterator[FunctionType]:
     for one in gc.get_objects():
-        if type(one) is _FUNCTION:
+        if type(one) is FunctionType:
             yield one
     # What the program froze (gc.freeze) is not listed: look by name as well.
     parts = wanted.split(".")
@@ -99,7 +99,7 @@ def _functions(wanted: str) -> Iterator[FunctionType]:
         for part in parts[1:]:
             owner = getattr(owner, "__dict__", {}).get(part)
         owner = inspect.unwrap(owner) if callable(owner) and hasattr(owner, "__wrapped__") else owner
-        if type(owner) is _FUNCTION:
+        if type(owner) is FunctionType:
             yield owner
 
 

@@ -86,7 +86,7 @@ class Loading:
         really_next, really_iter = base.__next__, module.DataLoader.__iter__
         loading = self
 
-        class Recorded(base):  # type: ignore[misc]
+        class Recorded(base):  # type: ignore[misc, valid-type]
             """An iterator that starts no workers before a batch of the loader's own is wanted."""
 
             def __init__(self, loader: Any):
@@ -163,7 +163,6 @@ def _batches(loader: Any) -> int | None:
 
 def targets(engine: Engine, settings: dict[str, Any]) -> Targets:
     """What to install where, for the engine and the settings of this child."""
-    engine.loading = Loading(engine)
     installers = [engine.loading.install]
     if settings.get("loader"):
         installers.append(lambda module: _configure(module, settings["loader"]))

@@ -19,6 +19,7 @@ from unstall.simplify.observe import observe
 from unstall.simplify.trial import Outcome, Trial
 
 if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
     from unstall.simplify.sandbox import Sandbox
 
 _SEGMENT_S = 0.5
@@ -38,13 +39,17 @@ class Findings:
 
     report: Report
     """Of the first run, as ``unstall run`` would tell it."""
-    measurement: Measurement | None
+    measured: Measured | None
     outcomes: list[Outcome] = field(default_factory=list)
     untried: list[Trial] = field(default_factory=list)
     data_batches_per_s: float | None = None
     """The data alone, read as fast as the loader gives."""
     output: Path | None = None
-    notes: list[str] = field(default_factory=list)
+    """What the program wrote in its first run."""
+
+    @property
+    def measurement(self) -> Measurement | None:
+        return self.measured.measurement if self.measured else None
 
 
 class Study:
@@ -71,7 +76,7 @@ class Study:
         """Observe, then try what was requested, or what observation gives cause for."""
         self.tell("a first run, only watched")
         report, measured, _, _, output = observe(self.line, self.words, self.directory, self.sandbox, self.wait)
-        found = Findings(report, measured.measurement if measured else None, output=output)
+        found = Findings(report, measured, output=output)
         if found.measurement is None:
             return found
         self._kind = found.measurement.kind

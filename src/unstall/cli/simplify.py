@@ -1,0 +1,172 @@
+"""`unstall simplify`: find each component's ceiling by experiments on throw-away runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from rich.console import Console
+
+from unstall.benchmark import command, launcher, rundir
+from unstall.benchmark.rundir import RunDir
+from unstall.benchmark.signals import Signals
+from unstall.cli import amounts
+from unstall.report.progress import Progress
+from unstall.simplify import choose, functions
+from unstall.simplify.laboratory import Interrupted
+from unstall.simplify.trial import Trial
+
+if TYPE_CHECKING:
+    from unstall.records import Report
+    from unstall.simplify.sandbox import Sandbox
+    from unstall.simplify.study import Findings
+
+_EXIT_USAGE = 2
+_WIDTH = 100
+_KINDS = ("data", "env", "callbacks", "validation", "collectives", "optimizer", "backward")
+_SLOWED = ("data", "env", "optimizer", "backward")
+_STUB_HELP = f"Try the program without this function, or kind: {', '.join(_KINDS)}."
+_DELAY = re.compile(r"^(?P<name>[\w.<>-]+)=\+?(?P<share>\d+(?:\.\d+)?)\s*%(?::(?P<by>sleep|spin))?$")
+
+
+def simplify(
+    words: list[str] = typer.Argument(None, metavar="PROGRAM [ARGS]...", help="As for `unstall run`."),
+    stub: list[str] = typer.Option([], "--stub", metavar="NAME", help=_STUB_HELP),
+    delay: list[str] = typer.Option(
+        [], "--delay", metavar="NAME=+20%", help="Slow this function, or kind, by a share of its own time."
+    ),
+    budget: str = typer.Option("5m", "--budget", help="How long the experiments may take in all: 90s, 5m."),
+    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    sandbox: bool = typer.Option(True, "--sandbox/--no-sandbox", help="Refuse where files cannot be kept as they are."),
+    allow_network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let it send to the network."),
+) -> None:
+    """Try, on throw-away runs, what the program gains without each of its components, and say what that tells."""
+    try:
+        line = command.resolve(words or [])
+        trials = [_stub(name) for name in stub] + [_delay(text) for text in delay]
+    except (command.CommandError, ValueError) as error:
+        _fail(str(error))
+    if json is not None and not json.absolute().parent.is_dir():
+        _fail(f"cannot write {json}: no folder {json.absolute().parent}")
+    budget_s = amounts.seconds(budget)
+    try:
+        directory = rundir.make()
+    except OSError as error:
+        _fail(f"no place for the recording: {error.strerror}")
+    try:
+        made = _study(line, words or [], directory, trials, budget_s, required=sandbox, network=allow_network_writes)
+        if json is not None:
+            json.write_bytes(made.to_json())
+        _show(made)
+    except Interrupted:
+        print("unstall: stopped; nothing of the program's was changed", file=sys.stderr)
+        raise typer.Exit(130) from None
+    finally:
+        _discard(directory)
+
+
+def _study(
+    line: list[str],
+    words: list[str],
+    directory: RunDir,
+    trials: list[Trial],
+    budget_s: float,
+    *,
+    required: bool,
+    network: bool,
+) -> Report:
+    from unstall.simplify.conclude import conclude
+    from unstall.simplify.sandbox import SandboxError, open_sandbox
+    from unstall.simplify.study import Study
+
+    progress = Progress()
+    try:
+        with launcher.adopting_orphans(), Signals() as signals:
+            with open_sandbox(Path.cwd(), [directory.path], network_writes=network, required=required) as box:
+                watch = _Watch(signals, progress, budget_s)
+                study = Study(line, words, directory, box, watch.wait, watch.tell, budget_s)
+                found = study.run(trials)
+                made = conclude(found, box.note)
+                made.run.notes += _notes(found, box)
+    except SandboxError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{line[0]} cannot be started: {error.strerror}")
+    finally:
+        progress.clear()
+    return made
+
+
+class _Watch:
+    """Sleeps between two looks, keeps the progress line going, and hears of signals."""
+
+    def __init__(self, signals: Signals, progress: Progress, budget_s: float):
+        self.signals, self.progress = signals, progress
+        self.until = time.monotonic() + budget_s
+        self.what = ""
+
+    def tell(self, what: str) -> None:
+        self.what = what
+
+    def wait(self, seconds: float) -> None:
+        self.signals.wait(seconds)
+        if self.signals.seen:
+            raise Interrupted
+        left = max(0, round(self.until - time.monotonic()))
+        self.progress.update(f"{self.what} · {left // 60}:{left % 60:02d} left", 0, None)
+
+
+def _notes(found: Findings, box: Sandbox) -> list[str]:
+    """What a person should know of how the experiments ran."""
+    notes = [f"not repeated to the outside: {one}" for one in box.refused()]
+    if found.measurement is None and found.output is not None:
+        lines = found.output.read_text(errors="replace").strip().splitlines()[-1:]
+        notes += [f"the program's last words: {line.strip()}" for line in lines]
+    return notes
+
+
+def _show(made: Report) -> None:
+    from unstall.report import ceilings
+
+    console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH, soft_wrap=False)
+    ceilings.render(made, console)
+
+
+def _stub(name: str) -> Trial:
+    """What ``--stub NAME`` asks for. ValueError when it is no name."""
+    if name == "data":
+        return Trial("cached batches", "cached", arm=({"kind": "cached"},), component="data", touches_data=True)
+    if name in _KINDS:
+        return choose.of_kind(name)
+    if not re.fullmatch(r"[\w.<>]+", name):
+        raise ValueError(f"--stub {name}: give a function as Class.method or package.module.function")
+    return choose.stub(choose.Function(functions.plain(name), None), data_in_workers=True)
+
+
+def _delay(text: str) -> Trial:
+    """What ``--delay NAME=+20%`` asks for; ``:sleep`` after it lets the delay take no core."""
+    match = _DELAY.match(text)
+    if match is None or float(match["share"]) <= 0:
+        raise ValueError(f"--delay {text}: write it as NAME=+20% (or NAME=+20%:sleep, which takes no core)")
+    name, by = match["name"], match["by"] or "spin"
+    if name in _KINDS and name not in _SLOWED:
+        raise ValueError(f"--delay {name}: of the kinds of work only {', '.join(_SLOWED)} can be slowed")
+    return choose.delay(functions.plain(name), None, float(match["share"]) / 100, by, touches_data=True)
+
+
+def _discard(directory: RunDir) -> None:
+    """Remove the recordings of all children; what is left of the directory is the report's."""
+    import shutil
+
+    for folder in directory.path.glob("*/"):
+        shutil.rmtree(folder, ignore_errors=True)
+    directory.discard_recordings()
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"unstall: {message}", file=sys.stderr)
+    raise typer.Exit(_EXIT_USAGE)

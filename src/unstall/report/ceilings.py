@@ -1,0 +1,104 @@
+"""What experiments found, on a screen: the verdict, a picture of the ceilings, and the table of experiments."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from unstall.records import Ceiling, Experiment, Report, Study
+from unstall.report import units, wording
+from unstall.report.layout import Page, blocks, encodable, pad
+from unstall.report.plain import shorten
+
+_NARROWEST, _WIDEST = 60, 120
+_NAME_CELLS = 34
+_FIGURE_CELLS = 36
+_LEAST_BAR, _MOST_BAR = 8, 40
+_MOST_CEILINGS = 10
+
+
+def render(report: Report, console: Console) -> None:
+    """Print the report to ``console``, fitted to its width, colours and encoding."""
+    for line in _page(report, console.width).lines:
+        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+
+
+def text(report: Report, width: int = 100) -> str:
+    """The same as plain text."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    return "\n".join(line.plain.rstrip() for line in _page(report, console.width).lines) + "\n"
+
+
+def _page(report: Report, width: int) -> Page:
+    page = Page(min(max(width, _NARROWEST), _WIDEST))
+    page.rule("unstall simplify")
+    page.paragraph(wording.headline(report), "bold")
+    culprit = report.verdict.culprit
+    if culprit is not None:
+        page.blank()
+        page.field("Culprit", f"{culprit.function}  {wording.location(culprit.file, culprit.line)}", "bold", most=2)
+    study = report.study
+    if study is None:
+        page.blank()
+        page.bullets("Notes", report.run.notes, 3)
+        return page
+    page.blank()
+    _picture(page, report, study)
+    page.blank()
+    _table(page, report.experiments)
+    page.blank()
+    _summary(page, report, study)
+    return page
+
+
+def _picture(page: Page, report: Report, study: Study) -> None:
+    """Steps a second as it is, and with each component free, as bars of one scale."""
+    shown = [ceiling for ceiling in report.ceilings if ceiling.known_by == "measured"][:_MOST_CEILINGS]
+    if not shown:
+        return
+    now = Ceiling(component="as it is", steps_per_s=1 / study.base_s, known_by="measured")
+    most = max(ceiling.steps_per_s for ceiling in [*shown, now])
+    cells = min(max(page.room - _NAME_CELLS - _FIGURE_CELLS, _LEAST_BAR), _MOST_BAR)
+    rows = []
+    for one in [now, *shown]:
+        between = f"{units.number(one.ci95[0])} to {units.number(one.ci95[1])}" if one.ci95 else ""
+        gap = units.percent(one.gap) if one.gap is not None else ""
+        bar = pad(blocks(one.steps_per_s / most, cells), cells)
+        rows.append((shorten(one.component, _NAME_CELLS), bar, units.number(one.steps_per_s), between, gap))
+    page.table("Ceilings", ("steps/s, measured", "", "", "95 %", "gap"), rows)
+
+
+def _table(page: Page, experiments: list[Experiment]) -> None:
+    rows = []
+    for one in experiments:
+        low, high = one.ci95
+        predicted = f"{one.predicted_ratio:.2f}×" if one.predicted_ratio is not None else ""
+        slope = f"{one.elasticity:.2f}" if one.elasticity is not None else ""
+        result = f"{one.ratio:.2f}×" if one.conclusive else "inconclusive"
+        rows.append((shorten(one.name, 44), result, f"{low:.2f} to {high:.2f}", predicted, slope))
+    if rows:
+        page.table("Tried", ("", "speed-up", "95 %", "predicted", "elasticity"), rows)
+
+
+def _summary(page: Page, report: Report, study: Study) -> None:
+    if study.elasticity_sum is not None and study.elasticity_ci95 is not None:
+        low, high = study.elasticity_ci95
+        complete = low <= 1 <= high
+        rest = "the components account for the step" if complete else "something else takes part of the step"
+        page.field("Sum", f"elasticities sum to {study.elasticity_sum:.2f} ({low:.2f} to {high:.2f}): {rest}")
+    if study.waiting_s is not None and study.taken_s is not None:
+        page.field(
+            "Data",
+            f"of {units.seconds(study.base_s)} a step, {units.seconds(max(0.0, study.waiting_s))} is waiting for data, "
+            f"{units.seconds(max(0.0, study.taken_s))} is lost to workers that take the cores",
+        )
+    page.bullets("Deeper", study.deeper, 2)
+    page.bullets("Disagree", study.disagreements, 4)
+    page.bullets("Evidence", report.verdict.evidence[:3], 3)
+    page.bullets("Advice", report.verdict.advice[:2], 2)
+    page.bullets("Failed", [f"{one.name}: {one.why}" for one in study.failures], 2)
+    if study.untried:
+        page.field("Not tried", f"{len(study.untried)} more, the budget was spent: {', '.join(study.untried)}", most=3)
+    page.bullets("Notes", report.run.notes[:4], 3)
+    page.field("Sandbox", study.sandbox)

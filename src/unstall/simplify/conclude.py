@@ -1,0 +1,155 @@
+"""From the outcomes of a study to the report: ceilings, experiments, and the verdict as the experiments leave it."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from unstall.records import Ceiling, Experiment, Finding, NotMeasured, Report, Study
+from unstall.simplify import verdict
+from unstall.simplify.predicting import Predictor
+from unstall.simplify.study import Findings
+from unstall.simplify.trial import Outcome
+from unstall.statistics import Ratio
+
+_DEEPER = 1.1
+
+
+def conclude(found: Findings, sandbox: str) -> Report:
+    """The report of ``unstall simplify``: that of the first run, with what the experiments add and correct."""
+    report = found.report
+    if found.measurement is None:
+        return msgspec.structs.replace(report, kind="simplify")
+    predictor = Predictor(found.measured)
+    done = [one for one in found.outcomes if one.ratio is not None and one.ratio.blocks >= 2]
+    base_s = _base_s(done) or found.measurement.step.mean
+    study = Study(
+        base_s=base_s,
+        data_batches_per_s=found.data_batches_per_s,
+        failures=[_failure(one) for one in found.outcomes if one not in done],
+        untried=[trial.name for trial in found.untried],
+        deeper=_deeper(done),
+        sandbox=sandbox,
+    )
+    _three_arms(study, done)
+    _elasticities(study, done)
+    findings: list[Finding] = verdict.restate(report, done, study)
+    return msgspec.structs.replace(
+        report,
+        kind="simplify",
+        verdict=findings[0],
+        findings=findings,
+        ceilings=_ceilings(found, done, base_s),
+        experiments=[_experiment(one, predictor) for one in done],
+        study=study,
+    )
+
+
+def elasticity(outcome: Outcome) -> tuple[float, float, float] | None:
+    """Of a delay: d ln(step) / d ln(component), and its 95 % interval; None for other trials."""
+    ratio, share = outcome.ratio, outcome.trial.share
+    if ratio is None or share is None:
+        return None
+    scale = math.log1p(share)
+    return -math.log(ratio.value) / scale, -math.log(ratio.high) / scale, -math.log(ratio.low) / scale
+
+
+def _experiment(outcome: Outcome, predictor: Predictor) -> Experiment:
+    ratio, trial = outcome.ratio, outcome.trial
+    assert ratio is not None
+    slope = elasticity(outcome)
+    return Experiment(
+        name=trial.name,
+        intervention=trial.intervention,
+        ratio=ratio.value,
+        ci95=interval(ratio),
+        predicted_ratio=predictor.ratio(trial),
+        segments=4 * ratio.blocks,
+        component=trial.component,
+        conclusive=outcome.state == "measured",
+        elasticity=slope[0] if slope else None,
+        notes=outcome.notes + ([f"{outcome.disturbed} blocks were disturbed"] if outcome.disturbed else []),
+    )
+
+
+def interval(ratio: Ratio) -> tuple[float, float]:
+    """The interval in numbers that JSON has: one that is open above ends at a million."""
+    return max(ratio.low, 1e-6), min(ratio.high, 1e6)
+
+
+def _base_s(done: list[Outcome]) -> float | None:
+    """The step of the program as it is: the geometric mean over all blocks in which it ran."""
+    values = [seconds for one in done if not one.trial.base for seconds in one.base_s]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def _ceilings(found: Findings, done: list[Outcome], base_s: float) -> list[Ceiling]:
+    ceilings = []
+    for one in done:
+        ratio = one.ratio
+        if one.trial.component is None or one.trial.share is not None or ratio is None or one.state != "measured":
+            continue
+        low, high = interval(ratio)
+        ceilings.append(
+            Ceiling(
+                component=f"without {one.trial.component}",
+                steps_per_s=ratio.value / base_s,
+                known_by="measured",
+                ci95=(low / base_s, high / base_s),
+                gap=max(0.0, 1 - 1 / ratio.value),
+            )
+        )
+    loader = found.measurement.loader if found.measurement else None
+    if found.data_batches_per_s and loader and loader.batches_per_step:
+        alone = found.data_batches_per_s / loader.batches_per_step
+        gap = max(0.0, 1 - 1 / (base_s * alone))
+        ceilings.append(Ceiling(component="data alone", steps_per_s=alone, known_by="measured", gap=gap))
+    measured = {ceiling.component for ceiling in ceilings}
+    ceilings += [one for one in found.report.ceilings if one.component not in measured]
+    return sorted(ceilings, key=lambda ceiling: -ceiling.steps_per_s)
+
+
+def _failure(outcome: Outcome) -> NotMeasured:
+    why = outcome.failure or "too few blocks: the time was up, or the machine too busy"
+    return NotMeasured(name=outcome.trial.name, intervention=outcome.trial.intervention, why=why)
+
+
+def _three_arms(study: Study, done: list[Outcome]) -> None:
+    """Real, cached, and cached with placebos: what is waited for, and what the workers take in cores."""
+    ratios = {one.trial.intervention: one.ratio for one in done if one.state == "measured"}
+    cached, placebo = ratios.get("cached"), ratios.get("placebo")
+    if cached is None or placebo is None:
+        return
+    cached_s = study.base_s / cached.value
+    burnt_s = cached_s / placebo.value
+    study.waiting_s = study.base_s - burnt_s
+    study.taken_s = burnt_s - cached_s
+
+
+def _elasticities(study: Study, done: list[Outcome]) -> None:
+    slopes = [slope for one in done if (slope := elasticity(one)) is not None]
+    if len(slopes) < 2:
+        return
+    total = sum(value for value, _, _ in slopes)
+    half = math.sqrt(sum(((high - low) / 2) ** 2 for _, low, high in slopes))
+    study.elasticity_sum = total
+    study.elasticity_ci95 = (total - half, total + half)
+
+
+def _deeper(done: list[Outcome]) -> list[str]:
+    """What the interactions say: how much the second is worth, alone and once the first is gone."""
+    alone = {one.trial.arm: one.ratio for one in done if not one.trial.base}
+    lines = []
+    for one in done:
+        ratio = one.ratio
+        if one.trial.intervention != "interaction" or ratio is None or one.state != "measured":
+            continue
+        before = alone.get(one.trial.arm)
+        words = f"{one.trial.name}: {ratio.value:.2f}×"
+        if before is not None:
+            words += f", {before.value:.2f}× by itself"
+        if ratio.low > _DEEPER:
+            words += ": the next bottleneck"
+        lines.append(words)
+    return lines
