@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 _RANDOM_MODULES = ("random", "np.random", "numpy.random", "secrets", "uuid", "time", "torch.random", "datetime")
 _RANDOM_CALLS = {
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli", "multinomial", "normal", "uniform",
-    "shuffle", "choice", "choices", "sample", "random", "dropout", "urandom", "getrandbits", "now", "input", "default_rng",
-    "integers", "permutation", "permuted", "poisson", "exponential",
+    "shuffle", "choice", "choices", "sample", "random", "dropout", "urandom", "getrandbits", "now", "input",
+    "default_rng", "integers", "permutation", "permuted", "poisson", "exponential",
 }  # fmt: skip
 _EFFECTS = {"print", "exec", "eval", "input", "write", "writelines", "append", "update", "add", "extend", "put", "log"}
 """Calls that are made for what they do; skipping one on a later visit would change the program."""
@@ -29,7 +29,7 @@ class Purity:
     reason: str = ""
 
     def is_steady(self, statement: ast.stmt, local: set[str]) -> bool:
-        """Whether a statement computes the same on every visit, as far as the source tells. ``local``: names it may call."""
+        """Whether a statement computes the same on every visit, as far as the source tells. ``local``: its names."""
         return self._steady(statement, local, 0)
 
     def _steady(self, node: ast.AST, local: set[str], depth: int) -> bool:
@@ -47,13 +47,14 @@ class Purity:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
             for one in ast.walk(target):
-                if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
-                    if not (isinstance(one.value, ast.Name) and one.value.id == "self"):
+                if not isinstance(getattr(one, "ctx", None), ast.Store):
+                    continue
+                if isinstance(one, ast.Attribute):
+                    if ast.unparse(one.value) != "self":
                         return False
                     self.written.add(one.attr)
-                elif isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
-                    if not isinstance(_root(one), ast.Name) or "self" in ast.unparse(one):
-                        return False
+                elif isinstance(one, ast.Subscript) and _changes_outside(one):
+                    return False
         return True
 
     def _call(self, call: ast.Call, local: set[str], depth: int) -> bool:
@@ -90,7 +91,7 @@ class Purity:
         return False
 
     def changing_attributes(self) -> set[str]:
-        """Attributes that are set anywhere in the module but in the class's ``__init__``: they may change between visits."""
+        """Attributes that are set anywhere in the module but in the class's ``__init__``: they may change."""
         first = _function(self.cls.body, "__init__")
         own = set(map(id, ast.walk(first))) if first is not None else set()
         return {
@@ -124,6 +125,11 @@ def names(statements: Iterable[ast.AST], context: type[ast.expr_context]) -> lis
 
 def _function(body: Iterable[ast.stmt], name: str) -> ast.FunctionDef | None:
     return next((one for one in body if isinstance(one, ast.FunctionDef) and one.name == name), None)
+
+
+def _changes_outside(node: ast.Subscript) -> bool:
+    """Whether what is set at an index is not a local name's."""
+    return not isinstance(_root(node), ast.Name) or "self" in ast.unparse(node)
 
 
 def _root(node: ast.expr) -> ast.expr:

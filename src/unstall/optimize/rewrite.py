@@ -47,7 +47,7 @@ class Found:
         return next((one for one in self.ancestors(node) if isinstance(one, kinds)), None)
 
     def call(self, seen: Call, matches: Callable[[cst.Call], bool] = lambda call: True) -> cst.Call | None:
-        """The call that the running program was in; where columns are unknown, the only one on the line that matches."""
+        """The call that the running program was in; without columns, the only one on the line that matches."""
         calls = [call for call in self.nodes(cst.Call) if call in self.places]
         if seen.span is not None:
             line, end_line, column, end_column = seen.span
@@ -155,9 +155,44 @@ def with_keyword(call: cst.Call, name: str, value: str) -> cst.Call:
         between = rest[0].comma.whitespace_after
     elif isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace):
         between = call.whitespace_before_args
-    added = added.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    end, comma = last.whitespace_after_arg, last.comma
+    if isinstance(comma, cst.Comma):
+        remark, comma = (
+            _comment(comma.whitespace_after),
+            comma.with_changes(whitespace_after=_uncommented(comma.whitespace_after)),
+        )
+    else:
+        remark, end = _comment(end), _uncommented(end)
+    between = _with_comment(_uncommented(between), remark)
+    added = added.with_changes(comma=comma, whitespace_after_arg=end)
     last = last.with_changes(comma=cst.Comma(whitespace_after=between), whitespace_after_arg=cst.SimpleWhitespace(""))
     return call.with_changes(args=[*rest, last, added])
+
+
+def _comment(space: cst.BaseParenthesizableWhitespace) -> cst.TrailingWhitespace | None:
+    """The end of the line with its comment, where the space between two arguments begins with one."""
+    if isinstance(space, cst.ParenthesizedWhitespace) and space.first_line.comment is not None:
+        return space.first_line
+    return None
+
+
+def _uncommented(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:
+    """The same space without its comments: they are about other arguments."""
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return space
+    line = space.first_line.with_changes(comment=None, whitespace=cst.SimpleWhitespace(""))
+    return space.with_changes(first_line=line, empty_lines=[])
+
+
+def _with_comment(
+    space: cst.BaseParenthesizableWhitespace, line: cst.TrailingWhitespace | None
+) -> cst.BaseParenthesizableWhitespace:
+    """The space with a comment that belongs to the argument before it."""
+    if line is None:
+        return space
+    if isinstance(space, cst.ParenthesizedWhitespace):
+        return space.with_changes(first_line=line)
+    return cst.ParenthesizedWhitespace(first_line=line, indent=True)
 
 
 def without_keyword(call: cst.Call, name: str) -> cst.Call:

@@ -23,6 +23,7 @@ _CONFIRM_PAIRS = 2
 _LARGE_GAIN = 1.3  # so large that one fresh pair is enough
 _OBSERVED_STEPS = 12
 _WINDOW_S = 4.0
+_LEAST_TRIAL_S = 40.0
 _MIN_STEPS, _MAX_STEPS = 12, 2000
 _WARMUP_STEPS = 8
 _FOLD_BATCHES = 6
@@ -197,14 +198,19 @@ class Search:
 
     def _race(self, base: Arm, changed: Arm, current: Diagnosis, proposal: Proposal) -> Comparison:
         return compare(
-            self.workshop, base, changed, self._window(current, proposal), enough=decided(LEAST_GAIN), probe=False
+            self.workshop,
+            base,
+            changed,
+            self._window(current, proposal),
+            enough=decided(LEAST_GAIN),
+            limit_s=max(_LEAST_TRIAL_S, self.options.budget_s / 8),
         )
 
     def _confirmed(self, entry: Remedy, base: Arm, changed: Arm, current: Diagnosis, proposal: Proposal) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         fresh = compare(
             self.workshop, base, changed, self._window(current, proposal),
-            enough=lambda found: True, pairs=1 if entry.ci95 and entry.ci95[0] > _LARGE_GAIN else _CONFIRM_PAIRS, probe=False,
+            enough=lambda found: True, pairs=1 if entry.ci95 and entry.ci95[0] > _LARGE_GAIN else _CONFIRM_PAIRS,
         )  # fmt: skip
         ratio = fresh.ratio()
         entry.speedup = ratio.value
@@ -257,9 +263,7 @@ class Search:
         proposal = Proposal("", "", "exact", 1, "", needs_revisits=revisits)
         window = self._window(first, proposal)
         try:
-            found = compare(
-                self.workshop, Arm(), result.best, window, enough=lambda f: len(f.pairs) >= 3, pairs=3, probe=False
-            )
+            found = compare(self.workshop, Arm(), result.best, window, enough=lambda f: len(f.pairs) >= 3, pairs=3)
         except TrialFailed as error:
             result.notes.append(f"the last comparison failed: {error}")
             return

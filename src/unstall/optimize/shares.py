@@ -1,4 +1,4 @@
-"""How much of the step a line of the user's holds up: stack samples tell lines apart, the recorder's clock the phases."""
+"""How much of the step a line holds up: stack samples tell the lines apart, the recorder's clock the phases."""
 
 from __future__ import annotations
 

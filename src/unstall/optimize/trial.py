@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,10 +76,10 @@ class Comparison:
         return ratio_of_blocks(self.log_ratios)
 
 
-def time_arm(workshop: Workshop, arm: Arm, window: Window, *, extra: dict[str, Any] | None = None) -> Timed:
+def time_arm(workshop: Workshop, arm: Arm, window: Window) -> Timed:
     """Run one arm and read its clock. Raises TrialFailed."""
     expected = (window.seconds or 20.0) * _PATIENCE
-    ran = workshop.run(arm, {**window.plan(), **(extra or {})}, timeout=_START_S + expected)
+    ran = workshop.run(arm, window.plan(), timeout=_START_S + expected)
     return timed(ran, window)
 
 
@@ -123,20 +124,24 @@ def compare(
     *,
     enough: Callable[[Comparison], bool],
     pairs: int = MAX_PAIRS,
-    probe: bool = True,
+    limit_s: float = math.inf,
 ) -> Comparison:
-    """Run the arms in pairs, A B, B A, A B, ..., until ``enough`` says so. Raises TrialFailed for the changed arm."""
+    """Run the arms in pairs, A B, B A, A B, ..., until ``enough`` says so. Raises TrialFailed for either arm.
+
+    ``limit_s``: after this time no other pair is begun, but two are always made.
+    """
     found = Comparison()
-    extra = {"probe": {}} if probe else {}
+    began = time.monotonic()
     while len(found.pairs) < pairs:
         if len(found.pairs) % 2:
-            b = time_arm(workshop, changed, window, extra=extra)
-            a = time_arm(workshop, base, window, extra=extra)
+            b = time_arm(workshop, changed, window)
+            a = time_arm(workshop, base, window)
         else:
-            a = time_arm(workshop, base, window, extra=extra)
-            b = time_arm(workshop, changed, window, extra=extra)
+            a = time_arm(workshop, base, window)
+            b = time_arm(workshop, changed, window)
         found.pairs.append((a, b))
-        if len(found.pairs) >= MIN_PAIRS and enough(found):
+        late = time.monotonic() - began > limit_s
+        if len(found.pairs) >= MIN_PAIRS and (late or enough(found)):
             break
     return found
 

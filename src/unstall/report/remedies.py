@@ -15,7 +15,7 @@ _NARROWEST = 60
 
 
 def render(report: Report, interval: tuple[float, float] | None, remarks: Sequence[str], console: Console) -> None:
-    """Print it. ``interval``: of the total speed-up, 95 %. ``remarks``: lines for the end, about the patch and the stop."""
+    """Print it. ``interval``: of the total speed-up, 95 %. ``remarks``: lines for the end."""
     from rich.text import Text
 
     width = max(_NARROWEST, console.width)

@@ -1,8 +1,8 @@
 """What runs inside a trial of the user's program. Standard library only; must not raise into the program.
 
-The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write down
-losses, outputs and weights), ``seed`` (make two runs comparable), ``check`` (of what is cached), ``probe`` (where loaders
-and optimizers are made), ``settings`` (remedies at run time). Each is one module here, with ``targets(plan, folder)``:
+The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write
+down losses, outputs and weights), ``seed`` (make two runs comparable), ``check`` (of what is cached), ``probe`` (where
+loaders and optimizers are made), ``settings`` (remedies at run time). Each is one module here, with ``targets(plan, folder)``:
 module name → functions to call once that module has been imported.
 """
 

@@ -1,8 +1,8 @@
 """Prove that what a patch keeps or remembers may be kept: while the changed program's results are compared.
 
-A sample that the patch's cache is asked for is made twice, under different seeds, and the two must be equal to the byte.
-A function that remembers its results (``plan["remembers"]``: ``file:function``) may be asked only plain values, and what
-it remembers must still be what it would compute. ``cache-mismatch.txt`` tells when that does not hold.
+A sample that the patch's cache is asked for is made twice, under different seeds, and the two must be equal to the
+byte. A function that remembers its results (``plan["remembers"]``: ``file:function``) may be asked only plain values,
+and what it remembers must still be what it would compute. ``cache-mismatch.txt`` tells when that does not hold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write down what the first steps compute: each loss, each output of a model, and the weights at the end.
 
-``observed.bin`` is a sequence of pickled tuples (what, step, dtype, shape, digest, values): the digest is of all the bytes, the
-values are raw bytes of at most some thousand elements, evenly chosen, so that a tolerance can be judged.
+``observed.bin`` is a sequence of pickled tuples (what, step, dtype, shape, digest, values): the digest is of all the
+bytes, the values are raw bytes of at most some thousand elements, evenly chosen, so that a tolerance can be judged.
 """
 
 from __future__ import annotations

@@ -119,9 +119,12 @@ def with_keywords(
         sources = case.sources.with_module(path, rewrite.replaced(found.module, call, changed))
     except SourceError:
         return None
+    at_run_time = {name: value == "True" if value in ("True", "False") else int(value)
+                   for name, value in keywords.items() if value}  # fmt: skip
     return Proposal(
-        NAME, f"{title} ({path.name}:{loader.call.line})", EXACTNESS, predicted, because, sources, key=title
-    )
+        NAME, f"{title} ({path.name}:{loader.call.line})", EXACTNESS, predicted, because, sources,
+        runtime={"loader": at_run_time}, key=title,
+    )  # fmt: skip
 
 
 def _at_run_time(case: Case, loader: Made) -> list[Proposal]:

@@ -97,16 +97,22 @@ def impurity(text: str, line: int) -> str | None:
         return "it returns nothing"
     fresh = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATING:
-            if not (isinstance(node.func.value, ast.Name) and node.func.value.id in fresh):
-                return f"it changes {ast.unparse(node.func.value)}"
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            if not (isinstance(node.value, ast.Name) and node.value.id in fresh):
-                return f"it changes {ast.unparse(node.value)}"
+        changed = _changed(node)
+        if changed is not None and not (isinstance(changed, ast.Name) and changed.id in fresh):
+            return f"it changes {ast.unparse(changed)}"
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "next"):
             return f"it calls {ast.unparse(node.func)}"
     if cls is not None and attributes_read(function.body) & purity.changing_attributes():
         return "it reads what other methods change"
+    return None
+
+
+def _changed(node: ast.AST) -> ast.expr | None:
+    """What a node changes in place, if it does."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATING:
+        return node.func.value
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return node.value
     return None
 
 

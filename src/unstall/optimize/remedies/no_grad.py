@@ -67,10 +67,12 @@ def with_no_grad(sources: Sources, path: Path, function: str, line: int) -> Sour
 
 
 def _goes_backward(node: cst.CSTNode) -> bool:
+    """Whether gradients are asked for in it; a generator counts too, for its caller's steps run in between."""
     return any(
-        isinstance(one, cst.Call) and rewrite.name_of(one).rpartition(".")[2] in ("backward", "grad")
+        isinstance(one, (cst.Yield, cst.Await))
+        or (isinstance(one, cst.Attribute) and one.attr.value in ("backward", "requires_grad_", "grad"))
         for one in _walk(node)
-    ) or any(isinstance(one, (cst.Yield, cst.Await)) for one in _walk(node))  # fmt: skip
+    )
 
 
 def _has_loop(node: cst.CSTNode) -> bool:

@@ -38,14 +38,18 @@ def _shifted(node: ast.expr, offset: int) -> str:
     """``node + offset``, worked out where it is a number or ends in one."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return str(node.value + offset)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
-        if isinstance(node.right.value, int):
-            sign = 1 if isinstance(node.op, ast.Add) else -1
-            whole = sign * node.right.value + offset
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        last = _integer(node.right)
+        if last is not None:
+            whole = (last if isinstance(node.op, ast.Add) else -last) + offset
             left = source(node.left)
             return left if not whole else f"{left} {'+' if whole > 0 else '-'} {abs(whole)}"
     text = source(node)
     return text if not offset else f"{text} {'+' if offset > 0 else '-'} {abs(offset)}"
+
+
+def _integer(node: ast.expr) -> int | None:
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 @dataclass(frozen=True)
@@ -104,10 +108,9 @@ class Cells:
         if isinstance(node, ast.Name) and node.id in names:
             return names.index(node.id), 0
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            right, left = node.right, node.left
-            if isinstance(left, ast.Name) and left.id in names and isinstance(right, ast.Constant):
-                if isinstance(right.value, int):
-                    return names.index(left.id), right.value if isinstance(node.op, ast.Add) else -right.value
+            offset, left = _integer(node.right), node.left
+            if isinstance(left, ast.Name) and left.id in names and offset is not None:
+                return names.index(left.id), offset if isinstance(node.op, ast.Add) else -offset
         return None
 
     def _getpixel(self, node: ast.Call) -> Cell | None:

@@ -27,17 +27,22 @@ class Expressions:
         names: dict[str, str],
         load: Callable[[ast.expr], ast.expr | None],
         function: Callable[[str], str | None],
+        variables: frozenset[str] = frozenset(),
     ):
         self.numpy = numpy
         self.names = names
         self.load = load
         """The array for an expression that reads a cell, or None when it reads none."""
+        self.variables = variables
+        """The loop's own variables."""
         self.function = function
         """The name of the array form of a function, or None when it has none."""
 
     def varies(self, node: ast.expr) -> bool:
         """Whether an expression has another value in each turn."""
-        return any(isinstance(one, ast.Name) and one.id in self.names for one in ast.walk(node))
+        return any(
+            isinstance(one, ast.Name) and (one.id in self.names or one.id in self.variables) for one in ast.walk(node)
+        )
 
     def __call__(self, node: ast.expr) -> ast.expr:
         """The expression over arrays. Raises NotVectorizable."""

@@ -38,13 +38,13 @@ def vectorize(text: str, line: int) -> Vectorized:
     numpy = _alias(tree, "numpy")
     if numpy is None:
         raise NotVectorizable("the module does not import NumPy")
-    reason = NotVectorizable("it is no nest of loops over ranges")
+    reasons = []
     for loop in loops:  # outermost first
         try:
             return _Nest(tree, function, loop, numpy).vectorized()
         except NotVectorizable as error:
-            reason = error
-    raise reason
+            reasons.append(error)
+    raise reasons[0]
 
 
 def _around(tree: ast.Module, line: int) -> tuple[ast.FunctionDef | None, list[ast.For]]:
@@ -77,7 +77,8 @@ class _Nest:
     def vectorized(self) -> Vectorized:
         """The nest's array form. Raises NotVectorizable."""
         names: dict[str, str] = {}
-        expressions = Expressions(self.numpy, names, self._load, self.functions)
+        variables = frozenset(axis.variable for axis in self.axes)
+        expressions = Expressions(self.numpy, names, self._load, self.functions, variables)
         block = Block(expressions, taken=_names(self.function))
         self._values_of_variables(block)
         writes: list[str] = []
@@ -266,9 +267,10 @@ def _read_after(function: ast.FunctionDef, loop: ast.For) -> set[str]:
     )  # fmt: skip
     read: set[str] = set()
     for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            if node.lineno > end or (outer and node.lineno < loop.lineno):
-                read.add(node.id)
+        if not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
+            continue
+        if node.lineno > end or (outer and node.lineno < loop.lineno):
+            read.add(node.id)
     return read
 
 
@@ -311,11 +313,11 @@ def _pixel_accesses(function: ast.FunctionDef) -> dict[str, str]:
     """Names set to ``image.load()``, and the image."""
     found = {}
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            value = node.value
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "load":
-                if not value.args and not value.keywords:
-                    found[node.targets[0].id] = source(value.func.value)
+        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
+            continue
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and source(call).endswith(".load()"):
+            found[node.targets[0].id] = source(call.func.value)
     return found
 
 

@@ -1,0 +1,78 @@
+"""``model.compile()``: torch's compiler fuses small operators; in place, so that checkpoints keep their names."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize import rewrite
+from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.sources import SourceError, Sources
+
+NAME = "compiled-model"
+AREA = "compute"
+EXACTNESS = "close"
+"""Fused operators round in other places."""
+
+_MIN_SHARE = 0.4
+_REMOVED = {"overhead-bound": 0.4, "compute-bound": 0.12}  # of the model's time; the rest is arithmetic that remains
+
+
+def propose(case: Case) -> list[Proposal] | Unfit:
+    """Compile the model that the optimizer updates, when the model is what takes the time."""
+    share = case.share("forward", "backward")
+    if case.measurement.model.compiled:
+        return Unfit("the model is compiled")
+    if share < _MIN_SHARE:
+        return Unfit(f"the model takes {share:.0%} of the step: there is little to compile")
+    if not case.measurement.model.device.startswith("cuda") and not (shutil.which("g++") or shutil.which("clang++")):
+        return Unfit("torch.compile needs a C++ compiler, and none is installed")
+    removed = _REMOVED.get(case.report.verdict.pattern, 0.05)
+    for made in case.probe.optimizers:
+        path = case.user_file(made.call.file) if made.call else None
+        if path is None or made.call is None:
+            continue
+        try:
+            found = rewrite.Found(case.sources.parse(path))
+            call = found.call(made.call)
+            sources = with_compile(case.sources, found, call, path) if call is not None else None
+        except SourceError:
+            continue
+        if sources is not None:
+            return [
+                Proposal(
+                    NAME, f"model.compile() ({path.name}:{made.call.line})", EXACTNESS,
+                    predicted_without(share, removed),
+                    f"the model takes {share:.0%} of the step; compiling takes a while at every start",
+                    sources=sources, key="compile",
+                )
+            ]  # fmt: skip
+    return Unfit("the model's name was not found where the optimizer is made")
+
+
+def with_compile(sources: Sources, found: rewrite.Found, call: cst.Call, path: Path) -> Sources | None:
+    """The sources with ``X.compile()`` after the optimizer of ``X.parameters()`` is made."""
+    model = _model_of(call)
+    statement = found.statement(call)
+    if model is None or not isinstance(statement, cst.SimpleStatementLine):
+        return None
+    module = rewrite.with_lines_around(found.module, statement, after=[f"{model}.compile()\n"])
+    return sources.with_module(path, module)
+
+
+def _model_of(call: cst.Call) -> str | None:
+    """``X`` of the ``X.parameters()`` in an optimizer's arguments."""
+    for arg in call.args:
+        for node in _walk(arg.value):
+            if isinstance(node, cst.Call) and rewrite.name_of(node).endswith(".parameters"):
+                return rewrite.name_of(node).removesuffix(".parameters")
+    return None
+
+
+def _walk(node: cst.CSTNode) -> list[cst.CSTNode]:
+    found = [node]
+    for one in node.children:
+        found += _walk(one)
+    return found

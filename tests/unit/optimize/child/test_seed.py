@@ -1,0 +1,66 @@
+"""Two runs under one seed draw the same numbers, however many workers load the data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from unstall.benchmark.launcher import BOOTSTRAP
+
+PROGRAM = """
+    import random, sys
+    import numpy as np
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Noise(Dataset):
+        def __len__(self):
+            return 8
+        def __getitem__(self, index):
+            return index, random.random(), float(np.random.rand()), torch.rand(2)
+
+    if __name__ == "__main__":
+        workers = int(sys.argv[1])
+        loader = DataLoader(Noise(), batch_size=2, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+        for epoch in range(2):
+            for batch in loader:
+                print(*(part.tolist() for part in batch), torch.rand(1).item(), np.random.default_rng().random())
+"""
+
+
+def run(tmp_path, plan, *args):
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    folder = tmp_path / "run"
+    folder.mkdir(exist_ok=True)
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(BOOTSTRAP),
+        "UNSTALL_RUN_DIR": str(folder),
+        "UNSTALL_CHILD": "unstall.optimize.child",
+        "UNSTALL_PLAN": json.dumps(plan),
+    }
+    done = subprocess.run([sys.executable, str(script), *args], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert not list(folder.glob("*error*")) and not list(folder.glob("complaints*")), list(folder.iterdir())
+    return done.stdout
+
+
+@pytest.mark.timeout(240)
+def test_samples_and_the_main_process_draw_the_same_with_and_without_workers(tmp_path):
+    plan = {"seed": {"seed": 7}}
+    alone, with_two = run(tmp_path, plan, "0"), run(tmp_path, plan, "2")
+    assert alone == with_two and len(set(alone.splitlines())) == 8
+    assert run(tmp_path, {"seed": {"seed": 8}}, "0") != alone
+
+
+@pytest.mark.timeout(240)
+def test_folding_visits_few_samples_again(tmp_path):
+    lines = run(tmp_path, {"seed": {"seed": None, "fold": 3}}, "0").splitlines()
+    seen = {int(one) for line in lines for one in line.split("]")[0].strip("[ ").split(",")}
+    assert seen == {0, 1, 2}

@@ -1,0 +1,96 @@
+"""What of a sample's making is kept, and what not."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+
+import pytest
+
+from unstall.optimize.remedies.cache_samples import NotSteady, find_head, with_cache
+from unstall.optimize.sources import Sources
+
+FRAME = """
+import random
+
+calls = []
+
+def draw(size):
+    return random.randrange(size)
+
+class Numbers:
+    def __init__(self, n):
+        self.n = n
+        self.train = True
+
+    def __len__(self):
+        return self.n
+
+    def work(self, index):
+        calls.append(index) if False else None
+        return index * index
+
+    def transform_later(self):
+        self.mode = "late"
+
+    def __getitem__(self, index):
+{body}
+"""
+
+
+def head_of(body):
+    text = FRAME.replace("{body}", textwrap.indent(textwrap.dedent(body).strip(), " " * 8))
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if "def __getitem__" in one)
+    return text, line, find_head(text, line)
+
+
+def test_the_steady_part_ends_where_random_numbers_begin():
+    _, _, head = head_of("""
+        value = int(str(index))
+        size = value + 1
+        if self.train:
+            size += draw(3)
+        return size, value
+    """)
+    assert (head.count, head.whole, head.keeps) == (2, False, ("value", "size"))
+
+
+def test_the_whole_method_may_be_steady():
+    _, _, head = head_of("value = self.n + int(index)\nreturn value")
+    assert head.whole and head.count == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "value = random.random()\nreturn value",
+        "value = self.unknown(index)\nreturn value",
+        "value = len(self.mode)\nreturn value + draw(2)",
+        "print(index)\nreturn int(index)",
+        "self.seen.append(len([index]))\nreturn draw(2)",
+        "return index",
+    ],
+)
+def test_what_may_differ_or_does_more_is_left_alone(body):
+    with pytest.raises(NotSteady):
+        head_of(body)
+
+
+def test_the_written_cache_gives_the_same_and_works_once(tmp_path):
+    text, line, head = head_of("""
+        value = self.work(int(index))
+        size = [value]
+        size.append(draw(3))
+        return size, value
+    """)
+    path = tmp_path / "numbers_module.py"
+    path.write_text(text.replace("calls.append(index) if False else None", "self.made = getattr(self, 'made', 0) + 1"))
+    sources = with_cache(Sources(), path, head, line)
+    space: dict = {}
+    exec(compile(sources.bytes_of(path), str(path), "exec"), space)
+    dataset = space["Numbers"](5)
+    folder = dataset.samples_kept.folder
+    assert [dataset[3][1], dataset[3][1], dataset[4][1]] == [9, 9, 16]
+    assert dataset.made == 2 and len(os.listdir(folder)) == 2
+    del dataset
+    assert not os.path.exists(folder)

@@ -1,0 +1,70 @@
+"""The small remedies' rules and what they write."""
+
+from __future__ import annotations
+
+import pytest
+
+from unstall.optimize.remedies.loader_workers import counts
+from unstall.optimize.remedies.memoize import impurity
+from unstall.optimize.remedies.memoize import with_cache as with_memory
+from unstall.optimize.remedies.no_grad import with_no_grad
+from unstall.optimize.remedies.threads import predict, with_line_after_imports
+from unstall.optimize.sources import Sources
+
+
+@pytest.mark.parametrize(("now", "cores"), [(0, 2), (2, 2), (8, 4), (1, 1), (16, 64)])
+def test_more_and_fewer_workers_are_options_but_never_the_present_count(now, cores):
+    found = counts(now, cores)
+    assert now not in found and min(found) >= 0 and found == sorted(set(found))
+    assert any(count > now for count in found)
+    assert not now or any(count < now for count in found)
+
+
+def test_threads_promise_no_more_than_the_models_share():
+    for model in (0.0, 0.3, 1.0):
+        predicted, _ = predict(model, 1, 8, crowded=False)
+        assert 1 <= predicted <= 1 / (1 - model * 0.999) + 1e-9
+
+
+def test_a_statement_after_the_imports(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text('"""Doc."""\n\nimport torch\nfrom x import y\n\nz = 1\n')
+    changed = with_line_after_imports(Sources(), path, "torch.set_num_threads(2)")
+    assert changed.bytes_of(path).decode().splitlines()[3:6] == ["from x import y", "", "torch.set_num_threads(2)"]
+    path.write_text("import numpy\n")
+    assert with_line_after_imports(Sources(), path, "torch.set_num_threads(2)") is None
+
+
+def test_no_grad_only_around_a_loop_that_never_goes_backward(tmp_path):
+    path = tmp_path / "train.py"
+    source = "import torch\n\n\ndef validate(model, loader):\n    for x in loader:\n        {}\n"
+    path.write_text(source.format("model(x)"))
+    assert b"@torch.no_grad()\ndef validate" in with_no_grad(Sources(), path, "validate", 6).bytes_of(path)
+    path.write_text(source.format("model(x).backward()"))
+    assert with_no_grad(Sources(), path, "validate", 6) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "pure"),
+    [
+        ("def f(word):\n    parts = list(word)\n    parts[0] = 'x'\n    return [ord(c) for c in parts]\n", True),
+        ("def f(word):\n    word.append(1)\n    return word\n", False),
+        ("def f(word):\n    return open(word).read()\n", False),
+        ("import random\ndef f(word):\n    return random.random()\n", False),
+        ("def f(word):\n    print(word)\n    return 1\n", False),
+        ("def f():\n    return sum(range(9))\n", False),
+        ("def f(word):\n    len(word)\n", False),
+        ("class A:\n    def set(self):\n        self.k = 1\n    def f(self, w):\n        return self.k + w\n", False),
+        ("class A(nn.Module):\n    def f(self, w):\n        return w + 1\n", False),
+    ],
+)
+def test_only_what_computes_from_its_arguments_may_be_remembered(source, pure):
+    line = next(number for number, one in enumerate(source.splitlines(), 1) if "def f" in one) + 1
+    assert (impurity(source, line) is None) is pure
+
+
+def test_a_function_that_remembers(tmp_path):
+    path = tmp_path / "words.py"
+    path.write_text("def f(word):\n    return len(word)\n")
+    changed = with_memory(Sources(), path, "f", 2).bytes_of(path).decode()
+    assert "import functools" in changed and "@functools.lru_cache(maxsize=65536)\ndef f(word):" in changed
