@@ -4,14 +4,23 @@ Run as a script by a bare interpreter, before the program in its process. It mak
 tree that the plan tells (mounts.py has the words), makes it the root, and executes the program.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import signal
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import kernel
+TYPE_CHECKING = False  # as typing's, without the import
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from unstall.simplify.sandbox import kernel
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import kernel
 
 _STATUS = 126  # as a shell's for a command that cannot be executed
 
@@ -19,7 +28,7 @@ _STATUS = 126  # as a shell's for a command that cannot be executed
 class Entrance:
     """Lays out one child's tree."""
 
-    def __init__(self, plan, words, environment):
+    def __init__(self, plan: dict[str, Any], words: Sequence[str], environment: Mapping[bytes, bytes]):
         self.plan = plan
         self.reach = [] if plan["privileged"] else _reached(plan["reach"], words, environment)
         self.privileged = plan["privileged"]
@@ -27,9 +36,9 @@ class Entrance:
         self.root = os.path.join(self.layer, "root")
         os.mkdir(self.root)
         self.layers = 0
-        self.degraded = []
+        self.degraded: list[str] = []
 
-    def open(self):
+    def open(self) -> None:
         """Be in the sandbox; OSError when it cannot be had."""
         folder = os.getcwd()
         uid, gid = os.geteuid(), os.getegid()
@@ -50,7 +59,7 @@ class Entrance:
         kernel.change_root(self.root)
         os.chdir(folder)
 
-    def overlay(self, path, forbidden):
+    def overlay(self, path: str, forbidden: str) -> None:
         """A layer of its own above the tree at ``path``; where the kernel cannot, nothing may be written there."""
         self.layers += 1
         upper, work = (os.path.join(self.layer, f"{name}{self.layers}") for name in ("upper", "work"))
@@ -72,10 +81,10 @@ class Entrance:
             self.readonly(path)
             self.degraded.append(path)
 
-    def bind(self, path, _detail=""):
+    def bind(self, path: str, _detail: str = "") -> None:
         kernel.bind(path, self.target(path))
 
-    def readonly(self, path, _detail=""):
+    def readonly(self, path: str, _detail: str = "") -> None:
         target = self.target(path)
         try:
             kernel.bind(path, target)
@@ -83,13 +92,13 @@ class Entrance:
             return  # a folder that this user cannot even enter
         kernel.make_readonly(target)
 
-    def memory(self, path, mode):
+    def memory(self, path: str, mode: str) -> None:
         kernel.memory(self.target(path), f"mode={mode}")
 
-    def link(self, path, target):
+    def link(self, path: str, target: str) -> None:
         os.symlink(target, self.root + path)
 
-    def shm(self, path, _detail):
+    def shm(self, path: str, _detail: str) -> None:
         """Shared memory that is this child's own: what is there is seen, what is made there is gone with it."""
         if not os.listdir(path):
             kernel.memory(self.target(path), f"mode=1777,size={_size(path)}")
@@ -103,19 +112,19 @@ class Entrance:
         os.chmod(upper, 0o1777)
         kernel.overlay(path, upper, work, self.target(path), forbidden="nosuid", privileged=self.privileged)
 
-    def socket(self, path):
+    def socket(self, path: str) -> None:
         """A socket is known by the very file that its server made, which an overlay does not show."""
         try:
             kernel.bind(path, self.root + path)
         except OSError:
             pass  # gone by now, or not this user's to see
 
-    def hide(self, home):
+    def hide(self, home: str) -> None:
         """The layers are not part of the tree; the notes of what was refused are written for real."""
         kernel.memory(self.root + home, "mode=755,size=1m")
         self.bind(os.path.join(home, "notes"))
 
-    def target(self, path):
+    def target(self, path: str) -> str:
         """Where a path lies in the new tree; it is made where a new folder has to hold it."""
         target = self.root + path.rstrip("/")
         if not os.path.lexists(target):
@@ -126,7 +135,7 @@ class Entrance:
                 os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
         return target
 
-    def tell(self):
+    def tell(self) -> None:
         """Which folders could only be made read-only."""
         told = os.path.join(self.plan["home"], "notes", "readonly.json")
         if not os.path.exists(told):
@@ -134,7 +143,7 @@ class Entrance:
                 json.dump(self.degraded, file)
 
 
-def _reached(known, words, environment):
+def _reached(known: Sequence[str], words: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:
     """Folders that this child may write to: those known to the parent, and those its words and environment name."""
     named = [word.rpartition("=")[2] for word in words] + [os.fsdecode(value) for value in environment.values()]
     found = dict.fromkeys(known)
@@ -146,7 +155,7 @@ def _reached(known, words, environment):
     return list(found)
 
 
-def _open_way(path, upper, reached):
+def _open_way(path: str, upper: str, reached: str) -> None:
     """Make the folders that lead to a writable one in the layer already, as they are below.
 
     The kernel would make them at the first write, as their owner's: it cannot, where the owner is somebody else, whom
@@ -169,19 +178,19 @@ def _open_way(path, upper, reached):
         os.utime(above, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
-def _size(path):
+def _size(path: str) -> int:
     facts = os.statvfs(path)
     return facts.f_blocks * facts.f_frsize
 
 
-def _own_environment():
+def _own_environment() -> dict[bytes, bytes]:
     """The environment as it was given: the interpreter may have set the locale's category in its own."""
     with open("/proc/self/environ", "rb") as file:
         pairs = [entry.partition(b"=") for entry in file.read().split(b"\0") if b"=" in entry]
     return {name: value for name, _, value in pairs}
 
 
-def main(plan_path, words):
+def main(plan_path: str, words: list[str]) -> int:
     """Enter, and become the program."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -5,6 +5,8 @@ whatever signal, leaves a process, a layer, or a file that the guard has not put
 with one: ``done``, or what went wrong.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
@@ -13,8 +15,14 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import vault
+TYPE_CHECKING = False  # as typing's, without the import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from unstall.simplify.sandbox import vault
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import vault
 
 _LOOK_S = 2.0
 _ENDING_S = 10.0
@@ -24,11 +32,11 @@ _LEAST_FREE_BYTES = 256 << 20
 class Home:
     """A sandbox's folder: ``layer-*`` of overlay children, ``vault`` of the guard, ``notes`` of what was refused."""
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         self.path = path
         self.lock = threading.Lock()
 
-    def tidy(self):
+    def tidy(self) -> None:
         """Remove the layers of children that have ended; put back the vault's files when no child is left."""
         with self.lock:
             alive = namespaces()
@@ -39,19 +47,19 @@ class Home:
             if not self.guarded():
                 vault.restore(os.path.join(self.path, "vault"))
 
-    def close(self):
+    def close(self) -> None:
         """End what is left inside, put back, and be gone."""
         self.end_all()
         with self.lock:
             vault.restore(os.path.join(self.path, "vault"))
             remove(self.path)
 
-    def end_all(self):
+    def end_all(self) -> None:
         """Kill every process in the sandbox until there is none."""
         deadline = time.monotonic() + _ENDING_S
         while time.monotonic() < deadline:
             alive = namespaces()
-            mine = {self.namespace(name) for name in self.layers()} & alive.keys()
+            mine = {namespace for name in self.layers() if (namespace := self.namespace(name)) in alive and namespace}
             left = {pid for namespace in mine for pid in alive[namespace]} | self.guarded()
             if not left:
                 return
@@ -62,13 +70,13 @@ class Home:
                     pass
             time.sleep(0.02)
 
-    def layers(self):
+    def layers(self) -> list[str]:
         try:
             return [name for name in os.listdir(self.path) if name.startswith("layer-")]
         except OSError:
             return []
 
-    def namespace(self, name):
+    def namespace(self, name: str) -> str | None:
         """The mount namespace that a layer is in; None before it is."""
         try:
             with open(os.path.join(self.path, name, "namespace")) as file:
@@ -76,7 +84,7 @@ class Home:
         except OSError:
             return None
 
-    def guarded(self):
+    def guarded(self) -> set[int]:
         """Processes under the guard that still run: each has told its pid when it began."""
         folder = os.path.join(self.path, "notes")
         try:
@@ -85,7 +93,7 @@ class Home:
             return set()
         return {pid for pid in pids if self.runs_here(pid)}
 
-    def runs_here(self, pid):
+    def runs_here(self, pid: int) -> bool:
         """Whether a process is still the one that told its pid, where that can be seen."""
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
@@ -99,7 +107,7 @@ class Home:
             return False
         return True
 
-    def watch_disk(self):
+    def watch_disk(self) -> None:
         """End the experiments before they fill the disk."""
         while True:
             time.sleep(_LOOK_S)
@@ -112,14 +120,14 @@ class Home:
             except OSError:
                 return
 
-    def note(self, name, text):
+    def note(self, name: str, text: str) -> None:
         with open(os.path.join(self.path, "notes", f"refused-{name}.txt"), "a") as file:
             file.write(text + "\n")
 
 
-def namespaces():
+def namespaces() -> dict[str, set[int]]:
     """Mount namespaces that processes are in, with those processes' pids; ours to see."""
-    found = {}
+    found: dict[str, set[int]] = {}
     try:
         entries = os.listdir("/proc")
     except OSError:
@@ -133,26 +141,21 @@ def namespaces():
     return found
 
 
-def remove(path):
-    """Remove a tree whatever its modes are."""
-
-    def insist(function, name, _error):
-        try:
-            for locked in (os.path.dirname(name), name):
+def remove(path: str) -> None:
+    """Remove a tree whatever its modes are; a mount that goes away at this moment is waited for."""
+    for _attempt in range(20):
+        for folder, folders, _files in os.walk(path):
+            for name in folders:
+                locked = os.path.join(folder, name)
                 if not os.path.islink(locked):
                     os.chmod(locked, stat.S_IRWXU)
-            function(name) if function in (os.unlink, os.rmdir, os.remove) else remove(name)
-        except OSError:
-            pass
-
-    for _attempt in range(20):
-        shutil.rmtree(path, onerror=insist)
+        shutil.rmtree(path, ignore_errors=True)
         if not os.path.lexists(path):
             return
         time.sleep(0.05)
 
 
-def attempt(action):
+def attempt(action: Callable[[], None]) -> str:
     """Do it; ``done``, or what went wrong in a line."""
     try:
         action()
@@ -161,7 +164,7 @@ def attempt(action):
     return "done"
 
 
-def main(path):
+def main(path: str) -> None:
     """Serve until stdin ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
@@ -172,7 +175,7 @@ def main(path):
     answer(attempt(home.close))
 
 
-def answer(text):
+def answer(text: str) -> None:
     """Tell the other end, if it still listens."""
     try:
         os.write(1, f"{text}\n".encode())

@@ -129,31 +129,32 @@ def open_sandbox(
         if not path.is_dir():
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
     kept = [path.resolve() for path in keep]
-    reasons: list[str] = []
-    with contextlib.ExitStack() as cleanup:
-        for home in place.homes(folder):
-            keeper = Keeper(home)
-            cleanup.callback(keeper.close)
-            overlays = overlay.prepare(home, folder, kept, reasons)
-            if overlays:
-                break
-            keeper.close()
-        else:
-            overlays = None
-        reason = reasons[0] if reasons else "there is no folder to put what is written"
-        if overlays is None:
-            if required:
-                raise SandboxError(
-                    f"nothing here can keep an experiment from changing your files ({reason});"
-                    " --no-sandbox runs it all the same, with only Python's own writes undone"
-                )
-            home = next(iter(place.homes(folder)), None)
-            if home is None:
-                raise SandboxError("there is no folder to save files in before they are changed")
-            keeper = Keeper(home)
-        sandbox = Sandbox(folder.resolve(), home, keeper, overlays, reason, kept, network_writes)
-        cleanup.pop_all()
+    sandbox = _open(folder.resolve(), kept, network_writes, required)
     try:
         yield sandbox
     finally:
         sandbox.close()
+
+
+def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bool) -> Sandbox:
+    """The strongest sandbox there is, in the first place that it works in."""
+    reasons: list[str] = []
+    for home in place.homes(folder):
+        keeper = Keeper(home)
+        try:
+            overlays = overlay.prepare(home, folder, keep, reasons)
+        except BaseException:
+            keeper.close()
+            raise
+        if overlays:
+            return Sandbox(folder, home, keeper, overlays, "", keep, network_writes)
+        keeper.close()
+    reason = reasons[0] if reasons else "there is no folder to put what is written"
+    if required:
+        raise SandboxError(
+            f"nothing here can keep an experiment from changing your files ({reason});"
+            " --no-sandbox runs it all the same, with only Python's own writes undone"
+        )
+    for home in place.homes(folder):
+        return Sandbox(folder, home, Keeper(home), None, reason, keep, network_writes)
+    raise SandboxError("there is no folder to save files in before they are changed")

@@ -5,6 +5,8 @@ An entry is two files named by a hash of the path: ``<hash>.data``, a file's con
 there: nothing, a file, a folder or a link, its mode and its times.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -12,10 +14,15 @@ import shutil
 import stat
 import tempfile
 
-Entry = dict
+TYPE_CHECKING = False  # as typing's, without the import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Entry = dict[str, Any]
 
 
-def save(vault, path):
+def save(vault: str, path: str) -> None:
     """Save what is at a path, and its folder's own times; a folder with all that is in it.
 
     OSError when there is no room for it: then the path must not be changed.
@@ -33,13 +40,13 @@ def save(vault, path):
                 _save_one(vault, os.path.join(folder, name))
 
 
-def restore(vault):
+def restore(vault: str) -> None:
     """Put everything back and empty the vault; OSError names what could not be, after trying the rest."""
     entries = sorted(_entries(vault), key=lambda entry: entry["path"].count(os.sep))
     failures = []
     for entry in entries:
         try:
-            _put_back(vault, entry)
+            _put_back(entry)
         except OSError as error:
             failures.append(f"{entry['path']}: {error.strerror}")
     for entry in reversed(entries):  # times last, and a folder's after those of what is in it
@@ -54,7 +61,7 @@ def restore(vault):
     shutil.rmtree(vault, ignore_errors=True)
 
 
-def _save_one(vault, path):
+def _save_one(vault: str, path: str) -> None:
     base = _base(vault, path)
     if os.path.exists(base + ".json") or _is_new(vault, os.path.dirname(path)):
         return
@@ -66,11 +73,11 @@ def _save_one(vault, path):
     _first(vault, base + ".json", lambda target: _write(target, text))
 
 
-def _base(vault, path):
+def _base(vault: str, path: str) -> str:
     return os.path.join(vault, hashlib.sha1(os.fsencode(path)).hexdigest())
 
 
-def _is_new(vault, folder):
+def _is_new(vault: str, folder: str) -> bool:
     """Whether the program made a folder, or one that it is in: then all that is in it is the program's."""
     while True:
         try:
@@ -85,7 +92,7 @@ def _is_new(vault, folder):
         folder = above
 
 
-def _describe(path):
+def _describe(path: str) -> Entry:
     try:
         facts = os.lstat(path)
     except OSError:
@@ -103,7 +110,7 @@ def _describe(path):
     return {**common, "kind": "file" if stat.S_ISREG(facts.st_mode) else "other"}
 
 
-def _first(vault, name, make):
+def _first(vault: str, name: str, make: Callable[[str], object]) -> None:
     """Make a file that appears whole, unless another process was faster."""
     handle, temporary = tempfile.mkstemp(dir=vault, suffix=".part")
     os.close(handle)
@@ -116,12 +123,12 @@ def _first(vault, name, make):
         os.unlink(temporary)
 
 
-def _write(target, text):
+def _write(target: str, text: str) -> None:
     with open(target, "w") as file:
         file.write(text)
 
 
-def _entries(vault):
+def _entries(vault: str) -> Iterator[Entry]:
     try:
         names = [name for name in os.listdir(vault) if name.endswith(".json")]
     except OSError:
@@ -131,7 +138,7 @@ def _entries(vault):
             yield {**json.load(file), "data": os.path.join(vault, name[: -len(".json")] + ".data")}
 
 
-def _put_back(vault, entry):
+def _put_back(entry: Entry) -> None:
     path, kind = entry["path"], entry["kind"]
     if kind == "other":
         return
@@ -151,14 +158,14 @@ def _put_back(vault, entry):
         shutil.copyfile(entry["data"], path)
 
 
-def _remove(path):
+def _remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     else:
         os.unlink(path)
 
 
-def _same(first, second):
+def _same(first: str, second: str) -> bool:
     """Whether two files hold the same bytes; their times tell nothing, as these are set back too."""
     try:
         if os.path.getsize(first) != os.path.getsize(second):

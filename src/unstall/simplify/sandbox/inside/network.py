@@ -21,7 +21,6 @@ from unstall.simplify.sandbox.inside.refusals import note
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
     from types import ModuleType
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -125,7 +124,8 @@ def _guard_aiohttp(refusal: Refusal, module: ModuleType) -> None:
 
 def _guard_wandb(module: ModuleType) -> None:
     """Its environment variable yields to ``wandb.init(mode="online")``; its service is not Python."""
-    original: Callable[..., Any] = module.init
+    trackers: Any = module
+    original = trackers.init
 
     @functools.wraps(original)
     def init(*args: Any, **kwargs: Any) -> Any:
@@ -133,7 +133,7 @@ def _guard_wandb(module: ModuleType) -> None:
             kwargs["mode"] = "offline"
         return original(*args, **kwargs)
 
-    module.init = init
+    trackers.init = init
 
 
 def _on_connect(refusal: Refusal, sock: socket.socket, address: Any) -> None:
