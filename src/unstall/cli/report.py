@@ -16,19 +16,18 @@ _EXIT_USAGE = 2
 
 
 def report(
-    run: str = typer.Argument("last", metavar="[RUN]", help="A run's id, the beginning of one, `last`, or a path."),
+    run: str = typer.Argument(
+        "last",
+        metavar="[RUN]",
+        help="A run's id, the beginning of one, `last`, or the path of a run, a report or a GPU trace.",
+    ),
     html: Path | None = typer.Option(None, "--html", help="One self-contained page, for any browser."),
     markdown: Path | None = typer.Option(None, "--md", "--markdown", help="Markdown, for a pull request."),
     json: Path | None = typer.Option(None, "--json", help="JSON (schema unstall/1)."),
     show: bool = typer.Option(False, "--open", help="Open the page in the browser."),
 ) -> None:
     """Write the report of a run that is kept; without an option, show it here."""
-    from unstall.benchmark.archive import ArchiveError, load
-
-    try:
-        archive = load(run)
-    except ArchiveError as error:
-        _fail(str(error))
+    archive = _load(run)
     if show and html is None:
         html = Path(f"unstall-{_file_name(archive.report.run.id)}.html")
     wanted = list(_writers(archive, html, markdown, json))
@@ -42,6 +41,33 @@ def report(
         print(f"wrote {path}", file=sys.stderr)
     if show and html is not None:
         _open(html)
+
+
+def _load(run: str) -> Archive:
+    """A run that is kept, a report, or a GPU trace."""
+    from unstall.benchmark.archive import ArchiveError, load
+
+    try:
+        return load(run)
+    except ArchiveError as error:
+        made = _of_trace(Path(run)) if Path(run).is_file() else None
+        if made is None:
+            _fail(str(error))
+        return made
+
+
+def _of_trace(path: Path) -> Archive | None:
+    """The report of a GPU trace; None where the file is none."""
+    from unstall.benchmark.archive import Archive
+    from unstall.trace.ranks import Ranks
+    from unstall.trace.readers import read
+    from unstall.trace.report import report as diagnose
+    from unstall.trace.timeline import TraceError
+
+    try:
+        return Archive(report=diagnose(Ranks.of(read(path)), [str(path)]))
+    except TraceError:
+        return None
 
 
 def _writers(

@@ -184,7 +184,7 @@ def _panel(
         "unit": unit,
         "stacked": stacked,
         "series": [
-            {"name": name, "values": series.packed(values), "colour": _COLOURS.get(name, i % 4)}
+            {"name": name, "values": series.packed(values), "colour": f"s-{_COLOURS.get(name, i % 4)}"}
             for i, (name, values) in enumerate(shown)
             if values.any()
         ],

@@ -56,9 +56,9 @@ def text(string: str) -> Markup:
 def json_block(data: Any) -> Markup:
     """JSON that may stand inside a ``<script>``: no character of it can end the element.
 
-    Figures that JSON does not know, NaN and infinities, become null.
+    Figures that JSON does not know, NaN and infinities, become null; strings lose their control characters.
     """
-    written = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+    written = json.dumps(_shown(data), allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         written = written.replace(character, f"\\u{ord(character):04x}")
     return Markup(written)
@@ -71,11 +71,13 @@ def _attribute(name: str, value: Any) -> str:
     return f" {name}" if value is True else f' {name}="{html.escape(plain(str(value)))}"'
 
 
-def _finite(data: Any) -> Any:
+def _shown(data: Any) -> Any:
     if isinstance(data, float):
         return data if math.isfinite(data) else None
+    if isinstance(data, str):
+        return data if data.isprintable() else plain(data)
     if isinstance(data, dict):
-        return {str(key): _finite(value) for key, value in data.items()}
+        return {plain(str(key)): _shown(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
-        return [_finite(value) for value in data]
+        return [_shown(value) for value in data]
     return data

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstall.records import PHASES, Report
 from unstall.report import wording
-from unstall.report.html import charts, flame, places, tables, verdict
+from unstall.report.html import charts, device, flame, places, tables, verdict
 from unstall.report.html.markup import Markup, el, join, json_block
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def page(archive: Archive, what_if: Sliders | None = None) -> str:
     data: dict[str, Any] = {
         "steps": charts.steps(archive),
         "distribution": charts.distribution(archive),
-        "resources": charts.resources(archive),
+        "device": device.steps(report),
+        "machine": charts.resources(archive),
         "flame": flame.graphs(archive),
         "whatIf": what_if.as_json() if what_if else None,
     }
@@ -78,6 +79,7 @@ def inline(report: Report) -> str:
         verdict.hero(report),
         verdict.culprit(report),
         tables.step(report),
+        device.section(report, None),
         verdict.reasons(report),
         tables.ceilings(report),
         tables.experiments(report),
@@ -100,6 +102,7 @@ def _sections(report: Report, data: dict[str, Any]) -> list[tuple[str, str, Mark
         ("culprit", "Culprit", verdict.culprit(report)),
         ("why", "Why, what next", verdict.reasons(report)),
         ("step", "The step", tables.step(report)),
+        ("device", "The device", device.section(report, places.device(data.get("device")))),
         ("time", "Over time", places.steps(data.get("steps"))),
         ("distribution", "Distribution", places.distribution(data.get("distribution"))),
         ("ceilings", "Ceilings", tables.ceilings(report)),
@@ -107,7 +110,7 @@ def _sections(report: Report, data: dict[str, Any]) -> list[tuple[str, str, Mark
         ("experiments", "Experiments", tables.experiments(report)),
         ("remedies", "Remedies", tables.remedies(report)),
         ("stacks", "Stacks", places.flame(data.get("flame"))),
-        ("machine", "Machine", places.resources(data.get("resources"))),
+        ("machine", "Machine", places.resources(data.get("machine"))),
         ("findings", "Also found", verdict.findings(report)),
         ("details", "In detail", tables.details(report)),
         ("run", "Run", tables.run(report)),

@@ -131,6 +131,14 @@ def flame(data: list[dict[str, Any]] | None) -> Markup | None:
     )
 
 
+def device(data: dict[str, Any] | None) -> Markup | None:
+    """The steps of a GPU trace by use of the device."""
+    if data is None:
+        return None
+    (panel,) = data["panels"]
+    return el("div", el("h3", panel["title"]), _chart("device-0", "Steps by use of the device"))
+
+
 def resources(data: dict[str, Any] | None) -> Markup | None:
     """Cores, memory, disk and devices over the run."""
     if data is None:
@@ -155,7 +163,7 @@ def _legend(panel: dict[str, Any]) -> Markup | None:
     """What is which colour, where there is more than one."""
     if len(panel["series"]) < 2:
         return None
-    entries = [el("span", el("i", class_=f"swatch s-{one['colour']}"), one["name"]) for one in panel["series"]]
+    entries = [el("span", el("i", class_=f"swatch {one['colour']}"), one["name"]) for one in panel["series"]]
     return el("div", entries, class_="legend small")
 
 

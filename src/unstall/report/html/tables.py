@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unstall.records import Phase, Report
+from unstall.records import Phase, Report, Study
 from unstall.report import facts, units, wording
 from unstall.report.html import source
 from unstall.report.html.markup import Markup, el
@@ -21,7 +21,7 @@ def step(report: Report) -> Markup | None:
         return None
     total = sum(phase.share for phase in shown) or 1.0
     bar = [
-        el("span", class_=f"{_width(phase.share / total)} p-{phase.name}", title=_phase_title(phase)) for phase in shown
+        el("span", class_=f"{width(phase.share / total)} p-{phase.name}", title=_phase_title(phase)) for phase in shown
     ]
     rows = [
         (
@@ -82,18 +82,35 @@ def experiments(report: Report) -> Markup | None:
             _whisker(one.ratio, one.ci95, most),
             _with_interval(f"{units.number(one.ratio)}", one.ci95),
             units.number(one.predicted_ratio) if units.known(one.predicted_ratio) else "",
+            units.number(one.elasticity) if units.known(one.elasticity) else "",
             str(one.segments) if one.segments else "",
+            " ".join([*([] if one.conclusive else ["not conclusive."]), *one.notes]),
         )
         for one in report.experiments
     ]
     caption = "Step time with the intervention over that without, 95 % interval; under 1 is faster"
-    header = ("experiment", "intervention", "", ">ratio", ">predicted", ">segments")
+    header = ("experiment", "intervention", "", ">ratio", ">predicted", ">elasticity", ">segments", "")
     return el(
         "section",
         el("h2", "Experiments"),
         table(header, rows, caption=caption, bars=True),
+        _study(report.study) if report.study else None,
         id="experiments",
     )
+
+
+def _study(study: Study) -> list[Markup]:
+    """What the experiments say together."""
+    failures = [f"{one.name}: {one.why}" for one in study.failures]
+    lists = (
+        ("Where observation and experiment disagree", study.disagreements),
+        ("Once the first bottleneck is gone", study.deeper),
+        ("Not measured", failures),
+        ("Not tried", study.untried),
+    )
+    told = [el("div", el("h3", title), el("ul", [el("li", item) for item in items])) for title, items in lists if items]
+    sandbox = [el("p", f"Your files: {study.sandbox}", class_="quiet")] if study.sandbox else []
+    return [el("div", told, class_="columns"), *sandbox]
 
 
 def remedies(report: Report) -> Markup | None:
@@ -125,7 +142,7 @@ def remedies(report: Report) -> Markup | None:
 def details(report: Report) -> Markup | None:
     """Hot lines, modules and the user's own spans."""
     parts = [
-        _fold(
+        fold(
             "Hot lines",
             ("line", "at", ">share", "of", "phase", "in the call of"),
             [
@@ -140,7 +157,7 @@ def details(report: Report) -> Markup | None:
                 for h in report.hotspots
             ],
         ),
-        _fold(
+        fold(
             "Modules",
             ("module", "type", ">calls a step", ">own", ">with children"),
             [
@@ -154,7 +171,7 @@ def details(report: Report) -> Markup | None:
                 for m in sorted(report.modules, key=lambda module: -module.self_s)
             ],
         ),
-        _fold(
+        fold(
             "Spans",
             ("span", ">count", ">mean", ">total"),
             [
@@ -219,14 +236,15 @@ def table(
     )
 
 
-def _fold(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup | None:
+def fold(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup | None:
+    """A table behind its title; None without rows."""
     if not rows:
         return None
     return el("details", el("summary", el("strong", title), f" · {len(rows)}"), table(header, rows, caption=title))
 
 
 def _patch(patch: str) -> Markup:
-    lines = source.highlighted(patch, "diff")
+    lines = source.highlighted(patch.rstrip("\n"), "diff")
     shown = [Markup(f"{line}\n") for line in lines[:_MOST_PATCH_LINES]]
     more = len(lines) - _MOST_PATCH_LINES
     return el(
@@ -259,7 +277,7 @@ def _with_interval(figure: str, interval: tuple[float, float] | None) -> Markup:
 def _bar(value: float, most: float, kind: str = "") -> Markup | None:
     if not units.known(value) or most <= 0:
         return None
-    return el("span", el("span", class_=f"{_width(value / most)} {kind}".strip()), class_="bar", aria_hidden="true")
+    return el("span", el("span", class_=f"{width(value / most)} {kind}".strip()), class_="bar", aria_hidden="true")
 
 
 def _whisker(ratio: float, interval: tuple[float, float], most: float) -> Markup | None:
@@ -269,20 +287,21 @@ def _whisker(ratio: float, interval: tuple[float, float], most: float) -> Markup
     low, high = interval
     return el(
         "span",
-        el("span", class_=f"{_left(1 / most)} one"),
-        el("span", class_=f"{_left(low / most)} {_width(max(high - low, 0) / most)} range"),
-        el("span", class_=f"{_left(ratio / most)} dot"),
+        el("span", class_=f"{left(1 / most)} one"),
+        el("span", class_=f"{left(low / most)} {width(max(high - low, 0) / most)} range"),
+        el("span", class_=f"{left(ratio / most)} dot"),
         class_="whisker",
         aria_hidden="true",
     )
 
 
-def _width(share: float) -> str:
+def width(share: float) -> str:
     """The class of a width in tenths of a per cent; the page makes a rule of each it finds."""
     return f"w-{_permille(share)}"
 
 
-def _left(share: float) -> str:
+def left(share: float) -> str:
+    """The same for the distance from the left."""
     return f"x-{_permille(share)}"
 
 

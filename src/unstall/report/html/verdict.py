@@ -27,9 +27,20 @@ def hero(report: Report) -> Markup:
 
 def _sentence(report: Report) -> str:
     """The headline without its first word, the pattern, which stands above it."""
-    headline = wording.headline(report)
+    headline = _headline(report)
     rest = headline.removeprefix(f"{wording.subject(report.verdict)}: ").removeprefix("no verdict: ")
     return rest[:1].upper() + rest[1:]
+
+
+def _headline(report: Report) -> str:
+    if report.kind == "trace":
+        from unstall.report import trace_view
+
+        try:
+            return trace_view.headline(report)
+        except KeyError:  # a share that this sentence names is not in the report
+            pass
+    return wording.headline(report)
 
 
 def mood(report: Report) -> str:
@@ -73,7 +84,7 @@ def reasons(report: Report) -> Markup | None:
     body = join(
         el("div", columns, class_="columns") if any(columns) else None,
         el("p", el("strong", "Runner-up: "), runner_up) if runner_up else None,
-        _next(report),
+        _next(report) if report.kind != "trace" else None,
     )
     return el("section", el("h2", "Why, and what next"), body, id="why") if body else None
 

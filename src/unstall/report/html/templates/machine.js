@@ -1,29 +1,30 @@
-// Cores, memory, disk and devices over the run: one small chart each, zoomed and pointed at together.
+// Cores, memory, disk and devices over the run, a GPU's steps: one small chart each, zoomed and pointed at together.
 
 const UNITS = {
+  seconds,
   cores: (x) => digits(Math.round(100 * x) / 100),
   bytes,
   "bytes/s": (x) => `${bytes(x)}/s`,
   share: percent,
 };
 
-function machineCharts() {
-  const { panels } = data.resources;
-  const t = Array.from(floats(data.resources.t));
+function panelCharts(place) {
+  const { panels, t } = data[place];
   panels.forEach((panel, i) => {
     const values = panel.series.map((series) => Array.from(floats(series.values)));
-    machineChart(byId(`machine-${i}`), panel, t, values);
+    panelChart(place, byId(`${place}-${i}`), panel, Array.from(floats(t)), values);
   });
 }
 
-function machineChart(host, panel, t, values) {
+function panelChart(place, host, panel, t, values) {
+  const across = panel.x === "step" ? (x) => `step ${integer(x)}` : seconds;
   const format = UNITS[panel.unit];
-  const swatch = (i) => colour(`--s-${panel.series[i].colour}`);
+  const swatch = (i) => colour(`--${panel.series[i].colour}`);
   let chart = null;
 
   function tip(u, index) {
     const lines = panel.series.map((series, i) => [`${series.name} ${format(values[i][index])}`, swatch(i)]);
-    return [[seconds(t[index])], ...lines];
+    return [[across(t[index])], ...lines];
   }
 
   // Stacked ones are totals from the top of the stack downwards, each drawn over the one before.
@@ -69,9 +70,9 @@ function machineChart(host, panel, t, values) {
       {
         height: 170,
         scales: { x: { time: false }, y: { range: [0, top] } },
-        axes: [axis(seconds, { space: 70 }), axis(format, { size: 66 })],
+        axes: [axis(panel.x === "step" ? integer : seconds, { space: 70 }), axis(format, { size: 66 })],
         series: [{}, ...series],
-        cursor: { sync: { key: "machine", scales: ["x", null] } },
+        cursor: { sync: { key: place, scales: ["x", null] } },
         hooks: { draw: [ceiling] },
       },
       [t, ...shown.map(([row]) => row)],

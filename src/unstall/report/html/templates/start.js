@@ -5,7 +5,8 @@ for (const [name, start] of [
   ["distribution", distributionChart],
   ["whatIf", whatIf],
   ["flame", flameGraphs],
-  ["resources", machineCharts],
+  ["device", () => panelCharts("device")],
+  ["machine", () => panelCharts("machine")],
 ]) {
   if (!data[name]) continue;
   try {

@@ -145,6 +145,7 @@ function stepsChart() {
     const { min, max } = u.scales.x;
     look(min, max);
     u.setData(rows(view, shown()), false);
+    u.setCursor({ left: u.cursor.left, top: u.cursor.top }); // what it points at is another step now
     note();
   }
 

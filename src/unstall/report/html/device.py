@@ -1,0 +1,142 @@
+"""What the device did, of a report on a GPU: its time by use, step by step, and what a replay predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from unstall.report import units
+from unstall.report.html import tables
+from unstall.report.html.markup import Markup, el
+
+if TYPE_CHECKING:
+    from unstall.records import Report, TraceFacts, TraceTime
+
+USES = {
+    "compute": ("computing", "u-compute"),
+    "communication": ("collectives, nothing computed meanwhile", "u-communication"),
+    "copies": ("copies, nothing computed meanwhile", "u-copies"),
+    "idle_loader": ("idle: the next batch is late", "u-loader"),
+    "idle_sync": ("idle: the host waits for the device", "u-sync"),
+    "idle_queued": ("idle: work waits for another stream or device", "u-queued"),
+    "idle_submitting": ("idle: the host submits too slowly", "u-submitting"),
+    "idle_host": ("idle: the host does something else", "u-host"),
+    "idle_cold": ("idle: a kernel is loaded for the first time", "u-cold"),
+}
+"""The disjoint uses of the device's time, in words, and the class of the colour."""
+
+_LEAST = 0.0005
+
+
+def section(report: Report, chart: Markup | None) -> Markup | None:
+    """The device's time by use, its steps, replayed changes, and where its time goes by name."""
+    trace = report.trace
+    if trace is None:
+        return None
+    return el(
+        "section",
+        el("h2", "The device"),
+        el("p", _about(trace), class_="quiet"),
+        _uses(trace),
+        chart,
+        _what_ifs(trace),
+        [_times(title, rows) for title, rows in _named(trace) if rows],
+        _ranks(trace),
+        id="device",
+    )
+
+
+def steps(report: Report) -> dict[str, Any] | None:
+    """For the chart: seconds of each use in each step, as a panel like those of the machine."""
+    if report.trace is None or len(report.trace.steps) < 2:
+        return None
+    import numpy as np
+
+    from unstall.report.html import series
+
+    recorded = report.trace.steps
+    used = [name for name in USES if any(step.shares.get(name, 0.0) > _LEAST for step in recorded)]
+    if not used:
+        return None
+    rows = [
+        {
+            "name": USES[name][0],
+            "colour": USES[name][1],
+            "values": series.packed(np.array([step.shares.get(name, 0.0) * step.step_s for step in recorded])),
+        }
+        for name in used
+    ]
+    return {
+        "t": series.packed(np.arange(len(recorded))),
+        "bucket_s": 0,
+        "panels": [{"title": "Step by step", "unit": "seconds", "x": "step", "stacked": True, "series": rows}],
+    }
+
+
+def _about(trace: TraceFacts) -> str:
+    devices = ", ".join(dict.fromkeys(trace.devices))
+    shares = [("kernels under 10 µs", trace.kernels.get("small_share")), ("replay error", trace.replay_error)]
+    told = [f"{name} {units.percent(share)}" for name, share in shares if units.known(share)]
+    count = trace.kernels.get("per_step")
+    return " · ".join([*([devices] if devices else []), *([f"{count:,.0f} kernels a step"] if count else []), *told])
+
+
+def _uses(trace: TraceFacts) -> Markup:
+    shown = [(name, trace.device.get(name, 0.0)) for name in USES if trace.device.get(name, 0.0) > _LEAST]
+    bar = [el("span", class_=f"{tables.width(share)} {USES[name][1]}", title=USES[name][0]) for name, share in shown]
+    rows = [(el("span", el("i", class_=f"swatch {USES[n][1]}"), USES[n][0]), units.percent(s)) for n, s in shown]
+    return el(
+        "div",
+        el("div", bar, class_="stack", aria_hidden="true"),
+        tables.table(("use", ">share"), rows, caption="The device’s time over all steps, by use"),
+    )
+
+
+def _what_ifs(trace: TraceFacts) -> Markup | None:
+    if not trace.what_ifs:
+        return None
+    rows = [
+        (el("code", one.what_if), units.factor(one.gain), units.seconds(one.step_s))
+        for one in sorted(trace.what_ifs, key=lambda one: -one.gain)
+    ]
+    return tables.table(("change", ">faster", ">step"), rows, caption="What a replay of the trace predicts")
+
+
+def _named(trace: TraceFacts) -> Sequence[tuple[str, list[TraceTime]]]:
+    return (
+        ("Kernels", trace.top_kernels),
+        ("Operators", trace.operators),
+        ("Waits for the device", trace.waits),
+        ("Copies", trace.copies),
+    )
+
+
+def _times(title: str, times: list[TraceTime]) -> Markup | None:
+    rows = [
+        (
+            el("code", one.name),
+            units.percent(one.share),
+            units.seconds(one.mean_s),
+            units.number(one.count),
+            units.seconds(one.idle_s) if one.idle_s else "",
+            units.bytes_(one.bytes) if one.bytes else "",
+            one.detail,
+        )
+        for one in times
+    ]
+    return tables.fold(title, ("name", ">share", ">a step", ">count a step", ">device idle", ">bytes a step", ""), rows)
+
+
+def _ranks(trace: TraceFacts) -> Markup | None:
+    rows = [
+        (
+            str(one.rank),
+            units.seconds(one.step_s),
+            units.percent(one.busy),
+            units.percent(one.communication),
+            units.percent(one.waits),
+            units.percent(one.late),
+        )
+        for one in trace.ranks
+    ]
+    return tables.fold("Ranks", ("rank", ">step", ">busy", ">communication", ">waits", ">late"), rows)
