@@ -50,7 +50,7 @@ def _stage(stage: DataStage) -> tuple[str, ...]:
         units.seconds(stage.cpu_s),
         units.seconds(stage.blocked_s),
         units.percent(stage.share),
-        "unknown" if stage.cores_needed is None else units.number(stage.cores_needed),
+        "unknown" if stage.cores_needed is None else f"{stage.cores_needed:.2f}",
     )
 
 
@@ -61,7 +61,7 @@ def _rate(rate: DataRate) -> tuple[str, ...]:
     return (
         name,
         units.rate(rate.items_per_s or 0.0).removesuffix("/s"),
-        units.number(rate.cores or 0.0),
+        f"{rate.cores or 0.0:.2f}",
         units.seconds(rate.start_s or 0.0),
     )
 
@@ -74,5 +74,5 @@ def _stage_notes(report: DataReport) -> list[str]:
             errors.setdefault(rate.error, []).append(rate.workers)
     notes += [f"with {', '.join(map(str, counts))} workers: {error}" for error, counts in errors.items()]
     if any(stage.known_by == "traced" for stage in report.stages):
-        notes.insert(0, "* could not be called again by itself: timed in place, under the profile hook")
+        notes.insert(0, "stages with a * could not be called again by themselves: timed where they are called")
     return notes

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _ENOUGH = 0.97
 """Of the best rate, that a smaller number of workers must give to be named instead."""
+_DISTURBED = 0.2
+"""Cores taken by other programs that are worth a note."""
 _REST_SHARE = 0.02
 """Of an item, that its time outside all stages must be to be listed."""
 
@@ -171,6 +173,8 @@ def _notes(facts: Facts) -> list[str]:
     first, mean = facts.sample.get("first_s", 0.0), facts.sample.get("taken_s", 0.0)
     if mean and first > 5 * mean:
         notes.append(f"the first item took {units.seconds(first)}: files were opened, caches were cold")
+    if facts.other_cores > _DISTURBED:
+        notes.append(f"other programs took {facts.other_cores:.1f} cores meanwhile: the rates are lower for it")
     if facts.loader.get("iterable"):
         notes.append("an iterable dataset: whether several workers share it out, or all give the same, is up to it")
     if not facts.loader.get("cuda"):

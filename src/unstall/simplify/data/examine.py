@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstall.benchmark import launcher
 from unstall.benchmark.environment import usable_cores
+from unstall.benchmark.resources import other_cores
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
@@ -38,6 +39,8 @@ class Facts:
     """collate, pin and transfer."""
     rates: list[dict[str, Any]] = field(default_factory=list)
     failed: str = ""
+    other_cores: float = 0.0
+    """Cores that other programs took meanwhile, mean."""
     met: int = 0
     """Loaders that the program began to iterate."""
 
@@ -65,6 +68,8 @@ def examine(
     try:
         outcome = launcher.launch(line, directory, options, _Patience(directory, loader, on_poll))
         facts = read_facts(directory)
+        seen = outcome.observation
+        facts.other_cores = other_cores(seen.machine, seen.points, seen.began, seen.ended)
         if facts.failed:
             raise DataError(facts.failed)
         if not facts.loader:
