@@ -19,7 +19,6 @@ from unstall.statistics import abba_log_ratios
 
 MOST_BLOCKS = 8
 _BUSY_SHARE = 0.15  # of the machine's cores: a block is repeated when what others took changed by more within it
-_MOST_REPEATS = 4
 _MORE_CALLS = 1.5  # a seam that is called so much more often a step: the program takes another course
 
 
@@ -101,11 +100,20 @@ class Paused:
         lab.settle(self.pace.settle_steps, self.pace.settle_s, self.pace.step_s)
 
 
-def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: int = MOST_BLOCKS) -> Iterator[None]:
+@dataclass
+class Patience:
+    """How many blocks a study still repeats because others disturbed them; a machine that is always busy is borne."""
+
+    repeats: int = 8
+
+
+def run_blocks(
+    pair: Pair, outcome: Outcome, pace: Pace, deadline: float, patience: Patience, most: int = MOST_BLOCKS
+) -> Iterator[None]:
     """Take blocks, a yield after each, until the interval is tight, the blocks are enough or the time is up.
 
     What was taken stays in ``outcome`` when the program ends in the middle (Ended is raised): a block that is not
-    whole does not count. A block that others disturbed is repeated, at most four of a trial.
+    whole does not count. A block that others disturbed is repeated, as long as there is patience.
     """
     pair.to_base()
     first = pair.segment()
@@ -114,7 +122,7 @@ def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: 
         arm = [pair.segment(), pair.segment()]
         pair.to_base()
         base = [first, pair.segment()]
-        if _keep(outcome, base, arm, pace):
+        if _keep(outcome, base, arm, pace, patience):
             _add(outcome, base, arm, pace)
         if outcome.failure or outcome.tight or len(outcome.log_ratios) >= most or time.monotonic() > deadline:
             return
@@ -122,13 +130,14 @@ def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: 
         first = pair.segment()
 
 
-def _keep(outcome: Outcome, base: list[Segment], arm: list[Segment], pace: Pace) -> bool:
+def _keep(outcome: Outcome, base: list[Segment], arm: list[Segment], pace: Pace, patience: Patience) -> bool:
     """Whether a block counts, by a rule that does not look at its ratio."""
     outcome.failure = outcome.failure or _diverged(base, arm)
     others = [segment.other_cores for segment in base + arm]
     if max(others) - min(others) > _BUSY_SHARE * pace.cores:
         outcome.disturbed += 1
-        if outcome.disturbed <= _MOST_REPEATS:
+        if patience.repeats > 0:
+            patience.repeats -= 1
             return False
     return outcome.failure is None
 

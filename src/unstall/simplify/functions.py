@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import sys
 import warnings
 from types import FunctionType
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
 
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _PLACEHOLDER = "unstall: what stands in for the function"
 
 
@@ -54,7 +56,7 @@ def find(name: str, file: str | None = None) -> list[FunctionType]:
 
     ``name`` is a qualified name within its module (``Photos.decode``) or with the module in front
     (``mypkg.data.Photos.decode``); a nested function is named with or without ``<locals>``. ``file`` narrows it
-    to functions written in that file.
+    to functions written in that file. Functions of the user's come before a library's of the same name.
     """
     wanted = plain(name)
     last = wanted.rpartition(".")[2]
@@ -64,13 +66,12 @@ def find(name: str, file: str | None = None) -> list[FunctionType]:
         if (code.co_name != last and function.__name__ != last) or (file is not None and code.co_filename != file):
             continue
         qualname = plain(getattr(code, "co_qualname", function.__qualname__))
-        if wanted in (qualname, f"{function.__module__}.{qualname}") or (
-            file is None and f"{function.__module__}.{qualname}".endswith(f".{wanted}")
-        ):
+        if wanted == qualname or _in_module(wanted, qualname, function.__module__ or ""):
             found[id(function)] = function
     if not found:
         raise NotFound(f"no function {name} is alive in the program")
-    return list(found.values())
+    own = [one for one in found.values() if not _is_library(one.__code__.co_filename)]
+    return own or list(found.values())
 
 
 def plain(name: str) -> str:
@@ -86,6 +87,19 @@ def why_not(function: FunctionType) -> str | None:
     if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return "it is a coroutine"
     return None
+
+
+def _is_library(file: str) -> bool:
+    """Whether a file is of an installed package or the standard library."""
+    return f"{os.sep}site-packages{os.sep}" in file or file.startswith((_STANDARD_LIBRARY, "<"))
+
+
+def _in_module(wanted: str, qualname: str, module: str) -> bool:
+    """Whether the name is a qualified name with its module, or the end of its module's, in front."""
+    if not wanted.endswith(f".{qualname}"):
+        return False
+    prefix = wanted.removesuffix(f".{qualname}")
+    return module == prefix or module.endswith(f".{prefix}")
 
 
 def _functions(wanted: str) -> Iterator[FunctionType]:

@@ -92,6 +92,7 @@ class Loading:
             def __init__(self, loader: Any):
                 self.loader = loader
                 self.real: Any = None
+                self._index_sampler = loader._index_sampler  # its length is the iterator's
 
         def __next__(iterator: Any) -> Any:
             epoch = loading.epochs.get(iterator)
@@ -152,12 +153,12 @@ class Loading:
 
 def _batches(loader: Any) -> int | None:
     """Batches in a pass over a loader of a map-style dataset; asking others would make torch count and warn."""
-    sampler = getattr(loader, "batch_sampler", None) or getattr(loader, "sampler", None)
-    if type(sampler).__name__ == "_InfiniteConstantSampler" or getattr(loader, "_dataset_kind", 0) != 0:
+    sampler = loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
+    if loader._dataset_kind != 0:  # torch's _DatasetKind.Map
         return None
     try:
-        return len(sampler) or None  # type: ignore[arg-type]
-    except TypeError:
+        return len(sampler) or None
+    except (TypeError, NotImplementedError):
         return None
 
 

@@ -13,7 +13,8 @@ from unstall.benchmark.rundir import RunDir
 from unstall.measurements import Measurement
 from unstall.records import Report
 from unstall.simplify import blocks, choose
-from unstall.simplify.blocks import Pace, Paused, Switched, run_blocks
+from unstall.simplify.blocks import Pace, Patience, Paused, Switched, run_blocks
+from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Laboratory, Stuck, Waiter
 from unstall.simplify.observe import observe
 from unstall.simplify.trial import Outcome, Trial
@@ -70,6 +71,7 @@ class Study:
         self.deadline = time.monotonic() + budget_s
         self._lab: Laboratory | None = None
         self._children = 0
+        self._patience = Patience()
         self._kind = ""
 
     def run(self, requested: list[Trial]) -> Findings:
@@ -138,15 +140,17 @@ class Study:
             with self._start(trial.settings) as other:
                 other.warm_up(_WARM_UP_STEPS, _WARM_UP_S)
                 try:
-                    yield from run_blocks(Paused(lab, other, pace), outcome, pace, deadline, _SETTING_BLOCKS)
+                    yield from run_blocks(
+                        Paused(lab, other, pace), outcome, pace, deadline, self._patience, _SETTING_BLOCKS
+                    )
                 finally:
                     lab.resume()
         elif trial.placebo and loader is not None:
             prefetch = loader.prefetch_factor or 2
             with blocks.placebo(lab, loader.workers, loader.service_cpu_s, prefetch) as burners:
-                yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline)
+                yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline, self._patience)
         else:
-            yield from run_blocks(Switched(lab, trial, pace), outcome, pace, deadline)
+            yield from run_blocks(Switched(lab, trial, pace), outcome, pace, deadline, self._patience)
 
     def _laboratory(self) -> Laboratory:
         """The child that is running, or a new one."""
@@ -169,8 +173,6 @@ class Study:
         """What the interventions themselves told, in whichever process."""
         if self._lab is None or outcome.trial.settings is not None:
             return
-        from unstall.simplify.interventions.base import key_of
-
         keys = {key_of(one) for one in (*outcome.trial.arm, *outcome.trial.base)}
         told = [fact for fact in self._lab.facts("intervention") if fact["key"] in keys]
         for fact in told:

@@ -1,0 +1,120 @@
+"""Loaders that answer from the record: epochs keep their length, workers start only for batches of their own."""
+
+import importlib
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from unstall.simplify import loading
+
+
+class Squares(Dataset):
+    def __init__(self, n=12):
+        self.n = n
+        self.asked = []
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        self.asked.append(index)
+        return torch.tensor(index**2)
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(8))
+
+
+@pytest.fixture
+def here():
+    """A Loading, installed in torch for the time of a test."""
+    module = importlib.import_module("torch.utils.data.dataloader")
+    originals = module._BaseDataLoaderIter.__next__, module.DataLoader.__iter__, module.DataLoader.__init__
+    told = []
+    engine = SimpleNamespace(in_main=True, tell=lambda kind, **facts: told.append((kind, facts)))
+    made = loading.Loading(engine)
+    made.told = told
+    made.install(module)
+    yield made
+    module._BaseDataLoaderIter.__next__, module.DataLoader.__iter__, module.DataLoader.__init__ = originals
+
+
+def test_without_a_condition_the_batches_are_the_loaders_own(here):
+    loader = DataLoader(Squares(), batch_size=4)
+    assert next(batch.tolist() for batch in loader) == [0, 1, 4, 9]
+    assert len(list(loader)) == 3
+
+
+def test_cached_epochs_have_the_same_length_and_ask_the_dataset_nothing(here):
+    data = Squares()
+    loader = DataLoader(data, batch_size=4)
+    own = {tuple(batch.tolist()) for batch in loader}
+    here.cached, data.asked = True, []
+    for _ in range(3):
+        batches = [tuple(batch.tolist()) for batch in loader]
+        assert len(batches) == 3
+        assert set(batches) <= own
+    assert data.asked == []
+
+
+def test_a_stream_without_a_length_ends_where_it_ended_before(here):
+    loader = DataLoader(Stream(), batch_size=2)
+    assert len(list(loader)) == 4
+    here.cached = True
+    assert len(list(loader)) == 4
+
+
+def test_a_switch_in_the_middle_keeps_the_epoch_whole(here):
+    loader = DataLoader(Squares(), batch_size=2)
+    list(loader)
+    for first, second in ((True, False), (False, True)):
+        here.cached = first
+        iterator = iter(loader)
+        taken = [next(iterator) for _ in range(2)]
+        here.cached = second
+        taken += list(iterator)
+        assert len(taken) == 6
+
+
+def test_a_new_loader_is_not_answered_for(here):
+    here.cached = True
+    assert len(list(DataLoader(Squares(), batch_size=4))) == 3
+
+
+def test_only_loaders_other_than_the_main_one_are_cut_short(here):
+    train, validation = DataLoader(Squares(40), batch_size=2), DataLoader(Squares(), batch_size=2)
+    list(train), list(validation)
+    here.first_only = True
+    assert len(list(train)) == 20
+    assert len(list(validation)) == 1
+
+
+def test_the_data_alone_is_read_until_the_time_is_up(here):
+    loader = DataLoader(Squares(50), batch_size=1)
+    iterator = iter(loader)
+    next(iterator)
+    here.alone_until = 0.0
+    next(iterator)
+    assert here.alone_until is None
+    assert [kind for kind, _ in here.told] == ["alone"]
+
+
+def test_workers_are_not_started_for_cached_batches(here):
+    loader = DataLoader(Squares(), batch_size=4, num_workers=1)
+    assert len(list(loader)) == 3
+    here.cached = True
+    iterator = iter(loader)
+    assert type(iterator).__name__ == "Recorded"
+    assert len(list(iterator)) == 3
+
+
+def test_settings_reach_only_the_loaders_they_are_for(here):
+    module = sys.modules["torch.utils.data.dataloader"]
+    loading._configure(module, {"from": 2, "num_workers": 0})
+    changed = DataLoader(Squares(), 4, num_workers=2, prefetch_factor=3, persistent_workers=True)
+    assert (changed.num_workers, changed.prefetch_factor, changed.persistent_workers) == (0, None, False)
+    assert DataLoader(Squares(), num_workers=1).num_workers == 1

@@ -1,0 +1,110 @@
+"""Answers given again: as good as fresh ones, whatever the caller does to them."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unstall.simplify import arguments, replay
+
+plain = st.recursive(
+    st.none() | st.integers() | st.text(max_size=4) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(plain)
+def test_an_answer_equals_what_was_recorded(value):
+    answer = replay.Answer(value)
+    assert answer.give((), {}) == value
+    assert answer.give((), {}) == value
+
+
+def test_what_the_caller_changes_does_not_reach_the_next_answer():
+    answer = replay.Answer({"rows": [1, 2], "array": np.ones(3)})
+    given = answer.give((), {})
+    given["rows"].append(3)
+    given["array"] += 1
+    given["more"] = True
+    again = answer.give((), {})
+    assert again["rows"] == [1, 2]
+    assert again["array"].tolist() == [1, 1, 1]
+    assert "more" not in again
+
+
+def test_a_tensor_that_is_changed_in_place_is_copied_from_then_on():
+    answer = replay.Answer(torch.ones(3))
+    answer.give((), {}).mul_(2)
+    first = answer.give((), {})
+    first.mul_(2)
+    assert torch.equal(answer.give((), {}), answer.give((), {}))
+
+
+def test_gradients_flow_through_an_answer_as_zeros():
+    model = torch.nn.Linear(4, 2)
+    inputs = torch.randn(3, 4)
+    answer = replay.Answer(model(inputs).sum())
+    for _ in range(2):
+        model.zero_grad()
+        loss = answer.give((model, inputs), {})
+        assert loss.requires_grad
+        loss.backward()
+        assert all(parameter.grad is not None and not parameter.grad.any() for parameter in model.parameters())
+
+
+def test_an_answer_without_gradients_asks_for_none():
+    with torch.no_grad():
+        assert not replay.Answer(torch.ones(2)).give((), {}).requires_grad
+
+
+@pytest.mark.parametrize("value", [(x for x in ()), iter([1]), map(str, [1]), [iter([1])]])
+def test_what_is_used_up_by_reading_cannot_be_given_again(value):
+    with pytest.raises(replay.CannotReplay):
+        replay.Answer(value)
+
+
+def test_each_call_site_has_its_own_ring():
+    sites = replay.Sites(2)
+
+    def ask():
+        return sites.ring(sys._getframe(1))
+
+    rings = [ask(), ask()]
+    assert rings[0] is not rings[1]
+    for _ in range(3):
+        (ring,) = {id(ask()): None}
+        rings.append(ring)
+    assert len(set(rings[2:])) == 1
+
+
+def test_a_ring_answers_in_turn_once_it_is_full():
+    ring = replay.Ring(2)
+    ring.record("a", 1.0)
+    assert not ring.ready
+    ring.record("b", 3.0)
+    assert ring.ready
+    assert ring.seconds == pytest.approx(2.0)
+    assert {ring.answer((), {}), ring.answer((), {})} == {"a", "b"}
+
+
+class TestArguments:
+    """A call that changes what it is given does more than answer."""
+
+    def changed(self, function, *args):
+        before = arguments.state(args, {})
+        function(*args)
+        return arguments.changed(before, args, {}, function)
+
+    def test_changes_are_seen(self):
+        assert self.changed(lambda box: box.append(1), [0]) == "box"
+        assert self.changed(lambda box: box.update(a=1), {}) == "box"
+        assert self.changed(lambda x: x.add_(1), torch.ones(2)) == "x"
+        assert self.changed(lambda x: x.fill(7), np.zeros(500)) == "x"
+
+    def test_reading_is_no_change(self):
+        assert self.changed(lambda box, x: (len(box), x.sum()), [1, 2], torch.ones(2)) is None
+        assert self.changed(lambda box: sum(box), list(range(1000))) is None
