@@ -101,7 +101,7 @@ class Sandbox:
         """End every process that is left inside, put back what the guard saved, remove every layer."""
         failure = self._keeper.close()
         if failure:
-            raise SandboxError(f"the files could not be put back: {failure}")
+            raise SandboxError(f"the files could not be put back: {failure}; they are kept in {self._home / 'vault'}")
 
 
 GUARD_NOTE = (

@@ -78,11 +78,14 @@ def _base(vault: str, path: str) -> str:
 
 
 def _is_new(vault: str, folder: str) -> bool:
-    """Whether the program made a folder, or one that it is in: then all that is in it is the program's."""
+    """Whether the program made a folder, or one that it is in: then all that is in it is the program's.
+
+    Where there was a file or a link, there was no folder.
+    """
     while True:
         try:
             with open(_base(vault, folder) + ".json") as file:
-                if json.load(file)["kind"] == "nothing":
+                if json.load(file)["kind"] != "folder":
                     return True
         except OSError:
             pass
