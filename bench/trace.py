@@ -122,7 +122,8 @@ def command(way: str, path: Path, hta: str) -> list[str]:
     """What to run."""
     if way == "gzip":
         return [shutil.which("gzip") or "gzip", "-dc", str(path)]
-    return [hta if way.startswith("hta") else sys.executable, str(HERE / "trace_readers.py"), way, str(path)]
+    python = hta if way.startswith("hta") else sys.executable
+    return [python, "-I", str(HERE / "trace_readers.py"), way, str(path)]  # -I: this folder's names hide no module's
 
 
 def run(argv: list[str]) -> Cost:
