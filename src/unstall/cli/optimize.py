@@ -24,6 +24,7 @@ from unstall.simplify.sandbox import SandboxError, open_sandbox
 
 _EXIT_USAGE, _EXIT_FAILED = 2, 1
 _WIDTH = 110
+_LOAD = 0.3  # cores
 
 
 def optimize(
@@ -100,6 +101,11 @@ def _where_it_stands(result: Result) -> list[str]:
     lines = []
     if result.revisits:
         lines.append("the speed-up holds from the second epoch on; the first one still makes what is kept")
+    load = max(result.other_cores, default=0.0)
+    if load > _LOAD:
+        lines.append(
+            f"other programs took up to {load:.1f} cores meanwhile: on a quiet machine the intervals are narrower"
+        )
     if not result.reproducible:
         lines.append("two runs of the original differ under one seed: exact was judged by that difference")
     verdict = result.last.report.verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,7 +83,7 @@ def observe(
     if ran.json("clock.json") is None:
         reason = f"no end after {ran.seconds:.0f} s" if ran.timed_out else f"exit code {ran.status}"
         raise Unobservable(f"{reason}{last_line(ran.output)}")
-    noted = list(read(ran.folder / "observed.bin"))
+    noted = [*read(ran.folder / "observed.bin"), *map(_unstepped, read(ran.folder / "saved.bin"))]
     if not noted:
         raise Unobservable("neither a loss nor an output of a model was seen")
     return noted
@@ -100,6 +100,11 @@ def read(path: Path) -> Iterator[Noted]:
                     return
     except OSError:
         return
+
+
+def _unstepped(noted: Noted) -> Noted:
+    """A checkpoint may be written later: only what it holds counts, and its number."""
+    return replace(noted, step=0)
 
 
 def judge(original: list[Noted], changed: list[Noted], exactness: Exactness, *, own: float = 0.0) -> Judgement:
@@ -157,6 +162,8 @@ def _difference(a: Noted, b: Noted) -> tuple[str | None, float]:
 
 
 def _place(noted: Noted) -> str:
+    if noted.what.startswith("checkpoint"):
+        return noted.what.rpartition(".")[0].replace(".", " ")
     what = noted.what.rpartition(".")[0] if noted.what.startswith(("loss", "output")) else noted.what
     return f"step {noted.step + 1}, {what}" if not what.startswith("weights") else f"after {noted.step} steps, {what}"
 

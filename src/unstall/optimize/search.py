@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import mean
 from typing import Any
 
 from unstall.optimize import equivalence, remedies
@@ -24,6 +26,13 @@ _LARGE_GAIN = 1.3  # so large that one fresh pair is enough
 _OBSERVED_STEPS = 12
 _WINDOW_S = 4.0
 _LEAST_TRIAL_S = 40.0
+_TOTAL_ORIGINAL_S, _TOTAL_CHANGED_S = (
+    12.0,
+    3.0,
+)  # of steps in each run of the last comparison: at most, and if it may be
+_TOTAL_PAIRS = 6
+_NARROW = 1.2  # upper over lower end of the interval
+_LARGEST_RESERVE_S = 120.0
 _MIN_STEPS, _MAX_STEPS = 12, 2000
 _WARMUP_STEPS = 8
 _FOLD_BATCHES = 6
@@ -61,6 +70,8 @@ class Result:
     reproducible: bool = True
     why_stopped: str = ""
     notes: list[str] = field(default_factory=list)
+    other_cores: list[float] = field(default_factory=list)
+    """Cores that other programs took during each trial."""
 
 
 Tell = Callable[[str], None]
@@ -171,12 +182,15 @@ class Search:
             found = self._race(result.best, changed, current, proposal)
             ratio = found.ratio()
             entry.speedup, entry.ci95 = ratio.value, (ratio.low, ratio.high)
+            result.other_cores.append(found.other_cores())
+            before, after = found.unit_s()
+            self.tell(f"  {before * 1e3:.3g} ms → {after * 1e3:.3g} ms a step, in {len(found.pairs)} pairs of runs")
             if ratio.low <= LEAST_GAIN:
                 entry.why_not = "no gain" if ratio.value <= LEAST_GAIN else "the gain is not certain"
                 return None
             if not self._is_equivalent(entry, changed, current.kind, proposal, result):
                 return None
-            if not self._confirmed(entry, result.best, changed, current, proposal):
+            if not self._confirmed(entry, found, result.best, changed, self._window(current, proposal)):
                 return None
         except (TrialFailed, WorkshopError) as error:
             self.failures[proposal.remedy] = self.failures.get(proposal.remedy, 0) + 1
@@ -206,16 +220,15 @@ class Search:
             limit_s=max(_LEAST_TRIAL_S, self.options.budget_s / 8),
         )
 
-    def _confirmed(self, entry: Remedy, base: Arm, changed: Arm, current: Diagnosis, proposal: Proposal) -> bool:
+    def _confirmed(self, entry: Remedy, found: Comparison, base: Arm, changed: Arm, window: Window) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
-        fresh = compare(
-            self.workshop, base, changed, self._window(current, proposal),
-            enough=lambda found: True, pairs=1 if entry.ci95 and entry.ci95[0] > _LARGE_GAIN else _CONFIRM_PAIRS,
-        )  # fmt: skip
-        ratio = fresh.ratio()
-        entry.speedup = ratio.value
-        if min(fresh.log_ratios) <= 0 or ratio.value < LEAST_GAIN:
-            entry.why_not = f"the gain did not come again on fresh runs ({ratio.value:.2f}×)"
+        pairs = 1 if found.ratio().low > _LARGE_GAIN else _CONFIRM_PAIRS
+        fresh = compare(self.workshop, base, changed, window, enough=lambda found: True, pairs=pairs)
+        together = Comparison([*found.pairs, *fresh.pairs]).ratio()
+        entry.speedup, entry.ci95 = together.value, (together.low, together.high)
+        again = math.exp(mean(fresh.log_ratios))
+        if again < LEAST_GAIN or together.low <= 1:
+            entry.why_not = f"the gain did not come again on fresh runs ({again:.2f}×)"
             return False
         return True
 
@@ -259,25 +272,37 @@ class Search:
     def _total(self, result: Result) -> None:
         """The original and the changed program in turns, with nothing but a clock in them."""
         revisits = any(one.needs_revisits for one in result.kept)
-        first = result.first
-        proposal = Proposal("", "", "exact", 1, "", needs_revisits=revisits)
-        window = self._window(first, proposal)
+        window = self._window(result.first, replace(result.kept[0], needs_revisits=revisits))
+        longest = max(window.steps or 0, int(_TOTAL_ORIGINAL_S / result.first.step_s))
+        steps = min(max(window.steps or 0, int(_TOTAL_CHANGED_S / result.last.step_s)), longest, _MAX_STEPS)
         try:
-            found = compare(self.workshop, Arm(), result.best, window, enough=lambda f: len(f.pairs) >= 3, pairs=3)
+            found = compare(
+                self.workshop, Arm(), result.best, replace(window, steps=steps),
+                enough=_is_narrow, pairs=_TOTAL_PAIRS, limit_s=self._reserve() / 2,
+            )  # fmt: skip
         except TrialFailed as error:
             result.notes.append(f"the last comparison failed: {error}")
             return
         result.total, result.revisits = found.ratio(), revisits
-        result.original_step_s = sum(a.unit_s for a, _ in found.pairs) / len(found.pairs)
-        result.changed_step_s = sum(b.unit_s for _, b in found.pairs) / len(found.pairs)
+        result.original_step_s, result.changed_step_s = found.unit_s()
+        result.other_cores.append(found.other_cores())
+
+    def _reserve(self) -> float:
+        """Seconds set aside for the last comparison."""
+        return min(0.25 * self.options.budget_s, _LARGEST_RESERVE_S)
 
     def _left(self) -> float:
         """Seconds of the budget left, with what the last comparison needs set aside."""
-        reserve = min(0.25 * self.options.budget_s, 90.0)
-        return self.options.budget_s - reserve - (time.monotonic() - self.began)
+        return self.options.budget_s - self._reserve() - (time.monotonic() - self.began)
 
     def _patience(self) -> float:
         return 180.0
+
+
+def _is_narrow(found: Comparison) -> bool:
+    """Whether the total is known well enough to be told."""
+    ratio = found.ratio()
+    return len(found.pairs) >= 3 and ratio.high < _NARROW * ratio.low
 
 
 def _as_advice(proposal: Proposal) -> Proposal:

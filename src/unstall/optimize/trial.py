@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from unstall.optimize.workshop import Arm, Ran, Workshop
@@ -74,6 +75,15 @@ class Comparison:
     def ratio(self) -> Ratio:
         """The second arm's speed-up over the first."""
         return ratio_of_blocks(self.log_ratios)
+
+    def unit_s(self) -> tuple[float, float]:
+        """Median seconds for a unit of work, of the first arm and of the second."""
+        return median(a.unit_s for a, _ in self.pairs), median(b.unit_s for _, b in self.pairs)
+
+    def other_cores(self) -> float:
+        """Cores that other programs took meanwhile, mean over the runs."""
+        runs = [timed.ran.other_cores for pair in self.pairs for timed in pair]
+        return sum(runs) / len(runs)
 
 
 def time_arm(workshop: Workshop, arm: Arm, window: Window) -> Timed:

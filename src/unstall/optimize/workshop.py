@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -49,6 +50,8 @@ class Ran:
     timed_out: bool
     output: str
     """The end of what it printed."""
+    other_cores: float = 0.0
+    """Cores that other programs took meanwhile, about."""
 
     def json(self, name: str) -> Any:
         """A file the child side wrote, None when it did not get that far."""
@@ -81,7 +84,7 @@ class Workshop:
         words = self.sandbox.command(self.words(arm, folder))
         env = self.environment(folder, {**plan, "settings": dict(arm.settings)})
         env["UNSTALL_CHILD"] = "unstall.optimize.child"
-        began = time.monotonic()
+        began, load = time.monotonic(), _Load()
         with open(folder / "output.txt", "wb") as output:
             process = subprocess.Popen(
                 words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
@@ -93,7 +96,7 @@ class Workshop:
         seconds = time.monotonic() - began
         self.busy_s += seconds
         tail = (folder / "output.txt").read_bytes()[-_TAIL:].decode(errors="replace")
-        return Ran(folder, process.returncode, seconds, timed_out, tail)
+        return Ran(folder, process.returncode, seconds, timed_out, tail, load.of_others(seconds))
 
     def words(self, arm: Arm, folder: Path) -> list[str]:
         """The command line that puts the arm's sources in place and becomes the program."""
@@ -141,6 +144,24 @@ class Workshop:
                 return written is None
             time.sleep(_POLL_S)
         return False
+
+
+class _Load:
+    """The machine's busy core-seconds since it was made, less those of this process's own children."""
+
+    def __init__(self) -> None:
+        self.busy, self.own = self._now()
+
+    def of_others(self, seconds: float) -> float:
+        """Cores that others took, mean over these seconds; orphans that were killed count as others."""
+        busy, own = self._now()
+        return max(0.0, (busy - self.busy) - (own - self.own)) / max(seconds, 1e-9)
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        times = psutil.cpu_times()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return times.user + times.nice + times.system, used.ru_utime + used.ru_stime
 
 
 class WorkshopError(Exception):

@@ -2,8 +2,8 @@
 
 The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write
 down losses, outputs and weights), ``seed`` (make two runs comparable), ``check`` (of what is cached), ``probe`` (where
-loaders and optimizers are made), ``settings`` (remedies at run time). Each is one module here, with ``targets(plan, folder)``:
-module name → functions to call once that module has been imported.
+loaders and optimizers are made), ``settings`` (remedies at run time). Each is one module here, with
+``targets(plan, folder)``: module name → functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_helper() -> bool:
 
 def user_frame(depth: int) -> Any:
     """The nearest frame of code that is not a library's, from ``depth`` callers up; None when there is none."""
-    frame = sys._getframe(depth + 1)
+    frame: Any = sys._getframe(depth + 1)
     while frame is not None and not _is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

@@ -1,6 +1,6 @@
 """Count the steps of the main loop, one time stamp each, and end the program after enough of them.
 
-``plan``: ``kind`` (optimizer, batch, forward or env, as the diagnosis found it), ``warmup`` and ``steps`` (counted, then
+``plan``: ``kind`` (optimizer, batch, forward or env, as the diagnosis found it), ``warmup``, ``steps`` (counted, then
 stop), ``seconds`` (of counted steps; stop after them when ``steps`` is not given). Writes ``clock.json``.
 """
 

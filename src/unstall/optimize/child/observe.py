@@ -23,8 +23,9 @@ _MAX_RECORDS = 4000
 class Observer:
     """Takes notes in the main process until the clock stops it."""
 
-    def __init__(self, folder: str):
-        self.file = open(os.path.join(folder, "observed.bin"), "wb")  # noqa: SIM115  open until the end
+    def __init__(self, folder: str, name: str = "observed.bin"):
+        self.path = os.path.join(folder, name)
+        self.file: Any = None
         self.pid = os.getpid()
         self.roots: dict[int, Any] = {}
         self.depth = 0
@@ -41,11 +42,22 @@ class Observer:
             return
         self.busy = True  # what is noted must not be noted again
         try:
+            if not self._open():
+                return
             for number, tensor in enumerate(tensors(value)):
                 self.records += 1
                 pickle.dump((f"{what}.{number}", self.step(), *facts(tensor)), self.file)
         finally:
             self.busy = False
+
+    def _open(self) -> bool:
+        """Open the file at the first note: of all the program's processes, the one that notes first has it."""
+        if self.file is None:
+            try:
+                self.file = open(self.path, "xb")  # noqa: SIM115  open until the process ends
+            except OSError:
+                self.pid = -1
+        return self.file is not None
 
     def root(self, module: Any) -> None:
         """Remember a model, to note its weights at the end."""
@@ -60,7 +72,8 @@ class Observer:
                 continue
             for name, tensor in list(module.named_parameters()) + list(module.named_buffers()):
                 self.note(f"weights.{number}.{name}", tensor)
-        self.file.close()
+        if self.file is not None:
+            self.file.flush()
 
 
 def tensors(value: Any) -> list[Any]:
@@ -110,7 +123,9 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         if clocks.current is not None and observer.finish not in clocks.current.on_end:
             clocks.current.on_end.append(observer.finish)
 
+    saver = Observer(folder, "saved.bin")
     return [
+        ("torch.serialization", lambda module: _save(module, saver)),
         ("torch.nn.modules.module", lambda module: _forward(module, observer)),
         ("torch.autograd", lambda module: _backward(module, observer)),
         ("torch", add_end),
@@ -132,6 +147,22 @@ def _forward(module: Any, observer: Observer) -> None:
         return result
 
     module.Module.__call__ = __call__
+
+
+def _save(module: Any, saver: Observer) -> None:
+    """What checkpoints hold goes into a file of its own, numbered: one may be written later, in a thread."""
+    original = module.save
+    count = 0
+
+    def save(obj: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        saver.note(f"checkpoint.{count}", obj)
+        if saver.file is not None:
+            saver.file.flush()
+        return original(obj, *args, **kwargs)
+
+    module.save = save
 
 
 def _backward(module: Any, observer: Observer) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unstall.optimize.case import Case, Proposal, Unfit
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
 
 NAME = "by-hand"
-AREA = "compute"
-EXACTNESS = "training-changing"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "training-changing"
 """Nothing here is tried: whether the results stay the same is for the person who writes it."""
 
 _WORTH = 1.1

@@ -14,15 +14,15 @@ from typing import Any
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.purity import Purity, attributes_read, names
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "cache-samples"
-AREA = "memory"
-EXACTNESS = "exact"
+AREA: Area = "memory"
+EXACTNESS: Exactness = "exact"
 
 _READ_BACK = 0.06  # of the time to make a sample: reading it back from the page cache instead
 _MIN_SHARE = 0.03

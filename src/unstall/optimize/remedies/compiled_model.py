@@ -8,12 +8,12 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "compiled-model"
-AREA = "compute"
-EXACTNESS = "close"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "close"
 """Fused operators round in other places."""
 
 _MIN_SHARE = 0.4

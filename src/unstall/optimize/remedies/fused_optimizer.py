@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Made, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
 
 NAME = "fused-optimizer"
-AREA = "compute"
-EXACTNESS = "close"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "close"
 """The same formula in another order of operations."""
 
 _FUSED = {"Adam", "AdamW", "SGD", "Adagrad"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
 
 NAME = "gc-freeze"
-AREA = "memory"
-EXACTNESS = "exact"
+AREA: Area = "memory"
+EXACTNESS: Exactness = "exact"
 
 _MIN_SHARE = 0.02
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Made, Proposal, Unfit
+from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit
 from unstall.optimize.sources import SourceError
 
 NAME = "loader-workers"
-AREA = "communication"
-EXACTNESS = "exact"
+AREA: Area = "communication"
+EXACTNESS: Exactness = "exact"
 """Exact under per-sample seeding; without it, workers draw other random augmentations, as in any run."""
 
 _MAX_WORKERS = 32

@@ -8,14 +8,14 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.purity import Purity, attributes_read
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "memoize"
-AREA = "compute"
-EXACTNESS = "exact"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "exact"
 
 _MIN_SHARE = 0.05
 _REPEATED = 0.6  # of the calls, assumed: the trial tells

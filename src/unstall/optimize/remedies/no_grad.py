@@ -8,12 +8,12 @@ import libcst as cst
 
 from unstall.measurements import Site
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "no-grad"
-AREA = "compute"
-EXACTNESS = "exact"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "exact"
 
 _REMOVED = 0.3  # of the forward's time outside of training: what recording the graph costs, by experience
 

@@ -8,12 +8,12 @@ import libcst as cst
 
 from unstall.measurements import Site
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "single-precision"
-AREA = "compute"
-EXACTNESS = "close"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "close"
 """Within the tolerance of float32."""
 
 _DOUBLE = ("torch.float64", "torch.double")
@@ -49,7 +49,7 @@ def in_single(sources: Sources, path: Path, site: Site) -> Sources | None:
     found = rewrite.Found(sources.parse(path))
     module = found.module
     changed = module.visit(_Single())
-    if not isinstance(changed, cst.Module) or changed.deep_equals(module):
+    if changed.deep_equals(module):
         return None
     loop = _loop(rewrite.Found(changed), site)
     if loop is None:
@@ -79,9 +79,9 @@ class _Single(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = rewrite.name_of(updated_node)
-        if name.endswith("set_default_dtype") and updated_node.args:
-            if rewrite.dotted(updated_node.args[0].value) in _DOUBLE:
-                return updated_node.with_deep_changes(updated_node.args[0], value=cst.parse_expression("torch.float32"))
+        args = updated_node.args
+        if name.endswith("set_default_dtype") and args and rewrite.dotted(args[0].value) in _DOUBLE:
+            return updated_node.with_deep_changes(args[0], value=cst.parse_expression("torch.float32"))
         return updated_node
 
     def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:

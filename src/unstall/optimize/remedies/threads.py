@@ -8,12 +8,12 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "threads"
-AREA = "compute"
-EXACTNESS = "close"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "close"
 """Sums over threads are added in another order."""
 
 _QUEUEING = 0.1  # of the step, spent ready to run without a core

@@ -7,14 +7,14 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.case import Case, Proposal, Unfit, predicted_without
+from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 from unstall.optimize.vectorize import NotVectorizable, Vectorized, vectorize
 
 NAME = "vectorize-loop"
-AREA = "compute"
-EXACTNESS = "exact"
+AREA: Area = "compute"
+EXACTNESS: Exactness = "exact"
 
 _MIN_SHARE = 0.03
 _REMOVED = 0.95  # of the loop's time: array operations take some tens of nanoseconds an element less, seldom nothing

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from unstall.measurements import Site
+from unstall.optimize.remedies.later_checkpoint import with_later_save
 from unstall.optimize.remedies.loader_workers import counts
 from unstall.optimize.remedies.memoize import impurity
 from unstall.optimize.remedies.memoize import with_cache as with_memory
 from unstall.optimize.remedies.no_grad import with_no_grad
+from unstall.optimize.remedies.single_precision import in_single
 from unstall.optimize.remedies.threads import predict, with_line_after_imports
-from unstall.optimize.sources import Sources
+from unstall.optimize.sources import SourceError, Sources
 
 
 @pytest.mark.parametrize(("now", "cores"), [(0, 2), (2, 2), (8, 4), (1, 1), (16, 64)])
@@ -68,3 +71,58 @@ def test_a_function_that_remembers(tmp_path):
     path.write_text("def f(word):\n    return len(word)\n")
     changed = with_memory(Sources(), path, "f", 2).bytes_of(path).decode()
     assert "import functools" in changed and "@functools.lru_cache(maxsize=65536)\ndef f(word):" in changed
+
+
+CHECKPOINTS = """import torch
+
+
+def save(model, path):
+    state = {"model": model}
+    torch.save(state, path)
+"""
+
+
+def test_checkpoints_in_a_thread_hold_what_was_true_when_they_were_asked_for(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "module.py"
+    path.write_text(CHECKPOINTS)
+    sources = with_later_save(Sources(), path, Site("~callback.torch.save", str(path), "save", 6))
+    space = {}
+    exec(compile(sources.bytes_of(path), str(path), "exec"), space)
+    weights = torch.ones(3)
+    for number in range(4):
+        space["save"](weights, tmp_path / f"{number}.pt")
+        weights += 1
+    space["_later"].wait()
+    saved = [torch.load(tmp_path / f"{number}.pt")["model"][0].item() for number in range(4)]
+    assert saved == [1, 2, 3, 4]
+    space["save"](weights, tmp_path / "no" / "folder.pt")
+    with pytest.raises(RuntimeError):
+        space["_later"].wait()
+
+
+@pytest.mark.parametrize("line", ["torch.load('x')", "os.replace('a', 'b')", "with TemporaryDirectory() as f: pass"])
+def test_a_checkpoint_that_may_be_needed_at_once_is_not_deferred(tmp_path, line):
+    path = tmp_path / "module.py"
+    path.write_text(f"{CHECKPOINTS}    {line}\n")
+    with pytest.raises(SourceError, match="at once"):
+        with_later_save(Sources(), path, Site("~callback.torch.save", str(path), "save", 6))
+
+
+DOUBLE = """import torch
+
+
+def train(model, loader):
+    model = model.double()
+    for x, y in loader:
+        model(x)
+"""
+
+
+def test_a_double_model_becomes_single_with_its_batches(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(DOUBLE)
+    text = in_single(Sources(), path, Site("~forward", str(path), "train", 7)).bytes_of(path).decode()
+    assert "model = model.float()" in text and "double" not in text
+    batch = "        x, y = (value.float() if value.is_floating_point() else value for value in (x, y))\n"
+    assert f"    for x, y in loader:\n{batch}        model(x)\n" in text
