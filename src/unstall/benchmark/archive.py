@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from unstall.benchmark import rundir
+from unstall.benchmark import excerpts, rundir
+from unstall.benchmark.excerpts import Excerpt
 from unstall.measurements import Measurement
 from unstall.records import MachinePoint, PhaseName, Report, ResourcePoint, StackSample
 
@@ -176,6 +177,8 @@ class Archive(msgspec.Struct, kw_only=True):
     disturbed: list[tuple[float, float]] = msgspec.field(default_factory=list)
     """When unstall itself took time from the program."""
     stacks: list[StackSample] = msgspec.field(default_factory=list)
+    excerpts: list[Excerpt] = msgspec.field(default_factory=list)
+    """The source around what the report blames, as it was then."""
 
 
 def make(report: Report, measured: Measured | None, seen: Observation) -> Archive:
@@ -188,6 +191,7 @@ def make(report: Report, measured: Measured | None, seen: Observation) -> Archiv
         machine=seen.machine,
         disturbed=seen.disturbed,
         stacks=seen.samples,
+        excerpts=excerpts.of_report(report),
     )
     if measured is not None:
         archive.measurement = dataclasses.replace(measured.measurement, samples=[])

@@ -10,6 +10,7 @@ from report_strategies import reports
 
 from unstall import records as r
 from unstall.benchmark.archive import Archive, StepSeries
+from unstall.benchmark.excerpts import Excerpt
 from unstall.report import html
 from unstall.report.html import charts, flame, series, source
 from unstall.report.html.markup import Markup, el, join, json_block, text
@@ -184,11 +185,14 @@ def test_the_source_of_the_function_is_shown_around_the_line(tmp_path):
     assert "&lt;b&gt;" in shown and shown.count("blamed line") == 1
 
 
-def test_a_file_that_says_something_else_is_not_shown(tmp_path):
-    path = tmp_path / "secret.txt"
-    path.write_text("password = 1\n")
-    shown = source.excerpt(_culprit(path, 1, "x = load()"))
-    assert "password" not in shown and "load" in shown
+def test_the_source_that_was_kept_goes_before_the_file(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("x = load()  # changed\n")
+    culprit = _culprit(path, 8, "x = load()")
+    shown = source.excerpt(culprit, [Excerpt(str(path), 7, ["def f():", "    x = load()"])])
+    assert "changed" not in shown and ">7<" in shown and "load" in shown
+    alone = source.excerpt(culprit, [Excerpt("/another.py", 7, ["def f():", "    x = load()"])])
+    assert ">7<" not in alone and "load" in alone
     assert source.excerpt(_culprit(path, 1, "")) is None
 
 
@@ -217,3 +221,10 @@ def _report():
         verdict=verdict,
         findings=[verdict],
     )
+
+
+def test_the_inline_forms_rules_reach_nothing_else_of_the_notebook(input_bound):
+    style = re.search(r"<style>(.*?)</style>", html.inline(input_bound), re.DOTALL)[1]
+    selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", style) if "@" not in rule for one in rule.split(",")]
+    assert len(selectors) > 100
+    assert all(".unstall" in one for one in selectors)

@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-from unstall.report.html.page import inline, page
+from unstall.report.html.document import inline, page
 
 __all__ = ["inline", "page"]

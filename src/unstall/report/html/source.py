@@ -1,37 +1,33 @@
-"""The source around a culprit, highlighted, where the file still says what it said during the run."""
+"""Source code and patches, highlighted."""
 
 from __future__ import annotations
 
 import html
-import linecache
-import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
+from unstall.benchmark import excerpts
+from unstall.benchmark.excerpts import Excerpt
 from unstall.records import Culprit
 from unstall.report.html.markup import Markup, el
-from unstall.report.plain import plain
 
-_BEFORE, _AFTER = 14, 6
-_DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
+_MOST_LINES = 60
 _LONGEST_LINE = 200
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control characters, direction marks, halves of characters, line ends
 
 
-def excerpt(culprit: Culprit) -> Markup | None:
-    """The culprit's line and a few around it; that line alone where the file is gone or has changed since.
+def excerpt(culprit: Culprit, kept: Sequence[Excerpt] = ()) -> Markup | None:
+    """The culprit's line and its function, as kept with the run or as the file still says.
 
-    A report names its files itself, and one from elsewhere could name any. So a file is shown only where its line is
-    the one the report quotes.
+    That line alone where neither is; None where not even that is known.
     """
     if not culprit.code:
         return None
-    lines = linecache.getlines(culprit.file)
-    at = culprit.line - 1
-    if not 0 <= at < len(lines) or plain(lines[at]) != plain(culprit.code):
+    known = next((one for one in kept if one.holds(culprit.file, culprit.line)), None) or excerpts.around(culprit)
+    if known is None:
         return _figure([culprit.code], culprit.line, culprit.line)
-    first, end = _around(lines, at)
-    return _figure(lines[first:end], first + 1, culprit.line)
+    return _figure(known.lines[:_MOST_LINES], known.first, culprit.line)
 
 
 def highlighted(code: str, language: str) -> list[Markup]:
@@ -50,28 +46,12 @@ def highlighted(code: str, language: str) -> list[Markup]:
     return [Markup("".join(pieces)) for pieces in marked]
 
 
-def _around(lines: list[str], at: int) -> tuple[int, int]:
-    """First line and end of what to show: the function the line is in, or the lines next to it if that is long."""
-    first = at
-    while first > 0 and not (_DEFINITION.match(lines[first]) and _indent(lines[first]) < max(_indent(lines[at]), 1)):
-        first -= 1
-    inside = bool(_DEFINITION.match(lines[first]))
-    end = at + 1
-    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > _indent(lines[first])):
-        end += 1
-    if not inside:
-        first, end = 0, len(lines)
-    return max(first, at - _BEFORE), min(end, at + _AFTER + 1)
-
-
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
 def _figure(lines: list[str], first: int, blamed: int) -> Markup:
     code = [_clean(line) for line in lines]
-    while len(code) > 1 and not code[-1].strip():
-        code.pop()
     indent = min((_indent(line) for line in code if line.strip()), default=0)
     rows = []
     for number, marked in enumerate(highlighted("\n".join(line[indent:] for line in code), "python"), first):

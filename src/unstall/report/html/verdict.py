@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from unstall.records import Culprit, Finding, Report
 from unstall.report import facts, units, wording
 from unstall.report.html import source
 from unstall.report.html.markup import Markup, el, join
+
+if TYPE_CHECKING:
+    from unstall.benchmark.excerpts import Excerpt
 
 _COMMAND_CELLS = 400
 
@@ -50,7 +54,7 @@ def mood(report: Report) -> str:
     return "good" if report.verdict.pattern == "healthy" else "bad"
 
 
-def culprit(report: Report) -> Markup | None:
+def culprit(report: Report, excerpts: Sequence[Excerpt] = ()) -> Markup | None:
     """Who is blamed, where, and the lines around it."""
     blamed = report.verdict.culprit
     if blamed is None:
@@ -67,7 +71,7 @@ def culprit(report: Report) -> Markup | None:
             f" · {share}" if share else None,
             class_="place",
         ),
-        source.excerpt(blamed),
+        source.excerpt(blamed, excerpts),
         el("p", "The line spends its time in ", el("code", blamed.via), class_="quiet") if blamed.via else None,
         id="culprit",
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
 _VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")
 _LICENCES = ("uPlot.LICENSE", "d3-flame-graph.LICENSE", "d3.LICENSE", "d3-ease.LICENSE")
+_RULE = re.compile(r"((?:^|[{}])\s*)([^{}@\s][^{}@]*)\{")
 _PLACED = re.compile(r'(?<=[" ])([wx])-(\d{1,4})(?=[" ])')
 
 
@@ -45,7 +46,7 @@ def page(archive: Archive, what_if: Sliders | None = None) -> str:
         "whatIf": what_if.as_json() if what_if else None,
     }
     data = {name: value for name, value in data.items() if value}
-    sections = _sections(report, data)
+    sections = _sections(archive, data)
     body = join(
         el("a", "To the report", href="#verdict", class_="skip"),
         _top(report),
@@ -95,11 +96,12 @@ def _folded(report: Report) -> Markup:
     return el("details", el("summary", el("strong", "More")), rest)
 
 
-def _sections(report: Report, data: dict[str, Any]) -> list[tuple[str, str, Markup]]:
+def _sections(archive: Archive, data: dict[str, Any]) -> list[tuple[str, str, Markup]]:
     """Id, name in the contents, and the section itself; those with nothing to say are left out."""
+    report = archive.report
     every = (
         ("verdict", "Verdict", verdict.hero(report)),
-        ("culprit", "Culprit", verdict.culprit(report)),
+        ("culprit", "Culprit", verdict.culprit(report, archive.excerpts)),
         ("why", "Why, what next", verdict.reasons(report)),
         ("step", "The step", tables.step(report)),
         ("device", "The device", device.section(report, places.device(data.get("device")))),
@@ -157,8 +159,18 @@ def _style(body: str, root: str, *, vendored: bool) -> str:
         f".{kind}-{permille}{{{'width' if kind == 'w' else 'left'}:{int(permille) / 10:g}%}}"
         for kind, permille in sorted(placed)
     )
-    sheet = _theme(root) + _asset("templates/page.css") + phases + rules
+    sheet = _theme(root) + _scoped(_asset("templates/page.css") + phases + rules)
     return (_asset("vendor/uPlot.min.css") if vendored else "") + sheet
+
+
+def _scoped(sheet: str) -> str:
+    """Every rule for what is inside the report alone: a notebook's page has rules and classes of its own."""
+
+    def prefixed(rule: re.Match[str]) -> str:
+        selectors = (one if one.startswith(".unstall") else f".unstall {one}" for one in rule[2].split(","))
+        return f"{rule[1]}{','.join(selectors)}{{"
+
+    return _RULE.sub(prefixed, sheet)
 
 
 def _theme(root: str) -> str:
