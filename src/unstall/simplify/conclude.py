@@ -139,13 +139,13 @@ def _elasticities(study: Study, done: list[Outcome]) -> None:
 
 def _deeper(done: list[Outcome]) -> list[str]:
     """What the interactions say: how much the second is worth, alone and once the first is gone."""
-    alone = {one.trial.arm: one.ratio for one in done if not one.trial.base}
+    alone = {str(one.trial.arm): one.ratio for one in done if not one.trial.base}
     lines = []
     for one in done:
         ratio = one.ratio
         if one.trial.intervention != "interaction" or ratio is None or one.state != "measured":
             continue
-        before = alone.get(one.trial.arm)
+        before = alone.get(str(one.trial.arm))
         words = f"{one.trial.name}: {ratio.value:.2f}×"
         if before is not None:
             words += f", {before.value:.2f}× by itself"

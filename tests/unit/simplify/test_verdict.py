@@ -132,3 +132,9 @@ def test_a_report_is_made_and_can_be_read_back():
     found = Findings(told, None, [outcome("log", 4.0), failed])
     assert conclude.conclude(found, "overlay").kind == "simplify"
     assert Report.from_json(conclude.conclude(found, "overlay").to_json()).run.id == "1"
+
+
+def test_what_shows_once_the_first_is_gone_is_the_next_bottleneck():
+    alone, behind = outcome("save", 1.05), outcome("save", 1.6, intervention="interaction", base=({"kind": "log"},))
+    (line,) = conclude._deeper([alone, behind])
+    assert line.endswith("1.60×, 1.05× by itself: the next bottleneck")

@@ -1,0 +1,190 @@
+"""How well `unstall simplify` knows what a fix would bring: measured headroom against the fixed twin's true speed-up.
+
+    make simplify-bench                          the zoo's stubbable cases, and the table in docs/simplify-accuracy.md
+    python bench/simplify.py --only grid_env --budget 90s
+
+For each program of the zoo whose culprit is a function that can be stubbed, its `slow` variant is studied within the
+budget; the truth is the rate of its `fast` variant over that of the slow one, both run plain, in turn (A B B A). The
+fix may leave some of the culprit, the stub leaves nothing: a case counts as right when the truth lies in the 95 %
+interval of the headroom, or the two are within 15 % of each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accuracy import ROOT, command, load_cases, rate
+from machine import describe
+
+NEAR = 0.15
+_STUBBABLE = ("input-bound", "host-bound", "callback-bound", "environment-bound")
+_NOT_A_FUNCTION = ("single_env", "worker_restart")  # batching and settings: nothing to stub
+
+
+@dataclass
+class Row:
+    """One case: what was measured beside the truth."""
+
+    name: str
+    component: str
+    measured: float | None
+    low: float | None
+    high: float | None
+    predicted: float | None
+    true: float | None
+    seconds: float
+    note: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Whether the truth is in the interval or near."""
+        if self.measured is None or self.true is None or self.low is None or self.high is None:
+            return False
+        return self.low <= self.true <= self.high or abs(math.log(self.measured / self.true)) <= math.log1p(NEAR)
+
+
+def main() -> int:
+    """Study the cases, print the table, write it where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--zoo", type=Path, default=ROOT / "tests" / "zoo")
+    parser.add_argument("--only", help="names of cases, with commas between")
+    parser.add_argument("--budget", default="120s", help="of each study")
+    parser.add_argument("--auto", action="store_true", help="let it choose all trials, not the culprit's stub alone")
+    parser.add_argument("--twin-seconds", type=float, default=6.0, help="of each plain run for the truth")
+    parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
+    parser.add_argument("--write", type=Path, help="write the table as Markdown")
+    options = parser.parse_args()
+    wanted = set(options.only.split(",")) if options.only else None
+    rows = []
+    for case in load_cases(options.zoo):
+        if case.name in wanted if wanted is not None else stubbable(case):
+            rows.append(judge(case, options))
+            print(line(rows[-1]), flush=True)
+            if options.write:
+                options.write.write_text(markdown(rows, options), encoding="utf-8")
+    print(summary(rows))
+    return 0
+
+
+def stubbable(case: Any) -> bool:
+    """Whether the case's culprit is a function of the program's own that can answer from a record."""
+    return case.pattern in _STUBBABLE and case.name not in _NOT_A_FUNCTION and bool(case.culprit)
+
+
+def judge(case: Any, options: argparse.Namespace) -> Row:
+    """Study the slow variant, run both plain."""
+    began = time.monotonic()
+    report = study(case, options)
+    seconds = time.monotonic() - began
+    true = truth(case, options)
+    if report is None:
+        return Row(case.name, "", None, None, None, None, true, seconds, "no report")
+    names = [case.culprit, *case.also_culprits]
+    found = [one for one in report["experiments"] if one.get("component") in names and one["intervention"] == "stub"]
+    if not found:
+        failures = "; ".join(f"{one['name']}: {one['why']}" for one in report.get("study", {}).get("failures", []))
+        return Row(case.name, case.culprit, None, None, None, None, true, seconds, failures or "not tried")
+    one = min(found, key=lambda one: names.index(one["component"]))
+    low, high = one["ci95"]
+    predicted = one.get("predicted_ratio")
+    return Row(
+        case.name, one["component"], one["ratio"], low, high, predicted, true, seconds, "; ".join(one.get("notes", []))
+    )
+
+
+def study(case: Any, options: argparse.Namespace) -> dict[str, Any] | None:
+    """The report of `unstall simplify` on the slow variant."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = (options.keep or Path(folder)).absolute() / f"{case.name}.json"
+        out.unlink(missing_ok=True)
+        trials = [] if options.auto else ["--stub", case.culprit]
+        words = command(case, options.zoo, "slow", 600.0)
+        budget = ["--budget", options.budget, "--json", str(out)]
+        result = run([sys.executable, "-m", "unstall", "simplify", *budget, *trials, "--", *words], folder)
+        if not out.exists():
+            print(result.stderr[-2000:], file=sys.stderr)
+            return None
+        loaded: dict[str, Any] = json.loads(out.read_text())
+        return loaded
+
+
+def truth(case: Any, options: argparse.Namespace) -> float | None:
+    """Steps a second of the fast variant over those of the slow one, plain runs in the order slow fast fast slow."""
+    rates: dict[str, list[float]] = {"slow": [], "fast": []}
+    for variant in ("slow", "fast", "fast", "slow"):
+        words = command(case, options.zoo, variant, options.twin_seconds)
+        with tempfile.TemporaryDirectory() as folder:
+            found = rate(run([sys.executable, *words], folder).stdout)
+        if found:
+            rates[variant].append(found)
+    if not all(rates.values()):
+        return None
+    means = {variant: math.exp(sum(map(math.log, found)) / len(found)) for variant, found in rates.items()}
+    return means["fast"] / means["slow"]
+
+
+def run(words: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    """A command in a folder of its own."""
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, env=dict(os.environ))
+
+
+def number(value: float | None) -> str:
+    """A factor."""
+    return "–" if value is None else f"{value:.2f}×"
+
+
+def line(row: Row) -> str:
+    """One line for the terminal."""
+    between = f"({number(row.low)} to {number(row.high)})"
+    return (
+        f"{'✓' if row.right else '✗'} {row.name:26} {row.component:26} measured {number(row.measured):>7} {between:22} "
+        f"true {number(row.true):>7}  predicted {number(row.predicted):>7}  {row.seconds:4.0f} s  {row.note}"
+    )
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The share that is right, and the time to answer."""
+    right = sum(row.right for row in rows)
+    times = sorted(row.seconds for row in rows)
+    middle = times[len(times) // 2] if times else 0.0
+    return (
+        f"{right} of {len(rows)} ({right / max(len(rows), 1):.0%}) within the interval or 15 %; "
+        f"median time to answer {middle:.0f} s, longest {times[-1] if times else 0:.0f} s"
+    )
+
+
+def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """The table for docs/."""
+    lines = [
+        "# Accuracy of the experiments",
+        "",
+        f"`make simplify-bench` on {describe()}; budget {options.budget} a program. **{summary(rows)}.**",
+        "",
+        "Measured is what `unstall simplify` found without the culprit, predicted what the model expected; true",
+        "is the fixed twin's rate over the slow program's, plain runs in the order slow fast fast slow. A stub leaves",
+        "nothing of the culprit, a fix some of it, so the truth is often a little less.",
+        "",
+        "| program | without | measured | 95 % | predicted | true | right | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row.name} | `{row.component}` | {number(row.measured)} | {number(row.low)} to {number(row.high)} "
+            f"| {number(row.predicted)} | {number(row.true)} | {'✓' if row.right else '✗'} | {row.seconds:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,190 @@
+"""`unstall simplify` on whole programs: what is found, what is refused, and that nothing of theirs is harmed."""
+
+import signal
+import sys
+import time
+
+import pytest
+
+SIMPLIFY = (sys.executable, "-m", "unstall", "simplify")
+
+TRAINER = """
+    import itertools
+    import pathlib
+    import sys
+    import time
+
+    import torch
+
+    STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    counter = itertools.count()
+
+
+    class Diary:
+        def write(self, step, loss):
+            time.sleep(0.02)
+            with open("diary.txt", "a") as file:
+                file.write(f"{step} {loss}\\n")
+
+
+    def numbers():
+        yield 1
+        yield 2
+
+
+    def fill(box):
+        box.append(1)
+        return len(box)
+
+
+    def ticket():
+        return next(counter)
+
+
+    def main():
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        model = torch.nn.Linear(64, 64)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+        x = torch.randn(32, 64)
+        diary = Diary()
+        last = -1
+        for step in range(STEPS):
+            box = []
+            assert fill(box) == len(box) and sum(numbers()) == 3
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            diary.write(step, loss.item())
+            now = ticket()
+            if now <= last:
+                raise RuntimeError("the same ticket twice")
+            last = now
+        print("done")
+
+
+    main()
+"""
+
+CONTENTION = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+
+    class Rows(Dataset):
+        def __len__(self):
+            return 100_000
+
+        def __getitem__(self, index):
+            return self.jitter(index)
+
+        def jitter(self, index):
+            total = 0
+            for i in range(60_000):
+                total = (total * 31 + i) % 1_000_003
+            return torch.full((256,), total / 1_000_003)
+
+
+    def main():
+        model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)])
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+        for batch in DataLoader(Rows(), batch_size=16, num_workers=2):
+            loss = model(batch).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+    main()
+"""
+
+
+def simplify(workspace, *words, options=(), **kwargs):
+    """Run ``unstall simplify`` to its end."""
+    return workspace.start_watched(*words, options=options, unstall=SIMPLIFY, **kwargs).result()
+
+
+def failures(report):
+    return {one["name"]: one["why"] for one in report["study"]["failures"]}
+
+
+def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
+    workspace.write("train.py", TRAINER)
+    (workspace.folder / "diary.txt").write_text("from before\n")
+    stubs = ["Diary.write", "numbers", "fill", "ticket", "nowhere"]
+    options = [word for name in stubs for word in ("--stub", name)]
+    result = simplify(workspace, "train.py", options=[*options, "--budget", "60s"])
+    assert result.status == 0
+    assert result.out == ""
+    report = result.report
+    assert report["kind"] == "simplify"
+    (diary,) = (one for one in report["experiments"] if one["name"] == "without Diary.write")
+    assert diary["ci95"][0] <= diary["ratio"] <= diary["ci95"][1]
+    assert diary["ratio"] > 2
+    why = failures(report)
+    assert "generator" in why["without numbers"]
+    assert "changes its argument box" in why["without fill"]
+    assert "the same ticket twice" in why["without ticket"]
+    assert "alive" in why["without nowhere"]
+    assert report["verdict"]["headroom_known_by"] == "measured"
+    assert report["verdict"]["culprit"]["function"] == "Diary.write"
+    assert any(one["component"] == "without Diary.write" for one in report["ceilings"])
+    assert "without Diary.write" in result.err
+    assert (workspace.folder / "diary.txt").read_text() == "from before\n"
+
+
+def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace):
+    workspace.write("train.py", CONTENTION)
+    report = simplify(workspace, "train.py", options=["--stub", "data", "--budget", "50s"]).report
+    (cached,) = report["experiments"]
+    assert cached["ci95"][0] > 1.5
+    assert report["verdict"]["pattern"] == "input-bound"
+    assert report["verdict"]["headroom_known_by"] == "measured"
+    assert report["verdict"]["culprit"]["function"] == "Rows.jitter"
+
+
+def test_a_program_that_ends_soon_is_started_again(workspace):
+    workspace.write("train.py", TRAINER)
+    report = simplify(workspace, "train.py", "150", options=["--stub", "Diary.write", "--budget", "25s"]).report
+    assert [one["name"] for one in report["experiments"]] == ["without Diary.write"] or failures(report)
+
+
+def test_a_program_without_steps_is_told_so(workspace):
+    workspace.write("hello.py", "print('hello')\n")
+    result = simplify(workspace, "hello.py")
+    assert result.status == 0
+    assert result.report["run"]["steps"] == 0
+    assert "no step was seen" in result.err
+
+
+def test_ctrl_c_leaves_nothing(workspace):
+    workspace.write("train.py", TRAINER)
+    running = workspace.start_watched("train.py", options=["--budget", "60s"], unstall=SIMPLIFY)
+    deadline = time.monotonic() + 60
+    while not list(workspace.folder.glob(".unstall/runs/*/*/rec-*.bin")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.signal(signal.SIGINT, group=True)
+    result = running.result()
+    assert result.status == 130
+    assert not (workspace.folder / "diary.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere.py"], "no such file"),
+        (["--delay", "fill", "train.py"], "write it as NAME=+20%"),
+        (["--delay", "validation=+20%", "train.py"], "can be slowed"),
+        (["--budget", "soon", "train.py"], "is no duration"),
+        (["--stub", "a b", "train.py"], "give a function"),
+        (["--json", "no/such/folder.json", "train.py"], "no folder"),
+        ([], "nothing to run"),
+    ],
+)
+def test_bad_input_is_one_clear_line(workspace, words, message):
+    workspace.write("train.py", TRAINER)
+    result = workspace.start([*SIMPLIFY, *words]).result()
+    assert result.status == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
