@@ -62,6 +62,7 @@ function stepsChart() {
   let view = null;
   let full = false;
   let chart = null;
+  let drawn = { min: whole[0], max: whole[1] };
 
   const shown = () => names.filter((name) => !hidden.has(name));
   const width = () => Math.max(Math.floor(host.clientWidth) - 70, 100);
@@ -119,6 +120,7 @@ function stepsChart() {
   function draw(from, to) {
     if (chart) chart.destroy();
     look(from, to);
+    drawn = { min: from, max: to };
     const path = stepped({ align: 1 });
     const area = (name) => ({ paths: path, fill: colour(`--p-${name}`), width: 0, points: { show: false } });
     const line = { paths: path, stroke: colour("--ink"), width: 0.7, points: { show: false }, show: !single() };
@@ -129,7 +131,7 @@ function stepsChart() {
         scales: { x: { time: false }, y: { range: () => [0, top()] } },
         axes: [axis((x) => integer(steps.first + x), { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6] }), axis(seconds, { size: 64 })],
         series: [{}, ...shown().reverse().map(area), { ...line, alpha: 0.5 }, { ...line, alpha: 0.8 }],
-        hooks: { draw: [marks], setScale: [(u, key) => key === "x" && u.status === 1 && refine(u)] },
+        hooks: { draw: [marks], setScale: [(u, key) => key === "x" && zoomed(u)] },
       },
       rows(view, shown()),
       tip,
@@ -140,11 +142,23 @@ function stepsChart() {
     note();
   }
 
-  // Zoomed: the same pixels for fewer steps, so more of what was kept can be shown.
-  function refine(u) {
+  // Zoomed: the same pixels for fewer steps, so more of what was kept can be shown. Not at once: the plot is in the
+  // middle of setting its scales when it tells.
+  function zoomed(u) {
     const { min, max } = u.scales.x;
-    look(min, max);
-    u.setData(rows(view, shown()), false);
+    if (drawn.min === min && drawn.max === max) return;
+    drawn = { min, max };
+    requestAnimationFrame(() => {
+      if (chart && chart.u === u && drawn.min === min && drawn.max === max) refine(u);
+    });
+  }
+
+  function refine(u) {
+    look(drawn.min, drawn.max);
+    u.batch(() => {
+      u.setData(rows(view, shown()), false);
+      u.setScale("x", drawn); // the height of what is shown now
+    });
     u.setCursor({ left: u.cursor.left, top: u.cursor.top }); // what it points at is another step now
     note();
   }
