@@ -87,8 +87,14 @@ def test_csv_export_has_a_row_an_event(path, tmp_path):
     assert len(rows) == 30
     assert rows[0] | {"bytes": ""} == {
         **dict.fromkeys(("device", "stream", "correlation"), "-1"),
-        "where": "host", "start_ns": "0", "dur_ns": "990000", "kind": "step", "name": "ProfilerStep#0",
-        "pid": "100", "tid": "100", "bytes": "",
+        "where": "host",
+        "start_ns": "0",
+        "dur_ns": "990000",
+        "kind": "step",
+        "name": "ProfilerStep#0",
+        "pid": "100",
+        "tid": "100",
+        "bytes": "",
     }
     assert {row["kind"] for row in rows if row["where"] == "device"} == {"kernel", "memcpy"}
 
@@ -141,6 +147,8 @@ def test_perfetto_export(tmp_path):
     names = {dict(fields(n))[1]: dict(fields(n))[2].decode() for _, n in fields(interned)}
     assert {track[2].decode() for track in tracks if 2 in track} == {"GPU 0", "GPU 1", "stream 7", "stream 3"}
     known = {track[1] for track in tracks}
+    assert len(known) == len(tracks)
+    assert 12 in packets[0] and packets[0][13] == 1, "what needs the names would be dropped before them"
     open_by_track: dict[int, list[int]] = {}
     begun = []
     for packet in packets:

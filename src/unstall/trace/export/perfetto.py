@@ -20,16 +20,16 @@ STATE_CLEARED, NEEDS_STATE = 1, 2
 BEGIN, END = 1, 2
 BUILTIN_BOOTTIME = 6
 """The clock that Perfetto draws times of."""
-PROCESS_TRACK, THREAD_TRACK, STREAM_TRACK = 1 << 32, 2 << 32, 3 << 32
+PROCESS_TRACK, THREAD_TRACK, DEVICE_TRACK, STREAM_TRACK = (sort << 32 for sort in (1, 2, 3, 4))
 """Where the ids of tracks of each sort begin."""
 
 
 def write(timeline: Timeline, path: Path) -> None:
     """One track a thread and a stream, with an arrow from each launch to what it started."""
     with path.open("wb") as file:
+        file.write(_packet(12, _names(timeline), flags=STATE_CLEARED))  # first: what needs state is dropped before it
         for message in _tracks(timeline):
             file.write(_packet(60, message))
-        file.write(_packet(12, _names(timeline), flags=STATE_CLEARED))
         for track, rows, table, flow in _slices(timeline):
             file.writelines(_events(timeline, track, rows, table, flow))
 
@@ -71,6 +71,9 @@ def _names(timeline: Timeline) -> bytes:
 
 
 def _tracks(timeline: Timeline) -> Iterator[bytes]:
+    processes = {max(thread.pid, 0): thread.process for thread in timeline.threads}
+    for pid, process in processes.items():
+        yield _number(1, PROCESS_TRACK + pid) + _block(3, _number(1, pid) + _text(6, process))
     for number, thread in enumerate(timeline.threads):
         pid, tid = max(thread.pid, 0), max(thread.tid, 0)
         facts = _number(1, pid) + _number(2, tid) + _text(5, thread.name or f"thread {thread.tid}")
@@ -84,7 +87,7 @@ def _tracks(timeline: Timeline) -> Iterator[bytes]:
 
 
 def _device_track(device: int) -> int:
-    return PROCESS_TRACK + device + 1
+    return DEVICE_TRACK + device + 1  # a device that is not known is -1
 
 
 def _streams(timeline: Timeline) -> list[tuple[int, int]]:
