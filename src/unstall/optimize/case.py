@@ -102,6 +102,8 @@ class Proposal:
     """Only to be told: it is never tried."""
     needs_revisits: bool = False
     """Pays only when samples are met again, from the second epoch on."""
+    work: float = 1.0
+    """Work in a step of the changed program, in steps of the program before the change (a larger batch)."""
     remembers: tuple[str, ...] = ()
     """``file:function`` of what is remembered: the comparison checks that it is asked only plain values."""
     key: str = ""

@@ -171,7 +171,8 @@ class Search:
     def _try(self, proposal: Proposal, current: Diagnosis, result: Result) -> Arm | None:
         """Try one change against the best so far; the new best if it is kept."""
         self.done.add(proposal.id)
-        changed = Arm(proposal.sources or result.best.sources, {**result.best.settings, **proposal.settings})
+        settings = {**result.best.settings, **proposal.settings}
+        changed = Arm(proposal.sources or result.best.sources, settings, result.best.work * proposal.work)
         entry = Remedy(
             name=f"{proposal.remedy}: {proposal.title}", exactness=proposal.exactness, kept=False,
             predicted_speedup=proposal.predicted,

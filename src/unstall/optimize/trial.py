@@ -49,7 +49,7 @@ class Timed:
     """One arm's run: its counted steps."""
 
     steps: int
-    units: int
+    units: float
     seconds: float
     start_s: float
     """From process start to the first step."""
@@ -90,10 +90,10 @@ def time_arm(workshop: Workshop, arm: Arm, window: Window) -> Timed:
     """Run one arm and read its clock. Raises TrialFailed."""
     expected = (window.seconds or 20.0) * _PATIENCE
     ran = workshop.run(arm, window.plan(), timeout=_START_S + expected)
-    return timed(ran, window)
+    return timed(ran, window, work=arm.work)
 
 
-def timed(ran: Ran, window: Window) -> Timed:
+def timed(ran: Ran, window: Window, *, work: float = 1.0) -> Timed:
     """What a run's clock says. Raises TrialFailed in one line."""
     facts = ran.json("clock.json")
     if facts is None:
@@ -113,7 +113,7 @@ def timed(ran: Ran, window: Window) -> Timed:
     last = min(len(times), warmup + 1 + window.steps) if window.steps else len(times)
     return Timed(
         steps=last - 1 - warmup,
-        units=sum(units[warmup + 1 : last]),
+        units=sum(units[warmup + 1 : last]) * work,
         seconds=times[last - 1] - times[warmup],
         start_s=times[0] - facts["began"],
         ran=ran,

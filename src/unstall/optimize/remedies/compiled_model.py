@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import libcst as cst
 
@@ -30,6 +29,21 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     if not case.measurement.model.device.startswith("cuda") and not (shutil.which("g++") or shutil.which("clang++")):
         return Unfit("torch.compile needs a C++ compiler, and none is installed")
     removed = _REMOVED.get(case.report.verdict.pattern, 0.05)
+    written = with_line_after_optimizer(case, "{model}.compile()")
+    if written is None:
+        return Unfit("the model's name was not found where the optimizer is made")
+    sources, place = written
+    return [
+        Proposal(
+            NAME, f"model.compile() ({place})", EXACTNESS, predicted_without(share, removed),
+            f"the model takes {share:.0%} of the step; compiling takes a while at every start",
+            sources=sources, key="compile",
+        )
+    ]  # fmt: skip
+
+
+def with_line_after_optimizer(case: Case, line: str) -> tuple[Sources, str] | None:
+    """(sources, place) with a statement about the model, ``{model}`` in it, after its optimizer is made."""
     for made in case.probe.optimizers:
         path = case.user_file(made.call.file) if made.call else None
         if path is None or made.call is None:
@@ -37,29 +51,15 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         try:
             found = rewrite.Found(case.sources.parse(path))
             call = found.call(made.call)
-            sources = with_compile(case.sources, found, call, path) if call is not None else None
+            model = _model_of(call) if call is not None else None
+            statement = found.statement(call) if call is not None else None
+            if model is None or not isinstance(statement, cst.SimpleStatementLine):
+                continue
+            module = rewrite.with_lines_around(found.module, statement, after=[line.format(model=model) + "\n"])
+            return case.sources.with_module(path, module), f"{path.name}:{made.call.line}"
         except SourceError:
             continue
-        if sources is not None:
-            return [
-                Proposal(
-                    NAME, f"model.compile() ({path.name}:{made.call.line})", EXACTNESS,
-                    predicted_without(share, removed),
-                    f"the model takes {share:.0%} of the step; compiling takes a while at every start",
-                    sources=sources, key="compile",
-                )
-            ]  # fmt: skip
-    return Unfit("the model's name was not found where the optimizer is made")
-
-
-def with_compile(sources: Sources, found: rewrite.Found, call: cst.Call, path: Path) -> Sources | None:
-    """The sources with ``X.compile()`` after the optimizer of ``X.parameters()`` is made."""
-    model = _model_of(call)
-    statement = found.statement(call)
-    if model is None or not isinstance(statement, cst.SimpleStatementLine):
-        return None
-    module = rewrite.with_lines_around(found.module, statement, after=[f"{model}.compile()\n"])
-    return sources.with_module(path, module)
+    return None
 
 
 def _model_of(call: cst.Call) -> str | None:
