@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.signal import lfilter
 
 from unstall.repeat.arms import Arm, Run, relative_error
 from unstall.repeat.gate import Gate
@@ -119,9 +120,7 @@ def _steps(kind: Noise, generator: np.random.Generator, steps: int) -> np.ndarra
     """The times of one run's steps, log-normal AR(1)."""
     shocks = generator.standard_normal(steps) * np.sqrt(1 - kind.phi**2)
     shocks[0] /= np.sqrt(1 - kind.phi**2)
-    # AR(1) as a convolution: the kernel is cut where it no longer matters.
-    kernel = kind.phi ** np.arange(min(steps, 200))
-    series: np.ndarray = np.exp(kind.step * np.convolve(shocks, kernel)[:steps])
+    series: np.ndarray = np.exp(kind.step * lfilter([1.0], [1.0, -kind.phi], shocks))
     return series
 
 

@@ -229,9 +229,9 @@ def test_a_gate_without_such_a_baseline_says_so(repository):
 
 def test_a_ledger_that_was_begun_by_a_killed_run_still_works(program):
     _run(program, "train.py")
-    with sqlite3.connect(program.folder / ".unstall" / "ledger.sqlite", isolation_level=None) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("UPDATE runs SET kind = 'half'")
+    connection = sqlite3.connect(program.folder / ".unstall" / "ledger.sqlite", isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE runs SET kind = 'half'")
     connection.close()  # without a commit
     _run(program, "train.py")
     assert [one["kind"] for one in _history(program)] == ["run", "run"]

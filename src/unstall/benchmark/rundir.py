@@ -24,7 +24,7 @@ class RunDir:
 
     def discard_recordings(self) -> None:
         """Remove what the report was made from; the directory too when nothing else is in it."""
-        for pattern in ("rec-*.bin", "info-*.jsonl", "bootstrap-error.txt", "stacks-*.txt"):
+        for pattern in ("rec-*.bin", "info-*.jsonl", "bootstrap-error.txt", "stacks-*.txt", "gpu-*.json"):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
         try:
@@ -65,7 +65,10 @@ def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Pa
         folder: where ``.unstall`` is; the working directory if not given.
         finished: leave out runs that have no report yet.
     """
-    for home in _homes(folder):
+    here, elsewhere = _homes(folder)
+    # Elsewhere are runs of other directories as well: the last of them is meant only where this one can hold none.
+    takes_none = not os.access(folder or Path.cwd(), os.W_OK)
+    for home in (here, elsewhere) if takes_none or name != "last" else (here,):
         runs = _runs(home, finished)
         meant = runs[-1:] if name == "last" else [path for path in runs if path.name == name]
         meant = meant or [path for path in runs if name and _abbreviates(name, path.name)]

@@ -16,6 +16,8 @@ from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.rundir import RunDir
 from unstall.pipeline import make_report
 from unstall.records import PHASES, Report
+from unstall.repeat import revision
+from unstall.repeat.revision import Revision
 from unstall.report import terminal
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ def conclude(
 ) -> None:
     """Make the report of a run that has ended, show it on stderr, and write the files that were asked for."""
     made, measured, processes = make_report(words, directory, started, outcome, steps=steps, modules=wanted.modules)
+    code = revision.of(Path.cwd())
+    if code.dirty:
+        made.run.environment["git_changes"] = code.changes
     lines = _tool_lines(directory, wanted.tools)
     for path, write in _writers(wanted, made, measured, processes):
         try:
@@ -53,7 +58,7 @@ def conclude(
     _keep(made, measured, directory, outcome)
     _show(made, lines)
     directory.discard_recordings()
-    _enter(made, directory, wanted.ledger)
+    _enter(made, directory, code, wanted.ledger)
 
 
 def _keep(made: Report, measured: Measured | None, directory: RunDir, outcome: Outcome) -> None:
@@ -67,13 +72,13 @@ def _keep(made: Report, measured: Measured | None, directory: RunDir, outcome: O
         print(f"unstall: this run could not be kept: {error.strerror or error}", file=sys.stderr)
 
 
-def _enter(made: Report, directory: RunDir, where: str | None) -> None:
+def _enter(made: Report, directory: RunDir, code: Revision, where: str | None) -> None:
     """Enter the run in the ledger. That may fail: a disk may be full, a server away."""
     from unstall.repeat import ledger
     from unstall.repeat.database import LedgerError
 
     try:
-        ledger.record(made, directory.path, where)
+        ledger.record(made, directory.path, where, code=code)
     except LedgerError as error:
         print(f"unstall: this run is not in the history: {error}", file=sys.stderr)
 

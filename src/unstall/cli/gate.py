@@ -15,14 +15,15 @@ from unstall.report import gate_view
 
 _WIDTH = 100
 _EXIT_UNKNOWN = 2
+_EXIT_INTERRUPTED = 130  # as shells have it
 
 
 def gate(
     words: list[str] = typer.Argument(None, metavar="PROGRAM [ARGS]...", help="As for `unstall run`."),
     baseline: str = typer.Option(..., "--baseline", help="A git revision (main, v1.2), or a recorded run."),
     max_regression: str = typer.Option("5%", "--max-regression", help="Slowdown of a step that is put up with."),
-    steps: int = typer.Option(50, "--steps", min=5, help="Measured steps a run."),
-    pairs: int = typer.Option(16, "--pairs", min=3, max=200, help="At most so many pairs of runs."),
+    steps: int | None = typer.Option(None, "--steps", min=5, help="Measured steps a run; by their noise if not given."),
+    pairs: int = typer.Option(32, "--pairs", min=3, max=200, help="At most so many pairs of runs."),
     budget: str = typer.Option("20m", "--budget", help="Start no pair that would not fit into this time."),
     json: Path | None = typer.Option(None, "--json", help="Write the answer as JSON."),
     markdown: Path | None = typer.Option(None, "--markdown", "--md", help="Write it as Markdown, for a pull request."),
@@ -59,6 +60,11 @@ def gate(
         )
     except (gating.GateError, WorktreeError, ArmError, SandboxError, command.CommandError) as error:
         _fail(str(error))
+    except KeyboardInterrupt:
+        raise typer.Exit(_EXIT_INTERRUPTED) from None
+    except Exception as error:
+        # Python would end with 1, and that is the word for a proven regression.
+        _fail(f"the gate broke, please report this: {type(error).__name__}: {error}")
     try:
         if json:
             json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2))

@@ -9,6 +9,7 @@ differ here, that as well: two runs are only two draws of it.
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -17,7 +18,7 @@ import numpy as np
 from unstall import statistics
 from unstall.benchmark.archive import Archive
 from unstall.records import PhaseName
-from unstall.repeat import differences
+from unstall.repeat import differences, revision
 from unstall.repeat.differences import Difference
 from unstall.repeat.noise import Noise
 from unstall.statistics import Ratio
@@ -74,6 +75,8 @@ class Comparison(msgspec.Struct, kw_only=True):
     """The smallest speed-up that a comparison as noisy as this would have found four times out of five."""
     phases: list[PhaseChange]
     caveats: list[str]
+    commits: str | None = None
+    """What lies between the two revisions, where git knows both."""
 
 
 def compare(a: Archive, b: Archive, noise: Noise | None = None) -> Comparison:
@@ -90,6 +93,7 @@ def compare(a: Archive, b: Archive, noise: Noise | None = None) -> Comparison:
         smallest_detectable=_finite(statistics.smallest_detectable(widened)) if widened else None,
         phases=_phases(a, b),
         caveats=_caveats(a, b, ratio, noise, named),
+        commits=revision.between(Path.cwd(), differences.code_of(a)[0], differences.code_of(b)[0]),
     )
 
 

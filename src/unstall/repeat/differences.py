@@ -122,7 +122,18 @@ def _command(a: Archive, b: Archive) -> list[Difference]:
 
 
 def _code(a: Archive, b: Archive) -> list[Difference]:
-    first, second = (str(archive.report.run.environment.get("git_revision") or "") for archive in (a, b))
-    if first == second or not (first and second):
+    first, second = (code_of(archive) for archive in (a, b))
+    if first == second or not (first[0] and second[0]):
         return []
-    return [Difference("code", "git revision", first[:_CODE_HEX], second[:_CODE_HEX])]
+    return [Difference("code", "git revision", *(_short(code) for code in (first, second)))]
+
+
+def code_of(archive: Archive) -> tuple[str, str]:
+    """The commit and what stands for the uncommitted changes; empty where they are not known, or there are none."""
+    environment = archive.report.run.environment
+    return str(environment.get("git_revision") or ""), str(environment.get("git_changes") or "")
+
+
+def _short(code: tuple[str, str]) -> str:
+    commit, changes = code
+    return commit[:_CODE_HEX] + (f" with uncommitted changes ({changes[:4]})" if changes else "")

@@ -22,7 +22,7 @@ from unstall.repeat.worktree import Worktree, check_out
 from unstall.simplify.sandbox import Sandbox, open_sandbox
 
 _FEWEST_STEPS, _MOST_STEPS = 50, 2000
-_WANTED_ERROR = 0.03  # of a run's mean step, relative
+_WANTED_ERROR = 0.025  # of a run's mean step, relative
 
 
 class GateError(Exception):

@@ -13,6 +13,7 @@ from unstall.records import Report
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
 from unstall.repeat.entry import COLUMNS, Entry, entry_of, from_row, to_row
+from unstall.repeat.revision import Revision
 
 VARIABLE = "UNSTALL_LEDGER"
 """The environment variable that names a ledger for every command: a path or a URL."""
@@ -68,11 +69,18 @@ def default(folder: Path | None = None) -> str | Path:
     return os.environ.get(VARIABLE) or rundir.home(folder) / "ledger.sqlite"
 
 
-def record(report: Report, directory: Path, where: str | Path | None = None) -> None:
-    """Enter a run that has just ended. ``directory``: where its recording is kept."""
+def record(report: Report, directory: Path, where: str | Path | None = None, *, code: Revision | None = None) -> None:
+    """Enter a run that has just ended.
+
+    Args:
+        report: its report, of any kind.
+        directory: where its recording is kept.
+        where: the ledger; the environment's, or the one beside the recording, if not given.
+        code: what was run; what is checked out in the working directory if not given.
+    """
     beside = directory.parent.parent if directory.parent.name == "runs" else directory.parent
     ledger = where or os.environ.get(VARIABLE) or beside / "ledger.sqlite"
-    entry = entry_of(report, directory, revision.of(Path.cwd()))
+    entry = entry_of(report, directory, code or revision.of(Path.cwd()))
     with Ledger(ledger) as opened:
         opened.add([entry])
 

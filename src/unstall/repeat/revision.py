@@ -40,6 +40,17 @@ def of(folder: Path) -> Revision:
     )
 
 
+def between(folder: Path, before: str, after: str) -> str | None:
+    """What lies between two commits, as "3 commits, 2 files changed, ..."; None if they are not known here."""
+    if not all(re.fullmatch(r"[0-9a-f]{7,64}", commit) for commit in (before, after)) or before == after:
+        return None
+    count = git(folder, "rev-list", "--count", f"{before}..{after}")
+    if not count:
+        return None
+    changes = git(folder, "diff", "--shortstat", before, after) or "no file changed"
+    return f"{count} {'commit' if count == '1' else 'commits'}, {changes}"
+
+
 def git(folder: Path, *words: str) -> str:
     """What git answers on stdout; empty if it fails, is not there, or takes too long."""
     return _git_bytes(folder, *words).decode(errors="replace").strip()

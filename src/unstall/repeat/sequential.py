@@ -2,8 +2,8 @@
 
 A pair of runs, one of the baseline and one of the candidate, gives one value: the logarithm of the candidate's step
 time over the baseline's. Pairs are looked at a few times, 4, 8, 16 ... of them and once at the end, always with
-a t-test. The chance of a false alarm is shared out among the looks (Bonferroni): half of it to the end, a quarter,
-an eighth ... to the looks before; so it stays what it is whatever the number of looks and whenever the noise ends it.
+a t-test. The chance of a false alarm is shared out among the looks (Bonferroni): half of it to the end, the other half
+in equal parts to the looks before; so it stays what it is however many looks there are and whenever time ends it.
 
 - On the way only the plain case ends a gate: the slowdown is proven to be *more than is allowed*, or proven to be less.
 - At the end a regression is *proven* when the slowdown is proven to be more than none at all and the best estimate is
@@ -44,7 +44,7 @@ class Plan:
 
     allowance: float = 0.05
     """The slowdown that is put up with: 0.05 is five per cent more time a step."""
-    most: int = 24
+    most: int = 32
     """Pairs of runs."""
     alarm: float = 0.01
     """The chance that identical code is called a regression."""
@@ -77,7 +77,7 @@ def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
     looks = plan.looks()
     if len(values) < _FEWEST or not (last or len(values) in looks):
         return Finding("cannot tell" if last else "go on", None)
-    share = 0.5 if last else 0.5 ** (looks.index(len(values)) + 2)
+    share = 0.5 if last else 0.5 / len(looks)
     allowed = math.log1p(plan.allowance)
     mean, error, degrees = trimmed(values, recorded=plan.recorded)
     low = mean - error * _quantile(plan.alarm * share, degrees)

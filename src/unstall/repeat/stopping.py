@@ -113,20 +113,29 @@ def judge(
 
 
 def iterations(entries: Sequence[Entry]) -> list[Iteration]:
-    """The states of the code in the order they first ran, with their gains. Those without a revision are a run each."""
-    speeds: dict[str, list[float]] = {}
+    """The states of the program in the order they first ran, with their gains.
+
+    A state is code and arguments together; a run without a known revision is a state of its own.
+    """
+    states: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         if entry.steps_per_s and entry.steps_per_s > 0:
-            code = f"{entry.revision}+{entry.changes or ''}" if entry.revision else entry.id
-            speeds.setdefault(code, []).append(entry.steps_per_s)
+            code = (entry.revision, entry.changes or "", *entry.command) if entry.revision else (entry.id,)
+            states.setdefault(code, []).append(entry)
     found: list[Iteration] = []
     best = 0.0
-    for code, values in speeds.items():
-        speed = statistics.median(values)
-        label = code[-6:] if "+" not in code else code.partition("+")[0][:8] + ("*" if not code.endswith("+") else "")
-        found.append(Iteration(label, speed, len(values), speed / best if best else None))
+    for runs in states.values():
+        speed = statistics.median(run.steps_per_s or 0.0 for run in runs)
+        found.append(Iteration(_label(runs[0]), speed, len(runs), speed / best if best else None))
         best = max(best, speed)
     return found
+
+
+def _label(entry: Entry) -> str:
+    """The revision as the history shows it; without one, the end of the run's id."""
+    if entry.revision is None:
+        return entry.id[-6:]
+    return entry.revision[:8] + ("*" if entry.changes else "")
 
 
 def expected_gain(found: Sequence[Iteration], bound: float | None) -> float | None:

@@ -96,6 +96,8 @@ def _side(side: Side) -> list[str]:
 def _differences(found: Comparison) -> Iterator[str]:
     for one in found.differences:
         yield f"{one.name}: {plain(one.a)} → {plain(one.b)}"
+    if found.commits:
+        yield f"between the revisions: {plain(found.commits)}"
     if not found.differences:
         yield "nothing that is known: same machine, software, settings, command and revision"
 

@@ -165,6 +165,7 @@ def test_trackers_get_one_flat_name_a_figure(report):
     assert flat.parameters(report)["unstall/environment/python"] == "3.11.7"
 
 
+@pytest.mark.slow
 def test_mlflow_reads_it_back(report, tmp_path):
     tracking = pytest.importorskip("mlflow.tracking")
     uri = f"sqlite:///{tmp_path}/mlflow.db"

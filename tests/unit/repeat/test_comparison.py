@@ -89,6 +89,12 @@ def test_what_was_different_is_named():
     assert any("may not be the reason" in caveat for caveat in compare(a, b).caveats)
 
 
+def test_uncommitted_changes_are_another_code():
+    a = Archive(report=report(environment={"git_revision": "a" * 40}))
+    b = Archive(report=report(environment={"git_revision": "a" * 40, "git_changes": "123456789abc"}))
+    assert _names(a, b) == {("code", "git revision"): ("aaaaaaaa", "aaaaaaaa with uncommitted changes (1234)")}
+
+
 def test_memory_may_vary_a_little_from_boot_to_boot():
     a, b = (Archive(report=report(environment={"memory_bytes": size})) for size in (8_000_000_000, 8_000_100_000))
     assert not _names(a, b)

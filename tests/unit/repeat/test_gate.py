@@ -88,7 +88,7 @@ def test_the_error_of_a_mean_of_steps_that_are_alike(phi):
     assert np.median(errors) == pytest.approx(np.std(means), rel=0.25)
 
 
-@pytest.mark.parametrize("error, steps", [(0.0, 50), (0.03, 50), (0.06, 200), (10.0, 2000)])
+@pytest.mark.parametrize("error, steps", [(0.0, 50), (0.025, 50), (0.05, 200), (10.0, 2000)])
 def test_noisy_steps_ask_for_more_of_them(error, steps):
     assert steps_for(Run(1.0, 50, {}, 0.0, cores=2.0, error=error)) == steps
 

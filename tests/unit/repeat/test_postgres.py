@@ -12,9 +12,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from makers import entry
+from makers import entry, report
 
-from unstall.repeat import database, schema
+from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
 from unstall.repeat.ledger import Ledger
 
@@ -121,6 +121,11 @@ def test_an_older_ledger_is_brought_up_to_date(url):
     connection.close()
     with pytest.raises(LedgerError, match="newer unstall"):
         Ledger(url)
+
+
+def test_a_run_enters_and_history_finds_it(url, tmp_path):
+    ledger.record(report(), tmp_path, url)
+    assert [one.id for one in ledger.history(url)] == [report().run.id]
 
 
 def test_a_server_that_is_not_there_is_told_without_its_password():

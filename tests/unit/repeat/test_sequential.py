@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from unstall.repeat.sequential import Plan, decide, trimmed
 
 
-def _pairs(slowdown, noise, count=24, seed=0):
+def _pairs(slowdown, noise, count=32, seed=0):
     return math.log(slowdown) + noise * np.random.default_rng(seed).standard_normal(count)
 
 
@@ -49,7 +49,7 @@ def test_one_wild_pair_does_not_decide():
 
 
 def test_looks_double_until_the_end():
-    assert Plan(most=24).looks() == [4, 8, 16]
+    assert Plan(most=32).looks() == [4, 8, 16]
     assert Plan(most=4).looks() == []
 
 

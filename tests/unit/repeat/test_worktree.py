@@ -92,3 +92,12 @@ def test_the_revision_of_a_tree(repository, tmp_path):
 def test_a_project_is_named_by_its_origin_without_secrets(repository, origin):
     _git(repository, "remote", "add", "origin", origin)
     assert revision.of(repository).project == "host.org/a/b"
+
+
+def test_what_lies_between_two_revisions(repository):
+    first = revision.of(repository).commit
+    _git(repository, "commit", "-q", "-a", "-m", "two")
+    second = revision.of(repository).commit
+    assert revision.between(repository, first, second) == "1 commit, 1 file changed, 1 insertion(+), 1 deletion(-)"
+    for unknown in ("--help", "", first, "f" * 40):
+        assert revision.between(repository, first, unknown) is None
