@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _EXIT_USAGE = 2
 _WIDTH = 100
-_KINDS = ("data", "env", "callbacks", "validation", "collectives", "optimizer", "backward")
+_KINDS = ("data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward")
 _SLOWED = ("data", "env", "optimizer", "backward")
 _STUB_HELP = f"Try the program without this function, or kind: {', '.join(_KINDS)}."
 _DELAY = re.compile(r"^(?P<name>[\w.<>-]+)=\+?(?P<share>\d+(?:\.\d+)?)\s*%(?::(?P<by>sleep|spin))?$")

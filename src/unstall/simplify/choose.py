@@ -39,7 +39,7 @@ def trials(report: Report, measurement: Measurement) -> list[Trial]:
     wanted = [stub(function, data_in_workers) for function in functions[:1]]
     wanted += data_trials(measurement)
     wanted += [stub(function, data_in_workers) for function in functions[1:]]
-    wanted += kind_trials(report)
+    wanted += kind_trials(report, measurement)
     if functions and functions[0].where == "worker":
         wanted.append(asleep(functions[0]))
     wanted += elasticities(report, measurement, functions)
@@ -99,7 +99,7 @@ def data_trials(measurement: Measurement) -> Iterator[Trial]:
         )
 
 
-def kind_trials(report: Report) -> Iterator[Trial]:
+def kind_trials(report: Report, measurement: Measurement) -> Iterator[Trial]:
     """The kinds of work that take a part of the step worth trying."""
     shares: dict[str, float] = {phase.name: phase.share for phase in report.phases}
     ways = (
@@ -113,6 +113,10 @@ def kind_trials(report: Report) -> Iterator[Trial]:
     for phase, kind, words in ways:
         if shares.get(phase, 0.0) >= _WORTH:
             yield of_kind(kind, words)
+    loader = measurement.loader
+    waits = loader is not None and loader.service_network_s > _WORTH * loader.service_s
+    if waits or any(phase.network_s > _WORTH * measurement.step.mean for phase in report.phases):
+        yield of_kind("network", "the network: HTTP answers from the record")
 
 
 def of_kind(kind: str, words: str | None = None) -> Trial:
@@ -123,7 +127,7 @@ def of_kind(kind: str, words: str | None = None) -> Trial:
         intervention=kind,
         arm=(specification,),
         component=kind,
-        touches_data=kind == "cached",
+        touches_data=kind in ("cached", "network"),
     )
 
 

@@ -56,6 +56,13 @@ def env() -> list[FunctionType]:
     return _unique(_inner(type(one).step) for one in found if id(one) not in inside)
 
 
+def fetch() -> list[FunctionType]:
+    """What makes a batch of a torch loader, in the process that makes it."""
+    module = sys.modules.get("torch.utils.data._utils.fetch")
+    names = ("_MapDatasetFetcher", "_IterableDatasetFetcher")
+    return _unique(_inner(getattr(getattr(module, name, None), "fetch", None)) for name in names)
+
+
 def callbacks() -> list[FunctionType]:
     """The logging, plotting and checkpoint calls that the recorder knows, of the libraries imported."""
     found = []
@@ -73,12 +80,29 @@ def collectives() -> list[FunctionType]:
     return _unique(_inner(getattr(module, name, None)) for name in collective_seam._COLLECTIVES)
 
 
+def network() -> list[FunctionType]:
+    """The calls that send a request and return its response, of the clients imported."""
+    found = []
+    for name, owner, attribute in (
+        ("requests.sessions", "Session", "send"),
+        ("httpx", "Client", "send"),
+        ("urllib.request", "OpenerDirector", "open"),
+    ):
+        module = sys.modules.get(name)
+        function = getattr(getattr(module, owner, None), attribute, None)
+        if isinstance(function, FunctionType):
+            found.append(function)
+    return found
+
+
 KINDS: dict[str, Callable[[], list[FunctionType]]] = {
     "optimizer": optimizer,
     "backward": backward,
     "env": env,
     "callbacks": callbacks,
     "collectives": collectives,
+    "network": network,
+    "data": fetch,
 }
 """By the name that a person, or a specification, gives the kind."""
 
