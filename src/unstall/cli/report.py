@@ -38,6 +38,11 @@ def report(
             path.write_text(make(), encoding="utf-8")
         except OSError as error:
             _fail(f"cannot write {path}: {error.strerror}")
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # A recording from elsewhere may hold anything that its types allow.
+            _fail(
+                f"{run} holds something that cannot be shown ({type(error).__name__}: {' '.join(str(error).split())})"
+            )
         print(f"wrote {path}", file=sys.stderr)
     if show and html is not None:
         _open(html)

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from report_strategies import reports
 
 from unstall import records as r
@@ -228,3 +229,43 @@ def test_the_inline_forms_rules_reach_nothing_else_of_the_notebook(input_bound):
     selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", style) if "@" not in rule for one in rule.split(",")]
     assert len(selectors) > 100
     assert all(".unstall" in one for one in selectors)
+
+
+_any = st.floats() | st.floats(0, 1e4)
+_points = st.builds(
+    r.ResourcePoint,
+    t=_any,
+    pid=st.integers(0, 3),
+    cpu_s=_any,
+    main_cpu_s=_any,
+    run_delay_s=_any,
+    rss_bytes=st.integers(-(2**63), 2**63),
+    read_bytes=st.integers(0, 2**63),
+)
+_machine = st.builds(
+    r.MachinePoint,
+    t=_any,
+    busy_cpu_s=_any,
+    steal_cpu_s=_any,
+    gpu_utilization=st.lists(_any, max_size=2).map(tuple),
+    gpu_memory_bytes=st.lists(st.integers(0, 2**63), max_size=2).map(tuple),
+)
+_frames = st.builds(r.Frame, function=st.text(max_size=9), file=st.text(max_size=9), line=st.integers(-9, 9))
+_stacks = st.builds(
+    r.StackSample,
+    pid=st.integers(0, 3),
+    thread=st.text(max_size=5),
+    frames=st.lists(_frames, max_size=6).map(tuple),
+    count=st.integers(-5, 2**40),
+    main_thread=st.booleans(),
+)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_points, max_size=12), st.lists(_machine, max_size=6), st.lists(_stacks, max_size=6))
+def test_any_recording_makes_a_page(points, machine, stacks):
+    archive = Archive(report=_report(), resources=points, machine=machine, stacks=stacks)
+    page = html.page(archive)
+    _Outline(page)
+    data_of(page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,7 @@ def distribution(archive: Archive) -> dict[str, Any] | None:
 
 def resources(archive: Archive) -> dict[str, Any] | None:
     """Cores, memory, disk and devices over the run, in buckets of half a second or more."""
-    points = archive.resources
+    points = [point for point in archive.resources if math.isfinite(point.t)]
     if len({point.t for point in points}) < 3:
         return None
     import numpy as np
@@ -85,7 +86,7 @@ def resources(archive: Archive) -> dict[str, Any] | None:
 
     begin, end = min(point.t for point in points), max(point.t for point in points)
     edges = np.linspace(begin, end, int(np.clip((end - begin) / _BUCKET_S, 2, _MOST_POINTS)) + 1)
-    roles = _by_role(archive)
+    roles = _by_role(archive, points)
     panels = [
         _cores(archive, roles, edges),
         _panel("Memory", "bytes", [(role, _held(group, edges)) for role, group in roles.items()], stacked=True),
@@ -107,7 +108,7 @@ def _zero(archive: Archive) -> float:
     return float(archive.steps.starts[0]) if archive.steps is not None else 0.0
 
 
-def _by_role(archive: Archive) -> dict[str, list[list[ResourcePoint]]]:
+def _by_role(archive: Archive, points: list[ResourcePoint]) -> dict[str, list[list[ResourcePoint]]]:
     """The points of each process, by what it is to the program."""
     measurement = archive.measurement
     mains = measurement.rank_pids | {measurement.main_pid} if measurement else set()
@@ -115,17 +116,17 @@ def _by_role(archive: Archive) -> dict[str, list[list[ResourcePoint]]]:
     for rank in measurement.ranks if measurement else ():
         workers |= rank.worker_pids
     processes: defaultdict[int, list[ResourcePoint]] = defaultdict(list)
-    for point in archive.resources:
+    for point in points:
         processes[point.pid].append(point)
     roles: dict[str, list[list[ResourcePoint]]] = {}
-    for pid, points in processes.items():
+    for pid, own in processes.items():
         if not measurement:
             role = "the program"
         elif pid in mains:
             role = "main process" if len(mains) == 1 else "ranks"
         else:
             role = "loader workers" if pid in workers else "its other processes"
-        roles.setdefault(role, []).append(points)
+        roles.setdefault(role, []).append(own)
     order = ("main process", "ranks", "the program", "loader workers", "its other processes")
     return {role: roles[role] for role in order if role in roles}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unstall.records import StackSample
-from unstall.report.plain import plain, shorten
+from unstall.report.plain import plain, shorten, shorten_left
 
 if TYPE_CHECKING:
     from unstall.benchmark.archive import Archive
@@ -93,7 +93,7 @@ def _tree(function: str, file: str, node: _Node, least: float) -> dict[str, Any]
     }
     if file:
         line = node.lines.most_common(1)[0][0]
-        told["at"] = f"{_short(file)}:{line}"
+        told["at"] = f"{shorten_left(_short(file), 120)}:{line}"
         told["kind"] = _kind(file)
     return told
 

@@ -108,7 +108,11 @@ def _study(study: Study) -> list[Markup]:
         ("Not measured", failures),
         ("Not tried", study.untried),
     )
-    told = [el("div", el("h3", title), el("ul", [el("li", item) for item in items])) for title, items in lists if items]
+    told = [
+        el("div", el("h3", title), el("ul", [el("li", item) for item in items[:_MOST_ROWS]]))
+        for title, items in lists
+        if items
+    ]
     sandbox = [el("p", f"Your files: {study.sandbox}", class_="quiet")] if study.sandbox else []
     return [el("div", told, class_="columns"), *sandbox]
 
@@ -197,7 +201,9 @@ def run(report: Report) -> Markup:
         "section",
         el("h2", "Run and environment"),
         el("dl", rows, class_="facts"),
-        el("ul", [el("li", note) for note in report.run.notes], class_="notes") if report.run.notes else None,
+        el("ul", [el("li", note) for note in report.run.notes[:_MOST_ROWS]], class_="notes")
+        if report.run.notes
+        else None,
         el("details", el("summary", el("strong", "Environment")), el("dl", environment, class_="facts"))
         if environment
         else None,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from unstall.benchmark.excerpts import Excerpt
 
 _COMMAND_CELLS = 400
+_MOST_ITEMS = 40
 
 
 def hero(report: Report) -> Markup:
@@ -152,7 +153,7 @@ def _figure(label: str, value: str, more: str) -> Markup:
 
 
 def _list(title: str, items: Sequence[str]) -> Markup | None:
-    return el("div", el("h3", title), el("ul", [el("li", item) for item in items])) if items else None
+    return el("div", el("h3", title), el("ul", [el("li", item) for item in items[:_MOST_ITEMS]])) if items else None
 
 
 def _next(report: Report) -> Markup:
