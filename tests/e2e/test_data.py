@@ -1,14 +1,18 @@
 """`unstall data`: the program's own data pipeline, measured without its model."""
 
 import json
+import signal
 import sys
+import time
 
 import pytest
 
 PROGRAM = '''
 """A training loop over the dataset that is asked for; its model is never reached by `unstall data`."""
 
+import signal
 import sys
+import time
 import time
 from pathlib import Path
 
@@ -158,3 +162,15 @@ def test_says_why_there_is_nothing_to_measure(data, kind, message):
 def test_a_program_that_is_not_there(workspace):
     result = workspace.start([sys.executable, "-m", "unstall", "data", "gone.py"]).result()
     assert result.status == 2 and "no such file: gone.py" in result.err
+
+
+def test_interrupted_it_leaves_nothing_and_says_so(workspace):
+    workspace.write("program.py", PROGRAM.replace("time.sleep(0.004)", 'Path("begun").touch() or time.sleep(0.004)'))
+    command = [sys.executable, "-m", "unstall", "data", "--no-sandbox", "--budget", "60", "program.py", "signals"]
+    running = workspace.start(command)
+    deadline = time.monotonic() + 60
+    while not (workspace.folder / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.signal(signal.SIGINT, group=True)
+    result = running.result()
+    assert result.status == 2 and "before its data pipeline was measured" in result.err

@@ -58,6 +58,7 @@ class _Watch:
         self.measuring = True
         try:
             measure(loader, lambda **facts: self.child.tell("data", **facts), self.child.options["settings"])
+            self.child.tell("data", part="done")
         except EmptyLoader as error:
             self.child.tell("data", part="failed", why=f"the loader is empty: {error}")
         except Exception as error:

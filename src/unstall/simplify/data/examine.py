@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _STEPS_WITHOUT_LOADER = 30
 """Steps after which a program that has iterated no DataLoader is taken to have none."""
+_LOOK_EVERY_S = 1.0
 _MOST_S = 600.0
 """After which a program that has not iterated the wanted one is stopped."""
 _LAST_LINES = 6
@@ -39,6 +40,7 @@ class Facts:
     """collate, pin and transfer."""
     rates: list[dict[str, Any]] = field(default_factory=list)
     failed: str = ""
+    done: bool = False
     other_cores: float = 0.0
     """Cores that other programs took meanwhile, mean."""
     met: int = 0
@@ -72,7 +74,7 @@ def examine(
         facts.other_cores = other_cores(seen.machine, seen.points, seen.began, seen.ended)
         if facts.failed:
             raise DataError(facts.failed)
-        if not facts.loader:
+        if not facts.done:
             raise DataError(_why_nothing(facts, outcome, output, wanted=loader))
         return facts
     finally:
@@ -81,21 +83,22 @@ def examine(
 
 
 class _Patience:
-    """Stops a program that goes through its steps, or just on and on, without iterating the loader that is wanted."""
+    """Stops a program that goes on and on without iterating the loader that is wanted, or after it was measured."""
 
     def __init__(self, directory: Path, wanted: int, on_poll: Callable[[Session], None]):
         self.directory, self.wanted, self.on_poll = directory, wanted, on_poll
-        self.ends = time.monotonic() + _MOST_S
-        self.found = False
+        self.began = self.looked = time.monotonic()
 
     def __call__(self, session: Session) -> None:
         self.on_poll(session)
-        late = time.monotonic() > self.ends
-        if self.found or not (late or session.steps >= _STEPS_WITHOUT_LOADER):
+        now = time.monotonic()
+        if now - self.looked < _LOOK_EVERY_S:
             return
-        met = read_facts(self.directory).met
-        self.found = met >= self.wanted
-        if not self.found and (late or not met):
+        self.looked = now
+        facts = read_facts(self.directory)
+        without = session.steps >= _STEPS_WITHOUT_LOADER and not facts.met
+        late = now - self.began > _MOST_S and facts.met < self.wanted
+        if facts.done or without or late:
             session.stop()
 
 
@@ -130,11 +133,15 @@ def _add(facts: Facts, line: dict[str, Any]) -> None:
         facts.met += 1
     elif part == "failed":
         facts.failed = str(line["why"])
+    elif part == "done":
+        facts.done = True
     else:
         facts.after[part] = line
 
 
 def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wanted: int) -> str:
+    if facts.loader:
+        return f"{_ending(outcome)} before its data pipeline was measured{_last_lines(output)}"
     if facts.met:
         return f"the program iterated {facts.met} DataLoader(s) and no number {wanted}: name another with --loader"
     if outcome.observation.stopped:
@@ -143,9 +150,14 @@ def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wante
             "loop of its own cannot be taken apart here; `unstall run` tells what its steps wait for"
         )
     if outcome.status:
-        ending = f"signal {-outcome.status}" if outcome.status < 0 else f"exit code {outcome.status}"
-        return f"the program ended with {ending} before it iterated a DataLoader{_last_lines(output)}"
+        return f"{_ending(outcome)} before it iterated a DataLoader{_last_lines(output)}"
     return "the program ended without iterating a DataLoader: there is nothing to measure"
+
+
+def _ending(outcome: launcher.Outcome) -> str:
+    if outcome.status < 0:
+        return f"the program was ended by signal {-outcome.status}"
+    return f"the program ended with exit code {outcome.status}"
 
 
 def _last_lines(output: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +17,10 @@ from unstall.simplify.model.simulate import simulate
 from unstall.simplify.model.work import Floats, Layout
 
 _FIT_BATCHES = 400
-_FIT_ROUNDS = 7
-_LEAST_SHARE = 0.15  # of what was seen, that computing may have taken alone: below that the samples are at fault
+_FIT_SHARES = 12
+_FIT_ENOUGH = 0.1  # by which the simulated body may miss the recorded one
+_LEAST_SHARE = 0.3  # of what was seen, that computing may have taken alone
+_LONG_EPOCH = 100_000  # steps, of a loop that shows no epochs: what validation takes is spread over it
 _SYNCS = 0.02  # share of the step in `sync` from which the program waits for the device in every step
 
 
@@ -58,7 +61,7 @@ def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:
     cores = measured.cores / max(len(measured.rank_pids), 1)
     layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores, contention=CONTENTION)
     if loader is None:
-        return layout
+        return replace(layout, epoch=_LONG_EPOCH, epoch_close_s=recorded.gap_s * _LONG_EPOCH)
     epoch, open_s, close_s = _epochs(recorded, loader)
     return replace(
         layout,
@@ -73,10 +76,11 @@ def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:
 
 
 def _epochs(recorded: Recorded, loader: LoaderMeasurement) -> tuple[int, float, float]:
-    """Batches in an epoch (0 when none ended), and the seconds to open one and to close one."""
+    """Batches in an epoch, and the seconds to open one and to close one."""
     measured = recorded.measurement
     if not loader.epochs or measured.total_steps <= loader.epochs:
-        return 0, 0.0, 0.0
+        batches = _LONG_EPOCH * loader.batches_per_step
+        return round(batches), 0.0, recorded.gap_s * _LONG_EPOCH
     steps = measured.total_steps / loader.epochs
     opened = loader.start_s * steps
     # The first batch of an epoch is waited for in any case, and the simulation does so by itself.
@@ -129,10 +133,12 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
     """Find what the main thread's computing takes alone, where loader workers took cores from it while recorded.
 
     Its core-seconds a step, those of its intra-op threads included, are known; how many cores it used at once is not:
-    the less time it takes alone, the more. The simulated body takes the recorded time at one value of it.
+    the less time it takes alone, the more, and it takes no longer than its core-seconds. Of all that fits these, the
+    one is taken whose simulated body takes the recorded time, and where none does, what was seen.
     """
     core_s = measured.main_cpu_s - (pipeline.service_s * pipeline.batches_per_step if _made_here(pipeline) else 0.0)
     seen = pipeline.compute
+    seen_s = float(seen.sum(axis=1).mean())
 
     def scaled(share: float) -> Pipeline:
         compute = seen * share
@@ -142,18 +148,21 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
         width = float(np.clip(width, 1.0, min(pipeline.threads, pipeline.layout.cores)))
         return replace(pipeline, compute=compute, layout=replace(pipeline.layout, width=width))
 
-    low, high = _LEAST_SHARE, 1.0
-    found = scaled(high)
-    if _body_s(found) <= body_s * 1.01:
-        return found
-    for _ in range(_FIT_ROUNDS):
-        middle = (low + high) / 2
-        found = scaled(middle)
-        if _body_s(found) > body_s:
-            high = middle
-        else:
-            low = middle
-    return found
+    def miss(share: float) -> float:
+        """Of the simulated body, relative."""
+        simulated = _body_s(scaled(share))
+        return abs(math.log(simulated / body_s)) if simulated > 0 else math.inf
+
+    if not pipeline.layout.workers or seen_s <= 0 or body_s <= 0:
+        return scaled(1.0)
+    most = min(1.0, core_s / seen_s) if core_s > 0 and pipeline.threads > 1 else 1.0
+    if most < _LEAST_SHARE:
+        return scaled(1.0)
+    shares = np.geomspace(most, _LEAST_SHARE, _FIT_SHARES)
+    best = min(shares, key=miss)
+    step = float(shares[0] / shares[1])
+    best = min(np.geomspace(min(best * step, most), best / step, _FIT_SHARES), key=miss)
+    return scaled(float(best)) if miss(float(best)) < _FIT_ENOUGH else scaled(1.0)
 
 
 def _made_here(pipeline: Pipeline) -> bool:

@@ -68,11 +68,30 @@ def _recorded(
     beyond = durations[series.measured & series.gap] - durations[rows].mean()
     return Recorded(
         measurement=measurement,
-        steps=np.stack([series.phase(name)[rows] for name in PHASES], axis=1),
+        steps=_told_apart(np.stack([series.phase(name)[rows] for name in PHASES], axis=1), measurement),
         fetches=_fetch_seconds(fetches, series) if fetches is not None else np.empty((0, 3)),
         gap_s=float(np.clip(beyond, 0, None).sum()) / int(series.measured.sum()) if regular.any() else 0.0,
         device_busy=device_busy,
     )
+
+
+def _told_apart(steps: Floats, measurement: Measurement) -> Floats:
+    """What no seam claims is in `other`; the part that the samples know better is moved to its own phase."""
+    from unstall.diagnose import features
+
+    shown = features.build(measurement).shown
+    recorded = {phase.name: phase.mean_s for phase in measurement.phases}
+    other = PHASES.index("other")
+    mean = recorded.get("other", 0.0)
+    rest = steps[:, other].copy()
+    for index, name in enumerate(PHASES):
+        claimed = shown.get(name, 0.0) - recorded.get(name, 0.0)
+        kept_apart = name == "data_wait" and measurement.loader is not None
+        if index != other and mean > 0 and claimed > 0 and not kept_apart:
+            moved = rest * min(claimed / mean, 1.0)
+            steps[:, index] += moved
+            steps[:, other] -= moved
+    return np.clip(steps, 0, None)
 
 
 def _fetch_seconds(fetches: FetchSeries, series: StepSeries) -> Floats:
