@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unstall.optimize.case import Proposal
+if TYPE_CHECKING:
+    from unstall.optimize.case import Proposal
 
 _KNOWN = {
     "loader": {"num_workers": int, "persistent_workers": bool, "prefetch_factor": int, "pin_memory": bool},
