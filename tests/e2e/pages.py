@@ -109,6 +109,32 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
     return r.Report(**values | more)
 
 
+def trace(name="aten::mm"):
+    """Three steps of a device that computes most of the time."""
+    uses = {"compute": 0.7, "communication": 0.1, "idle_host": 0.2}
+    times = [r.TraceTime(name=name, share=0.5, mean_s=0.01, count=8.0, detail=name)]
+    return r.TraceFacts(
+        files=[name],
+        source="kineto",
+        devices=[name],
+        marked_steps=True,
+        device=uses,
+        queue={},
+        kernels={"per_step": 100.0, "small_share": 0.4},
+        step_variation=0.1,
+        replay_error=0.01,
+        replay_steps=3,
+        critical_path={},
+        what_ifs=[r.TraceChange(what_if=name, gain=1.4, step_s=0.02)],
+        steps=[r.TraceStep(number=i, step_s=0.03, shares=uses, queue_depth=[]) for i in range(3)],
+        operators=times,
+        top_kernels=times,
+        waits=times,
+        copies=times,
+        ranks=[r.TraceRank(rank=0, file=name, step_s=0.03, busy=0.8, communication=0.1, waits=0.1, late=0.0)],
+    )
+
+
 def archive(durations=None, **more):
     """A run with steps, stacks and resources; ``more`` goes to :func:`report`."""
     if durations is None:

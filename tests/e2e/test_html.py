@@ -236,6 +236,15 @@ def test_a_report_without_a_recording(show):
     assert page.get_by_role("heading", level=1).is_visible()
 
 
+@pytest.mark.parametrize("name", ("aten::mm", pages.BREAKOUTS[1]))
+def test_a_gpu_trace(show, name):
+    page = show(html.page(pages.Archive(report=pages.report(kind="trace", trace=pages.trace(name), name=name))))
+    assert pixels(page, "#device-0") > 3
+    page.locator("#device-0 .u-over").hover()
+    assert page.locator("#device-0 .tip").inner_text().splitlines()[:2] == ["step 1", "computing 21 ms"]
+    assert page.get_by_text("1.4×").is_visible()
+
+
 def test_the_inline_form_is_readable(show):
     shown = html.inline(pages.report(text=pages.BREAKOUTS[0]))
     page = show(f"<!doctype html><title>notebook</title><body>{shown}</body>")

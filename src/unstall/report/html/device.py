@@ -43,6 +43,7 @@ def section(report: Report, chart: Markup | None) -> Markup | None:
         [_times(title, rows) for title, rows in _named(trace) if rows],
         _ranks(trace),
         id="device",
+        class_="device",
     )
 
 
@@ -58,16 +59,17 @@ def steps(report: Report) -> dict[str, Any] | None:
     used = [name for name in USES if any(step.shares.get(name, 0.0) > _LEAST for step in recorded)]
     if not used:
         return None
+    closed = [*recorded, recorded[-1]]  # the last step is as wide as the others
     rows = [
         {
             "name": USES[name][0],
             "colour": USES[name][1],
-            "values": series.packed(np.array([step.shares.get(name, 0.0) * step.step_s for step in recorded])),
+            "values": series.packed(np.array([step.shares.get(name, 0.0) * step.step_s for step in closed])),
         }
         for name in used
     ]
     return {
-        "t": series.packed(np.arange(len(recorded))),
+        "t": series.packed(np.arange(len(closed))),
         "bucket_s": 0,
         "panels": [{"title": "Step by step", "unit": "seconds", "x": "step", "stacked": True, "series": rows}],
     }

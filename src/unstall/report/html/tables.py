@@ -192,7 +192,7 @@ def run(report: Report) -> Markup:
     lists = (
         ("Speed", facts.throughput(report)),
         ("Machine", facts.utilization(report)),
-        ("Run", facts.run(report)),
+        ("Run", facts.run(report)[: -1 if report.kind == "trace" else None]),
         ("Outside the steps", facts.startup(report)),
     )
     rows = [el("div", el("dt", label), el("dd", " · ".join(phrases))) for label, phrases in lists if phrases]

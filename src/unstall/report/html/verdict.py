@@ -60,20 +60,13 @@ def culprit(report: Report, excerpts: Sequence[Excerpt] = ()) -> Markup | None:
     blamed = report.verdict.culprit
     if blamed is None:
         return None
-    share = wording.culprit_share(report.verdict)
+    share = wording.culprit_share(report.verdict) if report.kind != "trace" else ""
     return el(
         "section",
         el("h2", "Culprit"),
-        el(
-            "p",
-            el("code", wording.culprit_name(blamed), class_="name"),
-            " at ",
-            el("code", wording.location(blamed.file, blamed.line)),
-            f" · {share}" if share else None,
-            class_="place",
-        ),
+        _place(blamed, share),
         source.excerpt(blamed, excerpts),
-        el("p", "The line spends its time in ", el("code", blamed.via), class_="quiet") if blamed.via else None,
+        el("p", "The time goes into ", el("code", blamed.via), class_="quiet") if blamed.via else None,
         id="culprit",
     )
 
@@ -109,18 +102,16 @@ def _finding(finding: Finding) -> Markup:
     return el(
         "details",
         el("summary", el("strong", wording.subject(finding)), el("span", f"{gain} · {finding.confidence} confidence")),
-        _where(finding.culprit) if finding.culprit else None,
+        _place(finding.culprit) if finding.culprit else None,
         el("div", _list("Evidence", finding.evidence), _list("What to do", finding.advice), class_="columns"),
     )
 
 
-def _where(culprit: Culprit) -> Markup:
-    return el(
-        "p",
-        el("code", wording.culprit_name(culprit), class_="name"),
-        " at ",
-        el("code", wording.location(culprit.file, culprit.line)),
-    )
+def _place(culprit: Culprit, share: str = "") -> Markup:
+    """Function, file and line; a GPU trace may know an operator's name only."""
+    at = (" at ", el("code", wording.location(culprit.file, culprit.line))) if culprit.file else ()
+    name = el("code", wording.culprit_name(culprit), class_="name")
+    return el("p", name, *at, f" · {share}" if share else None, class_="place")
 
 
 def _figures(report: Report) -> Iterator[tuple[str, str, str]]:
@@ -137,6 +128,7 @@ def _figures(report: Report) -> Iterator[tuple[str, str, str]]:
     if units.known(report.total_speedup):
         yield "Speed-up", units.factor(report.total_speedup), "with the remedies that were kept"
     told = facts.run(report)
+    told = told[:-1] if report.kind == "trace" else told  # how it ended, a trace does not tell
     yield "Measured", told[0].removesuffix(" measured"), " · ".join(told[1:])
 
 

@@ -17,7 +17,8 @@ function panelCharts(place) {
 }
 
 function panelChart(place, host, panel, t, values) {
-  const across = panel.x === "step" ? (x) => `step ${integer(x)}` : seconds;
+  const bySteps = panel.x === "step";
+  const across = bySteps ? (x) => `step ${integer(x)}` : seconds;
   const format = UNITS[panel.unit];
   const swatch = (i) => colour(`--${panel.series[i].colour}`);
   let chart = null;
@@ -62,6 +63,7 @@ function panelChart(place, host, panel, t, values) {
       fill: panel.stacked ? swatch(i) : undefined,
       width: panel.stacked ? 0 : 1.5,
       points: { show: false },
+      paths: bySteps ? stepped({ align: 1 }) : undefined,
     }));
     const highest = Math.max(...shown.map(([row]) => row.reduce((most, x) => Math.max(most, x), 0)));
     const top = panel.unit === "share" ? 1 : 1.08 * Math.max(highest, panel.ceiling || 0);
@@ -70,7 +72,7 @@ function panelChart(place, host, panel, t, values) {
       {
         height: 170,
         scales: { x: { time: false }, y: { range: [0, top] } },
-        axes: [axis(panel.x === "step" ? integer : seconds, { space: 70 }), axis(format, { size: 66 })],
+        axes: [bySteps ? axis(integer, { incrs: WHOLE }) : axis(seconds, { space: 70 }), axis(format, { size: 66 })],
         series: [{}, ...series],
         cursor: { sync: { key: place, scales: ["x", null] } },
         hooks: { draw: [ceiling] },

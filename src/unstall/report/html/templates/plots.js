@@ -1,6 +1,7 @@
 // uPlot as this page uses it: its colours, a tooltip, the keyboard, and the width of its place.
 
 const { stepped, bars } = uPlot.paths;
+const WHOLE = Array.from({ length: 10 }, (_, i) => [1, 2, 5].map((x) => x * 10 ** i)).flat(); // distances of ticks
 const EDGE = 1e-9; // of a zoom's width: below that there is nothing to see
 
 function axis(format, more) {

@@ -129,7 +129,7 @@ function stepsChart() {
       {
         height: 300,
         scales: { x: { time: false }, y: { range: () => [0, top()] } },
-        axes: [axis((x) => integer(steps.first + x), { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6] }), axis(seconds, { size: 64 })],
+        axes: [axis((x) => integer(steps.first + x), { incrs: WHOLE }), axis(seconds, { size: 64 })],
         series: [{}, ...shown().reverse().map(area), { ...line, alpha: 0.5 }, { ...line, alpha: 0.8 }],
         hooks: { draw: [marks], setScale: [(u, key) => key === "x" && zoomed(u)] },
       },
@@ -231,7 +231,7 @@ function distributionChart() {
         height: 250,
         padding: [LABELS, 14, 0, 0],
         scales: { x: { time: false, range: (_, min, max) => (max > min ? [Math.max(min, edges[0]), Math.min(max, edges[edges.length - 1])] : [min - half, max + half]) }, y: { range: (_, __, max) => [0, 1.06 * max] } },
-        axes: [axis(seconds, { space: 80 }), axis(integer, { size: 56, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5] })],
+        axes: [axis(seconds, { space: 80 }), axis(integer, { size: 56, incrs: WHOLE })],
         series: [{}, { paths: bars({ size: [1, Infinity], gap: 1 }), fill: colour("--s-0"), width: 0, points: { show: false } }],
         hooks: { draw: [lines] },
       },
