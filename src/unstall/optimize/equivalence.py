@@ -1,8 +1,9 @@
 """Whether a changed program still computes the same: losses, outputs and weights of the first steps, under one seed.
 
-Exact changes must agree bit for bit. Close ones within a tolerance for the data type: the difference, relative to the
-size of the values (root mean square of the reference), see :data:`TOLERANCES`. A program that does not even agree
-with itself in two runs is judged by the tolerances, as widened by its own difference.
+Exact changes must agree bit for bit. Close ones within a tolerance for the data type: the root mean square of the
+difference, relative to that of the reference, see :data:`TOLERANCES`. The mean square and not the largest difference:
+Adam's first updates are nearly signs of gradients, so that a rounding error moves single weights by a whole step. A program that
+does not even agree with itself in two runs is judged by the tolerances, as widened by its own difference.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from unstall.optimize.workshop import Arm, Workshop
 Exactness = Literal["exact", "close"]
 
 TOLERANCES = {"float64": 1e-7, "float32": 1e-3, "bfloat16": 3e-2, "float16": 1e-2}
-"""Largest difference for close changes, by the coarser data type of the two: relative to the root mean square of the
-reference value. They allow for another order of summation, carried through the first steps of training."""
+"""Largest difference for close changes, by the coarser data type of the two: root mean square of the difference over
+that of the reference. They allow for another order of summation, carried through the first steps of training."""
 
 _WIDENING = 4.0  # times the difference between two runs of the original
 _SEED = 20260101
@@ -158,7 +159,8 @@ def _difference(a: Noted, b: Noted) -> tuple[str | None, float]:
     if not finite.any():
         return None, 0.0
     size = float(np.sqrt(np.mean(x[finite] ** 2)))
-    return None, float(np.abs(x[finite] - y[finite]).max() / (size or 1.0))
+    apart = float(np.sqrt(np.mean((x[finite] - y[finite]) ** 2)))
+    return None, apart / (size or 1.0)
 
 
 def _place(noted: Noted) -> str:
