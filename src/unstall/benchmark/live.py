@@ -16,7 +16,7 @@ import psutil
 
 from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
-from unstall.benchmark.session import steps_of
+from unstall.benchmark.recording import steps_of
 from unstall.records import PHASES, PhaseName
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ class Follower:
             self._counted_until = float(loop.ends[new].max())
 
     def _look_at_processes(self, view: View, main: int, alive: dict[int, list[int]]) -> None:
-        process = self._process(main)
         try:
+            process = self._process(main)
             view.command = " ".join(process.cmdline()[1:])
             view.running_s = max(0.0, time.time() - process.create_time())
             tree = [process, *process.children(recursive=True)]
