@@ -42,6 +42,11 @@ def steps_of(ticks: list[int]) -> int:
     return min(forward, data) if forward and data else max(forward, data)
 
 
+def drives(ticks: list[int]) -> bool:
+    """Whether these are of a process that runs a model, or marks its steps."""
+    return any(ticks[kind] for kind in (EXPLICIT, OPTIMIZER, FORWARD, BACKWARD))
+
+
 SEAM_PHASES: dict[str, str] = {
     "~step.next": "data_wait",
     "~data.next": "data_wait",

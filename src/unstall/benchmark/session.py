@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unstall.benchmark.recording import steps_of
+from unstall.benchmark.recording import drives, steps_of
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
 from unstall.benchmark.tap import Tap
-from unstall.benchmark.watcher import PROBE, SAMPLE, STOP
+from unstall.benchmark.watcher import CALL, PROBE, SAMPLE, STOP
 from unstall.records import MachinePoint, ResourcePoint, StackSample
 
 WARMUP_STEPS = 5
@@ -21,6 +21,8 @@ _PATIENCE_S = 20.0  # beyond the last step asked for, for those samples
 _NO_STEP_YET_S = 3.0  # then stacks are sampled all the same: they tell what the program does
 _PROBE_AFTER_S = (0.5, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)  # of the loop
 _PROBE_GROWTH_BYTES = 4 << 20
+_GPU_WINDOW_AFTER = 12
+"""Steps: operators and modules are counted before."""
 
 
 @dataclass
@@ -44,10 +46,18 @@ class Session:
     """Poll it about ten times a second while the program runs."""
 
     def __init__(
-        self, pid: int, directory: Path, *, steps: int | None = None, sampling: bool = True, probing: bool = True
+        self,
+        pid: int,
+        directory: Path,
+        *,
+        steps: int | None = None,
+        sampling: bool = True,
+        probing: bool = True,
+        gpu_window: bool = False,
     ):
         self.pid = pid
         self.probing = probing
+        self._gpu_window_due = gpu_window
         self.directory = directory
         self.wanted = steps
         self.observation = Observation(time.monotonic())
@@ -79,6 +89,7 @@ class Session:
                 self.resources.ignore.add(self.sampler.process_pid)
             if self.sampler.failure is not None and not self._fell_back:
                 self._fall_back()
+        self._ask_for_gpu_window()
         self._probe(now)
         if self._enough(now):
             self.stop()
@@ -102,7 +113,8 @@ class Session:
     def main(self) -> Tap | None:
         """The recording of the process that drives the loop, once there is one."""
         taps = [tap for tap in self.taps.values() if steps_of(tap.ticks)]
-        return max(taps, key=lambda tap: steps_of(tap.ticks), default=None)
+        # A process that only steps an environment is another's worker, if there is one that runs a model.
+        return max(taps, key=lambda tap: (drives(tap.ticks), steps_of(tap.ticks)), default=None)
 
     def _drop_stale_samples(self, sampler: Sampler) -> None:
         """Stacks from before the loop, imports and set-up, say nothing of its steps."""
@@ -113,7 +125,7 @@ class Session:
     def _fall_back(self) -> None:
         """py-spy may not attach: the processes that run a loop sample themselves."""
         for tap in self.taps.values():
-            if steps_of(tap.ticks):
+            if steps_of(tap.ticks) and tap.control != CALL:
                 tap.control = SAMPLE
                 self._fell_back = True
 
@@ -142,6 +154,14 @@ class Session:
         last = self.resources.points[-1].t if self.resources.points else 0.0
         return sum(point.rss_bytes for point in self.resources.points[-64:] if point.t == last)
 
+    def _ask_for_gpu_window(self) -> None:
+        """Once, of every process that runs the loop, after the early looks at its first steps."""
+        if self._gpu_window_due and self.steps > _GPU_WINDOW_AFTER and self._probing is None:
+            self._gpu_window_due = False
+            for tap in self.taps.values():
+                if steps_of(tap.ticks):
+                    tap.control = CALL
+
     def _probe(self, now: float) -> None:
         """Ask the program's main process, while its memory grows, for a look at what it keeps."""
         if self._probing is not None:
@@ -153,6 +173,8 @@ class Session:
         if not self.probing or self._loop_began is None or self._probes >= len(_PROBE_AFTER_S):
             return
         due = now - self._loop_began >= _PROBE_AFTER_S[self._probes]
+        if due and any(tap.control == CALL for tap in self.taps.values()):
+            return  # a GPU window is being recorded: afterwards
         if due and (self._probes < 1 or self._rss() > self._rss_then + _PROBE_GROWTH_BYTES):
             tap = max(self.taps.values(), key=lambda tap: steps_of(tap.ticks))
             tap.control = PROBE

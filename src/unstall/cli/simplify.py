@@ -144,7 +144,7 @@ def _stub(name: str) -> Trial:
         return choose.of_kind(name)
     if not re.fullmatch(r"[\w.<>]+", name):
         raise ValueError(f"--stub {name}: give a function as Class.method or package.module.function")
-    return choose.stub(choose.Function(functions.plain(name), None), data_in_workers=True)
+    return choose.stub(choose.Function(functions.plain(name), None, of_data=True))
 
 
 def _delay(text: str) -> Trial:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unstall.measurements import Measurement
-from unstall.records import Culprit, Finding, Report
+from unstall.records import Culprit, Report
 from unstall.simplify.trial import Specification, Trial
 
 _WORTH = 0.05  # of the step (or of a process's samples): less is not tried
@@ -27,6 +27,8 @@ class Function:
     name: str
     file: str | None
     where: str = "main"
+    of_data: bool = False
+    """It is part of making batches."""
 
     def specification(self, kind: str, **more: object) -> Specification:
         return {"kind": kind, "name": self.name, "file": self.file, **more}
@@ -34,11 +36,10 @@ class Function:
 
 def trials(report: Report, measurement: Measurement) -> list[Trial]:
     """All experiments that this program gives cause for, the most telling first."""
-    data_in_workers = bool(measurement.loader and measurement.loader.workers)
     functions = [*suspects(report, measurement)]
-    wanted = [stub(function, data_in_workers) for function in functions[:1]]
+    wanted = [stub(function) for function in functions[:1]]
     wanted += data_trials(measurement)
-    wanted += [stub(function, data_in_workers) for function in functions[1:]]
+    wanted += [stub(function) for function in functions[1:]]
     wanted += kind_trials(report, measurement)
     if functions and functions[0].where == "worker":
         wanted.append(asleep(functions[0]))
@@ -48,14 +49,14 @@ def trials(report: Report, measurement: Measurement) -> list[Trial]:
     return list({trial.name: trial for trial in wanted}.values())
 
 
-def stub(function: Function, data_in_workers: bool) -> Trial:
+def stub(function: Function) -> Trial:
     """The function answers from the record."""
     return Trial(
         name=f"without {function.name}",
         intervention="stub",
         arm=(function.specification("stub"),),
         component=function.name,
-        touches_data=data_in_workers,
+        touches_data=function.of_data,
     )
 
 
@@ -187,20 +188,23 @@ def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
     """The functions that observation blames and that can be stood in for: those that do not hold the step itself."""
     holders = _holders(measurement)
     seen = set()
-    for culprit in _blamed(report):
+    for culprit, of_data in _blamed(report):
         key = (culprit.file, culprit.function)
         last = culprit.function.rpartition(".")[2]
         stubbable = not last.startswith("<") and (culprit.file, last) not in holders
         if key not in seen and stubbable and culprit.share >= _WORTH:
             seen.add(key)
-            yield Function(culprit.function, culprit.file, culprit.where.split()[0])
+            yield Function(culprit.function, culprit.file, culprit.where.split()[0], of_data)
 
 
-def _blamed(report: Report) -> Iterator[Culprit]:
-    findings: Iterable[Finding] = report.findings
-    yield from (finding.culprit for finding in findings if finding.culprit is not None)
+def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
+    """Who is blamed, and whether for making batches."""
+    for finding in report.findings:
+        if finding.culprit is not None:
+            yield finding.culprit, finding.pattern == "input-bound" or finding.culprit.where.startswith("worker")
     for spot in report.hotspots[:3]:
-        yield Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
+        culprit = Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
+        yield culprit, spot.phase == "data_wait" or spot.where.startswith("worker")
 
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:

@@ -35,7 +35,13 @@ class Segment:
     """Calls that stubs had to let through meanwhile."""
 
     def mean_s(self, whole_epochs: bool) -> float:
-        """Seconds a step; epoch boundaries and validation count where segments hold them in proportion."""
+        """Seconds a step. ``whole_epochs``: from one epoch's end to the last; otherwise between epochs' ends.
+
+        What happens once an epoch then counts in proportion, or not at all, wherever the segment was cut.
+        """
+        ends = np.flatnonzero(self.gap)
+        if whole_epochs and len(ends) >= 2:
+            return float(self.durations[ends[0] + 1 : ends[-1] + 1].mean())
         regular = self.durations[~self.gap]
         return float(self.durations.mean() if whole_epochs or not len(regular) else regular.mean())
 

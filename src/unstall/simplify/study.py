@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from unstall.benchmark.rundir import RunDir
 from unstall.measurements import Measurement
 from unstall.records import Report
@@ -89,8 +91,8 @@ class Study:
         return found
 
     def _try_all(self, found: Findings, requested: list[Trial]) -> None:
-        assert found.measurement is not None
-        pace = pace_of(found.measurement)
+        assert found.measured is not None and found.measurement is not None
+        pace = pace_of(found.measured)
         todo = [*requested] if requested else choose.trials(found.report, found.measurement)
         deeper_asked = bool(requested)
         while todo:
@@ -204,18 +206,16 @@ class Study:
             return None
 
 
-def pace_of(measurement: Measurement) -> Pace:
+def pace_of(measured: Measured) -> Pace:
     """Segments long enough for a mean, short enough for many; settling as long as the loader's queues are deep."""
-    step_s = measurement.step.mean
-    loader = measurement.loader
+    measurement = measured.measurement
+    step_s, loader = measurement.step.mean, measurement.loader
     steps = max(_SEGMENT_STEPS, math.ceil(_SEGMENT_S / step_s) if step_s else 0)
-    whole = False
+    epoch = _epoch(measured)
+    whole = epoch is not None and epoch * step_s <= _LONGEST_EPOCH_S
+    if epoch is not None and whole:
+        steps = epoch * (1 + math.ceil(steps / epoch))
     settle_steps, settle_s = 1, 0.0
-    if loader is not None and loader.epochs:
-        epoch = max(1, round(measurement.total_steps / max(1, loader.epochs)))
-        if epoch * step_s <= _LONGEST_EPOCH_S:
-            whole = True
-            steps = epoch * math.ceil(steps / epoch)
     if loader is not None and loader.workers:
         depth = loader.workers * (loader.prefetch_factor or 2)
         settle_steps = 1 + math.ceil(depth / max(loader.batches_per_step, 0.1))
@@ -229,6 +229,12 @@ def pace_of(measurement: Measurement) -> Pace:
         whole_epochs=whole,
         cores=measurement.cores,
     )
+
+
+def _epoch(measured: Measured) -> int | None:
+    """Steps from one epoch's end (or validation) to the next, where the first run saw at least two."""
+    ends = np.flatnonzero(measured.loop.gap)
+    return int(np.median(np.diff(ends))) if len(ends) >= 2 else None
 
 
 def deeper(outcomes: list[Outcome]) -> list[Trial]:

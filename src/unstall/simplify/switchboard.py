@@ -16,6 +16,7 @@ from typing import Any
 FILE_NAME = "switchboard"
 _BYTES = 1 << 16
 # generation, length of the text; written by the main process: generation applied, when (ns); real calls so far
+_PATIENCE = 500  # looks, a millisecond apart, at a text that is being written
 _HEAD = struct.Struct("<QQQQQ")
 
 
@@ -43,6 +44,7 @@ class Switchboard:
         text = json.dumps(condition).encode()
         if _HEAD.size + len(text) > _BYTES:
             raise ValueError("too many interventions at once")
+        self._words[1] = 0  # no length: the text is being written
         self._map[_HEAD.size : _HEAD.size + len(text)] = text
         self._words[1] = len(text)
         self._words[0] += 1
@@ -50,11 +52,13 @@ class Switchboard:
 
     def read(self) -> tuple[int, dict[str, Any]]:
         """Child: the generation wanted and its condition."""
-        while True:
+        for _ in range(_PATIENCE):
             generation, length = self._words[0], self._words[1]
             text = bytes(self._map[_HEAD.size : _HEAD.size + length])
-            if generation == self._words[0]:
+            if (generation, length) == (self._words[0], self._words[1]) and (length or not generation):
                 return generation, json.loads(text) if text else {}
+            time.sleep(0.001)
+        raise TimeoutError("the parent stopped while it wrote a condition")
 
     def applied(self, generation: int) -> None:
         """Child's main process: this generation is in force from now on."""

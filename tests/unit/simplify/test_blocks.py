@@ -3,7 +3,6 @@
 import time
 
 import numpy as np
-import pytest
 
 from unstall.simplify.blocks import Pace, Patience, run_blocks
 from unstall.simplify.segment import Segment
@@ -98,8 +97,13 @@ def test_the_time_is_kept():
     assert len(outcome_of(Program(0.2, 0.1, noise=0.3), deadline=time.monotonic() - 1).log_ratios) == 1
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_epoch_ends_count_where_segments_hold_whole_epochs(whole):
+def test_whole_epochs_are_counted_wherever_the_segment_was_cut():
+    durations = np.array([1.0, 4.0, 1.0, 1.0, 4.0, 1.0])
+    one = Segment(durations, durations > 2, {}, {}, 0, 1)
+    assert one.mean_s(whole_epochs=True) == 2.0
+    assert one.mean_s(whole_epochs=False) == 1.0
+
+
+def test_a_segment_of_one_epoch_end_counts_all_its_steps():
     durations = np.array([1.0, 1.0, 4.0])
-    one = Segment(durations, np.array([False, False, True]), {}, {}, 0, 1)
-    assert one.mean_s(whole) == (2.0 if whole else 1.0)
+    assert Segment(durations, durations > 2, {}, {}, 0, 1).mean_s(whole_epochs=True) == 2.0
