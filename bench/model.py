@@ -2,6 +2,7 @@
 
     python bench/model.py                    all loops, and the table in docs/what-if.md
     python bench/model.py --only io --verbose
+    python bench/model.py --keep FOLDER      recordings are kept there, and those that are there are used again
 
 Each loop runs under the recorder with every number of workers; the model built from one run predicts the step of the
 others. The error of a prediction is that of the predicted speed-up, relative.
@@ -13,6 +14,7 @@ import argparse
 import itertools
 import math
 import multiprocessing
+import pickle
 import statistics
 import sys
 import tempfile
@@ -62,6 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names of loops, with commas between")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--keep", type=Path, help="folder for the recordings; those that are there are used")
     parser.add_argument("--play", help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
@@ -74,7 +77,7 @@ def main() -> int:
     inside: list[bool] = []
     rows = []
     for name in names:
-        found, held = judge(name, options.verbose)
+        found, held = judge(name, options)
         if not found:
             print(f"{name:20} disturbed by other programs every time")
             continue
@@ -89,14 +92,14 @@ def main() -> int:
     return 0 if rows else 1
 
 
-def judge(name: str, verbose: bool) -> tuple[list[float], list[bool]]:
+def judge(name: str, options: argparse.Namespace) -> tuple[list[float], list[bool]]:
     """Errors of the predicted speed-ups, and whether the truth lies in the interval, over all pairs."""
     from unstall.simplify import model
 
-    runs = record_all(name)
-    pipelines = {workers: model.of(measured) for workers, measured in runs.items()}
+    runs = recorded_runs(name, options.keep)
+    pipelines = {workers: model.build(recorded) for workers, recorded in runs.items()}
     errors, inside = [], []
-    if verbose:
+    if options.verbose:
         for workers, pipeline in pipelines.items():
             show(workers, runs[workers].measurement, pipeline)
     for known, asked in itertools.permutations(runs, 2):
@@ -107,7 +110,7 @@ def judge(name: str, verbose: bool) -> tuple[list[float], list[bool]]:
         error = math.log(prediction.step_s / truth)
         errors.append(math.expm1(-error))
         inside.append(prediction.low <= truth <= prediction.high)
-        if verbose:
+        if options.verbose:
             print(
                 f"    {known} -> {asked}: predicted {1e3 * prediction.step_s:6.2f} ms"
                 f" [{1e3 * prediction.low:6.2f}, {1e3 * prediction.high:6.2f}]"
@@ -129,6 +132,20 @@ def show(workers: int, measured: Any, pipeline: Any) -> None:
         + str({phase.name: f"{1e3 * phase.mean_s:.2f}" for phase in measured.phases})
         + f" -> {parts} width {pipeline.layout.width:.2f} epoch {pipeline.layout.epoch}"
     )
+
+
+def recorded_runs(name: str, keep: Path | None) -> dict[int, Any]:
+    """By number of workers: what the model needs of a run."""
+    from unstall.simplify.model.recorded import of_measured
+
+    path = keep / f"rec-{name}.pkl" if keep else None
+    if path and path.exists():
+        found: dict[int, Any] = pickle.loads(path.read_bytes())  # this bench's own
+        return found
+    runs = {workers: of_measured(measured) for workers, measured in record_all(name).items()}
+    if path:
+        path.write_bytes(pickle.dumps(runs))
+    return runs
 
 
 def record_all(name: str) -> dict[int, Any]:

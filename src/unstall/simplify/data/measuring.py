@@ -14,7 +14,7 @@ from unstall.simplify.data.stage import Stage
 from unstall.simplify.data.tracing import Tracer, elements_of
 
 _LEAST_SHARE = 0.01
-"""Of a sample, that a stage takes to be listed."""
+"""Of a sample, that a stage takes to be listed; members of a list of transforms are in any case."""
 _MOST_STAGES = 16
 _TRACED, _KEPT = 64, 64
 """Samples at most that are looked at with the profile hook: to time what there is, and to keep the arguments of."""
@@ -111,7 +111,7 @@ def _stages(source: Source, tell: Tell, budget: float, whole: Cost) -> None:
     large = [
         (key, stage)
         for key, stage in tracer.stages.items()
-        if stage.traced_s + stage.reads_s >= _LEAST_SHARE * total and not _is_root(stage)
+        if not _is_root(stage) and (stage.element or stage.traced_s + stage.reads_s >= _LEAST_SHARE * total)
     ]
     large = sorted(large, key=lambda item: -item[1].traced_s - item[1].reads_s)[:_MOST_STAGES]
     tracer.keep = {key for key, _ in large}

@@ -25,6 +25,8 @@ class Stage:
     line: int
     depth: int
     order: int
+    element: bool = False
+    """A member of a list of transforms."""
     calls: int = 0
     traced_s: float = 0.0
     """On a core, with the hook in place: too long for a function that calls many others."""

@@ -110,6 +110,7 @@ class Tracer:
         name = _qualname(frame) if owner is None or code in self.by_code else type(owner).__qualname__
         key = (code.co_filename, code.co_firstlineno, code.co_name, id(owner) if owner is not None else 0)
         stage = self._stage(key, name, code.co_filename, code.co_firstlineno)
+        stage.element = owner is not None
         if key in self.keep and len(stage.kept) < _MOST_KEPT and stage.kept_bytes < _MOST_KEPT_BYTES:
             self._keep(stage, frame, owner)
         return key
