@@ -16,6 +16,7 @@ import psutil
 
 from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
+from unstall.benchmark.process_readers import reader
 from unstall.benchmark.recording import steps_of
 from unstall.records import PHASES, PhaseName
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
     from unstall.benchmark.steps import Loop
 
-_RECORDS = 20_000  # looked at for the phases: the newest
+_RECORDS_FIRST, _RECORDS_LATER = 20_000, 5_000  # looked at for the phases: the newest
+_LEVELS_ABOVE = 3
 _RATE_S = 3.0
 _RATES_KEPT = 60
 _JUST_STARTED_S = 120.0
@@ -100,6 +102,7 @@ class Follower:
         self._sums: defaultdict[PhaseName, float] = defaultdict(float)
         self._counted = 0
         self._gpus = Gpus()
+        self._reader = reader()
 
     def look(self) -> View:
         """The run as it is now."""
@@ -138,7 +141,8 @@ class Follower:
         from unstall.benchmark.steps import find_loop
 
         try:
-            loop = find_loop(read_latest(self.directory, pid, _RECORDS))
+            records = read_latest(self.directory, pid, _RECORDS_LATER if self._counted else _RECORDS_FIRST)
+            loop = find_loop(records)
         except (OSError, ValueError):
             return  # gone, or too busy: next time
         if loop is None:
@@ -155,20 +159,44 @@ class Follower:
             process = self._process(main)
             view.command = " ".join(process.cmdline()[1:])
             view.running_s = max(0.0, time.time() - process.create_time())
-            tree = [process, *process.children(recursive=True)]
-            above = process.parents()[:3]
+            above = self._above(process)
         except psutil.Error:
             return
-        for one in tree:
-            kind = "main process" if one.pid == main else "its other processes"
-            kind = "loader workers" if one.pid != main and _is_worker(alive.get(one.pid)) else kind
-            self._add(view.usage, kind, one)
+        for pid in self._tree(main):
+            kind = "main process" if pid == main else "its other processes"
+            kind = "loader workers" if pid != main and _is_worker(alive.get(pid)) else kind
+            self._add(view.usage, kind, pid)
         view.gpus = list(self._gpus.utilization())
-        view.sampling = "sampling stacks" if _samples(above) else "watching"
+        view.sampling = "sampling stacks" if any(map(self._samples, above)) else "watching"
 
-    def _add(self, usage: dict[str, Usage], kind: str, process: psutil.Process) -> None:
+    def _tree(self, pid: int) -> list[int]:
+        """A process and all below it."""
+        found = [pid]
+        for one in found:
+            found += self._reader.children(one, every_thread=True)
+        return found
+
+    def _above(self, process: psutil.Process) -> list[int]:
+        """The processes that started it, nearest first: torchrun perhaps, and the unstall that records it."""
+        above: list[int] = []
+        while process.ppid() > 1 and len(above) < _LEVELS_ABOVE:
+            process = self._process(process.ppid())
+            above.append(process.pid)
+        return above
+
+    def _samples(self, pid: int) -> bool:
+        """Whether a process has py-spy at work."""
+        for child in self._reader.children(pid, every_thread=True):
+            try:
+                if psutil.Process(child).name().startswith("py-spy"):
+                    return True
+            except psutil.Error:
+                continue
+        return False
+
+    def _add(self, usage: dict[str, Usage], kind: str, pid: int) -> None:
         try:
-            one = self._process(process.pid)
+            one = self._process(pid)
             cores, rss = one.cpu_percent(None) / 100, one.memory_info().rss
         except psutil.Error:
             return
@@ -222,17 +250,6 @@ def _in_progress(directory: Path) -> bool:
 def _is_worker(ticks: list[int] | None) -> bool:
     """A process with a recording and no steps makes batches."""
     return ticks is not None and steps_of(ticks) == 0
-
-
-def _samples(above: list[psutil.Process]) -> bool:
-    """Whether one of the processes that started the program has py-spy at work."""
-    for process in above:
-        try:
-            if any(child.name().startswith("py-spy") for child in process.children()):
-                return True
-        except psutil.Error:
-            continue
-    return False
 
 
 def be_gentle() -> None:

@@ -1,6 +1,6 @@
 """The HTML report of a long run: how large, how long to make, how quickly it zooms in Chromium.
 
-    python bench/html.py [--steps 1000000]
+    python bench/page.py [--steps 1000000]
 
 Prints one line a figure. A redraw is from the key press to the end of the frame in which the chart is drawn anew.
 """
