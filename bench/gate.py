@@ -64,23 +64,32 @@ KINDS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--experiments", type=int, default=2000, help="for each kind of noise and each truth")
+    parser.add_argument("--experiments", type=int, default=2000, help="simulated, for each kind and truth")
     parser.add_argument("--real", type=int, default=0, help="real gates for each truth")
     options = parser.parse_args()
+    if options.experiments:
+        print_simulated(options.experiments)
+    if options.real:
+        print_real(options.real)
+
+
+def print_simulated(experiments: int) -> None:
     print("| noise | false alarms | identical code passed | 10 % caught | 10 % let through | pairs, median |")
     print("| --- | --- | --- | --- | --- | --- |")
     for kind in KINDS:
-        same, pairs_same = simulate(kind, 1.0, options.experiments)
-        slow, pairs_slow = simulate(kind, _SLOWER, options.experiments)
+        same, pairs_same = simulate(kind, 1.0, experiments)
+        slow, pairs_slow = simulate(kind, _SLOWER, experiments)
         shares = (same["regression"], same["pass"], slow["regression"], slow["pass"])
-        cells = [f"{100 * count / options.experiments:.2f} %" for count in shares]
+        cells = [f"{100 * count / experiments:.1f} %" for count in shares]
         print(f"| {kind.name} | {' | '.join(cells)} | {pairs_same:.0f} and {pairs_slow:.0f} |", flush=True)
-    if options.real:
-        print("\n| real runs | regression | pass | cannot tell |")
-        print("| --- | --- | --- | --- |")
-        for label, extra in (("identical code", 0.0), ("10 % more work", 0.10)):
-            found = Counter(real(extra) for _ in range(options.real))
-            print(f"| {label} | {found[1]} | {found[0]} | {found[2]} |", flush=True)
+
+
+def print_real(gates: int) -> None:
+    print("\n| real runs | regression | pass | cannot tell |")
+    print("| --- | --- | --- | --- |")
+    for label, extra in (("10 % more work", 0.10), ("identical code", 0.0)):
+        found = Counter(real(extra) for _ in range(gates))
+        print(f"| {label} | {found[1]} | {found[0]} | {found[2]} |", flush=True)
 
 
 def simulate(kind: Noise, slower: float, experiments: int) -> tuple[Counter[str], float]:

@@ -8,9 +8,10 @@ and never at the result.
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -39,8 +40,8 @@ class Pair(msgspec.Struct, kw_only=True):
     """False for a pair that was set aside."""
 
 
-class PhaseMeans(msgspec.Struct):
-    """Seconds a step in a phase, mean over the runs."""
+class PhaseMedians(msgspec.Struct):
+    """Seconds a step in a phase, the median over the runs that were compared."""
 
     name: PhaseName
     baseline_s: float
@@ -65,27 +66,32 @@ class GateResult(msgspec.Struct, kw_only=True):
     candidate: str
     command: list[str]
     pairs: list[Pair]
-    phases: list[PhaseMeans]
+    phases: list[PhaseMedians]
     duration_s: float
     notes: list[str] = msgspec.field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """A baseline that has run already: seconds a step, and in each phase."""
+
+    step_s: float
+    phases: Mapping[PhaseName, float]
+
+
 @dataclass
 class Gate:
-    """A gate in progress.
-
-    ``baseline`` is an arm to run, or the seconds a step of a recorded run.
-    """
+    """A gate in progress."""
 
     plan: Plan
-    baseline: Arm | float
+    baseline: Arm | Recorded
     candidate: Arm
     measure: Measure
     budget_s: float = math.inf
     on_pair: Callable[[Pair, int], None] = lambda pair, counted: None
     pairs: list[Pair] = field(default_factory=list)
     _runs: int = 0
-    _phases: dict[str, list[dict[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
+    _phases: dict[str, list[Mapping[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
 
     def decide(self) -> Finding:
         """Run pairs until it is clear, there have been enough, or the next would not fit into the time."""
@@ -106,45 +112,53 @@ class Gate:
         """One value for each pair that counts, above 0 where the candidate was slower."""
         return [math.log(pair.candidate_s / pair.baseline_s) for pair in self.pairs if pair.counts]
 
-    def phases(self) -> list[PhaseMeans]:
+    def phases(self) -> list[PhaseMedians]:
         """Both sides' phases, those that grew most first."""
-        sides = [self._mean_phases(side) for side in ("baseline", "candidate")]
+        sides = [self._median_phases(side) for side in ("baseline", "candidate")]
         names = sides[0] | sides[1]
-        found = [PhaseMeans(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
+        found = [PhaseMedians(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
         return sorted(found, key=lambda phase: phase.baseline_s - phase.candidate_s)
 
     def _run_pair(self) -> None:
-        if isinstance(self.baseline, float):
-            run = self._run("candidate", self.candidate)
-            pair = Pair(
-                baseline_s=self.baseline,
-                candidate_s=run.step_s,
-                baseline_other_cores=0.0,
-                candidate_other_cores=run.other_cores,
-                counts=True,
-            )
-        else:
+        if isinstance(self.baseline, Arm):
             order = [("baseline", self.baseline), ("candidate", self.candidate)]
             turned = reversed(order) if len(self.pairs) % 2 else order
-            runs = {side: self._run(side, arm) for side, arm in turned}
+            runs = {side: self._run(arm) for side, arm in turned}
             pair = _pair(runs["baseline"], runs["candidate"], patient=self._set_aside < self.plan.most)
+        else:
+            runs = {"candidate": self._run(self.candidate)}
+            pair = _against_record(self.baseline.step_s, runs["candidate"])
         self.pairs.append(pair)
+        if pair.counts:
+            for side, run in runs.items():
+                self._phases[side].append(run.phases)
         self.on_pair(pair, len(self.log_ratios))
 
     @property
     def _set_aside(self) -> int:
         return sum(not pair.counts for pair in self.pairs)
 
-    def _run(self, side: str, arm: Arm) -> Run:
+    def _run(self, arm: Arm) -> Run:
         run = self.measure(arm, self._runs)
         self._runs += 1
-        self._phases[side].append(dict(run.phases))
         return run
 
-    def _mean_phases(self, side: str) -> dict[PhaseName, float]:
+    def _median_phases(self, side: str) -> dict[PhaseName, float]:
+        if side == "baseline" and isinstance(self.baseline, Recorded):
+            return dict(self.baseline.phases)
         runs = self._phases[side]
-        names: Iterator[PhaseName] = (name for run in runs for name in run)
-        return {name: sum(run.get(name, 0.0) for run in runs) / len(runs) for name in dict.fromkeys(names)}
+        names = dict.fromkeys(name for run in runs for name in run)
+        return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in names}
+
+
+def _against_record(baseline_s: float, candidate: Run) -> Pair:
+    return Pair(
+        baseline_s=baseline_s,
+        candidate_s=candidate.step_s,
+        baseline_other_cores=0.0,
+        candidate_other_cores=candidate.other_cores,
+        counts=True,
+    )
 
 
 def _pair(baseline: Run, candidate: Run, *, patient: bool) -> Pair:

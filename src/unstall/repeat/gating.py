@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from unstall.benchmark.environment import environment
 from unstall.records import Report
 from unstall.repeat import arms, differences, revision
 from unstall.repeat.arms import Arm
-from unstall.repeat.gate import Gate, GateResult, Pair, Slowdown
+from unstall.repeat.gate import Gate, GateResult, Pair, Recorded, Slowdown
 from unstall.repeat.sequential import Finding, Plan
 from unstall.repeat.worktree import Worktree, check_out
 from unstall.simplify.sandbox import Sandbox, open_sandbox
@@ -73,7 +73,7 @@ def hold(request: Request, on_pair: Callable[[Pair, int], None]) -> GateResult:
 
 
 def _decide(
-    request: Request, plan: Plan, baseline: Arm | float, place: Path, on_pair: Callable[[Pair, int], None]
+    request: Request, plan: Plan, baseline: Arm | Recorded, place: Path, on_pair: Callable[[Pair, int], None]
 ) -> tuple[Finding, Gate, str | None]:
     """The finding, the gate it was made at, and what the person must know of the sandbox."""
     folder, recordings = Path.cwd(), place / "recordings"
@@ -149,8 +149,8 @@ def _recorded(name: str) -> Archive | None:
         raise GateError(str(error)) from error
 
 
-def _against_record(plan: Plan, recorded: Archive) -> tuple[Plan, float, list[str]]:
-    """The plan for a recorded baseline, its seconds a step, and what is to be minded."""
+def _against_record(plan: Plan, recorded: Archive) -> tuple[Plan, Recorded, list[str]]:
+    """The plan for a recorded baseline, what it took, and what is to be minded."""
     report = recorded.report
     step = report.throughput.step_s
     if step is None or step.mean <= 0:
@@ -163,7 +163,8 @@ def _against_record(plan: Plan, recorded: Archive) -> tuple[Plan, float, list[st
         raise GateError(f"the run {report.run.id} was made on another machine ({told}): give a git revision instead")
     notes = [f"{change.name} was {change.a} in the baseline and is {change.b} now" for change in changed]
     notes.append("the baseline is one recorded run: a git revision, run in turns with the candidate, tells more")
-    return Plan(plan.allowance, plan.most, plan.alarm, plan.miss, recorded=True), float(step.mean), notes
+    phases = {phase.name: phase.mean_s for phase in report.phases}
+    return replace(plan, recorded=True), Recorded(step.mean, phases), notes
 
 
 def _with_environment(recorded: Archive) -> Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import statistics
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -77,14 +78,18 @@ _HEADER = ("", "baseline", "candidate", "change")
 
 
 def _rows(found: GateResult) -> list[tuple[str, str, str, str]]:
+    """The medians over the runs that were compared; the change of the step is the answer's own estimate."""
     kept = [pair for pair in found.pairs if pair.counts]
-    rows = []
-    step_s = sum(pair.baseline_s for pair in kept) / len(kept) if kept else 0.0
-    if kept:
-        rows.append(("step", step_s, sum(pair.candidate_s for pair in kept) / len(kept)))
-    shown = [one for one in found.phases if one.baseline_s and max(one.baseline_s, one.candidate_s) > _NOTABLE * step_s]
-    rows += [(one.name, one.baseline_s, one.candidate_s) for one in shown[:_PHASES]]
-    return [(name, units.seconds(a), units.seconds(b), _signed(b / a)) for name, a, b in rows]
+    if not kept:
+        return []
+    step = [statistics.median(times) for times in zip(*[(pair.baseline_s, pair.candidate_s) for pair in kept])]
+    change = found.slowdown.value if found.slowdown else step[1] / step[0]
+    rows = [("step", units.seconds(step[0]), units.seconds(step[1]), _signed(change))]
+    notable = [one for one in found.phases if max(one.baseline_s, one.candidate_s) > _NOTABLE * step[0]]
+    for one in notable[:_PHASES]:
+        grown = _signed(one.candidate_s / one.baseline_s) if one.baseline_s else "new"
+        rows.append((one.name, units.seconds(one.baseline_s), units.seconds(one.candidate_s), grown))
+    return rows
 
 
 def _counts(found: GateResult) -> list[str]:

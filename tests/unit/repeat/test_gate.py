@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from unstall.repeat.arms import Arm, Run, relative_error
-from unstall.repeat.gate import EXIT_CODES, Gate, GateResult, Pair, PhaseMeans, Slowdown
+from unstall.repeat.gate import EXIT_CODES, Gate, GateResult, Pair, PhaseMedians, Recorded, Slowdown
 from unstall.repeat.gating import steps_for
 from unstall.repeat.sequential import Plan
 from unstall.report import gate_view
@@ -71,9 +71,10 @@ def test_no_time_no_answer():
 
 def test_a_recorded_baseline_is_not_run():
     machine = _Machine(1.3)
-    gate = Gate(Plan(recorded=True), 1.0, _B, machine)
+    gate = Gate(Plan(recorded=True), Recorded(1.0, {"forward": 0.6}), _B, machine)
     assert gate.decide().decision == "regression"
     assert set(machine.order) == {"c"}
+    assert {phase.name: phase.baseline_s for phase in gate.phases()} == {"forward": 0.6, "data_wait": 0.0}
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.8])
@@ -107,7 +108,7 @@ def _result(decision="regression", **more):
         "candidate": "<script>alert(1)</script>\x1b[31m",
         "command": ["train.py", "a|b"],
         "pairs": [pair],
-        "phases": [PhaseMeans("data_wait", 0.05, 0.07), PhaseMeans("comm", 0.0, 0.0)],
+        "phases": [PhaseMedians("data_wait", 0.05, 0.07), PhaseMedians("comm", 0.0, 0.0)],
         "duration_s": 100.0,
         **more,
     }
