@@ -58,7 +58,17 @@ def make_report(
     from unstall.diagnose.summary import report
 
     measured = measure(processes, outcome.observation, wanted=steps, peak_flops=_peak_flops(processes))
-    return report(run, measured), measured, processes
+    return _with_gpu_windows(report(run, measured), directory, processes), measured, processes
+
+
+def _with_gpu_windows(made: Report, directory: RunDir, processes: list[ProcessRecording]) -> Report:
+    """What was recorded of the GPU's work, if there is a GPU, has the verdict."""
+    from unstall.trace import live
+
+    device_step_s = [
+        seconds for process in processes for fact in process.facts.get("gpu_steps", []) for seconds in fact["step_s"]
+    ]
+    return live.join(made, directory.path, device_step_s)
 
 
 def _read(directory: RunDir, since: float) -> list[ProcessRecording]:

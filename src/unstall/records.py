@@ -472,6 +472,8 @@ class TraceFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     replay_error: float
     replay_steps: int
     critical_path: dict[str, float]
+    device_step_s: float | None = None
+    """The mean step on the device by CUDA events, outside the profiled steps; of `unstall run` only."""
     what_ifs: list[TraceChange] = msgspec.field(default_factory=list)
     steps: list[TraceStep] = msgspec.field(default_factory=list)
     operators: list[TraceTime] = msgspec.field(default_factory=list)

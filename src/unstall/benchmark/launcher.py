@@ -34,6 +34,8 @@ class Options:
     nvtx: bool = False
     flops: bool = True
     tools: list[str] = field(default_factory=list)
+    gpu_window: int = 0
+    """Steps of a GPU's work to record after warm-up; 0 for none."""
     probing: bool = True
     """Whether to look at what the program keeps in memory while that grows."""
     extensions: list[str] = field(default_factory=list)
@@ -87,7 +89,12 @@ class Program:
         self._stopping: float | None = None
         self.pid = _spawn(command, directory, options)
         self.session = Session(
-            self.pid, directory, steps=options.steps, sampling=options.sampling, probing=options.probing
+            self.pid,
+            directory,
+            steps=options.steps,
+            sampling=options.sampling,
+            probing=options.probing,
+            gpu_window=options.gpu_window > 0,
         )
 
     def poll(self) -> bool:

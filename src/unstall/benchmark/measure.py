@@ -174,8 +174,8 @@ def _workers(pid: int, processes: Sequence[ProcessRecording]) -> set[int]:
 
 
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
-    """When the watcher itself slowed the program: the step whose operators were counted."""
-    counted = [fact for fact in main.facts.get("window", []) if fact.get("what") == "flops"]
+    """When the watcher itself slowed the program: operators were counted, or the GPU was profiled."""
+    counted = [fact for fact in main.facts.get("window", []) if fact.get("what") in ("flops", "gpu")]
     return [(fact["began"], fact["ended"]) for fact in (*counted, *main.facts.get("samples", []))]
 
 

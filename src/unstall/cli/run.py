@@ -37,6 +37,9 @@ def run(
     ledger: str | None = typer.Option(
         None, "--ledger", envvar="UNSTALL_LEDGER", help="Keep the history there: a file, or postgresql://..."
     ),
+    gpu_window: int = typer.Option(
+        5, "--gpu-window", min=0, metavar="N", help="Record N steps of the GPU's work after warm-up; 0 for none."
+    ),
     sampling: bool = typer.Option(
         True, "--sampling/--no-sampling", help="Stack samples by py-spy: they name the culprit."
     ),
@@ -58,7 +61,15 @@ def run(
         )
         if wanted
     ]
-    options = launcher.Options(steps=steps, sampling=sampling, nvtx=nvtx, tools=tools)
+    options = launcher.Options(
+        steps=steps,
+        sampling=sampling,
+        nvtx=nvtx,
+        tools=tools,
+        gpu_window=gpu_window,
+        extensions=["unstall.benchmark.gpu_window"] if gpu_window else [],
+        settings={"gpu_window": gpu_window},
+    )
     try:
         directory = rundir.make()
     except OSError as error:

@@ -1,0 +1,146 @@
+"""The replay gives the recorded time, and what a change would give is what the changed program takes."""
+
+from __future__ import annotations
+
+import pytest
+from programs import (
+    Program,
+    busy_host,
+    compute_bound,
+    copies,
+    launch_bound,
+    reads_back,
+    reduces,
+    waits_for_data,
+)
+
+from unstall.trace.facts import Facts
+from unstall.trace.replay.replay import Replay
+from unstall.trace.replay.whatif import parse
+from unstall.trace.timeline import TraceError
+
+
+def _replay(program: Program) -> Replay:
+    return Facts(program.timeline()).replay
+
+
+@pytest.mark.parametrize(
+    "make",
+    [launch_bound, compute_bound, reads_back, waits_for_data, busy_host, copies, reduces],
+    ids=lambda f: f.__name__,
+)
+def test_a_recording_is_reproduced(make):
+    replay = _replay(make())
+    assert replay.faithful
+    assert abs(replay.error) < 0.01
+    assert replay.graph.dropped == 0
+
+
+@pytest.mark.parametrize(
+    ("slow", "fixed", "what_if"),
+    [
+        (waits_for_data(), waits_for_data(wait=0.0), "data=0"),
+        (busy_host(), busy_host(gap=0.0), "host=0"),
+        (reads_back(), reads_back(every=100), "sync=0"),
+        (compute_bound(), launch_bound(kernel_us=90.0), "compute=0.5x"),
+        (compute_bound(), launch_bound(kernel_us=90.0), "aten::mul=0.5x"),
+        (reduces(), reduces(overlapped=True), "nccl=overlapped"),
+    ],
+    ids=["data", "host", "sync", "compute", "operator", "communication"],
+)
+def test_predictions_are_what_the_fixed_program_takes(slow, fixed, what_if):
+    true = slow.step_us() / fixed.step_us()
+    assert _replay(slow).gain(what_if) == pytest.approx(true, rel=0.12)
+
+
+def test_free_launches_leave_the_kernels():
+    program = launch_bound()
+    kernels = 50 * (3.0 + 2.0)  # no two of them follow at once, so the gap is not known and taken to be 2 µs
+    assert _replay(program).gain("launch=0") == pytest.approx(program.step_us() / kernels, rel=0.05)
+
+
+def test_a_change_off_the_critical_path_gains_nothing():
+    assert _replay(compute_bound()).gain("sync=0") == pytest.approx(1, abs=0.02)
+    assert _replay(launch_bound()).gain("compute=0.5x") == pytest.approx(1, abs=0.02)
+    assert _replay(waits_for_data()).gain("nccl=0") == 1
+
+
+def test_pinned_copies_free_the_host_and_not_the_stream():
+    replay = _replay(copies())
+    assert 1 <= replay.gain("copies=pinned") < replay.gain("copies=overlapped")
+    assert replay.gain("copies=overlapped") == pytest.approx(1500 / 1000, rel=0.1)
+
+
+def test_slower_is_below_one():
+    assert _replay(compute_bound()).gain("compute=2x") == pytest.approx(0.5, rel=0.05)
+
+
+def test_the_critical_path_is_what_takes_the_time():
+    programs = {"compute": compute_bound(), "submitting": launch_bound(), "loader": waits_for_data()}
+    for kind, program in programs.items():
+        path = _replay(program).critical
+        assert max(path, key=lambda name: path[name]) == kind
+        assert sum(path.values()) == pytest.approx(1)
+
+
+def test_backward_on_a_thread_of_its_own():
+    """The main thread waits for autograd's; when that is faster, so is the main thread."""
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            for _ in range(10):
+                program.launch(5.0)
+            forward = len(program.events)
+            for _ in range(20):
+                program.launch(5.0, operator="autograd::engine::evaluate_function: MulBackward0")
+            for event in program.events[forward:]:
+                if "dur" in event and event["tid"] == 100:
+                    event["tid"] = 200
+            for _ in range(5):
+                program.launch(5.0, operator="Optimizer.step#SGD.step")
+        program.sync()
+    replay = _replay(program)
+    assert replay.faithful
+    assert replay.gain("launch=0") > 1.8
+
+
+def test_of_a_long_trace_a_part_is_replayed(monkeypatch):
+    monkeypatch.setattr("unstall.trace.replay.replay.MOST_WORK", 150)
+    replay = _replay(launch_bound(steps=12))
+    assert replay.partial
+    assert replay.steps == 3
+    assert replay.faithful
+    assert replay.gain("launch=0") > 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("launch=0", "launch=0"),
+        ("nccl=0.5x", "nccl=0.5x"),
+        ("comm=.5", "nccl=0.5x"),
+        ("aten::mm=0.5X", "aten::mm=0.5x"),
+        ("dataloader=0", "data=0"),
+        ("copies=pinned", "copies=pinned"),
+        ("a=b=2x", "a=b=2x"),
+    ],
+)
+def test_what_ifs_are_read(text, shown):
+    assert str(parse(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", "launch", "=0", "launch=", "nccl=-1", "nccl=fast", "launch=pinned", "nccl=pinned"]
+)
+def test_what_cannot_be_read_is_said(text):
+    with pytest.raises(TraceError, match="what-if"):
+        parse(text)
+
+
+def test_a_name_that_did_nothing_is_said_and_a_close_one_told():
+    with pytest.raises(TraceError, match=r"aten::mull: no operator.*did you mean aten::mul"):
+        _replay(launch_bound()).predict("aten::mull=0.5x")
+
+
+def test_a_kernel_is_named_by_a_part_of_its_name():
+    assert _replay(compute_bound()).gain("mul_kern=0.5x") > 1.8
