@@ -49,7 +49,7 @@ def test_without_a_question_it_tells_what_would_help(recorded):
     for name in (run.name, run.name[:-2], str(run)):
         result = ask(recorded, name)
         assert result.status == 0, result.err
-        assert "workers 4" in result.out and "data 0.5x" in result.out and "Matters" in result.out
+        assert "workers 2" in result.out and "data 0.5x" in result.out and "Matters" in result.out
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Console
 
 from unstall.records import WhatIf, WhatIfReport
@@ -37,7 +39,7 @@ def _one(page: Page, report: WhatIfReport, found: WhatIf) -> None:
             f"recorded {units.seconds(report.recorded_step_s)}",
             f"predicted {units.seconds(found.step_s)}",
             f"nine of ten in {units.seconds(found.low)} to {units.seconds(found.high)}",
-            units.rate(1 / found.step_s, "steps"),
+            units.rate(1 / found.step_s if found.step_s else math.inf, "steps"),
         ],
     )
     page.phrases("Busy", [f"{name} {units.percent(share)}" for name, share in found.utilisation.items()])
@@ -67,6 +69,8 @@ def _elasticities(page: Page, report: WhatIfReport) -> None:
 
 def headline(found: WhatIf) -> str:
     """The answer in one sentence."""
+    if not found.step_s:
+        return "Nothing is left of the step: all that was recorded in it is free"
     interval = f"{units.factor(found.speedup_low)} to {units.factor(found.speedup_high)}"
     if found.speedup_low <= 1 <= found.speedup_high and abs(found.speedup - 1) < _FASTER - 1:
         return f"No gain to speak of: {units.factor(found.speedup)} as fast, predicted ({interval})"

@@ -13,6 +13,8 @@ from unstall.simplify.model.predict import predict
 _LEAST_SHARE = 0.05
 """Of the step, that a phase must take for it to be worth asking what if it were free."""
 _MOST_FUNCTIONS = 4
+_WORTH_A_WORKER = 1.01
+"""Speed-up over the next smaller number of workers from which a number is worth telling."""
 
 
 def answer(pipeline: Pipeline, changes: Changes) -> WhatIf:
@@ -34,14 +36,23 @@ def answer(pipeline: Pipeline, changes: Changes) -> WhatIf:
 
 
 def survey(pipeline: Pipeline) -> list[WhatIf]:
-    """What the usual settings would bring, and each large component at half its time; the largest gain first."""
+    """What the usual settings would bring, and each large component at half its time; the largest gain first.
+
+    Of what gains alike, settings come before components.
+    """
     answers = []
+    enough = 1.0
     for changes in [*_settings(pipeline), *_components(pipeline)]:
         try:
-            answers.append(answer(pipeline, changes))
+            found = answer(pipeline, changes)
         except ChangeError:
             continue  # no place for it in this program
-    return sorted(answers, key=lambda found: -found.speedup)
+        if changes.workers is not None and changes.workers > pipeline.layout.workers:
+            if found.speedup < enough * _WORTH_A_WORKER:
+                continue  # fewer workers do as much
+            enough = found.speedup
+        answers.append(found)
+    return sorted(answers, key=lambda found: -round(found.speedup, 2))
 
 
 def _settings(pipeline: Pipeline) -> list[Changes]:

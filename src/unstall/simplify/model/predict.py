@@ -41,12 +41,16 @@ class Prediction:
     @property
     def speedup(self) -> float:
         """Times as fast as recorded."""
-        return self.measured_s / self.step_s if self.step_s else math.inf
+        return _times(self.measured_s, self.step_s)
 
     @property
     def speedup_interval(self) -> tuple[float, float]:
         """The same for ``high`` and ``low``."""
-        return self.measured_s / self.high, self.measured_s / self.low if self.low else math.inf
+        return _times(self.measured_s, self.high), _times(self.measured_s, self.low)
+
+
+def _times(before_s: float, after_s: float) -> float:
+    return before_s / after_s if after_s else math.inf
 
 
 def predict(pipeline: Pipeline, changes: Changes | None = None, *, seed: int = 0) -> Prediction:
@@ -186,7 +190,8 @@ def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
     """What the step waits for: the cores where they are full, else the largest part of the busiest server."""
     if pipeline.layout.workers and utilisation.get("cores", 0) > _FULL:
         return "cores"
-    busiest = max((name for name in utilisation if name != "cores"), key=lambda name: utilisation[name], default="")
+    servers = [name for name in utilisation if name != "cores"]
+    busiest = max(servers, key=lambda name: utilisation[name], default="nothing")
     if busiest == "workers":
         return "loader workers"
     if busiest != "main thread":

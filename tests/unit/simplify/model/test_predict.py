@@ -114,3 +114,9 @@ def test_without_chance_the_limit_is_met(workers, service, body, cores):
     if workers + 1 <= cores:
         assert simulated == pytest.approx(limit, rel=0.02)
     assert limit == pytest.approx(max(times.values()))
+
+
+def test_a_step_of_nothing_is_no_error():
+    free = dict.fromkeys(["forward", "backward", "callback", "data"], 0.0)
+    found = predict(pipeline(measured_s=0.02), Changes(scales=free))
+    assert found.step_s == 0 and found.speedup == float("inf") and found.speedup_interval[0] == float("inf")
