@@ -2,8 +2,8 @@
 
 Exact changes must agree bit for bit. Close ones within a tolerance for the data type: the root mean square of the
 difference, relative to that of the reference, see :data:`TOLERANCES`. The mean square and not the largest difference:
-Adam's first updates are nearly signs of gradients, so that a rounding error moves single weights by a whole step. A program that
-does not even agree with itself in two runs is judged by the tolerances, as widened by its own difference.
+Adam's first updates are nearly signs of gradients, so a rounding error moves single weights by a whole step. A program
+that does not even agree with itself in two runs is judged by the tolerances, as widened by its own difference.
 """
 
 from __future__ import annotations

@@ -154,19 +154,9 @@ class Cells:
             raise NotVectorizable(f"it writes another turn's cell of {cell.base}")
         shape = ", ".join(_length(axis) for axis in self.axes) + ("," if len(self.axes) == 1 else "")
         parts = [text if full else f"{numpy}.broadcast_to({text}, ({shape}))" for text, full in values]
-        whole = parts[0] if len(parts) == 1 else f"{numpy}.stack([{', '.join(parts)}], axis=-1)"
-        if cell.order != tuple(range(len(self.axes))):
-            whole = f"{numpy}.swapaxes({whole}, 0, 1)"
         if cell.kind == "image":
-            if image is None:
-                raise NotVectorizable("PIL's Image is not imported under a name of its own")
-            corner = [source(self.axes[axis].begin) for axis in reversed(cell.order)]
-            where = "" if corner == ["0", "0"] else f", ({', '.join(corner)})"
-            # putpixel clips what is outside of a byte, so this does.
-            return [
-                f"pixels_array = {whole}",
-                f"{cell.base}.paste({image}.fromarray(pixels_array.clip(0, 255).astype({numpy}.uint8)){where})",
-            ]
+            return self._write_image(cell, parts, numpy, image)
+        whole = self._turned(cell, parts[0], numpy)
         if cell.kind == "array":
             return [f"{cell.base}{self._slices(cell) or '[...]'} = {whole}"]
         if len(self.axes) != 2:
@@ -176,6 +166,23 @@ class Cells:
             f"for row, values in zip({cell.base}[{rows.slice(0)}], ({whole}).tolist()):",
             f"    row[{columns.slice(0)}] = values",
         ]
+
+    def _write_image(self, cell: Cell, channels: list[str], numpy: str, image: str | None) -> list[str]:
+        if image is None:
+            raise NotVectorizable("PIL's Image is not imported under a name of its own")
+        corner = [source(self.axes[axis].begin) for axis in reversed(cell.order)]
+        where = "" if corner == ["0", "0"] else f", ({', '.join(corner)})"
+        lines, whole = [], f"({self._turned(cell, channels[0], numpy)})"
+        if len(channels) > 1:
+            lines = ["pixel_channels = [", *(f"    {self._turned(cell, one, numpy)}," for one in channels), "]"]
+            whole = f"{numpy}.stack(pixel_channels, axis=-1)"
+        # putpixel clips what is outside of a byte, so this does.
+        lines.append(f"pixels_array = {whole}.clip(0, 255).astype({numpy}.uint8)")
+        return [*lines, f"{cell.base}.paste({image}.fromarray(pixels_array){where})"]
+
+    def _turned(self, cell: Cell, array: str, numpy: str) -> str:
+        """An array with the object's axes, which may be those of the nest in another order."""
+        return array if cell.order == tuple(range(len(self.axes))) else f"{numpy}.swapaxes({array}, 0, 1)"
 
     def _slices(self, cell: Cell) -> str:
         """``[begin:end, ...]``, or nothing where an image is read as a whole."""

@@ -342,10 +342,10 @@ def _image_name(tree: ast.Module) -> str | None:
 
 
 def _statements(lines: list[str]) -> Iterator[str]:
-    """Lines joined to statements: an indented line belongs to the statement above."""
+    """Lines joined to statements: an indented line, or a closing bracket, belongs to the statement above."""
     current: list[str] = []
     for line in lines:
-        if current and not line.startswith(" "):
+        if current and not line.startswith((" ", ")", "]")):
             yield "\n".join(current) + "\n"
             current = []
         current.append(line)

@@ -95,6 +95,23 @@ def test_pixel_access_writes_into_the_same_image():
     assert one.tobytes() == two.tobytes() != image.tobytes()
 
 
+def test_one_channel_and_loops_in_the_other_order():
+    slow, fast = both("""
+        import numpy as np
+        from PIL import Image
+
+        def invert(image, out):
+            for x in range(1, image.width):
+                for y in range(2, image.height):
+                    v = image.getpixel((x, y))
+                    out.putpixel((x, y), 300 - v)
+            return out
+    """)
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (5, 4)).astype(np.uint8))
+    one, two = (space["invert"](image, image.copy()) for space in (slow, fast))
+    assert one.tobytes() == two.tobytes() != image.tobytes()
+
+
 def test_nested_lists_with_neighbours_keep_plain_floats():
     slow, fast = both("""
         import numpy as np
