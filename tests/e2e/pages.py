@@ -99,7 +99,7 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
         "verdict": finding,
         "findings": [finding, second],
         "ceilings": [r.Ceiling(component=name, steps_per_s=50.0, known_by="measured", ci95=(45.0, 55.0), gap=0.6)],
-        "experiments": [r.Experiment(name=name, intervention=text, ratio=0.4, ci95=(0.35, 0.46), segments=8)],
+        "experiments": [r.Experiment(name=name, intervention=text, ratio=2.4, ci95=(2.2, 2.6), segments=8)],
         "remedies": [r.Remedy(name=name, exactness="exact", kept=True, speedup=2.1, ci95=(1.9, 2.3), equivalent=True)],
         "patch": f"--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-{text}\n+fast()\n",
         "hotspots": [r.Hotspot(function=name, file=f"/home/me/{name}.py", line=3, share=0.4, where="main", via=name)],

@@ -70,7 +70,7 @@ def ceilings(report: Report) -> Markup | None:
 
 
 def experiments(report: Report) -> Markup | None:
-    """What each intervention did to the step time, with its interval."""
+    """How many times as fast the program was with each intervention, with its interval."""
     if not report.experiments:
         return None
     ends = [end for one in report.experiments for end in (*one.ci95, one.ratio, 1.0) if units.known(end)]
@@ -80,16 +80,16 @@ def experiments(report: Report) -> Markup | None:
             one.name,
             one.intervention,
             _whisker(one.ratio, one.ci95, most),
-            _with_interval(f"{units.number(one.ratio)}", one.ci95),
-            units.number(one.predicted_ratio) if units.known(one.predicted_ratio) else "",
+            _with_interval(units.factor(one.ratio), one.ci95),
+            units.factor(one.predicted_ratio) if units.known(one.predicted_ratio) else "",
             units.number(one.elasticity) if units.known(one.elasticity) else "",
             str(one.segments) if one.segments else "",
             " ".join([*([] if one.conclusive else ["not conclusive."]), *one.notes]),
         )
         for one in report.experiments
     ]
-    caption = "Step time with the intervention over that without, 95 % interval; under 1 is faster"
-    header = ("experiment", "intervention", "", ">ratio", ">predicted", ">elasticity", ">segments", "")
+    caption = "Step time without the intervention over that with it, 95 % interval; over 1 it is faster with it"
+    header = ("experiment", "intervention", "", ">times as fast", ">predicted", ">elasticity", ">segments", "")
     return el(
         "section",
         el("h2", "Experiments"),
@@ -99,22 +99,24 @@ def experiments(report: Report) -> Markup | None:
     )
 
 
-def _study(study: Study) -> list[Markup]:
+def _study(study: Study) -> list[Markup | None]:
     """What the experiments say together."""
-    failures = [f"{one.name}: {one.why}" for one in study.failures]
     lists = (
         ("Where observation and experiment disagree", study.disagreements),
         ("Once the first bottleneck is gone", study.deeper),
-        ("Not measured", failures),
-        ("Not tried", study.untried),
+        ("Not measured", [f"{one.name}: {one.why}" for one in study.failures]),
     )
-    told = [
-        el("div", el("h3", title), el("ul", [el("li", item) for item in items[:_MOST_ROWS]]))
-        for title, items in lists
-        if items
+    told = [el("div", el("h3", title), _items(items)) for title, items in lists if items]
+    untried = el("summary", el("strong", "Not tried"), f" · {len(study.untried)}")
+    return [
+        el("div", told, class_="columns study") if told else None,
+        el("details", untried, _items(study.untried)) if study.untried else None,
+        el("p", f"Your files: {study.sandbox}", class_="quiet") if study.sandbox else None,
     ]
-    sandbox = [el("p", f"Your files: {study.sandbox}", class_="quiet")] if study.sandbox else []
-    return [el("div", told, class_="columns"), *sandbox]
+
+
+def _items(items: Sequence[str]) -> Markup:
+    return el("ul", [el("li", item) for item in items[:_MOST_ROWS]])
 
 
 def remedies(report: Report) -> Markup | None:
