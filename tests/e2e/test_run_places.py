@@ -159,7 +159,7 @@ def test_nothing_but_its_own_folder_is_left_in_the_working_directory(workspace):
     assert watched.status == 0
     assert set(workspace.folder.iterdir()) - before == {workspace.folder / ".unstall"}
     left = {path.name for path in (workspace.folder / ".unstall").rglob("*") if path.is_file()}
-    assert left == {".gitignore", "report.json"}
+    assert left == {".gitignore", "report.json", "recording.msgpack.gz", "ledger.sqlite"}
 
 
 def test_it_runs_without_a_home_or_a_path(workspace):

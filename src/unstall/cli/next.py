@@ -36,7 +36,7 @@ def next_(
         chosen = [entry for entry in chosen if entry.program == chosen[-1].program]
         if not chosen:
             _fail(f"no run of {program} yet" if program else "no runs yet; make one with: unstall run train.py")
-        report = archive.load(chosen[-1].directory).report
+        report = archive.load(stopping.most_telling(chosen).directory).report
     except (LedgerError, ArchiveError) as error:
         _fail(str(error))
     spread = noise.of_runs(entries)

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from unstall.benchmark import rundir
+from unstall.benchmark.archive import REPORT_NAME
 from unstall.records import Report
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
@@ -83,6 +84,24 @@ def record(report: Report, directory: Path, where: str | Path | None = None, *, 
     entry = entry_of(report, directory, code or revision.of(Path.cwd()))
     with Ledger(ledger) as opened:
         opened.add([entry])
+
+
+def keep(report: Report, where: str | Path | None = None, *, folder: Path | None = None) -> str | None:
+    """Keep a report that came about otherwise than by ``unstall run``, and enter it; why that failed, if it did.
+
+    For ``unstall simplify`` and ``optimize``: the report lies in ``.unstall/runs/<id>`` of ``folder``, the working
+    directory if not given, as those of runs do. One line to show, and nothing to raise: the work is done.
+    """
+    directory = rundir.home(folder) / "runs" / report.run.id
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / REPORT_NAME).write_bytes(report.to_json())
+        record(report, directory, where)
+    except OSError as error:
+        return f"this report could not be kept: {error.strerror or error}"
+    except LedgerError as error:
+        return f"this report is not in the history: {error}"
+    return None
 
 
 def history(where: str | Path | None = None, *, everything: bool = False, most: int | None = None) -> list[Entry]:

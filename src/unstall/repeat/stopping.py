@@ -112,6 +112,20 @@ def judge(
     )
 
 
+def most_telling(entries: Sequence[Entry]) -> Entry:
+    """Of the runs of the code that ran last, the latest ``optimize``, else ``simplify``, else the last one.
+
+    Remedies that were tested and ceilings that were measured hold as long as the code is the same.
+    """
+    last = entries[-1]
+    same = [one for one in entries if last.revision and (one.revision, one.changes) == (last.revision, last.changes)]
+    for kind in ("optimize", "simplify"):
+        for one in reversed(same):
+            if one.kind == kind:
+                return one
+    return last
+
+
 def iterations(entries: Sequence[Entry]) -> list[Iteration]:
     """The states of the program in the order they first ran, with their gains.
 

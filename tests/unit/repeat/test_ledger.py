@@ -12,6 +12,7 @@ import time
 import pytest
 from makers import entry, report
 
+from unstall.benchmark import archive
 from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
 from unstall.repeat.entry import Entry, entry_of
@@ -195,6 +196,16 @@ def test_a_run_is_entered_beside_its_recording(tmp_path, monkeypatch):
     ledger.record(report(), tmp_path / ".unstall" / "runs" / "20260102-030405-abcdef")
     (found,) = ledger.history()
     assert (found.project, found.pattern, found.gap) == (tmp_path.name, "input-bound", 0.5)
+
+
+def test_a_report_of_another_kind_is_kept_as_runs_are(tmp_path, monkeypatch):
+    monkeypatch.delenv(ledger.VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert ledger.keep(report(kind="optimize")) is None
+    (found,) = ledger.history()
+    assert found.kind == "optimize" and archive.load(found.id).report == report(kind="optimize")
+    (tmp_path / ".unstall" / "ledger.sqlite").write_bytes(b"no database" * 100)
+    assert "is not in the history" in ledger.keep(report(kind="optimize"))
 
 
 def test_an_entry_has_what_history_shows(tmp_path):

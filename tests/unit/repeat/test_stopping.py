@@ -63,6 +63,13 @@ def test_a_run_without_steps_tells_nothing():
     assert stopping.judge([entry(steps_per_s=None)], report(None, steps=0), now=_NOW).answer == "unknown"
 
 
+def test_what_was_tested_holds_while_the_code_is_the_same():
+    tested, run = entry("t", kind="optimize"), entry("r")
+    assert stopping.most_telling([tested, entry("s", kind="simplify"), run]) is tested
+    assert stopping.most_telling([tested, entry("r2", changes="abcd")]).id == "r2"
+    assert stopping.most_telling([entry("t", kind="optimize", revision=None), entry("r", revision=None)]).id == "r"
+
+
 def test_runs_of_one_code_are_one_iteration_and_a_step_back_is_no_gain():
     entries = [entry("a", 10.0), entry("b", 12.0), entry("c", 5.0, changes="abcd"), entry("d", 22.0, revision="e" * 40)]
     found = stopping.iterations(entries)
