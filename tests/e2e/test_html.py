@@ -117,8 +117,9 @@ def test_the_policy_forbids_scripts_and_requests(show):
     assert ran
 
 
-def test_hover_tells_the_step_and_a_drag_zooms(show):
-    page = show(everything())
+@pytest.mark.parametrize("scheme", ("light", "dark"))
+def test_hover_tells_the_step_and_a_drag_zooms(show, scheme):
+    page = show(everything(), scheme=scheme)
     plot = page.locator("#steps-chart .u-over")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
@@ -188,7 +189,10 @@ def test_stacks_are_searched_and_opened_by_keyboard(show):
     assert "train.py" in frames.nth(1).get_attribute("aria-label")
     decode = page.locator("#flame-chart g.frame[name=decode]")
     narrow = decode.bounding_box()["width"]
-    decode.focus()
+    frames.first.focus()
+    for key in ("Down", "Down", "Right", "Left", "Up", "Down", "Down"):
+        page.keyboard.press(f"Arrow{key}")
+    assert page.locator("#flame-details").inner_text().startswith("decode")
     page.keyboard.press("Enter")
     page.wait_for_function(
         "(old) => document.querySelector('g.frame[name=decode]').getBoundingClientRect().width > old", arg=narrow

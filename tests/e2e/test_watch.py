@@ -14,6 +14,7 @@ PROGRAM = """
     print("done", loss.hex())
 """
 WATCH = (sys.executable, "-m", "unstall", "watch")
+IN_TERMINAL = (sys.executable, "-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)")
 
 
 def test_it_follows_a_run_to_its_end_without_disturbing_it(workspace):
@@ -22,7 +23,9 @@ def test_it_follows_a_run_to_its_end_without_disturbing_it(workspace):
     running = workspace.start_watched("program.py", "700")
     running.wait_for("going")
     once = workspace.start([*WATCH, "--once"]).result()
+    live = workspace.start([*IN_TERMINAL, *WATCH], env={"TERM": "xterm", "COLUMNS": "100", "LINES": "40"})
     followed = workspace.start(WATCH).result()
+    live = live.result()
     watched = running.result()
     assert watched.stdout == plain.stdout and watched.status == 0
     assert once.status == 0
@@ -30,6 +33,8 @@ def test_it_follows_a_run_to_its_end_without_disturbing_it(workspace):
     assert followed.status == 0
     assert "the run has ended: " in followed.out and "unstall report" in followed.out
     assert "steps/s" in followed.out
+    assert live.status == 0
+    assert "unstall watch" in live.out and "forward" in live.out and "the run has ended: " in live.out
 
 
 def test_there_is_nothing_to_watch(workspace):

@@ -113,8 +113,8 @@ def flame(data: list[dict[str, Any]] | None) -> Markup | None:
         el("h2", "Where the samples are"),
         el(
             "p",
-            "Stacks as a sampler outside the program saw them; the wider, the more often. Click a frame (or Enter) "
-            "to make it the whole width.",
+            "Stacks as a sampler outside the program saw them; the wider, the more often. Click a frame to make it "
+            "the whole width; with the keyboard: arrows and Enter.",
             class_="quiet",
         ),
         el("div", tabs, class_="tabs", role="tablist", aria_label="Processes"),

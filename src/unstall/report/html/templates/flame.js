@@ -48,17 +48,31 @@ function flameGraphs() {
     if (search.value) chart.search(search.value);
   }
 
-  // Every frame can be reached and opened by keyboard, and says what it is; the drawing is as high as they are.
+  const drawn = () => [...host.querySelectorAll("g.frame")];
+
+  // Every frame says what it is. One can be reached by Tab, the others from it by arrows. The drawing is as high as
+  // they are.
   function reachable() {
-    const frames = [...host.querySelectorAll("g.frame")];
+    const frames = drawn();
     const deepest = frames.reduce((depth, frame) => Math.max(depth, frame.__data__.depth), 0);
     host.querySelector("svg").setAttribute("height", String(CELL * (deepest + 1)));
     frames.forEach((frame) => {
       const title = frame.querySelector("title");
-      frame.setAttribute("tabindex", "0");
+      frame.setAttribute("tabindex", frame.__data__.depth === 0 ? "0" : "-1");
       frame.setAttribute("role", "button");
       frame.setAttribute("aria-label", title ? title.textContent : "");
     });
+  }
+
+  // Up to what calls it, down to what it calls most, to the sides along the same depth.
+  function neighbour(frame, key) {
+    const node = frame.__data__;
+    const at = (wanted) => drawn().find((other) => other.__data__ === wanted);
+    if (key === "ArrowUp") return at(node.parent);
+    if (key === "ArrowDown") return (node.children || []).map(at).find(Boolean);
+    const row = drawn().filter((other) => other.__data__.depth === node.depth);
+    row.sort((a, b) => a.__data__.x0 - b.__data__.x0);
+    return row[row.indexOf(frame) + { ArrowLeft: -1, ArrowRight: 1 }[key]];
   }
 
   function select(index) {
@@ -84,9 +98,12 @@ function flameGraphs() {
   });
   host.addEventListener("keydown", (event) => {
     const frame = event.target.closest("g.frame");
-    if (!frame || (event.key !== "Enter" && event.key !== " ")) return;
+    if (!frame) return;
+    const opens = event.key === "Enter" || event.key === " ";
+    if (!opens && !event.key.startsWith("Arrow")) return;
     event.preventDefault();
-    frame.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    if (opens) frame.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    else neighbour(frame, event.key)?.focus();
   });
   host.addEventListener("focusin", (event) => {
     const frame = event.target.closest("g.frame");
