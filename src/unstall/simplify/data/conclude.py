@@ -23,7 +23,7 @@ _REST_SHARE = 0.02
 def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None) -> DataReport:
     """The report. ``model_items_per_s``: what the model would take if data were free, where a run tells."""
     stages = _stages(facts, model_items_per_s)
-    rates = [DataRate(**rate) for rate in facts.rates]
+    rates = sorted((DataRate(**rate) for rate in facts.rates), key=lambda rate: rate.workers)
     given = [rate for rate in rates if rate.items_per_s]
     ceiling = max((rate.items_per_s or 0.0 for rate in given), default=None)
     report = DataReport(

@@ -19,6 +19,9 @@ _MOST_STAGES = 16
 _TRACED, _KEPT = 64, 64
 """Samples at most that are looked at with the profile hook: to time what there is, and to keep the arguments of."""
 
+_PATIENCE = 1.3
+"""Of the budget, after which nothing new is begun."""
+
 Tell = Callable[..., None]
 
 
@@ -26,7 +29,7 @@ def measure(loader: Any, tell: Tell, settings: dict[str, Any]) -> None:
     """Measure everything, telling each result as it comes. ``settings``: ``budget_s`` for all of it, ``cores``."""
     import torch
 
-    budget = float(settings["budget_s"])
+    began, budget = time.perf_counter(), float(settings["budget_s"])
     source = Source(loader)
     tell(part="loader", cores=settings["cores"], **_facts(loader, source))
     threads = torch.get_num_threads()
@@ -38,11 +41,19 @@ def measure(loader: Any, tell: Tell, settings: dict[str, Any]) -> None:
             _batches(source, tell, budget)
     finally:
         torch.set_num_threads(threads)
-    counts = loaders.worker_counts(float(settings["cores"]))
-    seconds = 0.5 * budget / len(counts)
-    for workers in counts:
-        found = loaders.rate(loader, workers, seconds=max(0.3, 0.6 * seconds), item_count=_counter(loader, source))
-        tell(part="workers", **found)
+    _rates(loader, source, tell, settings, ends=began + _PATIENCE * budget)
+
+
+def _rates(loader: Any, source: Source, tell: Tell, settings: dict[str, Any], *, ends: float) -> None:
+    """The whole loader with every number of workers; the program's own first, in case the time does not reach."""
+    counts = sorted({*loaders.worker_counts(float(settings["cores"])), loader.num_workers})
+    seconds = 0.3 * float(settings["budget_s"]) / len(counts)
+    count = _counter(loader, source)
+    for workers in sorted(counts, key=lambda workers: workers != loader.num_workers):
+        if time.perf_counter() > ends:
+            tell(part="workers", workers=workers, error="not measured, the time was over: give a larger --budget")
+        else:
+            tell(part="workers", **loaders.rate(loader, workers, seconds=max(0.3, seconds), item_count=count))
 
 
 def _facts(loader: Any, source: Source) -> dict[str, Any]:
