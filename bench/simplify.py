@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +63,19 @@ def main() -> int:
     parser.add_argument("--auto", action="store_true", help="let it choose all trials, not the culprit's stub alone")
     parser.add_argument("--twin-seconds", type=float, default=6.0, help="of each plain run for the truth")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
+    parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     wanted = set(options.only.split(",")) if options.only else None
-    rows = []
+    rows = (
+        [Row(**row) for row in json.loads(options.rows.read_text())] if options.rows and options.rows.exists() else []
+    )
     for case in load_cases(options.zoo):
         if case.name in wanted if wanted is not None else stubbable(case):
-            rows.append(judge(case, options))
+            rows = [row for row in rows if row.name != case.name] + [judge(case, options)]
             print(line(rows[-1]), flush=True)
+            if options.rows:
+                options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
             if options.write:
                 options.write.write_text(markdown(rows, options), encoding="utf-8")
     print(summary(rows))

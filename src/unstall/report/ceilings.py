@@ -16,6 +16,7 @@ _NAME_CELLS = 34
 _FIGURE_CELLS = 36
 _LEAST_BAR, _MOST_BAR = 8, 40
 _MOST_CEILINGS = 10
+_UNKNOWN = 1e4  # times as fast: the end of an interval from which nothing can be read
 
 
 def render(report: Report, console: Console) -> None:
@@ -76,7 +77,8 @@ def _table(page: Page, experiments: list[Experiment]) -> None:
         predicted = f"{one.predicted_ratio:.2f}×" if one.predicted_ratio is not None else ""
         slope = f"{one.elasticity:.2f}" if one.elasticity is not None else ""
         result = f"{one.ratio:.2f}×" if one.conclusive else "inconclusive"
-        rows.append((shorten(one.name, 44), result, f"{low:.2f} to {high:.2f}", predicted, slope))
+        between = f"{low:.2f} to {high:.2f}" if high < _UNKNOWN else "unknown"
+        rows.append((shorten(one.name, 44), result, between, predicted, slope))
     if rows:
         page.table("Tried", ("", "speed-up", "95 %", "predicted", "elasticity"), rows)
 

@@ -40,6 +40,12 @@ class Pace:
     """A segment holds whole epochs, so that what happens once in each counts."""
     cores: float = 1.0
 
+    @property
+    def block_s(self) -> float:
+        """What a block takes, roughly and at most: four segments, two switches."""
+        segment_s = max(self.seconds, (self.steps + 1) * self.step_s)
+        return 4 * segment_s + 2 * ((self.settle_steps + 2) * self.step_s + self.settle_s)
+
 
 class Pair(Protocol):
     """The two conditions of a trial, whichever way they are had."""

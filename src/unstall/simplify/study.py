@@ -32,7 +32,7 @@ _WARM_UP_STEPS, _WARM_UP_S = 6, 1.0
 _TRIAL_S = 40.0  # the most that one trial may take
 _SETTING_BLOCKS = 4
 _ALONE_S = 2.5
-_BARREN_STARTS = 3  # of the program, without a whole block in between: then it is too short, or cannot be stubbed
+_BARREN_STARTS = 2  # of the program, without a whole block in between: then it is too short, or does not go on
 _WORTH_DEEPER = 1.1
 
 
@@ -96,7 +96,8 @@ class Study:
         todo = [*requested] if requested else choose.trials(found.report, found.measurement)
         deeper_asked = bool(requested)
         while todo:
-            if time.monotonic() > self.deadline:
+            # What cannot have three blocks any more would tell nothing.
+            if found.outcomes and time.monotonic() + 3 * pace.block_s > self.deadline:
                 found.untried = todo
                 return
             trial = todo.pop(0)
@@ -127,8 +128,8 @@ class Study:
                 why = self._why(error)
                 self._close()
                 barren = barren + 1 if len(outcome.log_ratios) == before else 0
-                crashed = isinstance(error, Stuck) or error.status != 0
-                if barren >= (2 if crashed else _BARREN_STARTS):
+                failed = isinstance(error, Ended) and error.status > 0
+                if barren >= (1 if failed else _BARREN_STARTS):
                     outcome.failure = outcome.failure or why
                 if outcome.failure or time.monotonic() > deadline:
                     return outcome
@@ -152,7 +153,11 @@ class Study:
             with blocks.placebo(lab, loader.workers, loader.service_cpu_s, prefetch) as burners:
                 yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline, self._patience)
         else:
-            yield from run_blocks(Switched(lab, trial, pace), outcome, pace, deadline, self._patience)
+            pair = Switched(lab, trial, pace)
+            pair.to_arm()  # what cannot be done shows at once, and stubs get their answers
+            self._check_problems(outcome, in_force=True)
+            if not outcome.failure:
+                yield from run_blocks(pair, outcome, pace, deadline, self._patience)
 
     def _laboratory(self) -> Laboratory:
         """The child that is running, or a new one."""
@@ -171,8 +176,8 @@ class Study:
             self._lab.end()
             self._lab = None
 
-    def _check_problems(self, outcome: Outcome) -> None:
-        """What the interventions themselves told, in whichever process."""
+    def _check_problems(self, outcome: Outcome, *, in_force: bool = False) -> None:
+        """What the interventions themselves told, in whichever process; once in force, all must have found theirs."""
         if self._lab is None or outcome.trial.settings is not None:
             return
         keys = {key_of(one) for one in (*outcome.trial.arm, *outcome.trial.base)}
@@ -183,8 +188,8 @@ class Study:
             elif fact["what"] == "note" and fact["text"] not in outcome.notes:
                 outcome.notes.append(str(fact["text"]))
         found = {fact["key"] for fact in told if fact["what"] == "found"}
-        for one in outcome.trial.arm:
-            if "name" in one and key_of(one) not in found and outcome.log_ratios:
+        for one in outcome.trial.arm if in_force else ():
+            if "name" in one and key_of(one) not in found:
                 outcome.failure = outcome.failure or f"no function {one['name']} is alive in the program"
 
     def _why(self, error: Ended | Stuck) -> str:

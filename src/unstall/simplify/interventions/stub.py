@@ -56,4 +56,4 @@ class Here(Swapping):
     def _give_up(self, why: str) -> None:
         """From here on every call is let through, and the parent is told."""
         self.gave_up = True
-        self.problem(f"{self.spec['name']}: {why}")
+        self.problem(why)

@@ -41,7 +41,7 @@ class Swapping(Intervention):
         for function in found:
             reason = self.refuses(function)
             if reason is not None:
-                self.problem(f"{name}: {reason}")
+                self.problem(reason)
                 return []
         if found:
             self._tell("found", found[0].__module__ or "")
