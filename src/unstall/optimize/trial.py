@@ -13,6 +13,7 @@ from unstall.optimize.workshop import Arm, Ran, Workshop
 from unstall.statistics import Ratio, ratio_of_blocks
 
 MIN_PAIRS, MAX_PAIRS = 2, 5
+_FAIR_PAIRS = 3  # with two, the interval of a 30 % gain is as wide as the gain
 _HOPELESS = 1.005  # a mean ratio below this after the first pairs is not pursued
 _START_S = 90.0  # for imports and set-up, beyond what the steps themselves should take
 _PATIENCE = 4.0
@@ -138,7 +139,7 @@ def compare(
 ) -> Comparison:
     """Run the arms in pairs, A B, B A, A B, ..., until ``enough`` says so. Raises TrialFailed for either arm.
 
-    ``limit_s``: after this time no other pair is begun, but two are always made.
+    ``limit_s``: after this time no other pair is begun, but three are made if two do not decide.
     """
     found = Comparison()
     began = time.monotonic()
@@ -150,8 +151,8 @@ def compare(
             a = time_arm(workshop, base, window)
             b = time_arm(workshop, changed, window)
         found.pairs.append((a, b))
-        late = time.monotonic() - began > limit_s
-        if len(found.pairs) >= MIN_PAIRS and (late or enough(found)):
+        late = len(found.pairs) >= _FAIR_PAIRS and time.monotonic() - began > limit_s
+        if late or (len(found.pairs) >= MIN_PAIRS and enough(found)):
             break
     return found
 

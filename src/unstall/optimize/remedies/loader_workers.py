@@ -71,10 +71,12 @@ def predict(case: Case, count: int, now: int) -> float:
         return 1.0
     step = measurement.step.mean
     per_step = loader.batches_per_step or 1.0
-    service = loader.service_s * per_step
-    computing = max(0.0, service - loader.service_blocked_s * per_step)
     wait = measurement.phase_s("data_wait")
-    body = max(0.0, step - (service if now == 0 else wait) - loader.start_s)
+    # Without workers the wait is the making of the batch; the two are then on the same clock.
+    service = loader.service_s * per_step if now else wait
+    blocked = loader.service_blocked_s / loader.service_s
+    computing = service * (1 - min(1.0, blocked))
+    body = max(0.0, step - wait - loader.start_s)
     if count == 0:
         predicted = service + body
     else:
