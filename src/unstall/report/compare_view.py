@@ -111,7 +111,7 @@ def _step_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
 
 
 def _phase_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
-    rows = []
+    rows: list[tuple[str, str, str, str]] = []
     largest = max((max(one.a_s, one.b_s) for one in found.phases), default=0.0)
     shown = [one for one in found.phases if max(one.a_s, one.b_s) >= _NOTABLE * largest]
     for one in shown[:_PHASES]:
