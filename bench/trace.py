@@ -91,9 +91,9 @@ def main() -> int:
                 section.costs[way] = cost = measure(way, path, python, options.runs)
                 figures = f"{cost.seconds:9.2f} s {cost.cpu_seconds:9.2f} s of CPU {cost.megabytes:9.0f} MB"
                 print(f"  {WAYS[way]:44} {figures}", flush=True)
+                if options.results:
+                    options.results.write_bytes(msgspec.json.encode(sections))
             path.unlink()
-    if options.results:
-        options.results.write_bytes(msgspec.json.encode(sections))
     if options.write:
         options.write.write_text(markdown(sections), encoding="utf-8")
     return 0
