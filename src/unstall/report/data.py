@@ -21,7 +21,7 @@ def render(report: DataReport, console: Console) -> None:
     page.phrases("Loader", _loader(report))
     page.blank()
     items = str(report.loader.get("items", "samples"))
-    header = (f"one of the {items}", f"{items}/s", "each", "on a core", "waiting", "share", "cores")
+    header = (f"one of the {items}", f"{items}/s", "each", "on a core", "I/O, wait", "share", "cores")
     page.table("Stages", header, [_stage(stage) for stage in report.stages])
     page.blank()
     page.table("Loader", ("alone, without the model", f"{items}/s", "cores", "start"), [_rate(r) for r in report.rates])
