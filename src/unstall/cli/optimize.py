@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -125,8 +126,6 @@ def _apply(result: Result) -> None:
     if not changes:
         return
     names = ", ".join(str(path) for path, _, _ in changes)
-    if not sys.stdin.isatty() and sys.stdin.closed:
-        _fail("--apply asks on the terminal, and there is none")
     if not typer.confirm(f"change {names}?", err=True):
         raise typer.Exit(0)
     try:
@@ -136,7 +135,8 @@ def _apply(result: Result) -> None:
         _fail(f"cannot change {error.filename}: {error.strerror}")
 
 
-def _teller():  # type: ignore[no-untyped-def]
+def _teller() -> Callable[[str], None]:
+    """Tells what is being tried, with the time since the beginning."""
     began = time.monotonic()
 
     def tell(line: str) -> None:
