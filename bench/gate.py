@@ -1,6 +1,6 @@
 """How often the gate is wrong: by simulation over kinds of noise, and on real runs.
 
-python bench/gate.py [--experiments 2000] [--real 0]
+python bench/gate.py [--experiments 1000] [--real 0]
 
 Simulated: each run's steps are an AR(1) series around a mean that itself varies from run to run (the same code does not
 run at the same speed twice), drifts over the session and is hit by bursts of a neighbour's load. The gate sees what it
@@ -64,7 +64,7 @@ KINDS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--experiments", type=int, default=2000, help="simulated, for each kind and truth")
+    parser.add_argument("--experiments", type=int, default=1000, help="simulated, for each kind and truth")
     parser.add_argument("--real", type=int, default=0, help="real gates for each truth")
     options = parser.parse_args()
     if options.experiments:
