@@ -63,6 +63,8 @@ class Window:
                 self._stage()
         except Exception as error:
             self._child.tell("error", what="GPU window", error=repr(error))
+            self._unguard()
+            self._profiler = None
             self._finish()
 
     def _is_step(self, seam: str) -> bool:

@@ -95,11 +95,11 @@ def _sweep(a: Intervals, b: Intervals, wanted: Callable[[Flags, Flags], Flags]) 
     if not len(a.start):
         return EMPTY
     times = np.concatenate((a.start, a.end, b.start, b.end))
-    counts = np.repeat(np.array([1, -1, 1, -1], np.int32), (len(a.start), len(a.end), len(b.start), len(b.end)))
+    counts = np.repeat(np.array([1, -1, 1, -1], np.int8), (len(a.start), len(a.end), len(b.start), len(b.end)))
     of_a = np.arange(len(times)) < 2 * len(a.start)
     order = np.argsort(times, kind="stable")
     times, counts, of_a = times[order], counts[order], of_a[order]
-    in_a = np.cumsum(np.where(of_a, counts, 0)) > 0
-    in_b = np.cumsum(np.where(of_a, 0, counts)) > 0
+    in_a = np.cumsum(counts * of_a, dtype=np.int32) > 0
+    in_b = np.cumsum(counts * ~of_a, dtype=np.int32) > 0
     keep = wanted(in_a, in_b)[:-1]
     return union(times[:-1][keep], times[1:][keep])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import kineto_files as files
 import pytest
-from programs import Program, busy_host, compute_bound, launch_bound, reads_back, reduces, waits_for_data
+from gpu_programs import Program, busy_host, compute_bound, launch_bound, reads_back, reduces, waits_for_data
 
 from unstall.trace.breakdown import Breakdown
 from unstall.trace.compare import USES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def _points(spans) -> set[int]:
 
 def _counted(found: Intervals) -> set[int]:
     pairs = list(zip(found.start.tolist(), found.end.tolist()))
-    assert all(a[1] < b[0] for a, b in zip(pairs, pairs[1:])), "disjoint and ascending"
+    assert all(a[1] < b[0] for a, b in pairwise(pairs)), "disjoint and ascending"
     return _points(pairs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from programs import (
+from gpu_programs import (
     Program,
     busy_host,
     compute_bound,

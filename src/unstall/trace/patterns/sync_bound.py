@@ -16,7 +16,7 @@ from unstall.trace.thresholds import IDLE_SYNC_SHARE, SEEN_GAIN, TINY_COPY_BYTES
 from unstall.trace.timeline import CopyKind
 from unstall.trace.waiting import WaitSite
 
-_SHAPE = re.compile(r"nonzero|unique|masked_select|index_put|\bwhere\b|repeat_interleave")
+_SHAPE = re.compile(r"nonzero|unique|masked_select|\bindex(_put)?\b|\bwhere\b|repeat_interleave")
 _ITEM = re.compile(r"item|local_scalar_dense|is_nonzero|equal|__bool__")
 
 

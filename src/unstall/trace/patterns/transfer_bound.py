@@ -5,7 +5,7 @@ from __future__ import annotations
 from unstall.records import Finding
 from unstall.report.units import bytes_, number, percent, seconds
 from unstall.trace.look import Look
-from unstall.trace.thresholds import SEEN_GAIN, TRANSFER_SHARE
+from unstall.trace.thresholds import SEEN_GAIN, TINY_COPY_BYTES, TRANSFER_SHARE
 from unstall.trace.timeline import CopyKind, HostMemory
 from unstall.trace.waiting import CopyGroup
 
@@ -45,7 +45,8 @@ def match(look: Look) -> Finding | None:
 
 
 def _waited_for(groups: list[CopyGroup]) -> bool:
-    return any(group.blocking for group in groups)
+    """Whether the host waits for copies that move something: reading single values back is another matter."""
+    return any(group.blocking and group.bytes > TINY_COPY_BYTES.value * group.count for group in groups)
 
 
 def _line(group: CopyGroup, steps: int) -> str:

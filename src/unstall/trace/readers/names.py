@@ -8,7 +8,7 @@ from unstall.trace.timeline import CopyKind, HostKind, HostMemory, WaitKind
 
 _COLLECTIVE_KERNEL = re.compile(
     r"(?i)^(?:void )?(?:nccl|rccl|mscclpp|oneccl|hccl|msccl)|ncclDevKernel|ncclKernel|cross_device_reduce|"
-    r"multimem_(?:all_reduce|all_gather)|(?:one|two)_shot_all_?reduce|nvshmem|deep_ep::"
+    r"multimem_(?:all_reduce|all_gather)|(?:one|two)_shot_all_?reduce|nvshmem|deep_ep::|::ep::(?:inter|intra)node::"
 )
 """NCCL and RCCL kernels, and those that vLLM, PyTorch's symmetric memory, NVSHMEM and DeepEP use in their place."""
 _ANNOTATION = re.compile(r"^(?:Optimizer\.(?:step|zero_grad)#|## |nccl:|gloo:|DistributedDataParallel\.|Forward Pass)")

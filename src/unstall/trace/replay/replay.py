@@ -18,8 +18,8 @@ from unstall.trace.thresholds import REPLAY_ERROR
 from unstall.trace.timeline import Ints
 from unstall.trace.windows import Windows
 
-MOST_WORK = 60_000
-"""Device events that are replayed: some seconds at most; of a longer trace the steps nearest to the mean stand in."""
+MOST_WORK = 20_000
+"""Device events that are replayed, in a second or two; of a longer trace the steps nearest to the mean stand in."""
 
 
 @dataclass(frozen=True)

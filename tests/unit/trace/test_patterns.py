@@ -1,0 +1,152 @@
+"""Each pattern on a program that has it, and on one that has not."""
+
+from __future__ import annotations
+
+import pytest
+from gpu_programs import (
+    Program,
+    busy_host,
+    compute_bound,
+    copies,
+    launch_bound,
+    reads_back,
+    reduces,
+    waits_for_data,
+)
+
+from unstall.trace import thresholds
+from unstall.trace.look import Look
+from unstall.trace.patterns import all_patterns
+from unstall.trace.ranks import Ranks
+from unstall.trace.verdict import findings
+
+
+def _look(program: Program) -> Look:
+    return Look(Ranks.of([program.timeline()]))
+
+
+@pytest.mark.parametrize(
+    ("program", "pattern", "cause"),
+    [
+        (waits_for_data(), "input-bound", "workers"),
+        (launch_bound(), "overhead-bound", "small-ops"),
+        (compute_bound(), "compute-bound", "kernel"),
+        (reads_back(), "sync-bound", "item"),
+        (busy_host(), "host-bound", "preprocess"),
+        (copies(), "transfer-bound", "pageable"),
+        (reduces(), "communication-bound", None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_verdict(program, pattern, cause):
+    verdict, *others = findings(_look(program))
+    assert (verdict.pattern, verdict.cause) == (pattern, cause)
+    assert verdict.headroom >= 1
+    assert verdict.evidence
+    assert verdict.advice
+    assert "healthy" not in [finding.pattern for finding in others]
+
+
+def test_nothing_worth_fixing_is_healthy():
+    program = Program()
+    for _ in range(4):
+        with program.step():
+            for _ in range(20):
+                program.launch(80.0)
+                program.launch(40.0, "ncclDevKernel_AllGather", "c10d::allgather_", stream=20)
+        program.sync()
+    found = findings(_look(program))
+    assert found[0].pattern in ("healthy", "compute-bound")
+    assert found[0].headroom < 2.1
+
+
+def test_a_waiting_host_with_a_busy_device_is_not_sync_bound():
+    assert [one.pattern for one in findings(_look(compute_bound()))] == ["compute-bound"]
+
+
+def test_workers_are_not_advised_where_there_are_some():
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            program.batch(3000.0, "_MultiProcessingDataLoaderIter")
+            program.launch(500.0)
+        program.sync()
+    verdict = findings(_look(program))[0]
+    assert verdict.pattern == "input-bound"
+    assert verdict.cause is None
+
+
+def test_a_shape_that_only_the_device_knows():
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            for _ in range(20):
+                program.launch(60.0)
+                with program.inside("aten::nonzero"):
+                    program.busy(1.0)
+                    program.copy(2.0)
+                program.busy(30.0)
+        program.sync()
+    verdict = findings(_look(program))[0]
+    assert (verdict.pattern, verdict.cause) == ("sync-bound", "shape")
+    assert verdict.culprit is not None
+    assert verdict.culprit.function == "aten::nonzero"
+
+
+def test_the_culprit_is_the_users_function():
+    program = Program()
+    for _ in range(3):
+        with program.step(), program.inside("/home/me/train.py(7): main", "python_function"):
+            with program.inside("/home/me/train.py(21): preprocess", "python_function"):
+                with program.inside("numpy/core/numeric.py(5): resize", "python_function"):
+                    program.busy(4000.0)
+            for _ in range(20):
+                program.launch(50.0)
+        program.sync()
+    culprit = findings(_look(program))[0].culprit
+    assert culprit is not None
+    assert (culprit.function, culprit.file, culprit.line) == ("preprocess", "/home/me/train.py", 21)
+
+
+def test_a_gain_that_the_replay_cannot_see_is_estimated():
+    """The host waits for a copy, the device is idle, and its stream waits for work of a graph that is not recorded."""
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            program.launch(100.0)
+            with program.inside("aten::to"):
+                hidden = program.now + 5000.0
+                program.free[7, 0] = program.free[0, 7] = hidden
+                program.copy(2.0)
+            for _ in range(10):
+                program.launch(100.0)
+        program.sync()
+    verdict = findings(_look(program))[0]
+    assert verdict.pattern == "sync-bound"
+    assert verdict.headroom_known_by in ("estimated", "predicted")
+    assert verdict.headroom > 1.5
+
+
+def test_one_rank_alone_cannot_tell_transfer_from_waiting():
+    timeline = reduces().timeline(distributedInfo={"rank": 0, "world_size": 8})
+    verdict = findings(Look(Ranks.of([timeline])))[0]
+    assert verdict.pattern == "communication-bound"
+    assert any("one rank alone" in line for line in verdict.evidence)
+
+
+def test_few_events_are_low_confidence():
+    program = Program()
+    with program.step():
+        program.launch(5.0)
+        program.busy(500.0)
+    assert findings(_look(program))[0].confidence != "high"
+
+
+def test_every_threshold_has_a_source():
+    table = [one for one in vars(thresholds).values() if isinstance(one, thresholds.Threshold)]
+    assert len(table) > 10
+    assert all(len(one.source) > 20 for one in table)
+
+
+def test_every_pattern_file_has_a_match():
+    assert len(all_patterns()) == 9
