@@ -15,7 +15,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 .PHONY: help setup system demo test lint format types unit docs accuracy overhead \
-        simplify-bench model-bench optimize-bench trace-bench gate-bench gpu-check lock clean
+        simplify-bench model-bench optimize-bench trace-bench gate-bench page-bench gpu-check lock clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ trace-bench: $(READY) ## reading large traces, next to HolisticTraceAnalysis
 
 gate-bench: $(READY) ## false alarms and misses of `unstall gate`, simulated and on real runs
 	$(BIN)/python bench/gate.py --write docs/gate-bench.md
+
+page-bench: $(READY) ## the HTML report of a million steps, in Chromium
+	$(BIN)/python bench/page.py
 
 gpu-check: $(READY) ## the tests that need a GPU; says so and stops where there is none
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
