@@ -85,10 +85,12 @@ def test_from_a_slow_script_to_a_patch(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(PROGRAM).lstrip())
     before = script.read_bytes()
-    done = unstall(tmp_path, "--budget", "70s", "--patch", "fast.patch", "--json", "report.json", "train.py")
+    done = unstall(
+        tmp_path, "--budget", "160s", "--worth", "40%", "--patch", "fast.patch", "--json", "report.json", "train.py"
+    )
     assert done.returncode == 0, done.stderr
     assert script.read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == [".git", "fast.patch", "report.json", "train.py"]
+    assert sorted(os.listdir(tmp_path)) == [".git", "fast.patch", "report.json", "train.py"], done.stderr
 
     report = json.loads((tmp_path / "report.json").read_text())
     jsonschema.validate(report, schema(), jsonschema.Draft202012Validator)

@@ -17,7 +17,7 @@ from unstall.benchmark.rundir import RunDir
 from unstall.optimize.case import Call, Case, Made, Probe
 from unstall.optimize.child.clock import KINDS
 from unstall.optimize.program import Program
-from unstall.optimize.trial import TrialFailed
+from unstall.optimize.trial import TrialFailed, last_line
 from unstall.optimize.workshop import Arm, Workshop
 from unstall.pipeline import make_report
 from unstall.records import Report
@@ -67,8 +67,9 @@ def diagnose(program: Program, workshop: Workshop, arm: Arm, *, seconds: float =
     directory = RunDir(folder.name, folder, None)
     report, measured, _ = make_report(list(program.words), directory, started, outcome)
     if measured is None:
+        printed = (folder / "output.txt").read_text(errors="replace")
         reason = report.run.notes[-1] if report.run.notes else "no loop was found in it"
-        raise TrialFailed(f"there is nothing to optimize: {reason}")
+        raise TrialFailed(f"there is nothing to optimize: {reason} (exit code {outcome.status}{last_line(printed)})")
     kind = measured.measurement.kind
     if kind not in KINDS:
         kind = "optimizer" if measured.measurement.share("optimizer") else "batch"

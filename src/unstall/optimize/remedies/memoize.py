@@ -95,6 +95,9 @@ def impurity(text: str, line: int) -> str | None:
         return purity.reason or "it sets attributes"
     if not any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function)):
         return "it returns nothing"
+    given = _object_among(function, names - {"self"})
+    if given is not None:
+        return f"{given} is more than a plain value"
     fresh = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     for node in ast.walk(function):
         changed = _changed(node)
@@ -104,6 +107,16 @@ def impurity(text: str, line: int) -> str | None:
             return f"it calls {ast.unparse(node.func)}"
     if cls is not None and attributes_read(function.body) & purity.changing_attributes():
         return "it reads what other methods change"
+    return None
+
+
+def _object_among(function: ast.FunctionDef, arguments: set[str]) -> str | None:
+    """An argument that has attributes other than those of strings: an object, whose content may change."""
+    for node in ast.walk(function):
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+            continue
+        if node.value.id in arguments and not hasattr(str, node.attr):
+            return node.value.id
     return None
 
 

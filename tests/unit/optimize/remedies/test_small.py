@@ -53,6 +53,8 @@ def test_no_grad_only_around_a_loop_that_never_goes_backward(tmp_path):
         ("def f(word):\n    parts = list(word)\n    parts[0] = 'x'\n    return [ord(c) for c in parts]\n", True),
         ("def f(word):\n    word.append(1)\n    return word\n", False),
         ("def f(word):\n    return open(word).read()\n", False),
+        ("def f(image):\n    return image.width\n", False),
+        ("def f(word):\n    return word.lower()\n", True),
         ("import random\ndef f(word):\n    return random.random()\n", False),
         ("def f(word):\n    print(word)\n    return 1\n", False),
         ("def f():\n    return sum(range(9))\n", False),
