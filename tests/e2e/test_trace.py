@@ -59,6 +59,14 @@ def test_a_screen_and_a_report(trace, tmp_path):
     assert report["trace"]["what_ifs"][0]["gain"] > 2
 
 
+def test_a_page_and_a_rank_that_cannot_be_read(trace, tmp_path):
+    (tmp_path / "rank1.json").write_bytes(b"killed")
+    result = _unstall("trace", trace.name, "rank1.json", "--html", "r.html", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "left out" in result.stderr
+    assert "overhead-bound" in (tmp_path / "r.html").read_text()
+
+
 def test_a_comparison_and_an_export(trace, tmp_path):
     (tmp_path / "after.json").write_text(json.dumps(_trace(gap=40)))
     result = _unstall("trace", trace.name, "after.json", "--compare", "--json", "c.json", cwd=tmp_path)

@@ -32,6 +32,7 @@ def trace(
         help="torch.profiler traces or Nsight Systems exports; all ranks of a run.",
     ),
     json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    html: Path | None = typer.Option(None, "--html", help="Write it as one page for a browser."),
     what_if: list[str] = typer.Option(
         [],
         "--what-if",
@@ -45,7 +46,7 @@ def trace(
     """Read GPU traces: what stalls the device, who is to blame, and what a fix would be worth."""
     from unstall.trace.timeline import TraceError
 
-    _check(files, json, compare, export, output)
+    _check(files, (json, html, output), compare, export, output)
     progress = _Progress()
     try:
         if export is not None and output is not None:
@@ -53,17 +54,19 @@ def trace(
         elif compare:
             _compare(files, json, progress)
         else:
-            _diagnose(files, what_if, json, progress)
+            _diagnose(files, what_if, json, html, progress)
     except TraceError as error:
         progress.clear()
         _fail(str(error))
 
 
-def _check(files: Sequence[Path], json: Path | None, compare: bool, export: str | None, output: Path | None) -> None:
+def _check(
+    files: Sequence[Path], written: Sequence[Path | None], compare: bool, export: str | None, output: Path | None
+) -> None:
     for file in files:
         if not file.is_file():
             _fail(f"{file}: {'is a folder' if file.is_dir() else 'no such file'}")
-    for path in (json, output):
+    for path in written:
         if path is not None and not path.absolute().parent.is_dir():
             _fail(f"cannot write {path}: no folder {path.absolute().parent}")
     if compare and len(files) != 2:
@@ -103,11 +106,21 @@ def _read_ranks(files: Sequence[Path], progress: _Progress) -> Ranks:
 
 
 def _read(files: Sequence[Path], progress: _Progress) -> list[Timeline]:
+    """Of several files, those that can be read; TraceError if there is none."""
     from unstall.trace.readers import read
+    from unstall.trace.timeline import TraceError
 
     timelines: list[Timeline] = []
+    errors: list[TraceError] = []
     for number, file in enumerate(files):
-        timelines += read(file, partial(progress.part, number, len(files)))
+        try:
+            timelines += read(file, partial(progress.part, number, len(files)))
+        except TraceError as error:
+            errors.append(error)
+    if errors and not timelines:
+        raise errors[0]
+    for one in errors:
+        print(f"unstall: left out: {one}", file=sys.stderr)
     return timelines
 
 
@@ -137,7 +150,9 @@ class _Progress:
         self._shown = False
 
 
-def _diagnose(files: Sequence[Path], what_ifs: Sequence[str], json: Path | None, progress: _Progress) -> None:
+def _diagnose(
+    files: Sequence[Path], what_ifs: Sequence[str], json: Path | None, html: Path | None, progress: _Progress
+) -> None:
     from unstall.report import trace_view
     from unstall.trace.report import report
 
@@ -145,6 +160,11 @@ def _diagnose(files: Sequence[Path], what_ifs: Sequence[str], json: Path | None,
     made = report(ranks, [str(file) for file in files], what_ifs=what_ifs)
     progress.clear()
     _write(json, made.to_json())
+    if html is not None:
+        from unstall.benchmark.archive import Archive
+        from unstall.report import html as pages
+
+        _write(html, pages.page(Archive(report=made)).encode())
     trace_view.render(made, _console())
 
 

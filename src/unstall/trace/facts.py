@@ -90,11 +90,12 @@ class Facts:
         return share * self.windows.step_s
 
     def idle(self, reason: str) -> Intervals:
-        """When the first device is idle for a reason, see ``breakdown.idle_reasons``."""
-        return self._idle_of_first[reason]
+        """When the first device is idle for a reason."""
+        return self.idle_by_reason[reason]
 
     @cached_property
-    def _idle_of_first(self) -> dict[str, Intervals]:
+    def idle_by_reason(self) -> dict[str, Intervals]:
+        """The idle time of the first device, see ``breakdown.idle_reasons``."""
         return idle_reasons(self.activity, self.queue, self.activity.devices[0], self.windows)
 
     @cached_property

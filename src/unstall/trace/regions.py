@@ -12,7 +12,6 @@ import numpy as np
 
 from unstall.records import PatternName
 from unstall.trace.blame import tidy
-from unstall.trace.breakdown import idle_reasons
 from unstall.trace.facts import Facts
 from unstall.trace.intervals import Floats
 from unstall.trace.timeline import DeviceKind, Ids, Ints
@@ -57,7 +56,7 @@ def regions(facts: Facts) -> list[Region]:
     collective = table.kind[rows] == DeviceKind.COLLECTIVE
     for use, chosen in (("compute", ~collective), ("communication", collective)):
         uses[use] = _sums(group[chosen], table.dur_ns[rows[chosen]], len(names))
-    for reason, gaps in idle_reasons(facts.activity, facts.queue, device, facts.windows).items():
+    for reason, gaps in facts.idle_by_reason.items():
         following = np.searchsorted(table.start_ns[rows], gaps.end)
         some = following < len(rows)
         lengths = (gaps.end - gaps.start)[some]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from gpu_programs import (
     Program,
@@ -17,7 +18,7 @@ from gpu_programs import (
 from unstall.trace.facts import Facts
 from unstall.trace.replay.replay import Replay
 from unstall.trace.replay.whatif import parse
-from unstall.trace.timeline import TraceError
+from unstall.trace.timeline import TraceError, WaitKind, WaitTable
 
 
 def _replay(program: Program) -> Replay:
@@ -102,6 +103,32 @@ def test_backward_on_a_thread_of_its_own():
     replay = _replay(program)
     assert replay.faithful
     assert replay.gain("launch=0") > 1.8
+
+
+def test_a_recorded_wait_for_an_event_holds_when_kernels_are_faster():
+    """The second stream waits for an event of the first; its kernel comes no sooner however early it is launched."""
+    program = Program()
+    with program.step():
+        program.launch(1000.0)
+        program.busy(1500.0)
+        program.launch(500.0, "other_kernel", stream=20)
+    program.sync()
+    timeline = program.timeline()
+    none = Facts(timeline).replay.gain("host=0")
+    waits = dict.fromkeys(("start_ns", "dur_ns"), np.zeros(1, np.int64))
+    timeline.waits = WaitTable(
+        **waits,
+        kind=np.array([WaitKind.STREAM_WAIT], np.uint8),
+        device=np.zeros(1, np.int32),
+        stream=np.array([20]),
+        correlation=np.array([1]),
+        on_stream=np.array([7]),
+        on_correlation=np.array([2]),
+    )
+    with_wait = Facts(timeline).replay
+    assert with_wait.faithful
+    assert none == pytest.approx(2.0, rel=0.1)
+    assert with_wait.gain("host=0") == pytest.approx(2040 / 1530, rel=0.1)
 
 
 def test_of_a_long_trace_a_part_is_replayed(monkeypatch):

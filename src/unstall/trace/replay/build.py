@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.trace.replay import program, streams
+from unstall.trace.replay.events import event_waits
 from unstall.trace.replay.graph import Edges, Graph, Kind, assemble
 from unstall.trace.replay.stretch import Stretch, items_of, launchers
 from unstall.trace.timeline import NONE, Ids, Ints
@@ -24,6 +25,7 @@ def build(stretches: list[Stretch], matched: Ints | None = None) -> Graph:
     program.host_waits(stretches, items, launcher, own, edges)
     program.thread_order(stretches, items, edges)
     streams.device_order(items, launcher, own, edges, program.beginning(stretches))
+    event_waits(stretches, items, edges)
     groups = _items_of_rows(items.rank[items.calls :], items.row[items.calls :], matched, items.calls)
     shared = streams.collectives(items, groups, own, edges)
     alone = np.setdiff1d(np.arange(len(items)), shared)
