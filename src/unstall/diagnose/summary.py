@@ -7,6 +7,7 @@ from unstall.diagnose import growth
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import Features
 from unstall.diagnose.overview import Run, info, without_steps
+from unstall.diagnose.phrases import ms
 from unstall.diagnose.verdict import doubts, findings
 from unstall.measurements import Measurement
 from unstall.records import (
@@ -30,7 +31,8 @@ def report(run: Run, measured: Measured | None) -> Report:
     lines, _ = doubts(measurement)
     notes = [*run.notes, *lines]
     if features.without_neighbours:
-        notes.append("the verdict leaves out the time that other processes took; the phases above include it")
+        undisturbed = ms(features.step_s)
+        notes.append(f"verdict and evidence are of a step without the time that others took, about {undisturbed}")
     if measurement.nan_loss:
         notes.append("the loss was NaN in the first steps: timings hold, but the training is broken")
     per_s = 1 / measurement.step.mean
@@ -109,7 +111,7 @@ def _growth(series: list[tuple[float, float]]) -> float | None:
 
 def _ceilings(features: Features, found: list[Finding]) -> list[Ceiling]:
     """What the step rate would be without each finding's component."""
-    actual = 1 / features.step_s
+    actual = 1 / features.measurement.step.mean
     return [
         Ceiling(
             component=f"without {finding.culprit.function if finding.culprit else finding.pattern}",
