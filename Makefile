@@ -72,16 +72,16 @@ simplify-bench: $(READY) ## measured headroom against the true speed-up, over te
 	$(BIN)/python bench/simplify.py --write docs/simplify-bench.md
 
 model-bench: $(READY) ## the pipeline model's predictions against real loaders
-	$(BIN)/python bench/model.py --write docs/model-bench.md
+	$(BIN)/python bench/model.py
 
 optimize-bench: $(READY) ## speed-up reached against the expert's, over tests/zoo and the example
 	$(BIN)/python bench/optimize.py --write docs/optimize-bench.md
 
 trace-bench: $(READY) ## reading large traces, next to HolisticTraceAnalysis
-	$(BIN)/python bench/trace.py --write docs/trace-bench.md
+	$(BIN)/python bench/trace.py --write docs/trace-speed.md
 
 gate-bench: $(READY) ## false alarms and misses of `unstall gate`, simulated and on real runs
-	$(BIN)/python bench/gate.py --write docs/gate-bench.md
+	$(BIN)/python bench/gate.py --real 6
 
 page-bench: $(READY) ## the HTML report of a million steps, in Chromium
 	$(BIN)/python bench/page.py
@@ -95,7 +95,7 @@ gpu-check: $(READY) ## the tests that need a GPU; says so and stops where there 
 
 lock: $(READY) ## pin the newest versions of everything again
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
-	    --extra all --extra bench --extra dev --extra docs --extra opentelemetry \
+	    --extra all --extra bench --extra dev --extra docs --extra opentelemetry --extra parquet \
 	    --extra torch --constraint constraints.txt --no-annotate \
 	    --custom-compile-command 'make lock' --output-file requirements-dev.lock pyproject.toml
 

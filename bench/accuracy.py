@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +54,32 @@ def main() -> int:
     parser.add_argument("--no-twin", action="store_true", help="do not run the fixed twin")
     parser.add_argument("--verbose", action="store_true", help="show evidence as well")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
+    parser.add_argument("--results", type=Path, help="keep the rows here, and go on from those of an earlier sitting")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     wanted = set(options.only.split(",")) if options.only else None
     cases = [case for case in load_cases(options.zoo) if wanted is None or case.name in wanted]
-    rows = []
+    rows = earlier(options.results)
     for case in cases:
         row, report = judge(case, options)
-        rows.append(row)
+        rows[row.name] = row
         print(format_row(row), flush=True)
         if options.verbose and report:
             show(report)
-        if options.write:  # after each, so that a run that is cut off leaves what it found
-            options.write.write_text(markdown(rows, options), encoding="utf-8")
-    print(summary(rows))
+        # After each, so that a run that is cut off leaves what it found.
+        if options.results:
+            options.results.write_text(json.dumps([asdict(each) for each in rows.values()]), encoding="utf-8")
+        if options.write:
+            options.write.write_text(markdown(list(rows.values()), options), encoding="utf-8")
+    print(summary(list(rows.values())))
     return 0
+
+
+def earlier(results: Path | None) -> dict[str, Row]:
+    """The rows that are there already, by program."""
+    if results is None or not results.exists():
+        return {}
+    return {fields["name"]: Row(**fields) for fields in json.loads(results.read_text(encoding="utf-8"))}
 
 
 def load_cases(zoo: Path) -> Sequence[Any]:

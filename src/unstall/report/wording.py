@@ -156,10 +156,9 @@ def next_command(report: Report) -> NextCommand:
         return NextCommand("time by module:", f"unstall run --modules {command}")
     if verdict.pattern == "memory-growth":
         return NextCommand("the lines that allocate:", f"unstall run --memory {command}")
-    return NextCommand(
-        "keep a baseline, fix, then run again and compare:",
-        f"unstall run --json before.json {command}",
-    )
+    if report.kind == "run" and report.run.world_size == 1:
+        return NextCommand("prove it by experiment (and then: unstall optimize):", f"unstall simplify {command}")
+    return NextCommand("fix, run again, then:", "unstall compare")
 
 
 def _surer(report: Report, command: str) -> NextCommand:
