@@ -58,10 +58,14 @@ def simplify(
     except OSError as error:
         _fail(f"no place for the recording: {error.strerror}")
     try:
-        made = _study(line, words or [], directory, trials, budget_s, required=sandbox, network=allow_network_writes)
+        made, interrupted = _study(
+            line, words or [], directory, trials, budget_s, required=sandbox, network=allow_network_writes
+        )
         if json is not None:
             json.write_bytes(made.to_json())
         _show(made)
+        if interrupted:
+            raise Interrupted
     except Interrupted:
         print("unstall: stopped; nothing of the program's was changed", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -78,7 +82,8 @@ def _study(
     *,
     required: bool,
     network: bool,
-) -> Report:
+) -> tuple[Report, bool]:
+    """The report, and whether a signal cut the study short."""
     from unstall.simplify.conclude import conclude
     from unstall.simplify.sandbox import SandboxError, open_sandbox
     from unstall.simplify.study import Study
@@ -98,7 +103,7 @@ def _study(
         _fail(f"{line[0]} cannot be started: {error.strerror}")
     finally:
         progress.clear()
-    return made
+    return made, found.interrupted
 
 
 class _Watch:

@@ -17,7 +17,7 @@ from unstall.records import Report
 from unstall.simplify import blocks, choose
 from unstall.simplify.blocks import Pace, Patience, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
-from unstall.simplify.laboratory import Ended, Laboratory, Stuck, Waiter
+from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
 from unstall.simplify.observe import observe
 from unstall.simplify.trial import Outcome, Trial
 
@@ -47,6 +47,8 @@ class Findings:
     untried: list[Trial] = field(default_factory=list)
     data_batches_per_s: float | None = None
     """The data alone, read as fast as the loader gives."""
+    interrupted: bool = False
+    """A person had enough: what was found by then is all there is."""
     output: Path | None = None
     """What the program wrote in its first run."""
 
@@ -77,7 +79,10 @@ class Study:
         self._kind = ""
 
     def run(self, requested: list[Trial]) -> Findings:
-        """Observe, then try what was requested, or what observation gives cause for."""
+        """Observe, then try what was requested, or what observation gives cause for.
+
+        Raises Interrupted when a signal comes before there is anything to tell; later ones end the trials.
+        """
         self.tell("a first run, only watched")
         report, measured, _, _, output = observe(self.line, self.words, self.directory, self.sandbox, self.wait)
         found = Findings(report, measured, output=output)
@@ -86,6 +91,8 @@ class Study:
         self._kind = found.measurement.kind
         try:
             self._try_all(found, requested)
+        except Interrupted:
+            found.interrupted = True
         finally:
             self._close()
         return found
@@ -102,16 +109,17 @@ class Study:
                 return
             trial = todo.pop(0)
             self.tell(f"{len(found.outcomes)} of {len(found.outcomes) + len(todo) + 1} tried · {trial.name}")
-            found.outcomes.append(self._try(trial, found.measurement, pace))
+            found.outcomes.append(Outcome(trial))
+            self._try(found.outcomes[-1], found.measurement, pace)
             if trial.intervention == "cached" and found.data_batches_per_s is None:
                 found.data_batches_per_s = self._data_alone()
             if not deeper_asked and not any(one.component and one.intervention != "delay" for one in todo):
                 deeper_asked = True
                 todo = [*deeper(found.outcomes), *todo]
 
-    def _try(self, trial: Trial, measurement: Measurement, pace: Pace) -> Outcome:
+    def _try(self, outcome: Outcome, measurement: Measurement, pace: Pace) -> None:
         """All blocks of one trial; a program that ends meanwhile is started again."""
-        outcome = Outcome(trial)
+        trial = outcome.trial
         deadline = min(self.deadline, time.monotonic() + _TRIAL_S)
         barren = 0
         while True:
@@ -122,7 +130,7 @@ class Study:
                     if outcome.failure:
                         break
                 self._check_problems(outcome)
-                return outcome
+                return
             except (Ended, Stuck) as error:
                 self._check_problems(outcome)
                 why = self._why(error)
@@ -132,7 +140,7 @@ class Study:
                 if barren >= (1 if failed else _BARREN_STARTS):
                     outcome.failure = outcome.failure or why
                 if outcome.failure or time.monotonic() > deadline:
-                    return outcome
+                    return
 
     def _blocks(
         self, trial: Trial, outcome: Outcome, measurement: Measurement, pace: Pace, deadline: float
