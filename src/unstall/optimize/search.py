@@ -228,8 +228,11 @@ class Search:
         together = Comparison([*found.pairs, *fresh.pairs]).ratio()
         entry.speedup, entry.ci95 = together.value, (together.low, together.high)
         again = math.exp(mean(fresh.log_ratios))
-        if again < LEAST_GAIN or together.low <= 1:
+        if again < LEAST_GAIN:
             entry.why_not = f"the gain did not come again on fresh runs ({again:.2f}×)"
+            return False
+        if together.low <= 1:
+            entry.why_not = "the gain is not certain, with fresh runs as well"
             return False
         return True
 
@@ -294,7 +297,8 @@ class Search:
 
     def _left(self) -> float:
         """Seconds of the budget left, with what the last comparison needs set aside."""
-        return self.options.budget_s - self._reserve() - (time.monotonic() - self.began)
+        spent = time.monotonic() - self.began - self.workshop.suspended_s
+        return self.options.budget_s - self._reserve() - spent
 
     def _patience(self) -> float:
         return 180.0

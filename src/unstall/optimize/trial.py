@@ -17,6 +17,7 @@ _FAIR_PAIRS = 3  # with two, the interval of a 30 % gain is as wide as the gain
 _HOPELESS = 1.005  # a mean ratio below this after the first pairs is not pursued
 _START_S = 90.0  # for imports and set-up, beyond what the steps themselves should take
 _PATIENCE = 4.0
+_ATTEMPTS = 3  # when a run was suspended in between
 
 
 class TrialFailed(Exception):
@@ -91,6 +92,9 @@ def time_arm(workshop: Workshop, arm: Arm, window: Window) -> Timed:
     """Run one arm and read its clock. Raises TrialFailed."""
     expected = (window.seconds or 20.0) * _PATIENCE
     ran = workshop.run(arm, window.plan(), timeout=_START_S + expected)
+    for _ in range(_ATTEMPTS - 1):
+        if ran.suspended_s:
+            ran = workshop.run(arm, window.plan(), timeout=_START_S + expected)
     return timed(ran, window, work=arm.work)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _PLACE = Path(__file__).with_name("child") / "place.py"
 _POLL_S = 0.05
 _STOP_PATIENCE_S = 10.0  # from the clock's last step to the end of the process
+_SUSPENDED_S = 2.0  # between two looks, which are a twentieth of a second apart
 _TAIL = 2000
 
 
@@ -52,6 +53,8 @@ class Ran:
     timed_out: bool
     output: str
     """The end of what it printed."""
+    suspended_s: float = 0.0
+    """Time for which this machine, or this command, was suspended meanwhile: its timing says nothing."""
     other_cores: float = 0.0
     """Cores that other programs took meanwhile, about."""
 
@@ -78,7 +81,8 @@ class Workshop:
         self.folder = folder
         self.sandbox = sandbox
         self.count = 0
-        self.busy_s = 0.0
+        self.suspended_s = 0.0
+        """In all runs so far."""
 
     def run(self, arm: Arm, plan: Mapping[str, Any], *, timeout: float) -> Ran:
         """Start the program under a plan for its child side, and wait until it ends or the time is up."""
@@ -86,7 +90,7 @@ class Workshop:
         words = self.sandbox.command(self.words(arm, folder))
         env = self.environment(folder, {**plan, "settings": dict(arm.settings)})
         env["UNSTALL_CHILD"] = "unstall.optimize.child"
-        began, load = time.monotonic(), _Load()
+        began, load, suspended = time.monotonic(), _Load(), self.suspended_s
         with open(folder / "output.txt", "wb") as output:
             process = subprocess.Popen(
                 words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
@@ -96,9 +100,10 @@ class Workshop:
             finally:
                 end_tree(process)
         seconds = time.monotonic() - began
-        self.busy_s += seconds
         tail = (folder / "output.txt").read_bytes()[-_TAIL:].decode(errors="replace")
-        return Ran(folder, process.returncode, seconds, timed_out, tail, load.of_others(seconds))
+        return Ran(
+            folder, process.returncode, seconds, timed_out, tail, self.suspended_s - suspended, load.of_others(seconds)
+        )
 
     def words(self, arm: Arm, folder: Path) -> list[str]:
         """The command line that puts the arm's sources in place and becomes the program."""
@@ -136,8 +141,13 @@ class Workshop:
     def _wait(self, process: subprocess.Popen[bytes], folder: Path, deadline: float) -> bool:
         """Wait for the end; a program that ignores the clock's stop is told more plainly. True when time ran out."""
         written: float | None = None
+        last = time.monotonic()
         while process.poll() is None:
             now = time.monotonic()
+            if now - last > _SUSPENDED_S:  # a laptop's lid, Ctrl-Z
+                self.suspended_s += now - last
+                deadline += now - last
+            last = now
             if written is None and (folder / "clock.json").exists():
                 written = now
             if written is not None and now - written > _STOP_PATIENCE_S:

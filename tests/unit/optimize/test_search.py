@@ -82,7 +82,8 @@ class World:
 
 
 def run(world, **options):
-    return Search(None, None, Options(**options), lambda line: None).run()
+    workshop = SimpleNamespace(suspended_s=0.0)
+    return Search(None, workshop, Options(**options), lambda line: None).run()
 
 
 def entry(result, name):
