@@ -16,7 +16,7 @@ def test_the_verdict_is_in_view_and_the_figures_are_folded(input_bound: r.Report
     assert "**input-bound (transform): 83 % of each step waits for" in summary
     assert "```python\nout[y, x] = img[sy, sx]\n```" in summary
     assert "| data\\_wait | 83 % | 20.1 ms | 60 % blocked" in summary
-    assert "```sh\nunstall run --json before.json train.py --epochs 1\n```" in summary
+    assert "```sh\nunstall simplify train.py --epochs 1\n```" in summary
     assert "- Speed: 41.5 steps/s" in details
     assert details.endswith("</details>\n")
 

@@ -54,7 +54,7 @@ def test_the_order_of_the_answers(input_bound: r.Report) -> None:
         "Runner-up  callback-bound",
         "Run        200 steps measured",
         "Next       ",
-        "unstall run --json before.json train.py --epochs 1",
+        "unstall simplify train.py --epochs 1",
     ]
     positions = [text.index(line) for line in told]
     assert positions == sorted(positions)

@@ -102,7 +102,7 @@ def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "name, command",
     [
-        ("input_bound", "unstall run --json before.json train.py --epochs 1"),
+        ("input_bound", "unstall simplify train.py --epochs 1"),
         ("compute_bound", "unstall run --modules train.py --epochs 1"),
         ("memory_growth", "unstall run --memory train.py --epochs 1"),
         ("noisy", "unstall run train.py --epochs 1"),
