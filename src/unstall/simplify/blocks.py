@@ -106,20 +106,11 @@ class Paused:
         lab.settle(self.pace.settle_steps, self.pace.settle_s, self.pace.step_s)
 
 
-@dataclass
-class Patience:
-    """How many blocks a study still repeats because others disturbed them; a machine that is always busy is borne."""
-
-    repeats: int = 8
-
-
-def run_blocks(
-    pair: Pair, outcome: Outcome, pace: Pace, deadline: float, patience: Patience, most: int = MOST_BLOCKS
-) -> Iterator[None]:
+def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: int = MOST_BLOCKS) -> Iterator[None]:
     """Take blocks, a yield after each, until the interval is tight, the blocks are enough or the time is up.
 
     What was taken stays in ``outcome`` when the program ends in the middle (Ended is raised): a block that is not
-    whole does not count. A block that others disturbed is repeated, as long as there is patience.
+    whole does not count. A block that others disturbed is repeated, up to twice as many blocks in all.
     """
     pair.to_base()
     first = pair.segment()
@@ -128,30 +119,27 @@ def run_blocks(
         arm = [pair.segment(), pair.segment()]
         pair.to_base()
         base = [first, pair.segment()]
-        if _keep(outcome, base, arm, pace, patience):
+        outcome.failure = outcome.failure or _diverged(base, arm)
+        if outcome.failure is None:
             _add(outcome, base, arm, pace)
-        if outcome.failure or outcome.tight or len(outcome.log_ratios) >= most or time.monotonic() > deadline:
+        enough = len(outcome.log_ratios) >= most or outcome.blocks >= 2 * most
+        if outcome.failure or outcome.tight or enough or time.monotonic() > deadline:
             return
         yield
         first = pair.segment()
 
 
-def _keep(outcome: Outcome, base: list[Segment], arm: list[Segment], pace: Pace, patience: Patience) -> bool:
-    """Whether a block counts, by a rule that does not look at its ratio."""
-    outcome.failure = outcome.failure or _diverged(base, arm)
-    others = [segment.other_cores for segment in base + arm]
-    if max(others) - min(others) > _BUSY_SHARE * pace.cores:
-        outcome.disturbed += 1
-        if patience.repeats > 0:
-            patience.repeats -= 1
-            return False
-    return outcome.failure is None
+def _disturbed(segments: list[Segment], cores: float) -> bool:
+    """Whether others came or went within a block: a rule that does not look at its ratio."""
+    others = [segment.other_cores for segment in segments]
+    return max(others) - min(others) > _BUSY_SHARE * cores
 
 
 def _add(outcome: Outcome, base: list[Segment], arm: list[Segment], pace: Pace) -> None:
     base_s = [segment.mean_s(pace.whole_epochs) for segment in base]
     arm_s = [segment.mean_s(pace.whole_epochs) for segment in arm]
-    outcome.log_ratios.append(float(abba_log_ratios(base_s, arm_s)[0]))
+    ratio = float(abba_log_ratios(base_s, arm_s)[0])
+    (outcome.rough if _disturbed(base + arm, pace.cores) else outcome.log_ratios).append(ratio)
     outcome.base_s.append(_geometric(base_s))
     outcome.arm_s.append(_geometric(arm_s))
     outcome.arm_segments += arm

@@ -15,7 +15,7 @@ from unstall.benchmark.rundir import RunDir
 from unstall.measurements import Measurement
 from unstall.records import Report
 from unstall.simplify import blocks, choose
-from unstall.simplify.blocks import Pace, Patience, Paused, Switched, run_blocks
+from unstall.simplify.blocks import Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
 from unstall.simplify.observe import observe
@@ -75,7 +75,6 @@ class Study:
         self.deadline = time.monotonic() + budget_s
         self._lab: Laboratory | None = None
         self._children = 0
-        self._patience = Patience()
         self._kind = ""
 
     def run(self, requested: list[Trial]) -> Findings:
@@ -123,7 +122,7 @@ class Study:
         deadline = min(self.deadline, time.monotonic() + _TRIAL_S)
         barren = 0
         while True:
-            before = len(outcome.log_ratios)
+            before = outcome.blocks
             try:
                 for _ in self._blocks(trial, outcome, measurement, pace, deadline):
                     self._check_problems(outcome)
@@ -135,7 +134,7 @@ class Study:
                 self._check_problems(outcome)
                 why = self._why(error)
                 self._close()
-                barren = barren + 1 if len(outcome.log_ratios) == before else 0
+                barren = barren + 1 if outcome.blocks == before else 0
                 failed = isinstance(error, Ended) and error.status > 0
                 if barren >= (1 if failed else _BARREN_STARTS):
                     outcome.failure = outcome.failure or why
@@ -151,21 +150,19 @@ class Study:
             with self._start(trial.settings) as other:
                 other.warm_up(_WARM_UP_STEPS, _WARM_UP_S)
                 try:
-                    yield from run_blocks(
-                        Paused(lab, other, pace), outcome, pace, deadline, self._patience, _SETTING_BLOCKS
-                    )
+                    yield from run_blocks(Paused(lab, other, pace), outcome, pace, deadline, _SETTING_BLOCKS)
                 finally:
                     lab.resume()
         elif trial.placebo and loader is not None:
             prefetch = loader.prefetch_factor or 2
             with blocks.placebo(lab, loader.workers, loader.service_cpu_s, prefetch) as burners:
-                yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline, self._patience)
+                yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline)
         else:
             pair = Switched(lab, trial, pace)
             pair.to_arm()  # what cannot be done shows at once, and stubs get their answers
             self._check_problems(outcome, in_force=True)
             if not outcome.failure:
-                yield from run_blocks(pair, outcome, pace, deadline, self._patience)
+                yield from run_blocks(pair, outcome, pace, deadline)
 
     def _laboratory(self) -> Laboratory:
         """The child that is running, or a new one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from unstall.simplify.segment import Segment
 from unstall.statistics import Ratio, anytime
 
 Specification = dict[str, Any]
+_FEW = 3  # blocks
 TIGHT = 0.05
 """Half-width, in logarithms, at which an interval is tight enough; a tenth of the effect where that is more."""
 
@@ -41,12 +43,13 @@ class Outcome:
 
     trial: Trial
     log_ratios: list[float] = field(default_factory=list)
+    """Of the blocks that nothing disturbed."""
+    rough: list[float] = field(default_factory=list)
+    """Of those in which other programs came or went: used only where there are too few of the others."""
     base_s: list[float] = field(default_factory=list)
     """Seconds a step in the base, one a block."""
     arm_s: list[float] = field(default_factory=list)
     arm_segments: list[Segment] = field(default_factory=list)
-    disturbed: int = 0
-    """Blocks that were repeated because others used the machine."""
     failure: str | None = None
     """Why there is no result to believe."""
     notes: list[str] = field(default_factory=list)
@@ -54,16 +57,26 @@ class Outcome:
     @property
     def ratio(self) -> Ratio | None:
         """Base over arm; above 1 the arm is faster. Valid although it was looked at after each block."""
-        return anytime(self.log_ratios) if self.log_ratios and self.failure is None else None
+        values = self.log_ratios if len(self.log_ratios) >= _FEW else self.log_ratios + self.rough
+        return anytime(values) if values and self.failure is None else None
+
+    @property
+    def disturbed(self) -> int:
+        """How many blocks others disturbed."""
+        return len(self.rough)
+
+    @property
+    def blocks(self) -> int:
+        """All that were taken."""
+        return len(self.log_ratios) + len(self.rough)
 
     @property
     def tight(self) -> bool:
         """Whether more blocks would tell no more that matters."""
         ratio = self.ratio
-        if ratio is None or len(self.log_ratios) < 3:
+        if ratio is None or len(self.log_ratios) < _FEW:
             return False
-        effect = abs(sum(self.log_ratios) / len(self.log_ratios))
-        return ratio.half_width <= max(TIGHT, effect / 10)
+        return ratio.half_width <= max(TIGHT, abs(math.log(ratio.value)) / 10)
 
     @property
     def state(self) -> Literal["measured", "inconclusive", "failed"]:

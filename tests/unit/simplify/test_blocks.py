@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from unstall.simplify.blocks import Pace, Patience, run_blocks
+from unstall.simplify.blocks import Pace, run_blocks
 from unstall.simplify.segment import Segment
 from unstall.simplify.trial import Outcome, Trial
 
@@ -38,9 +38,9 @@ class Program:
         return segment(mean, others=next(self.others, 0.0), calls=calls)
 
 
-def outcome_of(program, *, most=8, patience=None, deadline=None):
+def outcome_of(program, *, most=8, deadline=None):
     outcome = Outcome(Trial("without it", "stub", arm=({"kind": "stub"},)))
-    for _ in run_blocks(program, outcome, PACE, deadline or time.monotonic() + 60, patience or Patience(), most):
+    for _ in run_blocks(program, outcome, PACE, deadline or time.monotonic() + 60, most):
         pass
     return outcome
 
@@ -78,12 +78,11 @@ def test_others_that_are_always_there_are_borne():
     assert outcome.disturbed == 0
 
 
-def test_patience_ends():
-    patience = Patience(repeats=2)
-    outcome = outcome_of(Program(0.2, 0.1, others=[0, 1] * 100), patience=patience)
-    assert patience.repeats == 0
-    assert len(outcome.log_ratios) >= 3
-    assert outcome.disturbed > 2
+def test_where_all_blocks_are_disturbed_they_count_in_the_end():
+    outcome = outcome_of(Program(0.2, 0.1, others=[0, 1] * 100))
+    assert outcome.log_ratios == []
+    assert outcome.disturbed == 16
+    assert outcome.ratio.low <= 2 <= outcome.ratio.high
 
 
 def test_a_program_that_takes_another_course_fails_the_trial():
