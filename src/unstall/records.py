@@ -504,6 +504,8 @@ class TraceComparison(msgspec.Struct, kw_only=True):
     """The median step of each."""
     ratio: float
     """Of these, before over after: above one is faster."""
+    marked_steps: bool
+    """Whether both say where their steps are: else all of a trace counts as one."""
     verdicts: list[str]
     uses: list[TraceChanged]
     operators: list[TraceChanged]

@@ -28,6 +28,10 @@ def page(found: TraceComparison, width: int) -> Page:
     page.blank()
     page.field("Before", f"{plain(found.files[0])}: {units.seconds(found.step_s[0])} a step, {found.verdicts[0]}")
     page.field("After", f"{plain(found.files[1])}: {units.seconds(found.step_s[1])} a step, {found.verdicts[1]}")
+    if not found.marked_steps:
+        page.field(
+            "Mind", "steps are not marked in both: all of a trace counts as one step, however long it was recorded"
+        )
     for label, changes in (("Device", found.uses), ("Operators", found.operators), ("Kernels", found.kernels)):
         least = _LEAST_SHARE * found.step_s[0]
         shown = [one for one in changes if abs(one.after_s - one.before_s) >= least]

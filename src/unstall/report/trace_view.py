@@ -208,7 +208,12 @@ def _about(report: Report) -> list[str]:
         if trace.queue:
             told.append(f"launch to start {units.seconds(trace.queue['launch_to_start_p50_s'])} (median)")
         told.append(f"replay off by {units.percent(abs(trace.replay_error))}")
-    return told + phrases.throughput(report)[1:]
+    speed = report.throughput
+    if units.known(speed.flops_per_s):
+        told.append(f"at least {units.flops(speed.flops_per_s)} by recorded shapes")
+    if units.known(speed.mfu):
+        told.append(f"MFU at least {units.share(speed.mfu)}")
+    return told
 
 
 def _device_names(trace: TraceFacts) -> str:
@@ -224,4 +229,6 @@ def _next(report: Report) -> tuple[str, str | None]:
     if report.verdict.pattern in ("healthy", "compute-bound"):
         top = report.trace.operators[0].name if report.trace.operators else "aten::mm"
         return "what a faster kernel would give:", f"unstall trace {files} --what-if {shlex.quote(f'{top}=0.5x')}"
+    if len(report.run.command) != 1:
+        return "fix, record again, and read again:", f"unstall trace {files}"
     return "fix, record again, and compare:", f"unstall trace {files} AFTER --compare"

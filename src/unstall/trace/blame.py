@@ -116,7 +116,7 @@ class Blame:
             return None
         origin = self.origin(np.array([row], np.int32))
         operator = self.name(int(origin.operator[0]))
-        via = operator or self.name(row)
+        via = operator or ("" if parse_frame(self.name(row)) else self.name(row))
         share = min(max(share, 0.0), 1.0)
         frame = self._user_frame(int(origin.function[0]), int(origin.operator[0]))
         if frame is not None:

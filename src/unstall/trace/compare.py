@@ -41,6 +41,7 @@ def compare(before: Timeline, after: Timeline) -> TraceComparison:
         files=[before.path, after.path],
         step_s=[_median_s(a), _median_s(b)],
         ratio=_median_s(a) / _median_s(b),
+        marked_steps=a.windows.marked and b.windows.marked,
         verdicts=[_verdict(one) for one in ranks],
         uses=[
             TraceChanged(name=name, before_s=a.per_step(a.shares[name]), after_s=b.per_step(b.shares[name]))

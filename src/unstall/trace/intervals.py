@@ -52,11 +52,14 @@ EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
 def union(start: Ints, end: Ints) -> Intervals:
     """The time covered by any of the intervals, which may overlap and come in any order."""
     some = end > start
-    start, end = start[some], end[some]
+    if not some.all():
+        start, end = start[some], end[some]
     if not len(start):
         return EMPTY
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
     first = np.concatenate(([True], start[1:] > reach[:-1]))
     last = np.concatenate((first[1:], [True]))
     return Intervals(start[first], reach[last])

@@ -31,7 +31,8 @@ def match(look: Look) -> Finding | None:
     ]
     if facts.flops is not None and facts.flops.complete:
         reached = f", {share(facts.flops.mfu)} of the device's listed peak" if facts.flops.mfu else ""
-        evidence.append(f"{flops(facts.flops.per_step / facts.windows.step_s)} ({facts.flops.dtype}){reached}")
+        rate = flops(facts.flops.per_step / facts.windows.step_s)
+        evidence.append(f"at least {rate} ({facts.flops.dtype}) by recorded shapes{reached}")
     return Finding(
         pattern="compute-bound",
         cause="precision" if _single_precision(look) else "kernel",
