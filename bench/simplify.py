@@ -59,9 +59,9 @@ class Row:
     @property
     def bounds(self) -> bool:
         """Whether the fix brought no more than was measured without the culprit: the stub leaves nothing of it."""
-        return (
-            self.true is not None and self.high is not None and self.true <= max(self.high, 1.15 * (self.measured or 0))
-        )
+        if self.measured is None or self.true is None or self.low is None or self.high is None:
+            return False
+        return self.high < WIDEST * self.low and self.true <= max(self.high, (1 + NEAR) * self.measured)
 
 
 def main() -> int:
