@@ -84,7 +84,8 @@ def runner_up_line(report: Report) -> str | None:
     if finding.culprit is None:
         return line
     culprit = finding.culprit
-    return f"{line}, in {culprit_name(culprit)} at {location(culprit.file, culprit.line)}"
+    place = f" at {location(culprit.file, culprit.line)}" if culprit.file else ""  # an operator in a trace has none
+    return f"{line}, in {culprit_name(culprit)}{place}"
 
 
 def culprit_name(culprit: Culprit) -> str:
