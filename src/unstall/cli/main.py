@@ -23,19 +23,19 @@ class Verb(NamedTuple):
 
 VERBS: dict[str, Verb] = {
     "run": Verb("run:run", takes_program=True),
-    "optimize": Verb("optimize:optimize", takes_program=True),
     "simplify": Verb("simplify:simplify", takes_program=True),
     "data": Verb("data:data", takes_program=True),
     "what-if": Verb("what_if:what_if"),
+    "optimize": Verb("optimize:optimize", takes_program=True),
+    "trace": Verb("trace:trace"),
     "history": Verb("history:history"),
     "compare": Verb("compare:compare"),
     "gate": Verb("gate:gate", takes_program=True),
     "next": Verb("next:next_"),
-    "export": Verb("export:export"),
-    "prune": Verb("prune:prune"),
     "report": Verb("report:report"),
     "watch": Verb("watch:watch"),
-    "trace": Verb("trace:trace"),
+    "export": Verb("export:export"),
+    "prune": Verb("prune:prune"),
     "doctor": Verb("doctor:doctor"),
 }
 """In the order of the help: the four steps, then the rest."""
