@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import typer
@@ -19,6 +20,8 @@ class Verb(NamedTuple):
     """``module:function`` in ``unstall.cli``."""
     takes_program: bool = False
     """Whether what follows is the user's own command, whose options are not ours."""
+    extra: str = ""
+    """The extra that holds the libraries it cannot do without."""
 
 
 VERBS: dict[str, Verb] = {
@@ -26,7 +29,7 @@ VERBS: dict[str, Verb] = {
     "simplify": Verb("simplify:simplify", takes_program=True),
     "data": Verb("data:data", takes_program=True),
     "what-if": Verb("what_if:what_if"),
-    "optimize": Verb("optimize:optimize", takes_program=True),
+    "optimize": Verb("optimize:optimize", takes_program=True, extra="optimize"),
     "trace": Verb("trace:trace"),
     "history": Verb("history:history"),
     "compare": Verb("compare:compare"),
@@ -54,10 +57,25 @@ class _Verbs(typer.core.TyperGroup):
         module, function = verb.function.split(":")
         settings = {"allow_interspersed_args": False, "ignore_unknown_options": True} if verb.takes_program else {}
         one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        one.command(cmd_name, context_settings=settings, no_args_is_help=False)(
-            getattr(importlib.import_module(f"unstall.cli.{module}"), function)
-        )
+        try:
+            implementation = getattr(importlib.import_module(f"unstall.cli.{module}"), function)
+        except ImportError as error:
+            if not verb.extra:
+                raise
+            implementation = _missing(verb.extra, error)
+        one.command(cmd_name, context_settings=settings, no_args_is_help=False)(implementation)
         return typer.main.get_command(one)
+
+
+def _missing(extra: str, error: ImportError) -> Callable[[list[str]], None]:
+    """In place of a verb whose libraries are not installed."""
+
+    def verb(words: list[str] = typer.Argument(None)) -> None:
+        typer.echo(f"unstall: {error.name} is not installed: pip install 'unstall[{extra}]'", err=True)
+        raise typer.Exit(2)
+
+    verb.__doc__ = f"Needs more libraries: pip install 'unstall[{extra}]'."
+    return verb
 
 
 app = typer.Typer(

@@ -40,6 +40,7 @@ def run(
     gpu_window: int = typer.Option(
         5, "--gpu-window", min=0, metavar="N", help="Record N steps of the GPU's work after warm-up; 0 for none."
     ),
+    with_file: Path | None = typer.Option(None, "--with", help="Set the remedies of this file at run time."),
     sampling: bool = typer.Option(
         True, "--sampling/--no-sampling", help="Stack samples by py-spy: they name the culprit."
     ),
@@ -70,6 +71,8 @@ def run(
         extensions=["unstall.benchmark.gpu_window"] if gpu_window else [],
         settings={"gpu_window": gpu_window},
     )
+    if with_file is not None:
+        _add_remedies(options, with_file)
     try:
         directory = rundir.make()
     except OSError as error:
@@ -114,6 +117,17 @@ def run(
             file=sys.stderr,
         )
     _end_like(outcome)
+
+
+def _add_remedies(options: launcher.Options, path: Path) -> None:
+    """Have the program's processes set what the file says."""
+    from unstall.optimize.remedies_file import RemediesError, read
+
+    try:
+        options.settings["settings"] = read(path)
+    except RemediesError as error:
+        _fail(str(error))
+    options.extensions.append("unstall.optimize.child.extension")
 
 
 def _show(progress: Progress, session: Session) -> None:
