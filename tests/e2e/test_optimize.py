@@ -78,6 +78,7 @@ def can_overlay(tmp_path):
         return False
 
 
+@pytest.mark.serial
 def test_from_a_slow_script_to_a_patch(tmp_path):
     if not can_overlay(tmp_path):
         pytest.skip("no overlay can be had here")

@@ -172,6 +172,7 @@ def _slower(repository):
     repository.write("train.py", _TRAIN.replace("0.002", "0.004"))
 
 
+@pytest.mark.serial
 def test_the_gate_lets_the_same_code_pass_and_refuses_a_slower_one(repository):
     """Allowed is much, so that a busy machine decides neither."""
     same = _gate(repository, "train.py", options=("--max-regression", "30%"))
@@ -188,6 +189,7 @@ def test_the_gate_lets_the_same_code_pass_and_refuses_a_slower_one(repository):
     assert not (repository.folder / ".unstall").exists()
 
 
+@pytest.mark.serial
 def test_the_gate_against_a_recorded_run(repository):
     _run(repository, "train.py")
     _slower(repository)

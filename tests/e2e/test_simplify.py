@@ -109,6 +109,7 @@ def failures(report):
     return {one["name"]: one["why"] for one in report["study"]["failures"]}
 
 
+@pytest.mark.serial
 def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
     workspace.write("train.py", TRAINER)
     (workspace.folder / "diary.txt").write_text("from before\n")
@@ -134,6 +135,7 @@ def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
     assert (workspace.folder / "diary.txt").read_text() == "from before\n"
 
 
+@pytest.mark.serial
 def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace):
     workspace.write("train.py", CONTENTION)
     report = simplify(workspace, "train.py", options=["--stub", "data", "--budget", "2m"]).report
@@ -143,6 +145,7 @@ def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace)
     assert report["verdict"]["culprit"]["function"] == "Rows.jitter"
 
 
+@pytest.mark.serial
 def test_a_program_that_ends_soon_is_started_again(workspace):
     workspace.write("train.py", TRAINER)
     report = simplify(workspace, "train.py", "150", options=["--stub", "Diary.write", "--budget", "1m"]).report
