@@ -6,7 +6,25 @@
 static PyObject *names = NULL;   /* name -> id */
 static PyObject *on_name = NULL; /* called as on_name(id, name) for each new name */
 
+/* A name in the program's text is one object, met again and again: its id is found by its address. */
+#define RECENT 16
+static struct {
+    PyObject *name; /* held, so that no other string can come to lie there */
+    uint16_t id;
+} recent[RECENT];
+
+static uint16_t look_up(PyObject *name);
+
 uint16_t rec_intern(PyObject *name) {
+    const unsigned slot = ((uintptr_t)name >> 4) % RECENT;
+    if (recent[slot].name == name) return recent[slot].id;
+    const uint16_t id = look_up(name);
+    if (!id) return 0;
+    Py_XSETREF(recent[slot].name, Py_NewRef(name));
+    return recent[slot].id = id;
+}
+
+static uint16_t look_up(PyObject *name) {
     PyObject *known = PyDict_GetItemWithError(names, name);
     if (known) return (uint16_t)PyLong_AsLong(known);
     PyErr_Clear();
