@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import finding, make
+from report_examples import finding, make
 
 from unstall import records as r
 from unstall.report import facts

@@ -4,8 +4,8 @@ import json
 
 import jsonschema
 import pytest
-from conftest import EXAMPLES
 from hypothesis import HealthCheck, given, settings
+from report_examples import EXAMPLES
 from report_strategies import reports
 
 from unstall import records as r

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import finding, make
+from report_examples import finding, make
 
 from unstall import records as r
 from unstall.report import wording
