@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from unstall.records import Phase, PhaseName, StackSample, StepTime
+from unstall.observations import StackSample
+from unstall.records import Phase, StepTime
+from unstall.words import PhaseName
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ import numpy as np
 from unstall import records as r
 from unstall.benchmark.archive import Archive, StepSeries
 from unstall.measurements import Measurement
+from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.simplify.sliders import Knob, Outcome, Sliders
+from unstall.tracefigures import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
 
 BREAKOUTS = (
     "<script>window.hacked = 1</script>",
@@ -37,12 +39,12 @@ def step_series(durations, *, warmup=5):
 
 def stacks(names=("train", "load", "decode")):
     """Of the main process (pid 7) and a worker (pid 8)."""
-    frames = tuple(r.Frame(name, "/home/me/train.py", 10 * i + 10) for i, name in enumerate(names))
-    library = r.Frame("forward", "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py", 116)
+    frames = tuple(Frame(name, "/home/me/train.py", 10 * i + 10) for i, name in enumerate(names))
+    library = Frame("forward", "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py", 116)
     return [
-        r.StackSample(7, "MainThread", frames, 60),
-        r.StackSample(7, "MainThread", (frames[0], library), 30),
-        r.StackSample(8, "MainThread", frames[1:], 90),
+        StackSample(7, "MainThread", frames, 60),
+        StackSample(7, "MainThread", (frames[0], library), 30),
+        StackSample(8, "MainThread", frames[1:], 90),
     ]
 
 
@@ -50,13 +52,13 @@ def resources(seconds=20):
     points = []
     for i in range(4 * seconds):
         t = 100.0 + i / 4
-        points.append(r.ResourcePoint(t, 7, i / 5, i / 6, i / 20, 400_000_000 + 1_000_000 * i, 3_000_000 * i))
-        points.append(r.ResourcePoint(t, 8, i / 5, i / 6, 0.0, 200_000_000))
+        points.append(ResourcePoint(t, 7, i / 5, i / 6, i / 20, 400_000_000 + 1_000_000 * i, 3_000_000 * i))
+        points.append(ResourcePoint(t, 8, i / 5, i / 6, 0.0, 200_000_000))
     return points
 
 
 def machine(seconds=20):
-    return [r.MachinePoint(100 + i / 4, i / 2.2, 0.0, (0.3 + 0.005 * i,), (10**9,)) for i in range(4 * seconds)]
+    return [MachinePoint(100 + i / 4, i / 2.2, 0.0, (0.3 + 0.005 * i,), (10**9,)) for i in range(4 * seconds)]
 
 
 def report(steps=400, text="the transform takes 60 % of the step", name="decode", **more):
@@ -112,8 +114,8 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
 def trace(name="aten::mm"):
     """Three steps of a device that computes most of the time."""
     uses = {"compute": 0.7, "communication": 0.1, "idle_host": 0.2}
-    times = [r.TraceTime(name=name, share=0.5, mean_s=0.01, count=8.0, detail=name)]
-    return r.TraceFacts(
+    times = [TraceTime(name=name, share=0.5, mean_s=0.01, count=8.0, detail=name)]
+    return TraceFacts(
         files=[name],
         source="kineto",
         devices=[name],
@@ -125,13 +127,13 @@ def trace(name="aten::mm"):
         replay_error=0.01,
         replay_steps=3,
         critical_path={},
-        what_ifs=[r.TraceChange(what_if=name, gain=1.4, step_s=0.02)],
-        steps=[r.TraceStep(number=i, step_s=0.03, shares=uses, queue_depth=[]) for i in range(3)],
+        what_ifs=[TraceChange(what_if=name, gain=1.4, step_s=0.02)],
+        steps=[TraceStep(number=i, step_s=0.03, shares=uses, queue_depth=[]) for i in range(3)],
         operators=times,
         top_kernels=times,
         waits=times,
         copies=times,
-        ranks=[r.TraceRank(rank=0, file=name, step_s=0.03, busy=0.8, communication=0.1, waits=0.1, late=0.0)],
+        ranks=[TraceRank(rank=0, file=name, step_s=0.03, busy=0.8, communication=0.1, waits=0.1, late=0.0)],
     )
 
 

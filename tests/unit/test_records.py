@@ -6,30 +6,26 @@ import jsonschema
 import msgspec
 import pytest
 
+from unstall.observations import Frame, StackSample
 from unstall.records import (
-    PHASES,
     Ceiling,
-    Confidence,
     Culprit,
     Experiment,
     Finding,
-    Frame,
     Hotspot,
-    KnownBy,
     ModuleTime,
-    PatternName,
     Phase,
     Remedy,
     Report,
     RunInfo,
     SpanTime,
-    StackSample,
     Startup,
     StepTime,
     Throughput,
     Utilization,
 )
 from unstall.report.schema import schema
+from unstall.words import PHASES, Confidence, KnownBy, PatternName
 
 
 def finding(**more):

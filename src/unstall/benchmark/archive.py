@@ -19,7 +19,9 @@ import msgspec
 from unstall.benchmark import excerpts, rundir
 from unstall.benchmark.excerpts import Excerpt
 from unstall.measurements import Measurement
-from unstall.records import MachinePoint, PhaseName, Report, ResourcePoint, StackSample
+from unstall.observations import MachinePoint, ResourcePoint, StackSample
+from unstall.records import Report
+from unstall.words import PhaseName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -291,7 +293,7 @@ def step_series(measured: Measured) -> StepSeries:
     """Every step of a run that has just been measured."""
     import numpy as np
 
-    from unstall.records import PHASES
+    from unstall.words import PHASES
 
     loop = measured.loop
     first = max(0, len(loop) - MAX_STEPS)

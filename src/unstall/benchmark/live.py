@@ -18,7 +18,7 @@ from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import reader
 from unstall.benchmark.recording import steps_of
-from unstall.records import PHASES, PhaseName
+from unstall.words import PHASES, PhaseName
 
 if TYPE_CHECKING:
     import numpy as np

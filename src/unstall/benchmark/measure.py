@@ -25,7 +25,9 @@ from unstall.measurements import (
     RankMeasurement,
     Site,
 )
-from unstall.records import PHASES, Frame, Phase, ResourcePoint, StackSample, StepTime
+from unstall.observations import Frame, ResourcePoint, StackSample
+from unstall.records import Phase, StepTime
+from unstall.words import PHASES
 
 Bools = npt.NDArray[np.bool_]
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.recording import phase_of
-from unstall.records import PHASES
+from unstall.words import PHASES
 
 RECORD = np.dtype(
     [

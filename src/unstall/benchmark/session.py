@@ -11,7 +11,7 @@ from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
 from unstall.benchmark.tap import Tap
 from unstall.benchmark.watcher import CALL, PROBE, SAMPLE, STOP
-from unstall.records import MachinePoint, ResourcePoint, StackSample
+from unstall.observations import MachinePoint, ResourcePoint, StackSample
 
 WARMUP_STEPS = 5
 """Steps before any is counted towards ``--steps`` or any stack is sampled; the report's own rule may drop more."""

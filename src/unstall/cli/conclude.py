@@ -15,10 +15,11 @@ from rich.console import Console
 from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.rundir import RunDir
 from unstall.pipeline import make_report
-from unstall.records import PHASES, Report
+from unstall.records import Report
 from unstall.repeat import revision
 from unstall.repeat.revision import Revision
 from unstall.report import terminal
+from unstall.words import PHASES
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured

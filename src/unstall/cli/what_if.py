@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 if TYPE_CHECKING:
+    from unstall.answers import WhatIfReport
     from unstall.benchmark.archive import Archive
-    from unstall.records import WhatIfReport
     from unstall.simplify.model import Changes
 
 _EXIT_USAGE = 2
@@ -62,7 +62,7 @@ def what_if(
 
 
 def _answer(kept: Archive, changes: Changes) -> WhatIfReport:
-    from unstall.records import WhatIfReport
+    from unstall.answers import WhatIfReport
     from unstall.simplify import model
 
     pipeline = model.of_archive(kept)

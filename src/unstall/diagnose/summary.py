@@ -10,16 +10,7 @@ from unstall.diagnose.overview import Run, info, without_steps
 from unstall.diagnose.phrases import ms
 from unstall.diagnose.verdict import doubts, findings
 from unstall.measurements import Measurement
-from unstall.records import (
-    Ceiling,
-    Finding,
-    ModuleTime,
-    Report,
-    SpanTime,
-    Startup,
-    Throughput,
-    Utilization,
-)
+from unstall.records import Ceiling, Finding, ModuleTime, Report, SpanTime, Startup, Throughput, Utilization
 
 
 def report(run: Run, measured: Measured | None) -> Report:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unstall.benchmark.archive import Archive
-from unstall.records import PHASES
+from unstall.words import PHASES
 
 _MISSING = 'Parquet needs PyArrow; run: pip install "unstall[parquet]"'
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from unstall import statistics
 from unstall.benchmark.archive import Archive
-from unstall.records import PhaseName
 from unstall.repeat import differences, revision
 from unstall.repeat.differences import Difference
 from unstall.repeat.noise import Noise
 from unstall.statistics import Ratio
+from unstall.words import PhaseName
 
 Conclusion = Literal["faster", "slower", "no difference", "unknown"]
 

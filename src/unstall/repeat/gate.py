@@ -17,9 +17,9 @@ from typing import Literal
 
 import msgspec
 
-from unstall.records import PhaseName
 from unstall.repeat.arms import Arm, Run
-from unstall.repeat.sequential import Decision, Finding, Plan, decide
+from unstall.repeat.sequential import FIRST_END, Decision, Finding, Plan, decide
+from unstall.words import PhaseName
 
 EXIT_CODES: dict[Decision, int] = {"pass": 0, "regression": 1, "cannot tell": 2}
 
@@ -90,6 +90,8 @@ class Gate:
     budget_s: float = math.inf
     on_pair: Callable[[Pair, int], None] = lambda pair, counted: None
     pairs: list[Pair] = field(default_factory=list)
+    out_of_time: bool = False
+    """Whether it was the time that ended it."""
     _runs: int = 0
     _phases: dict[str, list[Mapping[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -98,9 +100,9 @@ class Gate:
         began, longest = time.monotonic(), 0.0
         while True:
             ratios = self.log_ratios
-            out_of_time = time.monotonic() - began + longest > self.budget_s
-            last = len(ratios) >= self.plan.most or out_of_time
-            finding = decide(ratios, self.plan, last=last)
+            enough = len(ratios) >= self.plan.most
+            self.out_of_time = not enough and time.monotonic() - began + longest > self.budget_s
+            finding = decide(ratios, self.plan, last=enough or self.out_of_time)
             if finding.decision != "go on":
                 return finding
             since = time.monotonic()
@@ -124,7 +126,7 @@ class Gate:
             order = [("baseline", self.baseline), ("candidate", self.candidate)]
             turned = reversed(order) if len(self.pairs) % 2 else order
             runs = {side: self._run(arm) for side, arm in turned}
-            pair = _pair(runs["baseline"], runs["candidate"], patient=self._set_aside < self.plan.most)
+            pair = _pair(runs["baseline"], runs["candidate"], patient=self._set_aside < min(self.plan.most, FIRST_END))
         else:
             runs = {"candidate": self._run(self.candidate)}
             pair = _against_record(self.baseline.step_s, runs["candidate"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from unstall.records import DataRate, DataReport, DataStage
+from unstall.answers import DataRate, DataReport, DataStage
 from unstall.report import units
 from unstall.report.layout import Page, encodable
 from unstall.report.plain import plain

@@ -6,9 +6,9 @@ from rich.console import Group
 from rich.text import Text
 
 from unstall.benchmark.live import Usage, View
-from unstall.records import PhaseName
 from unstall.report import units
 from unstall.report.layout import LABEL_CELLS, Page
+from unstall.words import PhaseName
 
 _SPARKS = "▁▂▃▄▅▆▇█"
 _SPARK_CELLS = 40

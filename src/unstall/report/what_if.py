@@ -6,7 +6,7 @@ import math
 
 from rich.console import Console
 
-from unstall.records import WhatIf, WhatIfReport
+from unstall.answers import WhatIf, WhatIfReport
 from unstall.report import units
 from unstall.report.layout import Page, encodable
 from unstall.report.plain import plain

@@ -7,9 +7,10 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from unstall.records import Culprit, Finding, PatternName, PhaseName, Report
+from unstall.records import Culprit, Finding, Report
 from unstall.report import units
 from unstall.report.plain import plain, shorten, shorten_left
+from unstall.words import PatternName, PhaseName
 
 NOTICEABLE = 1.02
 """Headroom below this is not worth a word."""

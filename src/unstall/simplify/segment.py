@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unstall.benchmark.reader import ERROR, ProcessRecording
 from unstall.benchmark.steps import Loop, find_loop
-from unstall.records import PHASES
+from unstall.words import PHASES
 
 Floats = npt.NDArray[np.float64]
 _COUNTED = ("~forward", "~backward", "~optimizer", "~data.next", "~env.step")

@@ -8,7 +8,7 @@ import numpy as np
 
 from unstall.benchmark.reader import MAIN, RECORD, ProcessRecording
 from unstall.benchmark.steps import find_loop
-from unstall.records import PHASES
+from unstall.words import PHASES
 
 SECOND = 1_000_000_000
 

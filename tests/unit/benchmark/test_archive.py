@@ -17,6 +17,8 @@ from unstall import records as r
 from unstall.benchmark import archive
 from unstall.benchmark.archive import Archive, ArchiveError, FetchSeries, StepSeries
 from unstall.measurements import LoaderMeasurement, Measurement
+from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.words import PHASES
 
 _REPORT = r.Report(
     kind="run",
@@ -50,7 +52,7 @@ def _steps(**more):
 
 
 def _full():
-    sample = r.StackSample(7, "MainThread", (r.Frame("f", "/a.py", 3),), 5)
+    sample = StackSample(7, "MainThread", (Frame("f", "/a.py", 3),), 5)
     measurement = Measurement(
         kind="batch",
         steps=np.int64(2),
@@ -76,8 +78,8 @@ def _full():
         steps=_steps(),
         fetches=fetches,
         epochs=[(10.0, 0.1)],
-        resources=[r.ResourcePoint(10.0, 7, 1.0, 1.0, 0.0, 1000)],
-        machine=[r.MachinePoint(10.0, 5.0, 0.0)],
+        resources=[ResourcePoint(10.0, 7, 1.0, 1.0, 0.0, 1000)],
+        machine=[MachinePoint(10.0, 5.0, 0.0)],
         stacks=[sample],
     )
 
@@ -118,7 +120,7 @@ def test_a_million_steps_take_about_thirty_bytes_each():
     rows = 1_000_000
     series = _steps(
         boundaries_f8=bytes(8 * (rows + 1)),
-        phases_f4={name: bytes(4 * rows) for name in r.PHASES[:5]},
+        phases_f4={name: bytes(4 * rows) for name in PHASES[:5]},
         measured_u1=bytes(rows),
         gap_u1=bytes(rows),
     )

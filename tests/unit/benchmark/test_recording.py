@@ -8,7 +8,7 @@ import pytest
 
 from unstall.benchmark import recording, seams
 from unstall.benchmark.recording import PREFIX_PHASES, SEAM_PHASES, phase_of, wrap_attribute
-from unstall.records import PHASES
+from unstall.words import PHASES
 
 
 @pytest.mark.parametrize("name, phase", sorted(SEAM_PHASES.items()))

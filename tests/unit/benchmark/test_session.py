@@ -12,7 +12,7 @@ from unstall.benchmark.recording import DATA, ENV, EXPLICIT, FORWARD, OPTIMIZER
 from unstall.benchmark.session import Session, steps_of
 from unstall.benchmark.tap import Tap
 from unstall.benchmark.watcher import PROBE, SAMPLE, STOP
-from unstall.records import ResourcePoint
+from unstall.observations import ResourcePoint
 
 
 def ticks(**counts):

@@ -13,7 +13,9 @@ from unstall.benchmark.steps import Loop
 from unstall.diagnose.features import Features, build
 from unstall.diagnose.overview import Run
 from unstall.measurements import Measurement, Site
-from unstall.records import PHASES, Frame, MachinePoint, Phase, ResourcePoint, StackSample, StepTime
+from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records import Phase, StepTime
+from unstall.words import PHASES
 
 MAIN_PID, WORKER_PID = 100, 200
 

@@ -21,7 +21,7 @@ from factory import (
 
 from unstall.diagnose.blame import Blame, culprit, hotspots, is_idle, line_culprit
 from unstall.measurements import RankMeasurement
-from unstall.records import Frame
+from unstall.observations import Frame
 
 TEXT = """
 class Photos:

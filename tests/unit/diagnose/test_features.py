@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.diagnose.features import HOST, build, network_share
-from unstall.records import PHASES, Frame
+from unstall.observations import Frame
+from unstall.words import PHASES
 
 PLOT = lib("matplotlib/figure.py", "savefig")
 USER = Frame("work", "/home/me/train.py", 10)

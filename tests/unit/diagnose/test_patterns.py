@@ -19,7 +19,7 @@ from unstall.measurements import (
     LoaderMeasurement,
     ModelMeasurement,
 )
-from unstall.records import PatternName
+from unstall.words import PatternName
 
 
 def test_there_is_one_file_for_each_pattern_of_the_contract():

@@ -7,6 +7,7 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from unstall import records as r
+from unstall.words import PHASES, Confidence, KnownBy, PatternName
 
 words = st.text(max_size=30)
 share = st.floats(0, 1)
@@ -14,7 +15,7 @@ amount = st.floats(0, 1e15)
 size = st.integers(0, 10**15)
 count = st.integers(0, 10**9)
 maybe_amount = st.none() | amount
-known_by = st.sampled_from(get_args(r.KnownBy))
+known_by = st.sampled_from(get_args(KnownBy))
 ci95 = st.tuples(amount, amount)
 
 culprits = st.builds(
@@ -29,19 +30,19 @@ culprits = st.builds(
 )
 findings = st.builds(
     r.Finding,
-    pattern=st.sampled_from(get_args(r.PatternName)),
+    pattern=st.sampled_from(get_args(PatternName)),
     cause=st.none() | words,
     culprit=st.none() | culprits,
     headroom=st.floats(1, 1e6),
     headroom_known_by=known_by,
-    confidence=st.sampled_from(get_args(r.Confidence)),
+    confidence=st.sampled_from(get_args(Confidence)),
     evidence=st.lists(words, max_size=6),
     advice=st.lists(words, max_size=4),
 )
 phases = st.lists(
     st.builds(
         r.Phase,
-        name=st.sampled_from(r.PHASES),
+        name=st.sampled_from(PHASES),
         share=share,
         mean_s=amount,
         p95_s=amount,

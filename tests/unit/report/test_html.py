@@ -12,6 +12,7 @@ from report_strategies import reports
 from unstall import records as r
 from unstall.benchmark.archive import Archive, StepSeries
 from unstall.benchmark.excerpts import Excerpt
+from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.report import html
 from unstall.report.html import charts, flame, series, source
 from unstall.report.html.markup import Markup, el, join, json_block, text
@@ -143,7 +144,7 @@ def test_stretches_are_joined_where_there_are_too_many():
 
 
 def test_resources_are_rates_of_their_counters():
-    points = [r.ResourcePoint(t / 4, 1, 0.5 * t / 4, 0, 0, 1000 + t) for t in range(41)]
+    points = [ResourcePoint(t / 4, 1, 0.5 * t / 4, 0, 0, 1000 + t) for t in range(41)]
     found = charts.resources(Archive(report=_report(), resources=points))
     cores, memory = found["panels"]
     assert floats(cores["series"][0]["values"]) == pytest.approx(np.full(20, 0.5))
@@ -153,12 +154,12 @@ def test_resources_are_rates_of_their_counters():
 
 
 def test_a_flame_graph_sums_equal_functions():
-    outer, inner = r.Frame("f", "/a/b.py", 3), r.Frame("g", "/x/site-packages/torch/g.py", 4)
-    other_line = r.Frame("f", "/a/b.py", 9)
+    outer, inner = Frame("f", "/a/b.py", 3), Frame("g", "/x/site-packages/torch/g.py", 4)
+    other_line = Frame("f", "/a/b.py", 9)
     samples = [
-        r.StackSample(1, "MainThread", (outer, inner), 5),
-        r.StackSample(1, "MainThread", (other_line,), 2),
-        r.StackSample(1, "loader", (outer,), 1, main_thread=False),
+        StackSample(1, "MainThread", (outer, inner), 5),
+        StackSample(1, "MainThread", (other_line,), 2),
+        StackSample(1, "loader", (outer,), 1, main_thread=False),
     ]
     main, other = flame.graphs(Archive(report=_report(), stacks=samples))
     assert (main["name"], main["samples"], other["name"]) == ("main thread", 7, "other threads")
@@ -169,7 +170,7 @@ def test_a_flame_graph_sums_equal_functions():
 
 def test_a_flame_graph_is_bounded():
     samples = [
-        r.StackSample(1, "MainThread", tuple(r.Frame(f"f{i}", "/a.py", 1) for _ in range(3000)), 1) for i in range(50)
+        StackSample(1, "MainThread", tuple(Frame(f"f{i}", "/a.py", 1) for _ in range(3000)), 1) for i in range(50)
     ]
     (graph,) = flame.graphs(Archive(report=_report(), stacks=samples))
     assert len(json.dumps(graph)) < 1_000_000
@@ -233,7 +234,7 @@ def test_the_inline_forms_rules_reach_nothing_else_of_the_notebook(input_bound):
 
 _any = st.floats() | st.floats(0, 1e4)
 _points = st.builds(
-    r.ResourcePoint,
+    ResourcePoint,
     t=_any,
     pid=st.integers(0, 3),
     cpu_s=_any,
@@ -243,16 +244,16 @@ _points = st.builds(
     read_bytes=st.integers(0, 2**63),
 )
 _machine = st.builds(
-    r.MachinePoint,
+    MachinePoint,
     t=_any,
     busy_cpu_s=_any,
     steal_cpu_s=_any,
     gpu_utilization=st.lists(_any, max_size=2).map(tuple),
     gpu_memory_bytes=st.lists(st.integers(0, 2**63), max_size=2).map(tuple),
 )
-_frames = st.builds(r.Frame, function=st.text(max_size=9), file=st.text(max_size=9), line=st.integers(-9, 9))
+_frames = st.builds(Frame, function=st.text(max_size=9), file=st.text(max_size=9), line=st.integers(-9, 9))
 _stacks = st.builds(
-    r.StackSample,
+    StackSample,
     pid=st.integers(0, 3),
     thread=st.text(max_size=5),
     frames=st.lists(_frames, max_size=6).map(tuple),

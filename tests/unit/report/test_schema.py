@@ -10,6 +10,7 @@ from report_strategies import reports
 
 from unstall import records as r
 from unstall.report.schema import schema
+from unstall.words import PHASES, Confidence, KnownBy, PatternName
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +41,8 @@ def test_the_examples_satisfy_it(
 
 def test_the_records_and_the_schema_agree_on_names() -> None:
     properties = schema()["properties"]
-    assert properties["phases"]["items"]["properties"]["name"]["enum"] == list(r.PHASES)
+    assert properties["phases"]["items"]["properties"]["name"]["enum"] == list(PHASES)
     finding = schema()["$defs"]["finding"]["properties"]
-    assert finding["pattern"]["enum"] == list(r.PatternName.__args__)
-    assert finding["confidence"]["enum"] == list(r.Confidence.__args__)
-    assert finding["headroom_known_by"]["enum"] == list(r.KnownBy.__args__)
+    assert finding["pattern"]["enum"] == list(PatternName.__args__)
+    assert finding["confidence"]["enum"] == list(Confidence.__args__)
+    assert finding["headroom_known_by"]["enum"] == list(KnownBy.__args__)

@@ -9,6 +9,7 @@ from report_examples import finding, make
 
 from unstall import records as r
 from unstall.report import wording
+from unstall.words import PatternName
 
 
 def test_the_sentence_of_a_loop_that_waits_for_its_workers(input_bound: r.Report) -> None:
@@ -38,7 +39,7 @@ def test_a_run_without_steps_has_no_verdict_but_a_way_on(no_steps: r.Report) -> 
     assert wording.headline(no_steps) == "no verdict: no step was seen"
 
 
-@pytest.mark.parametrize("pattern", r.PatternName.__args__)
+@pytest.mark.parametrize("pattern", PatternName.__args__)
 @pytest.mark.parametrize("with_culprit", [True, False])
 def test_every_pattern_has_a_sentence(pattern: str, with_culprit: bool) -> None:
     culprit = r.Culprit(function="gather_loss", file="a.py", line=3, share=0.4)

@@ -3,17 +3,7 @@
 import pytest
 
 from unstall.measurements import LoaderMeasurement, Measurement, ModelMeasurement, Site
-from unstall.records import (
-    Culprit,
-    Finding,
-    Hotspot,
-    Phase,
-    Report,
-    RunInfo,
-    StepTime,
-    Throughput,
-    Utilization,
-)
+from unstall.records import Culprit, Finding, Hotspot, Phase, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.simplify import choose
 from unstall.simplify.study import deeper
 from unstall.simplify.trial import Outcome

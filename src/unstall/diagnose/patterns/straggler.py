@@ -9,7 +9,8 @@ from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import Features
 from unstall.diagnose.phrases import ms, percent
 from unstall.diagnose.ranks import exposed_s, own_s, spread
-from unstall.records import Finding, PhaseName
+from unstall.records import Finding
+from unstall.words import PhaseName
 
 _CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
 _SHARED = ("forward", "backward", "optimizer", "comm")  # phases that a seam times in every rank

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from unstall.records import PHASES, ResourcePoint
+from unstall.observations import ResourcePoint
+from unstall.words import PHASES
 
 if TYPE_CHECKING:
     import numpy.typing as npt

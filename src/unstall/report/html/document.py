@@ -13,10 +13,11 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from unstall.records import PHASES, Report
+from unstall.records import Report
 from unstall.report import wording
 from unstall.report.html import charts, device, flame, places, tables, verdict
 from unstall.report.html.markup import Markup, el, join, json_block
+from unstall.words import PHASES
 
 if TYPE_CHECKING:
     from unstall.benchmark.archive import Archive

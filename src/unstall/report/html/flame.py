@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unstall.records import StackSample
+from unstall.observations import StackSample
 from unstall.report.plain import plain, shorten, shorten_left
 
 if TYPE_CHECKING:

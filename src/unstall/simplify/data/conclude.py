@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unstall.records import DataRate, DataReport, DataStage
+from unstall.answers import DataRate, DataReport, DataStage
 from unstall.report import units
 from unstall.simplify.data.examine import Facts
 

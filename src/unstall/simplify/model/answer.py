@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from unstall.records import WhatIf
+from unstall.answers import WhatIf
 from unstall.simplify.model.changes import ChangeError, Changes
 from unstall.simplify.model.parts import DATA, Key
 from unstall.simplify.model.pipeline import MODEL, Pipeline

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from unstall.records import PHASES
+from unstall.words import PHASES
 
 if TYPE_CHECKING:
     from unstall.diagnose.blame import Placed

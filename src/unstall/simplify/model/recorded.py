@@ -10,8 +10,8 @@ import numpy as np
 from unstall.benchmark import archive
 from unstall.benchmark.archive import Archive, FetchSeries, StepSeries
 from unstall.measurements import Measurement
-from unstall.records import PHASES
 from unstall.simplify.model.work import Floats
+from unstall.words import PHASES
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured

@@ -4,7 +4,7 @@ import msgspec
 from pipelines import pipeline
 from rich.console import Console
 
-from unstall.records import WhatIfReport
+from unstall.answers import WhatIfReport
 from unstall.report import what_if
 from unstall.simplify.model import Changes, answer, assumptions, elasticities, survey
 

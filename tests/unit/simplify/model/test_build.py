@@ -7,11 +7,13 @@ import pytest
 from pipelines import pipeline
 
 from unstall.measurements import LoaderMeasurement, Measurement, ModelMeasurement
-from unstall.records import PHASES, Frame, Phase, StackSample, StepTime
+from unstall.observations import Frame, StackSample
+from unstall.records import Phase, StepTime
 from unstall.simplify.model import Changes, build, predict
 from unstall.simplify.model.machine import speed
 from unstall.simplify.model.recorded import Recorded
 from unstall.simplify.model.simulate import simulate
+from unstall.words import PHASES
 
 BATCHES = 1500
 
