@@ -155,11 +155,24 @@ class OperatorInputs:
 
 
 @dataclass(frozen=True)
-class HostTable:
-    """Events of host threads, sorted by start; of two that start together the longer (the outer) is first."""
+class Stretches:
+    """Rows that each have a start and a duration: the columns that all tables of a timeline share."""
 
     start_ns: Ints
     dur_ns: Ints
+
+    @property
+    def end_ns(self) -> Ints:
+        return self.start_ns + self.dur_ns
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True)
+class HostTable(Stretches):
+    """Events of host threads, sorted by start; of two that start together the longer (the outer) is first."""
+
     name: Ids
     """Index into Timeline.names."""
     thread: Ids
@@ -179,20 +192,11 @@ class HostTable:
     collective: Ids
     """Index into Timeline.collectives."""
 
-    @property
-    def end_ns(self) -> Ints:
-        return self.start_ns + self.dur_ns
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
 
 @dataclass(frozen=True)
-class DeviceTable:
+class DeviceTable(Stretches):
     """Work on device streams, sorted by start. Waits are in WaitTable: what is here keeps the device busy."""
 
-    start_ns: Ints
-    dur_ns: Ints
     name: Ids
     device: Ids
     """Device number as in Device.id."""
@@ -212,20 +216,11 @@ class DeviceTable:
     collective: Ids
     """Index into Timeline.collectives."""
 
-    @property
-    def end_ns(self) -> Ints:
-        return self.start_ns + self.dur_ns
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
 
 @dataclass(frozen=True)
-class WaitTable:
+class WaitTable(Stretches):
     """Recorded synchronisation (Kineto's cuda_sync, Nsight's SYNCHRONIZATION), sorted by start; often empty."""
 
-    start_ns: Ints
-    dur_ns: Ints
     kind: Codes
     """WaitKind."""
     device: Ids
@@ -237,27 +232,15 @@ class WaitTable:
     on_correlation: Ints
     """Correlation id of the cudaEventRecord that is waited for."""
 
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
 
 @dataclass(frozen=True)
-class StepTable:
+class StepTable(Stretches):
     """The iterations, sorted by start, all of one thread."""
 
-    start_ns: Ints
-    dur_ns: Ints
     row: Ids
     """Row in the host table."""
     number: Ints
     """The number in its name, -1 if it has none."""
-
-    @property
-    def end_ns(self) -> Ints:
-        return self.start_ns + self.dur_ns
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
 
 @dataclass
