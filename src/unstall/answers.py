@@ -104,3 +104,49 @@ class DataReport(msgspec.Struct, kw_only=True):
     def to_json(self) -> bytes:
         """Indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
+
+
+class Knob(msgspec.Struct, frozen=True):
+    """A slider: what it changes and what its positions are."""
+
+    kind: str
+    """``workers``, ``threads``, or a component whose time is scaled."""
+    label: str
+    values: tuple[float, ...]
+    now: int
+    """The position of the recorded run."""
+
+    @property
+    def shown(self) -> list[str]:
+        """The positions as a person reads them."""
+        if self.kind in ("workers", "threads"):
+            return [f"{value:g}" for value in self.values]
+        return [{1.0: "as it is", 0.0: "free"}.get(value, f"{value:g}×") for value in self.values]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What the model predicts for one combination of positions; seconds a step."""
+
+    step_s: float
+    low: float
+    high: float
+    bottleneck: str
+
+
+class Sliders(msgspec.Struct, frozen=True):
+    """An outcome for each combination of positions, the last knob turning fastest."""
+
+    knobs: list[Knob]
+    outcomes: list[Outcome]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for the page."""
+        limits = sorted({outcome.bottleneck for outcome in self.outcomes})
+        return {
+            "knobs": [{"label": knob.label, "values": knob.shown, "now": knob.now} for knob in self.knobs],
+            "stepS": [outcome.step_s for outcome in self.outcomes],
+            "low": [outcome.low for outcome in self.outcomes],
+            "high": [outcome.high for outcome in self.outcomes],
+            "limits": limits,
+            "limit": [limits.index(outcome.bottleneck) for outcome in self.outcomes],
+        }

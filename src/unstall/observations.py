@@ -1,11 +1,13 @@
-"""What was seen of a running program from outside: stacks, and looks at its processes and at the machine.
+"""What was seen of a running program from outside: stacks, looks at its processes and at the machine, and a live view.
 
-Times are seconds on the machine's monotonic clock or of a core, sizes are bytes.
+Times are seconds, of looks on the machine's monotonic clock; sizes are bytes.
 """
 
 from __future__ import annotations
 
 import msgspec
+
+from unstall.words import PhaseName
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -50,3 +52,34 @@ class MachinePoint(msgspec.Struct, frozen=True):
     steal_cpu_s: float
     gpu_utilization: tuple[float, ...] = ()
     gpu_memory_bytes: tuple[int, ...] = ()
+
+
+class Usage(msgspec.Struct):
+    """What one kind of process takes."""
+
+    processes: int = 0
+    cores: float = 0.0
+    rss_bytes: int = 0
+
+
+class View(msgspec.Struct):
+    """A run as it is at one moment. Times are seconds."""
+
+    id: str
+    command: str = ""
+    running_s: float = 0.0
+    steps: int = 0
+    rate: float | None = None
+    """Steps a second over the last few."""
+    rates: list[float] = msgspec.field(default_factory=list)
+    """The same at earlier looks, oldest first."""
+    phases: dict[PhaseName, float] = msgspec.field(default_factory=dict)
+    """Seconds a step, over ``phase_steps``."""
+    phase_steps: int = 0
+    usage: dict[str, Usage] = msgspec.field(default_factory=dict)
+    """By kind: main process, loader workers, its other processes."""
+    gpus: list[float] = msgspec.field(default_factory=list)
+    """Share of the time that each was at work."""
+    sampling: str = "starting"
+    """What unstall does at the moment: starting, watching, or sampling stacks."""
+    ended: bool = False

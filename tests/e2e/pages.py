@@ -3,10 +3,10 @@
 import numpy as np
 
 from unstall import records as r
-from unstall.benchmark.archive import Archive, StepSeries
+from unstall.answers import Knob, Outcome, Sliders
+from unstall.kept import Archive, StepSeries
 from unstall.measurements import Measurement
 from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
-from unstall.simplify.sliders import Knob, Outcome, Sliders
 from unstall.tracefigures import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
 
 BREAKOUTS = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import reader
 from unstall.benchmark.recording import steps_of
+from unstall.observations import Usage, View
 from unstall.words import PHASES, PhaseName
 
 if TYPE_CHECKING:
@@ -35,39 +35,6 @@ _JUST_STARTED_S = 120.0
 
 class NothingToWatch(LookupError):
     """There is no run in progress by that name; the message says so and what to do."""
-
-
-@dataclass
-class Usage:
-    """What one kind of process takes."""
-
-    processes: int = 0
-    cores: float = 0.0
-    rss_bytes: int = 0
-
-
-@dataclass
-class View:
-    """A run as it is at one moment. Times are seconds."""
-
-    id: str
-    command: str = ""
-    running_s: float = 0.0
-    steps: int = 0
-    rate: float | None = None
-    """Steps a second over the last few."""
-    rates: list[float] = field(default_factory=list)
-    """The same at earlier looks, oldest first."""
-    phases: dict[PhaseName, float] = field(default_factory=dict)
-    """Seconds a step, over ``phase_steps``."""
-    phase_steps: int = 0
-    usage: dict[str, Usage] = field(default_factory=dict)
-    """By kind: main process, loader workers, its other processes."""
-    gpus: list[float] = field(default_factory=list)
-    """Share of the time that each was at work."""
-    sampling: str = "starting"
-    """What unstall does at the moment: starting, watching, or sampling stacks."""
-    ended: bool = False
 
 
 def find(name: str | None = None, folder: Path | None = None) -> Path:

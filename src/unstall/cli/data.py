@@ -16,8 +16,8 @@ from unstall.report.progress import Progress
 from unstall.simplify.data.examine import examine
 
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
     from unstall.benchmark.session import Session
+    from unstall.kept import Archive
     from unstall.simplify.data.examine import Facts
 
 _EXIT_USAGE = 2

@@ -13,7 +13,7 @@ from unstall.benchmark import archive
 from unstall.benchmark.archive import ArchiveError
 
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
 
 _EXIT_USAGE = 2
 

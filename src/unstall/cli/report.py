@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
 
 _EXIT_USAGE = 2
 
@@ -63,7 +63,7 @@ def _load(run: str) -> Archive:
 
 def _of_trace(path: Path) -> Archive | None:
     """The report of a GPU trace; None where the file is none."""
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
     from unstall.trace.ranks import Ranks
     from unstall.trace.readers import read
     from unstall.trace.report import report as diagnose

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from unstall.answers import WhatIfReport
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
     from unstall.simplify.model import Changes
 
 _EXIT_USAGE = 2

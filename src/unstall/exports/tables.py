@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unstall.benchmark.archive import Archive
+from unstall.kept import Archive
 from unstall.words import PHASES
 
 _MISSING = 'Parquet needs PyArrow; run: pip install "unstall[parquet]"'

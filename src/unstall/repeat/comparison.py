@@ -10,73 +10,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Literal
 
-import msgspec
 import numpy as np
 
 from unstall import statistics
-from unstall.benchmark.archive import Archive
+from unstall.history import Comparison, Conclusion, Difference, Interval, PhaseChange, Side
+from unstall.kept import Archive
 from unstall.repeat import differences, revision
-from unstall.repeat.differences import Difference
 from unstall.repeat.noise import Noise
 from unstall.statistics import Ratio
 from unstall.words import PhaseName
 
-Conclusion = Literal["faster", "slower", "no difference", "unknown"]
-
 _BLOCKS = 10
 _FEWEST_BLOCKS = 4
-
-
-class Side(msgspec.Struct, kw_only=True):
-    """One of the two runs. Times are seconds a step."""
-
-    id: str
-    started: str
-    command: list[str]
-    steps: int
-    steps_per_s: float | None
-    samples_per_s: float | None
-    p50_s: float | None
-    p95_s: float | None
-    verdict: str
-    culprit: str | None
-    headroom: float | None
-
-
-class Interval(msgspec.Struct):
-    """A speed-up and its 95 % interval; the bounds are None where they are not known."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-class PhaseChange(msgspec.Struct, kw_only=True):
-    """Seconds a step in a phase, in A and in B."""
-
-    name: PhaseName
-    a_s: float
-    b_s: float
-    sure: bool | None
-    """Whether the change is larger than the noise among the steps; None where there are too few to tell."""
-
-
-class Comparison(msgspec.Struct, kw_only=True):
-    """What ``unstall compare`` finds."""
-
-    a: Side
-    b: Side
-    differences: list[Difference]
-    conclusion: Conclusion
-    speedup: Interval | None
-    smallest_detectable: float | None
-    """The smallest speed-up that a comparison as noisy as this would have found four times out of five."""
-    phases: list[PhaseChange]
-    caveats: list[str]
-    commits: str | None = None
-    """What lies between the two revisions, where git knows both."""
 
 
 def compare(a: Archive, b: Archive, noise: Noise | None = None) -> Comparison:

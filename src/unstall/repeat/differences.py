@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
-from unstall.benchmark.archive import Archive
+from unstall.history import Difference, Subject
+from unstall.kept import Archive
 from unstall.measurements import LoaderMeasurement, ModelMeasurement
-
-Subject = Literal["machine", "software", "load", "settings", "command", "code"]
 
 _SUBJECTS: dict[str, Subject] = {
     "cpu": "machine",
@@ -28,15 +25,6 @@ _NAMES = {"cpu_count": "cores", "memory_bytes": "memory", "torch_threads": "torc
 _LOAD_CORES = 0.2  # other processes' cores by which two runs may differ
 _MEMORY_TOLERANCE = 0.02  # a virtual machine's varies a little from boot to boot
 _CODE_HEX = 8
-
-
-class Difference(msgspec.Struct):
-    """One fact that was not the same."""
-
-    subject: Subject
-    name: str
-    a: str
-    b: str
 
 
 def between(a: Archive, b: Archive) -> list[Difference]:

@@ -9,60 +9,9 @@ from typing import Any
 
 import msgspec
 
+from unstall.history import Entry
 from unstall.records import Finding, Report
 from unstall.repeat.revision import Revision
-
-
-class Entry(msgspec.Struct, kw_only=True):
-    """One run. Times are seconds; ``started`` is UTC as in the report."""
-
-    id: str
-    kind: str
-    project: str
-    started: str
-    host: str
-    directory: str
-    """Where its recording is, on ``host``."""
-    command: list[str]
-    revision: str | None = None
-    changes: str | None = None
-    """Stands for the uncommitted changes; None for a clean tree."""
-    duration_s: float
-    exit_code: int | None = None
-    steps: int
-    steps_per_s: float | None = None
-    samples_per_s: float | None = None
-    step_p50_s: float | None = None
-    step_p95_s: float | None = None
-    pattern: str
-    cause: str | None = None
-    culprit: str | None = None
-    """``function file:line``."""
-    headroom: float | None = None
-    known_by: str | None = None
-    confidence: str | None = None
-    gap: float | None = None
-    """1 - actual/ceiling, by the best ceiling known."""
-    speedup: float | None = None
-    """Of ``unstall optimize``: what its kept remedies brought."""
-    other_cores: float | None = None
-    environment: dict[str, Any] = msgspec.field(default_factory=dict)
-
-    @property
-    def program(self) -> str:
-        """The script or module without its arguments: what stays the same from one attempt to the next."""
-        for before, word in zip(["", *self.command], self.command):
-            if before == "-m" or word.endswith(".py"):
-                return word
-        return self.command[0] if self.command else ""
-
-    @property
-    def code(self) -> str:
-        """Revision and changes in short: two runs of the same code have the same."""
-        if self.revision is None:
-            return "–"
-        return self.revision[:8] + (f"+{self.changes[:4]}" if self.changes else "")
-
 
 COLUMNS = Entry.__struct_fields__
 _STRUCTURED = ("command", "environment")

@@ -13,10 +13,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-import msgspec
-
+from unstall.history import Pair, PhaseMedians
 from unstall.repeat.arms import Arm, Run
 from unstall.repeat.sequential import FIRST_END, Decision, Finding, Plan, decide
 from unstall.words import PhaseName
@@ -27,48 +25,6 @@ _UNEVEN_LOAD = 0.15  # of the machine's cores
 
 Measure = Callable[[Arm, int], Run]
 """Runs an arm; the number is the run's, from 0."""
-
-
-class Pair(msgspec.Struct, kw_only=True):
-    """One comparison: seconds a step of either side, and what others took of the machine meanwhile, in cores."""
-
-    baseline_s: float
-    candidate_s: float
-    baseline_other_cores: float
-    candidate_other_cores: float
-    counts: bool
-    """False for a pair that was set aside."""
-
-
-class PhaseMedians(msgspec.Struct):
-    """Seconds a step in a phase, the median over the runs that were compared."""
-
-    name: PhaseName
-    baseline_s: float
-    candidate_s: float
-
-
-class Slowdown(msgspec.Struct):
-    """Candidate's step time over the baseline's. The bounds are one-sided: for the alarm and for the miss."""
-
-    value: float
-    low: float
-    high: float
-
-
-class GateResult(msgspec.Struct, kw_only=True):
-    """What ``unstall gate`` answers."""
-
-    decision: Literal["regression", "pass", "cannot tell"]
-    allowance: float
-    slowdown: Slowdown | None
-    baseline: str
-    candidate: str
-    command: list[str]
-    pairs: list[Pair]
-    phases: list[PhaseMedians]
-    duration_s: float
-    notes: list[str] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -13,64 +13,16 @@ import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
-from typing import Literal
 
-import msgspec
-
+from unstall.history import Answer, Entry, Iteration, NextStep, Savings, Stopping
 from unstall.records import Report
-from unstall.repeat.entry import Entry, gap_of
+from unstall.repeat.entry import gap_of
 
 CLOSE_ENOUGH = 1.05
 """Within five per cent of the bound the rest is not worth a person's day."""
 _LITTLE = 1.03  # a gain below this is called little, whatever the noise
 _WEEK = timedelta(days=7)
 _LOOK_BACK = 4 * _WEEK
-
-Answer = Literal["stop", "go on", "unknown"]
-
-
-class Iteration(msgspec.Struct):
-    """One state of the code, the median speed of its runs, and its gain over the best before it."""
-
-    code: str
-    steps_per_s: float
-    runs: int
-    gain: float | None
-    """None for the first."""
-
-
-class NextStep(msgspec.Struct):
-    """The best known remedy: what it is, the speed-up, how that is known."""
-
-    what: str
-    gain: float
-    known_by: str
-    at_most: bool
-    """Whether the gain is a bound and not a promise."""
-
-
-class Savings(msgspec.Struct):
-    """What the best known remedy would save every week, if the program goes on running as much."""
-
-    hours_run: float
-    hours_saved: float
-    money_saved: float | None
-
-
-class Stopping(msgspec.Struct, kw_only=True):
-    """What ``unstall next`` answers."""
-
-    answer: Answer
-    why: list[str]
-    program: str
-    steps_per_s: float | None
-    bound: float | None
-    """Amdahl's: how many times faster it could get at most."""
-    iterations: list[Iteration]
-    expected_gain: float | None
-    """Of one more iteration, if gains go on shrinking as they did."""
-    best: NextStep | None
-    savings: Savings | None
 
 
 def judge(

@@ -14,7 +14,7 @@ from unstall.report.layout import Page, encodable
 from unstall.report.plain import plain, shorten
 
 if TYPE_CHECKING:
-    from unstall.repeat.comparison import Comparison, Interval, Side
+    from unstall.history import Comparison, Interval, Side
 
 _NARROWEST, _WIDEST = 40, 120
 _PHASES = 6

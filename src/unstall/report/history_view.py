@@ -17,7 +17,7 @@ from unstall.report.layout import encodable
 from unstall.report.plain import plain, shorten
 
 if TYPE_CHECKING:
-    from unstall.repeat.entry import Entry
+    from unstall.history import Entry
 
 _TICKS = "▁▂▃▄▅▆▇█"
 _WIDEST_SPARK = 40

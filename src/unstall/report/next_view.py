@@ -10,7 +10,7 @@ from unstall.report import history_view, units
 from unstall.report.layout import Page, encodable
 
 if TYPE_CHECKING:
-    from unstall.repeat.stopping import Stopping
+    from unstall.history import Stopping
 
 _NARROWEST, _WIDEST = 40, 120
 _ITERATIONS = 8

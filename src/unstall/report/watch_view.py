@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group
 from rich.text import Text
 
-from unstall.benchmark.live import Usage, View
+from unstall.observations import Usage, View
 from unstall.report import units
 from unstall.report.layout import LABEL_CELLS, Page
 from unstall.words import PhaseName

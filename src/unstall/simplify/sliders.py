@@ -4,65 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unstall.answers import Knob, Outcome, Sliders
+
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
     from unstall.simplify.model import Changes, Pipeline
 
 _WORKERS = (0, 1, 2, 3, 4, 6, 8)
 _FACTORS = (1.0, 0.75, 0.5, 0.25, 0.1, 0.0)
 _MOST_THREADS = 5
-
-
-@dataclass(frozen=True)
-class Knob:
-    """A slider: what it changes and what its positions are."""
-
-    kind: str
-    """``workers``, ``threads``, or a component whose time is scaled."""
-    label: str
-    values: tuple[float, ...]
-    now: int
-    """The position of the recorded run."""
-
-    @property
-    def shown(self) -> list[str]:
-        """The positions as a person reads them."""
-        if self.kind in ("workers", "threads"):
-            return [f"{value:g}" for value in self.values]
-        return [{1.0: "as it is", 0.0: "free"}.get(value, f"{value:g}×") for value in self.values]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What the model predicts for one combination of positions; seconds a step."""
-
-    step_s: float
-    low: float
-    high: float
-    bottleneck: str
-
-
-@dataclass(frozen=True)
-class Sliders:
-    """An outcome for each combination of positions, the last knob turning fastest."""
-
-    knobs: list[Knob]
-    outcomes: list[Outcome]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data for the page."""
-        limits = sorted({outcome.bottleneck for outcome in self.outcomes})
-        return {
-            "knobs": [{"label": knob.label, "values": knob.shown, "now": knob.now} for knob in self.knobs],
-            "stepS": [outcome.step_s for outcome in self.outcomes],
-            "low": [outcome.low for outcome in self.outcomes],
-            "high": [outcome.high for outcome in self.outcomes],
-            "limits": limits,
-            "limit": [limits.index(outcome.bottleneck) for outcome in self.outcomes],
-        }
 
 
 def sliders(archive: Archive) -> Sliders | None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from unstall import records as r
 from unstall.benchmark import archive
-from unstall.benchmark.archive import Archive, ArchiveError, FetchSeries, StepSeries
+from unstall.benchmark.archive import ArchiveError
+from unstall.kept import Archive, FetchSeries, StepSeries
 from unstall.measurements import LoaderMeasurement, Measurement
 from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.words import PHASES

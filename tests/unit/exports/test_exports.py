@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from unstall import records as r
-from unstall.benchmark.archive import Archive, StepSeries
 from unstall.exports import flat, metrics, mlflow, opentelemetry, prometheus, tables, wandb
+from unstall.kept import Archive, StepSeries
 
 _HOSTILE = '<script>"\\\n\x1b[31m{x="1"} 5'
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from unstall import records as r
-from unstall.benchmark import archive
-from unstall.repeat.entry import Entry
+from unstall.history import Entry
+from unstall.kept import Archive, StepSeries
 
 
 def report(steps_per_s=10.0, *, run_id="20260102-030405-abcdef", pattern="input-bound", headroom=2.0, **more):
@@ -67,7 +67,7 @@ def kept(durations, *, first_share=0.6, **more):
     durations = np.asarray(durations, float)
     measured = more.pop("measured", np.ones(len(durations), bool))
     made = report(1 / durations[measured].mean(), **more)
-    steps = archive.StepSeries(
+    steps = StepSeries(
         boundaries_f8=np.concatenate([[100.0], 100.0 + durations.cumsum()]).astype("<f8").tobytes(),
         phases_f4={
             "data_wait": (first_share * durations).astype("<f4").tobytes(),
@@ -76,4 +76,4 @@ def kept(durations, *, first_share=0.6, **more):
         measured_u1=measured.astype("u1").tobytes(),
         gap_u1=np.zeros(len(durations), "u1").tobytes(),
     )
-    return archive.Archive(report=made, steps=steps)
+    return Archive(report=made, steps=steps)

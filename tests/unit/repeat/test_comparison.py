@@ -8,7 +8,7 @@ from makers import entry, kept, report
 from rich.console import Console
 
 from unstall import records as r
-from unstall.benchmark.archive import Archive
+from unstall.kept import Archive
 from unstall.measurements import LoaderMeasurement, Measurement
 from unstall.repeat import differences, noise
 from unstall.repeat.comparison import compare

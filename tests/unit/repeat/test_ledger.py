@@ -13,9 +13,10 @@ import pytest
 from makers import entry, report
 
 from unstall.benchmark import archive
+from unstall.history import Entry
 from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
-from unstall.repeat.entry import Entry, entry_of
+from unstall.repeat.entry import entry_of
 from unstall.repeat.ledger import Ledger
 from unstall.repeat.revision import Revision
 

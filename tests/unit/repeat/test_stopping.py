@@ -9,6 +9,7 @@ from makers import entry, report
 from rich.console import Console
 
 from unstall import records as r
+from unstall.history import Savings
 from unstall.repeat import stopping
 from unstall.report import next_view
 
@@ -85,7 +86,7 @@ def test_the_expected_gain_is_never_beyond_the_bound():
 def test_what_a_remedy_would_save():
     entries = [entry(str(day), 10.0, started=f"2026-01-0{day}T00:00:00Z", duration_s=36000) for day in (1, 2)]
     found = stopping.judge(entries, report(headroom=2.0), price=2.5, now=_NOW)
-    assert found.savings == stopping.Savings(20.0, 10.0, 25.0)
+    assert found.savings == Savings(20.0, 10.0, 25.0)
     assert stopping.judge(entries, report(headroom=2.0), hours_per_week=100, now=_NOW).savings.hours_saved == 50
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from report_strategies import reports
 
 from unstall import records as r
-from unstall.benchmark.archive import Archive, StepSeries
-from unstall.benchmark.excerpts import Excerpt
+from unstall.excerpts import Excerpt
+from unstall.kept import Archive, StepSeries
 from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.report import html
 from unstall.report.html import charts, flame, series, source

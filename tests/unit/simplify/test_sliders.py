@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unstall import records as r
-from unstall.benchmark.archive import Archive
+from unstall.kept import Archive
 from unstall.simplify import model, sliders
 from unstall.simplify.model.parts import Parts
 from unstall.simplify.model.pipeline import Pipeline

@@ -13,7 +13,7 @@ from unstall.words import PHASES
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
     from unstall.report.html.series import Floats
 
 _BUCKET_S = 0.5  # resources are looked at about as often

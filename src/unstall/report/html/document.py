@@ -20,8 +20,8 @@ from unstall.report.html.markup import Markup, el, join, json_block
 from unstall.words import PHASES
 
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
-    from unstall.simplify.sliders import Sliders
+    from unstall.answers import Sliders
+    from unstall.kept import Archive
 
 _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
 _VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")

@@ -12,7 +12,7 @@ from unstall.observations import StackSample
 from unstall.report.plain import plain, shorten, shorten_left
 
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
 
 _LEAST_SHARE = 0.003
 _MOST_NODES = 3000

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from unstall.benchmark import excerpts
-from unstall.benchmark.excerpts import Excerpt
+from unstall import excerpts
+from unstall.excerpts import Excerpt
 from unstall.records import Culprit
 from unstall.report.html.markup import Markup, el
 

@@ -11,7 +11,7 @@ from unstall.report.html import source
 from unstall.report.html.markup import Markup, el, join
 
 if TYPE_CHECKING:
-    from unstall.benchmark.excerpts import Excerpt
+    from unstall.excerpts import Excerpt
 
 _COMMAND_CELLS = 400
 _MOST_ITEMS = 40

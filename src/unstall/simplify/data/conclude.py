@@ -10,7 +10,7 @@ from unstall.report import units
 from unstall.simplify.data.examine import Facts
 
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
+    from unstall.kept import Archive
 
 _ENOUGH = 0.97
 """Of the best rate, that a smaller number of workers must give to be named instead."""

@@ -17,8 +17,8 @@ from unstall.simplify.model.predict import Prediction, elasticities, predict
 from unstall.simplify.model.recorded import NotRecorded
 
 if TYPE_CHECKING:
-    from unstall.benchmark.archive import Archive
     from unstall.benchmark.measure import Measured
+    from unstall.kept import Archive
 
 
 def of(measured: Measured, *, device_busy: float | None = None) -> Pipeline:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unstall.benchmark import archive
-from unstall.benchmark.archive import Archive, FetchSeries, StepSeries
+from unstall.kept import Archive, FetchSeries, StepSeries
 from unstall.measurements import Measurement
 from unstall.simplify.model.work import Floats
 from unstall.words import PHASES

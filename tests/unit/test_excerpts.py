@@ -1,7 +1,7 @@
 import pytest
 
 from unstall import records as r
-from unstall.benchmark import excerpts
+from unstall import excerpts
 
 SOURCE = """\
 import x
