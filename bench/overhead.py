@@ -32,6 +32,7 @@ DEMO = [str(HERE.parent / "examples/hotdog/train.py"), "--epochs", "1"]
 PYTHON = [sys.executable]
 UNSTALL = [sys.executable, "-m", "unstall", "run"]
 PAIR = "a = clock(); b = clock()"
+_LEAST_STEPS = 300  # in a stretch between two windows, or in one: an epoch boundary is no window
 
 
 def main() -> int:
@@ -51,6 +52,7 @@ def main() -> int:
 
     tell("recording, steps of 1 ms", switched("--block", "10", "--blocks", "2400"), "≤ 1.01")
     tell("recording, steps over 20 ms", switched("--hidden", "2600", "--block", "1", "--blocks", "1200"), "≤ 1.005")
+    tell("steps of 1 ms while stacks are sampled, over those between", sampled())
     loop = [*LOOP, "--steps", str(options.steps)]
     if not options.quick:
         slow = [*LOOP, "--steps", str(max(60, options.steps // 20)), "--hidden", "2600"]
@@ -94,6 +96,29 @@ def switched(*how: str) -> str:
     printed = output_of([*UNSTALL, "--no-sampling", SWITCHED, *how], r"blocks=([0-9.,]+)")
     blocks = np.array([float(each) for each in printed.split(",")]).reshape(-1, 4)
     return median_and_interval(np.sqrt(blocks[:, 1] * blocks[:, 2] / (blocks[:, 0] * blocks[:, 3])))
+
+
+def sampled() -> str:
+    """Steps inside the windows of stack samples over those before and after, a value for each window.
+
+    The windows come once a run, one second in two until the shares are known: a dozen at most.
+    """
+    from unstall.benchmark import archive
+
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*UNSTALL, *LOOP, "--steps", "28000"], cwd=folder, capture_output=True, check=True)
+        (path,) = Path(folder).glob(f".unstall/runs/*/{archive.FILE_NAME}")
+        steps = archive.read(path).steps
+    turns = np.flatnonzero(np.diff(steps.measured)) + 1
+    stretches = list(zip([0, *turns], [*turns, len(steps)], strict=True))
+    mean = [steps.durations[first:end].mean() for first, end in stretches]
+    long = [end - first > _LEAST_STEPS for first, end in stretches]
+    inside = [
+        mean[i] / np.sqrt(mean[i - 1] * mean[i + 1])
+        for i in range(1, len(mean) - 1)
+        if not steps.measured[stretches[i][0]] and all(long[i - 1 : i + 2])
+    ]
+    return median_and_interval(np.array(inside))
 
 
 def seconds(command: Sequence[str]) -> float:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-seam_ready(sys.modules[__name__])  # a program that marks its own loop is recorded, whatever else it imports
+seam_ready()  # a program that marks its own loop is recorded, whatever else it imports
 
 span: Any = native.span
 """``with span("name"):``, ``@span("name")`` or bare ``@span``: record the time of a block, or of a function's calls.

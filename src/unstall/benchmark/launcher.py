@@ -67,6 +67,7 @@ class Outcome:
     status: int
     observation: Observation
     interrupted: bool = False
+    """Whether unstall was told to end meanwhile, by Ctrl-C or a signal."""
 
 
 def environment(directory: Path, options: Options) -> dict[str, str]:
@@ -134,7 +135,9 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
             if not program.poll():
                 break
             on_poll(program.session)
-        return program.finish()
+        outcome = program.finish()
+        outcome.interrupted = bool(signals.seen)
+        return outcome
 
 
 @contextlib.contextmanager

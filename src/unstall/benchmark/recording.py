@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
 native: Any
 try:
@@ -112,7 +111,7 @@ def phase_of(name: str) -> str | None:
     return phase
 
 
-def seam_ready(module: ModuleType) -> None:
+def seam_ready() -> None:
     """Called before a seam is installed: the recording begins."""
     if opened_by is not None:
         opened_by()

@@ -35,15 +35,12 @@ class RunDir:
 
 def make(folder: Path | None = None) -> RunDir:
     """Make the run directory; OSError only when not even the temporary directory takes a file."""
-    started = datetime.now(timezone.utc)
-    run_id = f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    run_id = new_id()
     runs, elsewhere = _homes(folder)
     here = runs.parent
     try:
         path = _make(runs / run_id)
-        ignore = here / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
+        hide(here)
         return RunDir(run_id, path, None)
     except OSError as error:
         path = _make(elsewhere / run_id)
@@ -52,6 +49,18 @@ def make(folder: Path | None = None) -> RunDir:
             path,
             f"{here} cannot hold the recording ({error.strerror}): it went to {path.parent}",
         )
+
+
+def new_id() -> str:
+    """A name for a run that begins now: the time in UTC, and six digits that tell apart those of one second."""
+    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def hide(home: Path) -> None:
+    """Keep what unstall knows out of the user's version control."""
+    ignore = home / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
 
 
 def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Path:

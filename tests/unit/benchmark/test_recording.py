@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from unstall.benchmark import recording, seams
@@ -110,9 +108,9 @@ def test_an_inherited_method_is_wrapped_on_the_class_asked_for():
 
 def test_a_seam_that_is_about_to_be_installed_opens_the_recording(monkeypatch):
     opened = []
-    recording.seam_ready(logging)
+    recording.seam_ready()
     monkeypatch.setattr(recording, "opened_by", lambda: opened.append(True))
-    recording.seam_ready(logging)
+    recording.seam_ready()
     assert opened == [True]
 
 

@@ -39,12 +39,12 @@ def _hook_family(base: type) -> None:
 
 
 def _install_env(module: Any) -> None:
-    seam_ready(module)
+    seam_ready()
     _hook_family(module.Env)
 
 
 def _install_vector(module: Any) -> None:
-    seam_ready(module)
+    seam_ready()
     _hook_family(module.VectorEnv)
 
 

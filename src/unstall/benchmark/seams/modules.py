@@ -12,7 +12,7 @@ from unstall.benchmark.recording import FORWARD, seam_ready, wrap_attribute
 
 
 def _install(module: Any) -> None:
-    seam_ready(module)
+    seam_ready()
     wrap_attribute(
         module.Module,
         "__call__",
