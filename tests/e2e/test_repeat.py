@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -222,6 +224,30 @@ def test_a_gate_that_cannot_be_held_says_why(repository, words, said):
     _git(repository, "commit", "-q", "-m", "two")
     result = _gate(repository, *words)
     assert result.status == 2 and said in result.err and "Traceback" not in result.err.replace("| Traceback", "")
+
+
+def test_a_program_that_only_the_candidate_has_is_told(repository):
+    repository.write("new.py", _TRAIN)
+    result = _gate(repository, "new.py")
+    assert result.status == 2 and "git does not know new.py" in result.err
+    _git(repository, "checkout", "-q", "-b", "topic")
+    _git(repository, "add", ".")
+    _git(repository, "commit", "-q", "-m", "two")
+    result = _gate(repository, "new.py", options=("--md", "gate.md"))
+    assert result.status == 2 and "has no new.py" in result.err
+    assert "has no new.py" in (repository.folder / "gate.md").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_gate_that_is_interrupted_leaves_nothing(repository, number):
+    words = [sys.executable, "-m", "unstall", "gate", "--baseline", "main", "--no-sandbox", "train.py", "10"]
+    running = repository.start(["bash", "-c", f"exec {shlex.join(words)} 2>&1"])
+    running.wait_for("pair 1")
+    running.signal(number)
+    result = running.result()
+    assert result.status == 130 and "Traceback" not in result.out
+    assert len(_git(repository, "worktree", "list").splitlines()) == 1
+    assert not (repository.folder / ".unstall").exists()
 
 
 def test_a_gate_without_such_a_baseline_says_so(repository):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,14 +25,14 @@ def gate(
     baseline: str = typer.Option(..., "--baseline", help="A git revision (main, v1.2), or a recorded run."),
     max_regression: str = typer.Option("5%", "--max-regression", help="Slowdown of a step that is put up with."),
     steps: int | None = typer.Option(None, "--steps", min=5, help="Measured steps a run; by their noise if not given."),
-    pairs: int = typer.Option(32, "--pairs", min=3, max=200, help="At most so many pairs of runs."),
+    pairs: int = typer.Option(128, "--pairs", min=3, max=1000, help="At most so many pairs of runs."),
     budget: str = typer.Option("20m", "--budget", help="Start no pair that would not fit into this time."),
     json: Path | None = typer.Option(None, "--json", help="Write the answer as JSON."),
     markdown: Path | None = typer.Option(None, "--markdown", "--md", help="Write it as Markdown, for a pull request."),
     sandbox: bool = typer.Option(True, "--sandbox/--no-sandbox", help="Run only where no file of yours can change."),
     network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let the runs write to the network."),
 ) -> None:
-    """Run baseline and candidate in turns: exit 1 on a proven regression, 0 otherwise, 2 when it cannot tell."""
+    """Run baseline and candidate in turns: exit 1 on a proven regression, 0 if there is none, 2 when it cannot tell."""
     allowance, budget_s = amounts.share(max_regression), amounts.seconds(budget)
     for path in (json, markdown):
         if path is not None and not path.absolute().parent.is_dir():
@@ -54,28 +56,43 @@ def gate(
     )
     try:
         command.resolve(request.words)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a job that is cancelled: tidy up as for Ctrl-C
+        if steps is None:
+            _tell("a first run tells how much the steps vary; it counts for nothing else")
         found = gating.hold(
             request,
-            lambda pair, counted: print(f"unstall: {gate_view.pair_line(pair, counted, pairs)}", file=sys.stderr),
+            lambda pair, counted: _tell(gate_view.pair_line(pair, counted, request.plan.next_look(counted))),
         )
     except (gating.GateError, WorktreeError, ArmError, SandboxError, command.CommandError) as error:
-        _fail(str(error))
+        why = str(error)
+        if markdown:  # what a pull request is told must not be nothing
+            _write(lambda: markdown.write_text(gate_view.failed_as_markdown(why), encoding="utf-8"))
+        _fail(why)
     except KeyboardInterrupt:
         raise typer.Exit(_EXIT_INTERRUPTED) from None
     except Exception as error:
         # Python would end with 1, and that is the word for a proven regression.
         _fail(f"the gate broke, please report this: {type(error).__name__}: {error}")
-    try:
-        if json:
-            json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2))
-        if markdown:
-            markdown.write_text(gate_view.as_markdown(found), encoding="utf-8")
-    except OSError as error:
-        print(f"unstall: the answer was not written: {error}", file=sys.stderr)
+    if json:
+        _write(lambda: json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2)))
+    if markdown:
+        _write(lambda: markdown.write_text(gate_view.as_markdown(found), encoding="utf-8"))
     gate_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
     raise typer.Exit(EXIT_CODES[found.decision])
 
 
+def _write(act: Callable[[], object]) -> None:
+    """The exit code is the answer, whether or not the disk takes it in words."""
+    try:
+        act()
+    except OSError as error:
+        _tell(f"the answer was not written: {error}")
+
+
+def _tell(message: str) -> None:
+    print(f"unstall: {message}", file=sys.stderr, flush=True)
+
+
 def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
+    _tell(message)
     raise typer.Exit(_EXIT_UNKNOWN)

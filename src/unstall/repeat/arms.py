@@ -58,7 +58,7 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
     """Run an arm until it has taken ``steps`` measured steps or ends by itself.
 
     ``directory`` is made for the recording, and removed. Raises :class:`ArmError` when no step could be measured, when
-    the program fails, or after ``limit_s`` seconds.
+    the program fails, or after ``limit_s`` seconds; KeyboardInterrupt when a signal was meant for unstall as well.
     """
     directory.mkdir()
     try:
@@ -74,6 +74,8 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
         with _working_in(arm.folder):
             line = sandbox.command(command.resolve(arm.words))
             outcome = launcher.launch(line, directory, options, _Limit(limit_s))
+        if outcome.interrupted:
+            raise KeyboardInterrupt
         if outcome.status and not outcome.observation.stopped:
             raise ArmError(f"the {arm.name} {_ending(outcome, limit_s)}{_tail(output)}")
         return _measured(arm, directory, outcome, steps, output)

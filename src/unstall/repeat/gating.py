@@ -11,13 +11,15 @@ from pathlib import Path
 import msgspec
 
 from unstall.benchmark import archive, rundir
-from unstall.benchmark.archive import Archive, ArchiveError
+from unstall.benchmark.archive import ArchiveError
 from unstall.benchmark.environment import environment
+from unstall.history import GateResult, Pair, Slowdown
+from unstall.kept import Archive
 from unstall.records import Report
 from unstall.repeat import arms, differences, revision
 from unstall.repeat.arms import Arm
-from unstall.repeat.gate import Gate, GateResult, Pair, Recorded, Slowdown
-from unstall.repeat.sequential import Finding, Plan
+from unstall.repeat.gate import Gate, Recorded
+from unstall.repeat.sequential import FIRST_END, Finding, Plan
 from unstall.repeat.worktree import Worktree, check_out
 from unstall.simplify.sandbox import Sandbox, open_sandbox
 
@@ -65,17 +67,20 @@ def hold(request: Request, on_pair: Callable[[Pair, int], None]) -> GateResult:
         else:
             notes = []
             with check_out(request.baseline, folder, place / "baseline") as tree:
-                arm = _arm(tree, request.words, folder)
+                arm = _arm(tree, request, folder)
+                if tree.shared_code:
+                    notes.append(f"git does not know {_listed(tree.shared_code)}: both sides ran the same")
                 finding, gate, note = _decide(request, request.plan, arm, place, on_pair)
             label = f"{request.baseline} ({tree.commit[:8]})"
         notes += [note] if note else []
-        return _result(request, finding, gate, label, [*notes, *_notes(gate)], time.monotonic() - began)
+        return _result(request, finding, gate, label, [*notes, *notes_of(gate, finding)], time.monotonic() - began)
 
 
 def _decide(
     request: Request, plan: Plan, baseline: Arm | Recorded, place: Path, on_pair: Callable[[Pair, int], None]
 ) -> tuple[Finding, Gate, str | None]:
     """The finding, the gate it was made at, and what the person must know of the sandbox."""
+    began = time.monotonic()
     folder, recordings = Path.cwd(), place / "recordings"
     recordings.mkdir()
     with open_sandbox(
@@ -84,7 +89,8 @@ def _decide(
         candidate = Arm("candidate", request.words, folder)
         run = _Runner(sandbox, recordings, request)
         run.choose_steps(baseline if isinstance(baseline, Arm) else candidate)
-        gate = Gate(plan, baseline, candidate, run, budget_s=request.budget_s, on_pair=on_pair)
+        left_s = request.budget_s - (time.monotonic() - began)
+        gate = Gate(plan, baseline, candidate, run, budget_s=left_s, on_pair=on_pair)
         finding = gate.decide()
         refused = sandbox.refused()
         note = None if sandbox.force == "overlay" else sandbox.note
@@ -127,11 +133,25 @@ def _workplace(folder: Path) -> Iterator[Path]:
         rundir.remove(directory.path)
 
 
-def _arm(tree: Worktree, words: Sequence[str], folder: Path) -> Arm:
+def _arm(tree: Worktree, request: Request, folder: Path) -> Arm:
+    """The baseline's side. GateError where it has no such program, or only the candidate's."""
     place = tree.twin(folder)
     if not place.is_dir():
-        raise GateError(f"the baseline has no folder {folder.relative_to(tree.top)}")
-    return Arm("baseline", tree.words(words), place, tree.environment)
+        raise GateError(f"{request.baseline} has no folder {folder.relative_to(tree.top)}")
+    for script in (Path(word) for word in request.words if word.endswith(".py")):
+        if not (folder / script).is_file():
+            continue
+        if tree.shares(folder / script):
+            raise GateError(f"git does not know {script}, so both sides would run the same: commit it first")
+        if not tree.twin(folder / script).is_file():
+            raise GateError(f"{request.baseline} ({tree.commit[:8]}) has no {script}: name a revision that has it")
+    return Arm("baseline", tree.words(request.words), place, tree.environment)
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    """Names in a sentence, the first few."""
+    more = len(names) - most
+    return f"{', '.join(names[:most])} and {more} more" if more > 0 else ", ".join(names)
 
 
 def _recorded(name: str) -> Archive | None:
@@ -164,7 +184,8 @@ def _against_record(plan: Plan, recorded: Archive) -> tuple[Plan, Recorded, list
     notes = [f"{change.name} was {change.a} in the baseline and is {change.b} now" for change in changed]
     notes.append("the baseline is one recorded run: a git revision, run in turns with the candidate, tells more")
     phases = {phase.name: phase.mean_s for phase in report.phases}
-    return replace(plan, recorded=True), Recorded(step.mean, phases), notes
+    # More than so many runs of the candidate do not make a single draw of the baseline any surer.
+    return replace(plan, recorded=True, most=min(plan.most, FIRST_END)), Recorded(step.mean, phases), notes
 
 
 def _with_environment(recorded: Archive) -> Report:
@@ -195,13 +216,21 @@ def _result(
     )
 
 
-def _notes(gate: Gate) -> list[str]:
+def notes_of(gate: Gate, finding: Finding) -> list[str]:
+    """What is to be minded about a finding, and what would tell more."""
     notes = []
     aside = sum(not pair.counts for pair in gate.pairs)
     if aside:
         notes.append(
             f"{aside} pairs were set aside, because others used the machine during one side more than the other"
         )
-    if len(gate.log_ratios) < 3:
+    if finding.slowdown is None:
         notes.append("fewer than three pairs fitted into the time: ask for fewer --steps, or a larger --budget")
+    elif finding.decision == "cannot tell" and gate.plan.recorded:
+        notes.append("a single recorded run cannot tell so little: give a git revision as the baseline")
+    elif finding.decision == "cannot tell":
+        limit = (
+            "the time was over: a larger --budget" if gate.out_of_time else "no more pairs were asked for: more --pairs"
+        )
+        notes.append(f"{limit}, or a quieter machine, tells more")
     return notes

@@ -1,14 +1,19 @@
 """When to stop a gate, and what it may then say. Pure statistics: log-ratios in, decision out.
 
 A pair of runs, one of the baseline and one of the candidate, gives one value: the logarithm of the candidate's step
-time over the baseline's. Pairs are looked at a few times, 4, 8, 16 ... of them and once at the end, always with
-a t-test. The chance of a false alarm is shared out among the looks (Bonferroni): half of it to the end, the other half
-in equal parts to the looks before; so it stays what it is however many looks there are and whenever time ends it.
+time over the baseline's. Pairs are looked at a few times, always with a t-test.
 
-- On the way only the plain case ends a gate: the slowdown is proven to be *more than is allowed*, or proven to be less.
-- At the end a regression is *proven* when the slowdown is proven to be more than none at all and the best estimate is
-  more than is allowed. It is *excluded* when the estimate is within what is allowed and twice that could not have
-  hidden. Anything else is "cannot tell": the noise was too large for so few pairs.
+- After 4, 8 and 16 pairs only the plain case ends a gate: the slowdown is proven to be *more than is allowed*, or
+  proven to be less.
+- After 32, 64 ... and at the end a regression is *proven* when the slowdown is proven to be more than none at all and
+  the best estimate is more than is allowed. It is *excluded* when the estimate is within what is allowed and twice that
+  could not have hidden. Otherwise the noise was too large for so few pairs: more are run, and when there are no more,
+  or no more time, the answer is "cannot tell".
+
+The chance of a false alarm is shared out among the looks (Bonferroni), so it stays what it is however many looks there
+are and whenever time ends it: half of it in equal parts to the early ones; of the other half, half to the first of the
+later ones, half of the rest to the next, and what is left to the last. A look that time brings forward spends the share
+of the later look that it stands for.
 
 The t is Yuen's: of the mean without the highest and the lowest fifth of the pairs, so that a burst of load that hits
 one run does not decide (Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61, 1974; for
@@ -22,6 +27,7 @@ Biometrika 64 (1977); spending the error: Lan and DeMets, Biometrika 70 (1983).
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +40,8 @@ from unstall.statistics import Ratio, student_quantile
 Decision = Literal["regression", "pass", "cannot tell", "go on"]
 
 _FIRST_LOOK = 4
+FIRST_END = 32
+"""Pairs after which the milder rule holds; more are run only where these do not suffice."""
 _TRIM = 0.2
 _FEWEST = 3  # pairs for any answer at all
 
@@ -44,7 +52,7 @@ class Plan:
 
     allowance: float = 0.05
     """The slowdown that is put up with: 0.05 is five per cent more time a step."""
-    most: int = 32
+    most: int = 128
     """Pairs of runs."""
     alarm: float = 0.01
     """The chance that identical code is called a regression."""
@@ -54,12 +62,30 @@ class Plan:
     """The baseline is one recorded run, and each value is another run of the candidate over that."""
 
     def looks(self) -> list[int]:
-        """Numbers of pairs after which an early end is considered."""
-        found, next_look = [], _FIRST_LOOK
-        while next_look < self.most:
-            found.append(next_look)
-            next_look *= 2
-        return found
+        """Numbers of pairs after which plain cases end."""
+        return _doubling(_FIRST_LOOK, min(self.most, FIRST_END))
+
+    def ends(self) -> list[int]:
+        """Numbers of pairs after which whatever can be told by then is told; the last is the end."""
+        return [*_doubling(FIRST_END, self.most), self.most]
+
+    def next_look(self, pairs: int) -> int:
+        """The number of pairs after which so many, or more, are looked at."""
+        return next((count for count in (*self.looks(), *self.ends()) if count >= pairs), self.most)
+
+    def end_share(self, pairs: int) -> float:
+        """The part of an error's chance that the end at so many pairs may spend, or the next one if it is none."""
+        ends = self.ends()
+        number = min(bisect_left(ends, pairs), len(ends) - 1)
+        return 0.5 ** (number + 1 if number == len(ends) - 1 else number + 2)
+
+
+def _doubling(first: int, below: int) -> list[int]:
+    found = []
+    while first < below:
+        found.append(first)
+        first *= 2
+    return found
 
 
 @dataclass(frozen=True)
@@ -75,19 +101,21 @@ def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
     """Look at the pairs so far. ``last``: no more will come, by number or by time."""
     values = np.asarray(log_ratios, float)
     looks = plan.looks()
-    if len(values) < _FEWEST or not (last or len(values) in looks):
-        return Finding("cannot tell" if last else "go on", None)
-    share = 0.5 if last else 0.5 / len(looks)
+    end = last or len(values) in plan.ends()
+    undecided: Decision = "cannot tell" if last else "go on"
+    if len(values) < _FEWEST or not (end or len(values) in looks):
+        return Finding(undecided, None)
+    share = plan.end_share(len(values)) if end else 0.5 / len(looks)
     allowed = math.log1p(plan.allowance)
     mean, error, degrees = trimmed(values, recorded=plan.recorded)
     low = mean - error * _quantile(plan.alarm * share, degrees)
     high = mean + error * _quantile(plan.miss * share, degrees)
     slowdown = Ratio(math.exp(mean), math.exp(low), math.exp(high), len(values))
-    if low > allowed or (last and low > 0 and mean > allowed):
+    if low > allowed or (end and low > 0 and mean > allowed):
         return Finding("regression", slowdown)
-    if high < allowed or (last and mean <= allowed and high < math.log1p(2 * plan.allowance)):
+    if high < allowed or (end and mean <= allowed and high < math.log1p(2 * plan.allowance)):
         return Finding("pass", slowdown)
-    return Finding("cannot tell" if last else "go on", slowdown)
+    return Finding(undecided, slowdown)
 
 
 def trimmed(values: np.ndarray, *, recorded: bool = False) -> tuple[float, float, int]:

@@ -30,11 +30,28 @@ class Worktree:
     path: Path
     top: Path
     commit: str
+    linked: frozenset[Path] = frozenset()
+    """What git does not know, relative to the top: the same files on both sides."""
 
     def twin(self, path: Path) -> Path:
         """The place in the worktree of a path in the repository; the path itself if it lies outside."""
         absolute = Path(os.path.abspath(path))
         return self.path / absolute.relative_to(self.top) if absolute.is_relative_to(self.top) else path
+
+    def shares(self, path: Path) -> bool:
+        """Whether a path in the repository is, or lies in, what is linked."""
+        absolute = Path(os.path.abspath(path))
+        if not absolute.is_relative_to(self.top):
+            return False
+        relative = absolute.relative_to(self.top)
+        return not self.linked.isdisjoint((relative, *relative.parents))
+
+    @property
+    def shared_code(self) -> list[str]:
+        """The Python files and packages among what is linked."""
+        return sorted(
+            str(one) for one in self.linked if one.suffix == ".py" or (self.top / one / "__init__.py").is_file()
+        )
 
     def words(self, words: Sequence[str]) -> list[str]:
         """A command's words, absolute paths into the repository turned into those of the worktree."""
@@ -64,27 +81,30 @@ def check_out(revision: str, folder: Path, into: Path) -> Iterator[Worktree]:
     if not commit:
         raise WorktreeError(f"no revision and no recorded run is called {revision!r} (a shallow clone may lack it)")
     try:
-        _git(Path(top), "worktree", "add", "--detach", "--quiet", str(into), commit)
-        _link_unknown(Path(top), into)
-        yield Worktree(into, Path(top), commit)
+        # The repository's hooks are for the person's own checkouts.
+        _git(Path(top), "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", str(into), commit)
+        yield Worktree(into, Path(top), commit, _link_unknown(Path(top), into))
     finally:
         shutil.rmtree(into, ignore_errors=True)
         git(Path(top), "worktree", "prune")
 
 
-def _git(folder: Path, *words: str) -> None:
+def _git(folder: Path, *words: str) -> str:
+    """What git says, however long that takes; file names as Python has them, whatever bytes they are of."""
     try:
-        done = subprocess.run(["git", *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(["git", *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
     except OSError as error:
         raise WorktreeError(f"git cannot be started: {error.strerror}") from error
     if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise WorktreeError(f"git {words[0]} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise WorktreeError(f"git cannot make a worktree: {said[-1] if said else f'exit code {done.returncode}'}")
+    return os.fsdecode(done.stdout)
 
 
-def _link_unknown(top: Path, into: Path) -> None:
-    """Link what git does not know, ignored or not, wherever the worktree has nothing of that name."""
-    listed = git(top, "ls-files", "--others", "--directory", "-z").split("\0")
+def _link_unknown(top: Path, into: Path) -> frozenset[Path]:
+    """Link what git does not know, ignored or not, wherever the worktree has nothing of that name; returns it."""
+    linked = set()
+    listed = _git(top, "ls-files", "--others", "--directory", "-z").split("\0")
     for name in listed[:_MOST_LINKS]:
         relative = Path(name.rstrip("/"))
         link = into / relative
@@ -92,6 +112,8 @@ def _link_unknown(top: Path, into: Path) -> None:
             continue
         if link.parent.is_dir():
             link.symlink_to(top / relative)
+            linked.add(relative)
+    return frozenset(linked)
 
 
 def _editable_sources(top: Path) -> list[Path]:

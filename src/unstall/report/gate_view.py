@@ -13,7 +13,7 @@ from unstall.report.layout import Page, encodable
 from unstall.report.plain import plain
 
 if TYPE_CHECKING:
-    from unstall.repeat.gate import GateResult, Pair
+    from unstall.history import GateResult, Pair
 
 _NARROWEST, _WIDEST = 40, 120
 _PHASES = 5
@@ -52,6 +52,15 @@ def as_markdown(found: GateResult) -> str:
     return "\n".join(lines) + "\n"
 
 
+def failed_as_markdown(why: str) -> str:
+    """For a pull request whose gate could not be held: the reason, and the last lines of the program if it has them."""
+    first, *rest = why.splitlines() or ["unknown"]
+    lines = ["### unstall gate", "", f"❔ **cannot tell: {markdown.escape(first)}**"]
+    if rest:
+        lines += ["", *(f"> {markdown.escape(line.removeprefix('  | '))}  " for line in rest)]
+    return "\n".join(lines) + "\n"
+
+
 def headline(found: GateResult) -> str:
     """The answer in a sentence."""
     allowed = units.percent(found.allowance)
@@ -63,15 +72,15 @@ def headline(found: GateResult) -> str:
         return f"regression: {change}; {allowed} is allowed"
     if found.decision == "pass":
         return f"no regression of more than {allowed}: {change}"
-    return f"cannot tell whether it is more than {allowed} slower: {change}; too much noise for so few pairs"
+    return f"cannot tell whether it is more than {allowed} slower: {change}"
 
 
-def pair_line(pair: Pair, counted: int, most: int) -> str:
-    """One line of progress."""
+def pair_line(pair: Pair, counted: int, look: int) -> str:
+    """One line of progress. ``look``: the number of pairs after which the gate may end next."""
     times = f"baseline {units.seconds(pair.baseline_s)}, candidate {units.seconds(pair.candidate_s)} a step"
     if not pair.counts:
         return f"set aside (others used the machine unevenly): {times}"
-    return f"pair {counted} of at most {most}: {times} ({_signed(pair.candidate_s / pair.baseline_s)})"
+    return f"pair {counted} of at least {look}: {times} ({_signed(pair.candidate_s / pair.baseline_s)})"
 
 
 _HEADER = ("", "baseline", "candidate", "change")

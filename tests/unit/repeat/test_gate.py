@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from unstall.history import GateResult, Pair, PhaseMedians, Slowdown
 from unstall.repeat.arms import Arm, Run, relative_error
-from unstall.repeat.gate import EXIT_CODES, Gate, GateResult, Pair, PhaseMedians, Recorded, Slowdown
-from unstall.repeat.gating import steps_for
-from unstall.repeat.sequential import Plan
+from unstall.repeat.gate import EXIT_CODES, Gate, Recorded
+from unstall.repeat.gating import notes_of, steps_for
+from unstall.repeat.sequential import Finding, Plan
 from unstall.report import gate_view
+from unstall.statistics import Ratio
 
 _A, _B = Arm("baseline", ["train.py"], Path("a")), Arm("candidate", ["train.py"], Path("b"))
 
@@ -63,9 +65,18 @@ def test_a_machine_that_is_never_even_is_taken_as_it_is_in_the_end():
     assert [pair.counts for pair in gate.pairs] == [False] * 4 + [True] * 4
 
 
+def test_a_noisy_machine_is_given_more_pairs_and_no_more_than_there_are():
+    gate = Gate(Plan(), _A, _B, _Machine(1.1, noise=0.09))
+    assert gate.decide().decision == "regression"
+    assert len(gate.pairs) in (32, 64, 128) and not gate.out_of_time
+    gate = Gate(Plan(most=10), _A, _B, _Machine(1.04, noise=0.5))
+    assert gate.decide().decision == "cannot tell" and len(gate.pairs) == 10
+
+
 def test_no_time_no_answer():
     machine = _Machine()
-    assert Gate(Plan(), _A, _B, machine, budget_s=0.0).decide().decision == "cannot tell"
+    gate = Gate(Plan(), _A, _B, machine, budget_s=0.0)
+    assert gate.decide().decision == "cannot tell" and gate.out_of_time
     assert len(machine.order) <= 2
 
 
@@ -129,6 +140,22 @@ def test_an_answer_without_pairs_is_said():
     assert (
         gate_view.headline(_result("cannot tell", slowdown=None, pairs=[], notes=["no time"])) == "cannot tell: no time"
     )
+
+
+def test_a_gate_that_could_not_be_held_is_told_to_the_pull_request():
+    told = gate_view.failed_as_markdown("the candidate ended with exit code 1\n  | Traceback <b>\n  | @everyone")
+    assert "cannot tell: the candidate ended with exit code 1" in told
+    assert "&lt;b&gt;" in told and "@everyone" not in told
+
+
+@pytest.mark.parametrize("plan, said", [(Plan(), "--pairs"), (Plan(recorded=True), "a git revision")])
+def test_what_would_tell_more_is_said(plan, said):
+    gate = Gate(plan, _A, _B, _Machine())
+    (note,) = notes_of(gate, Finding("cannot tell", Ratio(1.05, 0.9, 1.2, 32)))
+    assert said in note
+    gate.out_of_time = True
+    assert "--budget" in notes_of(gate, Finding("cannot tell", None))[0]
+    assert notes_of(gate, Finding("pass", Ratio(1.0, 0.9, 1.02, 4))) == []
 
 
 def test_exit_codes_are_those_of_the_contract():

@@ -48,9 +48,33 @@ def test_one_wild_pair_does_not_decide():
     assert decide(pairs, Plan(most=16), last=True).decision == "pass"
 
 
-def test_looks_double_until_the_end():
-    assert Plan(most=32).looks() == [4, 8, 16]
-    assert Plan(most=4).looks() == []
+@pytest.mark.parametrize(
+    "most, looks, ends",
+    [
+        (4, [], [4]),
+        (12, [4, 8], [12]),
+        (32, [4, 8, 16], [32]),
+        (48, [4, 8, 16], [32, 48]),
+        (128, [4, 8, 16], [32, 64, 128]),
+    ],
+)
+def test_looks_double_until_the_end(most, looks, ends):
+    plan = Plan(most=most)
+    assert (plan.looks(), plan.ends()) == (looks, ends)
+    assert sum(plan.end_share(count) for count in ends) == pytest.approx(0.5)
+    assert [plan.next_look(count) for count in (1, most)] == [(looks + ends)[0], most]
+
+
+def test_an_end_that_time_brings_forward_spends_the_share_of_the_planned_one():
+    plan = Plan(most=128)
+    assert [plan.end_share(count) for count in (3, 32, 33, 64, 65, 128)] == [0.25, 0.25, 0.125, 0.125, 0.125, 0.125]
+
+
+def test_where_32_pairs_do_not_tell_more_are_run():
+    pairs = _pairs(1.1, 0.25, 128)
+    assert decide(pairs[:32], Plan(), last=False).decision == "go on"
+    assert decide(pairs[:32], Plan(most=32), last=True).decision == "cannot tell"
+    assert decide(pairs, Plan(), last=True).decision == "regression"
 
 
 def test_a_single_recorded_baseline_makes_it_less_sure():
@@ -71,7 +95,7 @@ def _share(decision, slowdown, noise, experiments=400):
     plan, found = Plan(), 0
     for _ in range(experiments):
         pairs = math.log(slowdown) + noise(generator, plan.most)
-        for count in (*plan.looks(), plan.most):
+        for count in (*plan.looks(), *plan.ends()):
             made = decide(pairs[:count], plan, last=count == plan.most).decision
             if made != "go on":
                 break
@@ -88,7 +112,11 @@ def _with_bursts(generator, count):
     return 0.03 * generator.standard_normal(count) + 0.2 * signs
 
 
-@pytest.mark.parametrize("noise", [_gaussian, _with_bursts])
+def _large(generator, count):
+    return 0.12 * generator.standard_normal(count)
+
+
+@pytest.mark.parametrize("noise", [_gaussian, _with_bursts, _large])
 def test_identical_code_is_hardly_ever_called_a_regression_and_ten_per_cent_nearly_always(noise):
     assert _share("regression", 1.0, noise) <= 0.01
     assert _share("regression", 1.1, noise) >= 0.95

@@ -57,6 +57,33 @@ def test_it_has_the_old_code_and_the_users_data(repository, tmp_path):
     assert len(listed.splitlines()) == 1
 
 
+def test_what_both_sides_share_is_known(repository, tmp_path):
+    (repository / "scratch.py").write_text("")
+    (repository / "pack").mkdir()
+    (repository / "pack" / "__init__.py").write_text("")
+    with check_out("main", repository, tmp_path / "baseline") as tree:
+        assert tree.shared_code == ["pack", "scratch.py"]
+        assert tree.shares(repository / "pack" / "deep" / "one.py") and tree.shares(repository / "sub" / "notes.txt")
+        assert not tree.shares(repository / "sub" / "train.py") and not tree.shares(tmp_path / "other.py")
+
+
+def test_no_hook_of_the_repository_runs(repository, tmp_path):
+    hook = repository / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    with check_out("main", repository, tmp_path / "baseline"):
+        pass
+    assert not (tmp_path / "ran").exists()
+
+
+def test_names_that_are_no_text_are_linked_too(repository, tmp_path):
+    name = os.fsdecode(b"d\xff\xe9.bin")
+    (repository / name).write_text("x")
+    with check_out("main", repository, tmp_path / "baseline") as tree:
+        assert (tree.path / name).read_text() == "x"
+
+
 def test_it_is_removed_when_something_fails(repository, tmp_path):
     into = tmp_path / "baseline"
     with pytest.raises(RuntimeError), check_out("main", repository, into):
