@@ -194,7 +194,10 @@ class Savings(msgspec.Struct):
 
     hours_run: float
     hours_saved: float
+    """0 where no remedy is known."""
     money_saved: float | None
+    """In the currency of the price; None without one."""
+    hours_known_by: Literal["history", "given"] = "history"
 
 
 class Stopping(msgspec.Struct, kw_only=True):

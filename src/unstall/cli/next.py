@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
@@ -12,9 +15,11 @@ from rich.console import Console
 from unstall.benchmark import archive
 from unstall.benchmark.archive import ArchiveError
 from unstall.cli import amounts
+from unstall.history import Entry
 from unstall.repeat import ledger as ledgers
 from unstall.repeat.database import LedgerError
-from unstall.report import next_view
+from unstall.report import next_view, wording
+from unstall.report.plain import plain
 
 _WIDTH = 100
 
@@ -32,11 +37,8 @@ def next_(
 
     try:
         entries = ledgers.history(ledger)
-        chosen = [entry for entry in entries if program in (None, entry.program)]
-        chosen = [entry for entry in chosen if entry.program == chosen[-1].program]
-        if not chosen:
-            _fail(f"no run of {program} yet" if program else "no runs yet; make one with: unstall run train.py")
-        report = archive.load(stopping.most_telling(chosen).directory).report
+        chosen = _of_program(entries, program)
+        report = archive.load(str(_recording(stopping.most_telling(chosen), chosen[-1]))).report
     except (LedgerError, ArchiveError) as error:
         _fail(str(error))
     spread = noise.of_runs(entries)
@@ -46,7 +48,29 @@ def next_(
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
-        next_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
+        console = Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False)
+        next_view.render(found, wording.next_command(report), hourly, console)
+
+
+def _of_program(entries: list[Entry], name: str | None) -> list[Entry]:
+    """The runs of the program that is meant, the last one's if none is named."""
+    programs = list(dict.fromkeys(entry.program for entry in reversed(entries)))
+    meant = [one for one in programs if name in (None, one, Path(one).name)]
+    if not programs:
+        _fail("no runs yet; make one with: unstall run train.py")
+    if not meant:
+        _fail(f"no run of {name} yet; there are runs of {plain(', '.join(programs[:5]))}")
+    return [entry for entry in entries if entry.program == meant[0]]
+
+
+def _recording(*entries: Entry) -> Path:
+    """Where the first of these that is still here is kept."""
+    for entry in entries:
+        if os.path.isdir(entry.directory):
+            return Path(entry.directory)
+    elsewhere = entries[-1].host != platform.node()
+    where = f"is on {plain(entries[-1].host)}" if elsewhere else "was removed"
+    _fail(f"the recording of the last run {where}; run the program again: unstall run ...")
 
 
 def _fail(message: str) -> NoReturn:

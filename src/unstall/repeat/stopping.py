@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
+from typing import Literal
 
 from unstall.history import Answer, Entry, Iteration, NextStep, Savings, Stopping
 from unstall.records import Report
@@ -46,10 +47,13 @@ def judge(
     """
     gap = gap_of(report)
     bound = 1 / max(1 - gap, 1e-3) if gap is not None else None
-    found = iterations(entries)
+    found = iterations([entry for entry in entries if entry.host == entries[-1].host])
     expected = expected_gain(found, bound)
     best = best_remedy(report)
-    hours = hours_per_week if hours_per_week is not None else weekly_hours(entries, now or datetime.now(timezone.utc))
+    hours = hours_per_week
+    if hours is None:
+        hours = weekly_hours(entries, now or datetime.now(timezone.utc))
+    known_by: Literal["history", "given"] = "history" if hours_per_week is None else "given"
     answer, why = _answer(report, bound, found, expected, best, max(_LITTLE, math.exp(2 * noise)))
     return Stopping(
         answer=answer,
@@ -60,7 +64,7 @@ def judge(
         iterations=found,
         expected_gain=expected,
         best=best,
-        savings=_savings(best, hours, price),
+        savings=_savings(best, hours, price, known_by) if bound is not None else None,
     )
 
 
@@ -124,10 +128,10 @@ def best_remedy(report: Report) -> NextStep | None:
     if tested and report.total_speedup:
         names = ", ".join(one.name for one in tested)
         return NextStep(f"the patch of unstall optimize ({names})", report.total_speedup, "measured", at_most=False)
-    untried = [one for one in report.remedies if one.speedup is None and one.predicted_speedup]
-    if untried:
-        first = max(untried, key=lambda one: one.predicted_speedup or 1.0)
-        return NextStep(first.name, first.predicted_speedup or 1.0, "predicted", at_most=False)
+    untried = [(one.predicted_speedup or 0.0, one.name) for one in report.remedies if one.speedup is None]
+    gain, name = max(untried, default=(0.0, ""))
+    if gain > 1:
+        return NextStep(name, gain, "predicted", at_most=False)
     verdict = report.verdict
     if not report.run.steps or verdict.pattern == "healthy" or not math.isfinite(verdict.headroom):
         return None
@@ -156,11 +160,14 @@ def _time(started: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
-def _savings(best: NextStep | None, hours: float, price: float | None) -> Savings | None:
-    if best is None or hours <= 0:
+def _savings(
+    best: NextStep | None, hours: float, price: float | None, known_by: Literal["history", "given"]
+) -> Savings | None:
+    """None where nobody knows how much it runs."""
+    if hours <= 0:
         return None
-    saved = hours * (1 - 1 / best.gain)
-    return Savings(hours, saved, saved * price if price is not None else None)
+    saved = hours * (1 - 1 / best.gain) if best is not None else 0.0
+    return Savings(hours, saved, saved * price if price is not None else None, known_by)
 
 
 def _answer(
@@ -173,18 +180,29 @@ def _answer(
 ) -> tuple[Answer, list[str]]:
     if bound is None:
         return "unknown", ["the last run took no steps, so nothing is known of its speed"]
-    why = []
-    if report.verdict.confidence == "low":
-        why.append("the last verdict is of low confidence: a longer run would tell more")
-    if bound <= CLOSE_ENOUGH or report.verdict.pattern == "healthy":
-        return "stop", [f"at most {bound:.3g}× is left (Amdahl's bound)", *why]
+    left = f"up to {bound:.3g}× is left (Amdahl's bound, {report.verdict.headroom_known_by})"
+    unsure = ["the last verdict is of low confidence: a longer run tells more"]
+    unsure = unsure if report.verdict.confidence == "low" else []
     if best is not None and not best.at_most and best.gain > little:
-        return "go on", [f"a remedy is known that brings {best.gain:.3g}× ({best.known_by})", *why]
+        return "go on", [f"a remedy is known that brings {best.gain:.3g}× ({best.known_by})", *unsure]
+    if report.verdict.pattern == "healthy":
+        return "stop", ["the verdict is healthy: no one thing is worth a person's time", *unsure]
+    if bound <= CLOSE_ENOUGH:
+        return "stop", [f"{left}, and {CLOSE_ENOUGH:.3g}× is close enough", *unsure]
     if expected is not None and expected <= little:
         last = " and ".join(f"{one.gain:.3g}×" for one in found[-2:] if one.gain is not None)
         return "stop", [
-            f"the last two changes brought {last}: one more is expected to bring {expected:.3g}×",
-            f"up to {bound:.3g}× may be left, but not by more of the same",
-            *why,
+            f"the last two changes brought {last}: one more is expected to bring {expected:.3g}×, "
+            f"and under {little:.3g}× is little{' beside the noise between runs' if little > _LITTLE else ''}",
+            f"{left}, but not by more of the same",
+            *unsure,
         ]
-    return "go on", [f"up to {bound:.3g}× is left (Amdahl's bound, {report.verdict.headroom_known_by})", *why]
+    return "go on", [left, *_so_far(found), *unsure]
+
+
+def _so_far(found: Sequence[Iteration]) -> list[str]:
+    """What the effort has brought, where that is no reason to stop."""
+    gains = [one.gain for one in found if one.gain is not None]
+    if not gains:
+        return ["one state of the code has run so far: what changes bring is not known yet"]
+    return [f"the last change brought {gains[-1]:.3g}×"] if gains[-1] > 1 else ["the last change made it no faster"]

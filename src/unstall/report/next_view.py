@@ -11,6 +11,7 @@ from unstall.report.layout import Page, encodable
 
 if TYPE_CHECKING:
     from unstall.history import Stopping
+    from unstall.report.wording import NextCommand
 
 _NARROWEST, _WIDEST = 40, 120
 _ITERATIONS = 8
@@ -21,8 +22,8 @@ _ANSWERS = {
 }
 
 
-def render(found: Stopping, console: Console) -> None:
-    """Print the answer, fitted to the console's width."""
+def render(found: Stopping, command: NextCommand | None, price: float | None, console: Console) -> None:
+    """Print the answer, fitted to the console's width. ``command``: what to type to go on; ``price``: of an hour."""
     page = Page(min(max(console.width, _NARROWEST), _WIDEST))
     sentence, colour = _ANSWERS[found.answer]
     page.rule("unstall next")
@@ -34,14 +35,16 @@ def render(found: Stopping, console: Console) -> None:
     page.blank()
     page.table("Changes", ("code", "runs", "steps/s", "gain"), _iterations(found))
     if len(found.iterations) > 1:
-        page.field("", history_view.spark([one.steps_per_s for one in found.iterations]), "cyan")
+        page.field("", history_view.spark([one.steps_per_s for one in found.iterations]), "cyan", most=1)
     page.phrases("Expected", _expected(found))
     page.blank()
     if found.best is not None:
         at_most = "up to " if found.best.at_most else ""
         gain = f"{at_most}{units.factor(found.best.gain)}, {found.best.known_by}"
         page.field("Best next", f"{found.best.what} ({gain})")
-    page.phrases("Saves", _savings(found))
+    page.phrases("Saves", _savings(found, price))
+    if command is not None and found.answer != "stop":
+        page.command("Do", *command)
     for line in page.lines:
         console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
 
@@ -68,12 +71,18 @@ def _expected(found: Stopping) -> list[str]:
     return [f"{units.factor(found.expected_gain)} of one more change, if gains go on as they did"]
 
 
-def _savings(found: Stopping) -> list[str]:
+def _savings(found: Stopping, price: float | None) -> list[str]:
     savings = found.savings
     if savings is None:
-        return []
+        unknown = price is not None and found.answer != "unknown"
+        return ["not known: say by --hours how many hours a week it runs"] if unknown else []
+    hours = units.seconds(3600 * savings.hours_run)
+    if savings.hours_saved <= 0:
+        return ["nothing: no remedy is known"]
     at_most = "up to " if found.best and found.best.at_most else ""
-    phrases = [f"{at_most}{units.number(savings.hours_saved)} of {units.number(savings.hours_run)} hours a week"]
-    if savings.money_saved is not None:
-        phrases.append(f"{at_most}{units.number(savings.money_saved)} in money a week")
+    phrases = [f"{at_most}{units.seconds(3600 * savings.hours_saved)} of {hours} a week"]
+    if savings.hours_known_by == "history":
+        phrases.append("hours by the history, or by --hours")
+    if savings.money_saved is not None and price is not None:
+        phrases.append(f"{at_most}{units.number(savings.money_saved)} a week, at {units.number(price)} an hour")
     return phrases

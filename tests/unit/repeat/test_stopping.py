@@ -11,7 +11,7 @@ from rich.console import Console
 from unstall import records as r
 from unstall.history import Savings
 from unstall.repeat import stopping
-from unstall.report import next_view
+from unstall.report import next_view, wording
 
 _NOW = datetime(2026, 1, 3, tzinfo=timezone.utc)
 
@@ -86,7 +86,7 @@ def test_the_expected_gain_is_never_beyond_the_bound():
 def test_what_a_remedy_would_save():
     entries = [entry(str(day), 10.0, started=f"2026-01-0{day}T00:00:00Z", duration_s=36000) for day in (1, 2)]
     found = stopping.judge(entries, report(headroom=2.0), price=2.5, now=_NOW)
-    assert found.savings == Savings(20.0, 10.0, 25.0)
+    assert found.savings == Savings(20.0, 10.0, 25.0, "history")
     assert stopping.judge(entries, report(headroom=2.0), hours_per_week=100, now=_NOW).savings.hours_saved == 50
 
 
@@ -97,6 +97,59 @@ def test_hours_of_long_ago_or_of_no_time_do_not_count():
 
 @pytest.mark.parametrize("speeds", [(10.0,), (10, 20, 20.4), (None,)])
 def test_it_is_said(speeds):
+    assert "train.py" in _shown(stopping.judge(_history(*speeds), report(headroom=2.0), price=1.0, now=_NOW), 1.0)
+
+
+def _shown(found, price=None, command=("prove it:", "unstall simplify train.py")):
     console = Console(width=80, record=True, file=open("/dev/null", "w"))
-    next_view.render(stopping.judge(_history(*speeds), report(headroom=2.0), price=1.0, now=_NOW), console)
-    assert "train.py" in console.export_text()
+    next_view.render(found, wording.NextCommand(*command), price, console)
+    return console.export_text()
+
+
+def test_money_and_hours_are_said_with_where_they_come_from():
+    shown = _shown(stopping.judge(_history(10.0), report(headroom=2.0), price=2.5, hours_per_week=100, now=_NOW), 2.5)
+    assert "up to 50 h of 100 h a week" in shown and "up to 125 a week, at 2.5 an hour" in shown
+    assert "unstall simplify train.py" in shown
+    by_history = _shown(stopping.judge(_history(10.0), report(headroom=2.0), now=_NOW))
+    assert "hours by the history" in by_history and "an hour" not in by_history
+
+
+def test_a_price_is_answered_even_where_there_is_nothing_to_save():
+    healthy = stopping.judge(_history(10.0), report(pattern="healthy"), price=2.5, now=_NOW)
+    assert healthy.savings.hours_saved == 0 and "nothing: no remedy is known" in _shown(healthy, 2.5)
+    assert "unstall simplify" not in _shown(healthy, 2.5)
+    long_ago = stopping.judge([entry(started="2020-01-01T00:00:00Z")], report(), price=2.5, now=_NOW)
+    assert long_ago.savings is None and "--hours" in _shown(long_ago, 2.5)
+
+
+def test_a_known_remedy_outweighs_a_healthy_verdict():
+    remedies = [r.Remedy(name="pin-memory", exactness="exact", kept=False, predicted_speedup=1.4)]
+    found = stopping.judge(_history(10.0), report(pattern="healthy", remedies=remedies), now=_NOW)
+    assert (found.answer, found.best.what) == ("go on", "pin-memory")
+
+
+def test_a_remedy_that_is_predicted_to_harm_is_none():
+    remedies = [r.Remedy(name="more-workers", exactness="exact", kept=False, predicted_speedup=0.8)]
+    found = stopping.judge(_history(10.0), report(remedies=remedies), hours_per_week=10, now=_NOW)
+    assert found.best.what != "more-workers" and found.savings.hours_saved == 5
+
+
+def test_speeds_of_another_machine_are_no_gains():
+    entries = [entry("a", 10.0, host="slow"), entry("b", 30.0, revision="e" * 40)]
+    assert [one.gain for one in stopping.judge(entries, report(), now=_NOW).iterations] == [None]
+
+
+@pytest.mark.parametrize(
+    "speeds, more, said",
+    [
+        ((10.0,), {}, "one state of the code has run so far"),
+        ((10.0, 30.0), {}, "the last change brought 3×"),
+        ((10.0, 9.0), {}, "no faster"),
+        ((10, 20, 20.4, 20.5), {}, "under 1.03× is little"),
+        ((10.0,), {"pattern": "healthy"}, "the verdict is healthy"),
+        ((10.0,), {"headroom": 1.02}, "close enough"),
+        ((10.0,), {"confidence": "low"}, "low confidence"),
+    ],
+)
+def test_the_reason_is_said_in_words(speeds, more, said):
+    assert said in " / ".join(stopping.judge(_history(*speeds), report(**more), now=_NOW).why)
