@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 
 import typer
 
@@ -29,17 +30,22 @@ def prune(
         older_than_s=amounts.seconds(older_than) if older_than else None,
         max_bytes=amounts.size(max_size) if max_size else None,
     )
-    failed = 0
-    for run in removed:
-        if not dry_run:
-            try:
-                shutil.rmtree(run.path)
-            except OSError as error:
-                failed += 1
-                print(f"unstall: {run.path} was not removed: {error.strerror or error}", file=sys.stderr)
+    gone = [run for run in removed if dry_run or _remove(run.path)]
     verb = "would remove" if dry_run else "removed"
-    freed = units.bytes_(sum(run.bytes for run in removed))
-    left = units.bytes_(sum(run.bytes for run in runs) - sum(run.bytes for run in removed))
-    typer.echo(f"{verb} {len(removed) - failed} of {len(runs)} recordings, {freed}; {left} left")
-    if failed:
+    freed = sum(run.bytes for run in gone)
+    left = sum(run.bytes for run in runs) - freed
+    typer.echo(
+        f"{verb} {len(gone)} of {len(runs)} recordings, {units.bytes_(freed)}; "
+        f"{units.bytes_(left)} {'would be left' if dry_run else 'left'}"
+    )
+    if len(gone) < len(removed):
         raise typer.Exit(1)
+
+
+def _remove(path: Path) -> bool:
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        print(f"unstall: {path} was not removed: {error.strerror or error}", file=sys.stderr)
+        return False
+    return True

@@ -119,8 +119,10 @@ def _sqlite_trouble(error: Exception) -> str:
     text = str(getattr(error, "strerror", None) or error)
     if "full" in text or "disk I/O" in text:
         return f"{text}; make room and run again, or free some with: unstall prune"
-    if "not a database" in text or "malformed" in text:
-        return f"{text}; move it away, and the next run begins a new one"
+    if any(sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "decode to")):
+        return f"{text}; it is no ledger, or a damaged one: move it away, and the next run begins a new one"
+    if "readonly" in text or "unable to open" in text:
+        return f"{text}; name another by --ledger or UNSTALL_LEDGER"
     if "locked" in text:
         return f"another run has been writing to it for {_BUSY_S:.0f} s"
     return text

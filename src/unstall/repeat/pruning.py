@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Sequence
@@ -30,10 +31,11 @@ def kept_runs(home: Path) -> list[Kept]:
     for path in runs.iterdir() if runs.is_dir() else ():
         if path.is_symlink() or not path.is_dir() or not _RUN_ID.fullmatch(path.name):
             continue
-        files = [file.lstat() for file in path.rglob("*")]
-        written = max((file.st_mtime for file in files), default=path.stat().st_mtime)
-        if (path / REPORT_NAME).exists() or time.time() - written > _ABANDONED_S:
-            found.append(Kept(path, sum(file.st_size for file in files), written))
+        with contextlib.suppress(OSError):  # it may end, or be removed by another, at this moment
+            files = [file.lstat() for file in path.rglob("*")]
+            written = max((file.st_mtime for file in files), default=path.stat().st_mtime)
+            if (path / REPORT_NAME).exists() or time.time() - written > _ABANDONED_S:
+                found.append(Kept(path, sum(file.st_size for file in files), written))
     return sorted(found, key=lambda run: (run.path.name[:15], run.written))
 
 

@@ -71,4 +71,7 @@ def _version(transaction: Transaction, database: Database) -> int:
     if not transaction.run(database.tables_named, {"name": "ledger_version"}):
         return 0
     rows = transaction.run("SELECT version FROM ledger_version")
-    return int(rows[0]["version"]) if rows else 0
+    version = rows[0]["version"] if rows else 0
+    if not isinstance(version, int) or version < 0:
+        raise LedgerError(f"the ledger {database.name} has no version that makes sense: move it away")
+    return version

@@ -128,8 +128,34 @@ def test_a_full_disk_is_told_in_one_line(path):
 def test_a_file_that_is_no_ledger_is_told(path):
     path.parent.mkdir()
     path.write_bytes(b"something else" * 100)
-    with pytest.raises(LedgerError, match="not a database; move it away"):
+    with pytest.raises(LedgerError, match=r"not a database; it is no ledger.*move it away"):
         Ledger(path)
+
+
+@pytest.mark.parametrize(
+    "damage, said",
+    [
+        ("UPDATE ledger_version SET version = 'soon'", "no version that makes sense"),
+        ("UPDATE ledger_version SET version = -1", "no version that makes sense"),
+        ("DROP TABLE runs", "no such table: runs; it is no ledger"),
+        ("ALTER TABLE runs DROP COLUMN kind", "no such column: kind; it is no ledger"),
+        ("UPDATE runs SET kind = CAST(x'ff' AS TEXT)", "decode to UTF-8.*it is no ledger"),
+    ],
+)
+def test_a_ledger_that_is_damaged_is_told(path, damage, said):
+    with Ledger(path) as opened:
+        opened.add([entry("a")])
+    with sqlite3.connect(path) as connection:
+        connection.execute(damage)
+    with pytest.raises(LedgerError, match=said), Ledger(path) as opened:
+        opened.runs()
+
+
+def test_a_ledger_that_may_not_be_written_is_told(path):
+    with Ledger(path) as opened:
+        opened._database._connection.execute("PRAGMA query_only = 1")
+        with pytest.raises(LedgerError, match=r"readonly.*--ledger"):
+            opened.add([entry("a")])
 
 
 def test_a_folder_that_takes_no_file_is_told(tmp_path):

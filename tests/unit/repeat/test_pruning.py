@@ -35,6 +35,21 @@ def test_a_huge_run_does_not_push_out_the_small_ones():
     assert choose(runs, max_bytes=100) == [runs[1]]
 
 
+def test_a_run_that_vanishes_meanwhile_is_left_out(tmp_path, monkeypatch):
+    for name in ("20260101-000000-aaaaaa", "20260102-000000-bbbbbb"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "report.json").write_text("{}")
+    lstat = Path.lstat
+
+    def gone(path):
+        if "aaaaaa" in str(path) and path.name == "report.json":
+            raise FileNotFoundError(path)
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", gone)
+    assert [run.path.name for run in kept_runs(tmp_path)] == ["20260102-000000-bbbbbb"]
+
+
 def test_only_finished_runs_of_ours_are_looked_at(tmp_path):
     runs = tmp_path / "runs"
     for name in (
