@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from gpu_programs import (
@@ -17,6 +19,7 @@ from gpu_programs import (
 
 from unstall.trace.facts import Facts
 from unstall.trace.replay.replay import Replay
+from unstall.trace.replay.simulate import Change, simulate
 from unstall.trace.replay.whatif import parse
 from unstall.trace.timeline import TraceError, WaitKind, WaitTable
 
@@ -52,6 +55,30 @@ def test_a_recording_is_reproduced(make):
 def test_predictions_are_what_the_fixed_program_takes(slow, fixed, what_if):
     true = slow.step_us() / fixed.step_us()
     assert _replay(slow).gain(what_if) == pytest.approx(true, rel=0.12)
+
+
+def test_the_longest_path_is_the_same_without_the_extension(monkeypatch):
+    pytest.importorskip("unstall.trace._scan")
+    graph = _replay(reads_back()).graph
+    wanted = Change.none(graph)
+    wanted.drop[::7] = True
+    native = [simulate(graph), simulate(graph, wanted)]
+    monkeypatch.setitem(sys.modules, "unstall.trace._scan", None)
+    for one, other in zip(native, [simulate(graph), simulate(graph, wanted)]):
+        assert one.end_ns > 0
+        np.testing.assert_array_equal(one.time_ns, other.time_ns)
+        np.testing.assert_array_equal(one.binding, other.binding)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "src", "lag"),
+    [([0, 0, 1], [1], [1.0]), ([0, 0, 2], [0], [1.0]), ([0, 2, 1], [0], [1.0]), ([0, 0, 1], [0], []), ([], [], [])],
+    ids=["backward", "beyond", "descending", "lengths", "empty"],
+)
+def test_a_graph_that_is_none_is_refused(pointer, src, lag):
+    scan = pytest.importorskip("unstall.trace._scan")
+    with pytest.raises(ValueError, match=r"pointer and src|backward"):
+        scan.longest_paths(np.array(pointer, np.int64), np.array(src, np.int64), np.array(lag, np.float64))
 
 
 def test_free_launches_leave_the_kernels():

@@ -242,7 +242,38 @@ static PyObject *py_parents(PyObject *module, PyObject *args) {
     return result;
 }
 
+static PyObject *paths_of(const Py_buffer *pointer, const Py_buffer *src, const Py_buffer *lag) {
+    const Py_ssize_t nodes = pointer->len / 8 - 1;
+    if (pointer->len % 8 || nodes < 0 || src->len % 8 || src->len != lag->len)
+        return PyErr_Format(PyExc_ValueError, "pointer and src are int64, lag is float64 and as long as src");
+    PyObject *time = PyBytes_FromStringAndSize(NULL, 8 * nodes), *binding = PyBytes_FromStringAndSize(NULL, 8 * nodes);
+    bool forward = false;
+    if (time && binding) {
+        forward = longest_paths((size_t)nodes, (size_t)src->len / 8, pointer->buf, src->buf, lag->buf,
+                                (double *)(void *)PyBytes_AS_STRING(time),
+                                (int64_t *)(void *)PyBytes_AS_STRING(binding));
+        if (!forward) PyErr_SetString(PyExc_ValueError, "an edge that goes backward, or none of the graph's");
+    }
+    if (forward) return Py_BuildValue("NN", time, binding);
+    Py_XDECREF(time);
+    Py_XDECREF(binding);
+    return NULL;
+}
+
+static PyObject *py_longest_paths(PyObject *module, PyObject *args) {
+    (void)module;
+    Py_buffer pointer, src, lag;
+    if (!PyArg_ParseTuple(args, "y*y*y*:longest_paths", &pointer, &src, &lag)) return NULL;
+    PyObject *result = paths_of(&pointer, &src, &lag);
+    PyBuffer_Release(&pointer);
+    PyBuffer_Release(&src);
+    PyBuffer_Release(&lag);
+    return result;
+}
+
 static PyMethodDef functions[] = {
+    {"longest_paths", py_longest_paths, METH_VARARGS,
+     "longest_paths(pointer, src, lag): float64 bytes of each node's time, int64 bytes of the edge it waits for."},
     {"parents", py_parents, METH_VARARGS, "parents(start, duration, thread, threads, slack, depth): int32 bytes."},
     {NULL, NULL, 0, NULL},
 };

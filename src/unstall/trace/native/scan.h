@@ -6,6 +6,7 @@
  * events.c   a trace event to its fields
  * rows.c     the fields to a row
  * nesting.c  which event is inside which
+ * paths.c    the longest path through a replay's graph
  * module.c   what Python sees
  *
  * unstall/trace/readers/events.py does the same in Python, and is kept equal by tests.
@@ -130,5 +131,12 @@ Status events_add(Events *events, const char **p, const char *end);
 /* parent[i]: the innermost event around i on its thread, or -1; false: no memory. threads: number of them. */
 bool nest(size_t count, const int64_t *start, const int64_t *duration, const int32_t *thread, size_t threads,
           int64_t slack, int depth, int32_t *parent);
+
+/* ---- paths.c */
+
+/* time[i]: when node i of a graph comes at the earliest, binding[i]: the edge it waits for, or -1. In-edges of node i
+ * are pointer[i] to pointer[i + 1]; lag is how long after its source each one ends. False if an edge goes backward. */
+bool longest_paths(size_t nodes, size_t edges, const int64_t *pointer, const int64_t *src, const double *lag,
+                   double *time, int64_t *binding);
 
 #endif

@@ -53,14 +53,24 @@ def lags(graph: Graph, change: Change) -> Floats:
 def simulate(graph: Graph, change: Change | None = None) -> Run:
     """When each node comes: the longest path to it. One pass, as every edge goes forward."""
     change = change or Change.none(graph)
-    lag = np.where(change.drop, -np.inf, lags(graph, change)).tolist()
-    src, pointer = graph.src.tolist(), graph.pointer.tolist()
+    lag = np.where(change.drop, -np.inf, lags(graph, change))
+    try:
+        from unstall.trace._scan import longest_paths as native
+    except ImportError:
+        return _simulate(graph, lag)
+    times, binding = native(*map(np.ascontiguousarray, (graph.pointer, graph.src, lag)))
+    return Run(np.frombuffer(times, np.float64), np.frombuffer(binding, np.int64))
+
+
+def _simulate(graph: Graph, lag: Floats) -> Run:
+    """The same in Python, where there was no C compiler."""
+    src, pointer, lag_of = graph.src.tolist(), graph.pointer.tolist(), lag.tolist()
     nodes = len(pointer) - 1
     times, binding = [0.0] * nodes, [NONE] * nodes
     for node in range(1, nodes):
         latest, which = 0.0, NONE
         for edge in range(pointer[node], pointer[node + 1]):
-            at = times[src[edge]] + lag[edge]
+            at = times[src[edge]] + lag_of[edge]
             if at >= latest:
                 latest, which = at, edge
         times[node], binding[node] = latest, which
