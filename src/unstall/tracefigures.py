@@ -34,6 +34,13 @@ class TraceRegion(msgspec.Struct, kw_only=True, omit_defaults=True):
     share: float
     pattern: PatternName | None = None
     parts: dict[str, float] = msgspec.field(default_factory=dict)
+    """Its own time by use, shares of it that sum to one."""
+    mean_s: float = 0.0
+    """Seconds a step."""
+    busy: float = 0.0
+    """Share of its own time in which the device works."""
+    exposed: float = 0.0
+    """Of that, share in which it communicates or copies and computes nothing."""
 
 
 class TraceChange(msgspec.Struct, kw_only=True):

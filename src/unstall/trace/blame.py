@@ -81,6 +81,13 @@ class Blame:
     def _modules(self) -> Flags:
         return self.timeline.names_where(lambda name: name.startswith(_MODULE))
 
+    @cached_property
+    def work(self) -> Origin:
+        """Of every device row, where it was launched from; looked up once a launch call."""
+        calls, back = np.unique(self.timeline.launch, return_inverse=True)
+        origin = self.origin(calls.astype(np.int32))
+        return Origin(*(getattr(origin, name)[back] for name in Origin.__dataclass_fields__))
+
     def origin(self, rows: Ids) -> Origin:
         """What is around each host row, itself included; rows of -1 have nothing around them."""
         t = self.timeline

@@ -1,4 +1,4 @@
-"""The kernels: how long they are, and whose they are, by kernel, operator and module or range."""
+"""The kernels: how long they are, and whose they are, by kernel and operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from unstall.trace.blame import Blame, Origin, tidy
+from unstall.trace.blame import Blame, tidy
+from unstall.trace.nesting import pick
 from unstall.trace.thresholds import SMALL_KERNEL_NS
 from unstall.trace.timeline import DeviceKind, Ids, Timeline
 from unstall.trace.windows import Windows
@@ -58,32 +59,14 @@ class Kernels:
         p50, p90 = np.percentile(ns, (50, 90))
         return Sizes(len(ns), float(ns.mean()), float(p50), float(p90), float((ns < SMALL_KERNEL_NS.value).mean()))
 
-    @cached_property
-    def origin(self) -> Origin:
-        """Where each kernel was launched from; looked up once a launch call."""
-        calls, back = np.unique(self._timeline.launch[self.rows], return_inverse=True)
-        origin = self._blame.origin(calls.astype(np.int32))
-        return Origin(*(getattr(origin, name)[back] for name in Origin.__dataclass_fields__))
-
     def by_kernel(self) -> list[Total]:
         names = self._timeline.names
         return self._totals(self._timeline.device.name[self.rows], lambda code: names[code])
 
     def by_operator(self) -> list[Total]:
         """By the outermost operator around the launch."""
-        return self._totals(self._host_names(self.origin.operator), self._tidy)
-
-    def by_region(self) -> list[Total]:
-        """By the outermost range that the program named; without ranges by the model's parts."""
-        region = self.origin.region
-        return self._totals(self._host_names(region if (region >= 0).any() else self.origin.module), self._tidy)
-
-    @property
-    def has_regions(self) -> bool:
-        return bool((self.origin.region >= 0).any() or (self.origin.module >= 0).any())
-
-    def _host_names(self, rows: Ids) -> Ids:
-        return np.where(rows >= 0, self._timeline.host.name[rows], -1)
+        operators = self._blame.work.operator[self.rows]
+        return self._totals(pick(self._timeline.host.name, operators), self._tidy)
 
     def _tidy(self, code: int) -> str:
         return tidy(self._timeline.names[code]) if code >= 0 else UNKNOWN

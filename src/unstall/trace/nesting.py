@@ -66,6 +66,14 @@ def launches(host: HostTable, device: DeviceTable) -> Ids:
     return result
 
 
+def pick(column: Ids, rows: Ids) -> Ids:
+    """``column[rows]``, and -1 where a row is -1: the column may be empty."""
+    result = np.full(len(rows), NONE, np.int32)
+    known = rows >= 0
+    result[known] = column[rows[known]]
+    return result
+
+
 def _match(ids: Ints, rows: NDArray[np.intp], wanted: Ints) -> Ids:
     """For each wanted id, the first of the rows that has it, or -1."""
     rows = rows[ids[rows] >= 0]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from unstall.report.units import seconds
+from unstall.report.units import number, seconds
 
 
 def ns(nanoseconds: float) -> str:
     """A duration: "3.2 ms"."""
     return seconds(nanoseconds / 1e9)
+
+
+def counted(count: float, noun: str, plural: str = "") -> str:
+    """A count and its noun: "1 kernel", "2.5 copies"."""
+    shown = f"{count:,}" if isinstance(count, int) else number(count)
+    return f"{shown} {noun if shown == '1' else plural or noun + 's'}"
 
 
 def short(name: str, most: int = 60) -> str:

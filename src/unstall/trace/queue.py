@@ -14,7 +14,7 @@ from unstall.trace import intervals
 from unstall.trace.activity import Activity, DeviceActivity
 from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.thresholds import COLD_LAUNCH_NS, DEEP_QUEUE, PROMPT_START_NS
-from unstall.trace.timeline import DeviceKind, Flags, Ids, Ints
+from unstall.trace.timeline import DeviceKind, Ids, Ints
 
 _BASE_PERCENTILE = 5
 _LONG_CALL = 10  # times the median launch call
@@ -120,8 +120,3 @@ class Queue:
             return np.zeros(0, np.int32)
         usual = float(np.median(host.dur_ns[launch]))
         return np.flatnonzero(launch & (host.dur_ns > times * usual)).astype(np.int32)
-
-
-def graph_share(flags: Flags) -> float:
-    """Share of kernels that were launched as nodes of a graph."""
-    return float(flags.mean()) if len(flags) else 0.0

@@ -1,7 +1,8 @@
 """The pattern of each part of a program: every top-level range, or the model's parts where no range was named.
 
-A pipeline shows several patterns in different parts. The device's time is divided among the parts: a kernel's time
-is its part's, and time in which the device is idle is of the part whose kernel ends it.
+A pipeline shows several patterns in different parts. The device's time is divided among the parts, so that they and
+what belongs to none of them sum to it: what the device does is of the part that launched it, and time in which it is
+idle is of the part whose work ends it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unstall.records import PatternName
+from unstall.trace import intervals
+from unstall.trace.activity import DeviceActivity
 from unstall.trace.blame import tidy
 from unstall.trace.facts import Facts
-from unstall.trace.intervals import Floats
+from unstall.trace.intervals import Floats, Intervals
+from unstall.trace.nesting import pick
+from unstall.trace.ranges import around
 from unstall.trace.timeline import DeviceKind, Ids, Ints
+from unstall.words import PatternName
 
 _PATTERN_OF: dict[str, PatternName] = {
     "compute": "compute-bound",
@@ -36,42 +41,81 @@ class Region:
 
     name: str
     share: float
-    """Of the steps' time on the device, the idle time before its kernels included."""
+    """Of the steps' time on the device, the idle time before its work included."""
     pattern: PatternName | None
     parts: dict[str, float]
-    """Its own time by use, shares of it."""
+    """Its own time by use, shares of it that sum to one."""
+
+    @property
+    def exposed(self) -> float:
+        """Share of its own time in which the device communicates or copies and computes nothing."""
+        return self.parts.get("communication", 0.0) + self.parts.get("copies", 0.0)
+
+    @property
+    def busy(self) -> float:
+        """Share of its own time in which the device works."""
+        return self.parts.get("compute", 0.0) + self.exposed
 
 
 def regions(facts: Facts) -> list[Region]:
-    """The parts, the largest first; none when nothing is named in the trace."""
-    kernels = facts.kernels
-    if not kernels.has_regions or not facts.activity.devices:
+    """The parts by their time on the first device, the largest first; none when nothing is named in the trace."""
+    if not facts.activity.devices:
         return []
     device = facts.activity.devices[0]
-    rows = kernels.rows[facts.timeline.device.device[kernels.rows] == device.device]
-    of_kernel = _region_names(facts)[facts.timeline.device.device[kernels.rows] == device.device]
-    names, group = np.unique(of_kernel, return_inverse=True)
-    uses: dict[str, Floats] = {}
-    table = facts.timeline.device
-    collective = table.kind[rows] == DeviceKind.COLLECTIVE
-    for use, chosen in (("compute", ~collective), ("communication", collective)):
-        uses[use] = _sums(group[chosen], table.dur_ns[rows[chosen]], len(names))
+    start = facts.timeline.device.start_ns
+    rows = device.rows[start[device.rows] >= facts.windows.start_ns[0]]
+    of_row = _names_of(facts, rows)
+    if not (of_row >= 0).any():
+        return []
+    names, group = np.unique(of_row, return_inverse=True)
+    uses = {use: _sums(group[chosen], ns, len(names)) for use, chosen, ns in _work(facts, device, rows)}
     for reason, gaps in facts.idle_by_reason.items():
-        following = np.searchsorted(table.start_ns[rows], gaps.end)
+        following = np.searchsorted(start[rows], gaps.end)
         some = following < len(rows)
-        lengths = (gaps.end - gaps.start)[some]
-        uses[reason] = _sums(group[following[some]], lengths, len(names))
+        uses[reason] = _sums(group[following[some]], (gaps.end - gaps.start)[some], len(names))
     return _named(facts, names, uses)
 
 
-def _sums(group: Ints, ns: Ints, groups: int) -> Floats:
+def _names_of(facts: Facts, rows: Ids) -> Ids:
+    """For each device row the name of the part that it is of, or -1.
+
+    That is the outermost range around its launch; else the one that the profiler shows around it on the device, which
+    knows of work whose launch is not in the trace or was made by another thread, such as autograd's. In a trace
+    without ranges it is the module.
+    """
+    t = facts.timeline
+    named = pick(t.host.name, facts.blame.work.region[rows])
+    named = np.where(named >= 0, named, around(t, rows))
+    return named if (named >= 0).any() else pick(t.host.name, facts.blame.work.module[rows])
+
+
+def _work(facts: Facts, device: DeviceActivity, rows: Ids) -> list[tuple[str, Ints, Floats]]:
+    """For each way to be busy, which of the rows it is, and the time of each: without what an earlier one covers, and
+    without what the device computes meanwhile, as in the breakdown of the whole.
+    """
+    table = facts.timeline.device
+    kind = table.kind[rows]
+    result = []
+    for use, kinds, hidden in (
+        ("compute", (DeviceKind.KERNEL,), intervals.EMPTY),
+        ("communication", (DeviceKind.COLLECTIVE,), device.compute),
+        ("copies", (DeviceKind.MEMCPY, DeviceKind.MEMSET), intervals.join(device.compute, device.communication)),
+    ):
+        chosen = np.flatnonzero(np.isin(kind, kinds))
+        own = _uncovered(table.start_ns[rows[chosen]], table.end_ns[rows[chosen]])
+        result.append((use, chosen, (own.end - own.start) - hidden.within(own)))
+    return result
+
+
+def _uncovered(start: Ints, end: Ints) -> Intervals:
+    """What each interval covers and none before it does; one an interval, some of them empty. Starts ascend."""
+    reach = np.maximum.accumulate(end)
+    begin = np.maximum(start, np.concatenate((start[:1], reach[:-1])))
+    return Intervals(begin, np.maximum(end, begin))
+
+
+def _sums(group: Ints, ns: Ints | Floats, groups: int) -> Floats:
     return np.asarray(np.bincount(group, weights=ns, minlength=groups), np.float64)
-
-
-def _region_names(facts: Facts) -> Ids:
-    origin = facts.kernels.origin
-    chosen = origin.region if (origin.region >= 0).any() else origin.module
-    return np.where(chosen >= 0, facts.timeline.host.name[chosen], -1)
 
 
 def _named(facts: Facts, names: Ids, uses: dict[str, Floats]) -> list[Region]:

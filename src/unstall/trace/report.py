@@ -8,36 +8,24 @@ from datetime import datetime, timezone
 
 import numpy as np
 
-from unstall.records import (
-    Finding,
-    Report,
-    RunInfo,
-    StepTime,
-    Throughput,
-    TraceChange,
-    TraceFacts,
-    TraceRank,
-    TraceRegion,
-    TraceStep,
-    TraceTime,
-    Utilization,
-)
-from unstall.report.units import percent
+from unstall.records import Finding, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.trace.facts import Facts
 from unstall.trace.hosttime import phases
 from unstall.trace.kernels import Total
 from unstall.trace.look import Look
+from unstall.trace.notes import notes as notes_on
+from unstall.trace.notes import unread
 from unstall.trace.ranks import Ranks
 from unstall.trace.regions import regions
-from unstall.trace.thresholds import STEP_VARIATION
+from unstall.trace.timeline import problem_lines
 from unstall.trace.verdict import findings
+from unstall.tracefigures import TraceChange, TraceFacts, TraceRank, TraceRegion, TraceStep, TraceTime
 
 STANDARD_WHAT_IFS = ("launch=0", "sync=0", "host=0", "data=0", "copies=overlapped", "nccl=0.5x", "nccl=overlapped")
 """Predicted for every trace; those that would gain nothing are left out of the report."""
 
 _MOST_STEPS = 1000
 _MOST_NAMES = 20
-_FEW_STEPS = 3
 
 
 def report(ranks: Ranks, command: Sequence[str], *, what_ifs: Sequence[str] = (), notes: Sequence[str] = ()) -> Report:
@@ -53,10 +41,11 @@ def report(ranks: Ranks, command: Sequence[str], *, what_ifs: Sequence[str] = ()
         TraceError: when a what-if cannot be read, or names nothing in the trace.
     """
     if not any(one.devices for one in ranks.summaries):
-        return _without_device(ranks, command, notes)
+        unasked = ["no what-if can be answered: there is no device's work to replay"] if what_ifs else []
+        return _without_device(ranks, command, [*notes, *unasked])
     look = Look(ranks.with_device())
     found = findings(look)
-    return _assemble(look, found, _trace_facts(look, what_ifs), command, [*notes, *_notes(look)])
+    return _assemble(look, found, _trace_facts(look, what_ifs), command, [*notes, *notes_on(look)])
 
 
 def _assemble(look: Look, found: list[Finding], trace: TraceFacts, command: Sequence[str], notes: list[str]) -> Report:
@@ -131,11 +120,19 @@ def _trace_facts(look: Look, what_ifs: Sequence[str]) -> TraceFacts:
         waits=_waits(facts),
         copies=_copies(facts),
         regions=[
-            TraceRegion(name=one.name, share=one.share, pattern=one.pattern, parts=one.parts)
+            TraceRegion(
+                name=one.name,
+                share=one.share,
+                mean_s=one.share * facts.windows.step_s,
+                busy=one.busy,
+                exposed=one.exposed,
+                pattern=one.pattern,
+                parts=one.parts,
+            )
             for one in regions(facts)[:_MOST_NAMES]
         ],
         ranks=_ranks(look) if len(look.ranks) > 1 else [],
-        unread=_unread(look.ranks),
+        unread=unread(look.ranks),
     )
 
 
@@ -252,41 +249,6 @@ def _ranks(look: Look) -> list[TraceRank]:
     return result
 
 
-def _unread(ranks: Ranks) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for one in ranks.summaries:
-        for what, count in one.problems.items():
-            total[what] = total.get(what, 0) + count
-    return total
-
-
-def _notes(look: Look) -> list[str]:
-    """What makes the reading less sure, one line each."""
-    facts, replay = look.facts, look.replay
-    notes = []
-    if not replay.faithful:
-        notes.append(f"the replay gives a step {percent(abs(replay.error))} off: predicted gains are rough")
-    if replay.partial:
-        notes.append(f"predicted from {replay.steps} of {replay.of} steps, those nearest to the mean")
-    if not facts.windows.marked:
-        notes.append("no steps are marked in the trace: all of it counts as one (call profiler.step() in the loop)")
-    elif len(facts.windows) < _FEW_STEPS:
-        notes.append(f"only {'two steps were' if len(facts.windows) > 1 else 'one step was'} recorded")
-    if facts.step_variation > STEP_VARIATION.value:
-        notes.append(f"steps vary by {percent(facts.step_variation)} (standard deviation)")
-    cold = facts.queue.cold_rows
-    if len(cold) and facts.shares["idle_cold"] > 0.01:
-        share = percent(facts.shares["idle_cold"])
-        notes.append(f"{len(cold)} kernels were loaded for the first time, {share}: a cold start, record after warm-up")
-    unlaunched = float((facts.timeline.launch < 0).mean())
-    if unlaunched > 0.02:
-        notes.append(f"{percent(unlaunched)} of the device's work has no launch call in the trace")
-    notes += [f"{count:,} {what}" for what, count in _unread(look.ranks).items()]
-    if len(look.ranks) == 1 and (facts.timeline.world_size or 1) > 1:
-        notes.append(f"one of {facts.timeline.world_size} ranks: give all their files to see who waits for whom")
-    return notes
-
-
 def _without_device(ranks: Ranks, command: Sequence[str], notes: Sequence[str]) -> Report:
     """A trace of the host alone: there is no device to diagnose, and that is said."""
     facts = ranks.facts(0)
@@ -301,10 +263,9 @@ def _without_device(ranks: Ranks, command: Sequence[str], notes: Sequence[str]) 
             "a program on the CPU alone: unstall run PROGRAM",
         ],
     )
-    unread = [f"{count:,} {what}" for what, count in _unread(ranks).items()]
     return Report(
         kind="trace",
-        run=_run_info(ranks, command, [*notes, "the trace holds no GPU activity", *unread]),
+        run=_run_info(ranks, command, [*notes, "the trace holds no GPU activity", *problem_lines(unread(ranks))]),
         throughput=Throughput(steps_per_s=1 / facts.windows.step_s, step_s=_step_time(ranks)),
         utilization=Utilization(gpu=[]),
         phases=phases(facts),

@@ -234,6 +234,24 @@ class WaitTable(Stretches):
 
 
 @dataclass(frozen=True)
+class RangeTable(Stretches):
+    """Ranges as the profiler shows them on the device (Kineto's gpu_user_annotation), sorted by start; often empty.
+
+    Each goes from the first to the last work that a range of the program's started on a stream. It is no work itself.
+    """
+
+    name: Ids
+    device: Ids
+    stream: Ints
+
+    @classmethod
+    def empty(cls) -> RangeTable:
+        """Without any."""
+        long, short = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        return cls(long, long, short, short, long)
+
+
+@dataclass(frozen=True)
 class StepTable(Stretches):
     """The iterations, sorted by start, all of one thread."""
 
@@ -255,6 +273,7 @@ class Timeline:
     host: HostTable
     device: DeviceTable
     waits: WaitTable
+    ranges: RangeTable = field(default_factory=RangeTable.empty)
     origin_ns: int = 0
     """Nanoseconds that times count from: since 1970 where the file tells, else on its own clock."""
     devices: list[Device] = field(default_factory=list)
@@ -324,15 +343,26 @@ class Timeline:
 
 
 _SINGULAR = {"events": "event", "entries": "entry", "durations": "duration", "integers": "integer", "ranges": "range"}
+_VERB = {"are": "is"}
 
 
 def problem_lines(problems: dict[str, int]) -> list[str]:
-    """Timeline.problems as a person reads them: "3 events without a time", "1 event without a time"."""
-    lines = []
-    for what, count in problems.items():
-        words = [_SINGULAR.get(word, word) if count == 1 else word for word in what.split(" ")]
-        lines.append(f"{count:,} {' '.join(words)}")
-    return lines
+    """Timeline.problems as a person reads them: "3 events without a time", "1 event without a time".
+
+    What is wrong with a file as a whole needs no number.
+    """
+    return [_problem_line(what, count) for what, count in problems.items()]
+
+
+def _problem_line(what: str, count: int) -> str:
+    words = what.split(" ")
+    if not any(word in _SINGULAR for word in words):
+        return what if count == 1 else f"{count:,} times: {what}"
+    if count > 1:
+        return f"{count:,} {what}"
+    noun = next(number for number, word in enumerate(words) if word in _SINGULAR)
+    words[noun] = _SINGULAR[words[noun]]
+    return f"1 {' '.join(_VERB.get(word, word) for word in words)}"
 
 
 _DTYPE_BYTES = {

@@ -10,8 +10,9 @@ from unstall.trace import intervals
 from unstall.trace.activity import Activity
 from unstall.trace.blame import Blame
 from unstall.trace.intervals import Intervals
+from unstall.trace.nesting import pick
 from unstall.trace.thresholds import TINY_COPY_BYTES
-from unstall.trace.timeline import CopyKind, DeviceKind, HostMemory, Ids
+from unstall.trace.timeline import CopyKind, DeviceKind, HostMemory
 from unstall.trace.windows import Windows
 
 
@@ -40,7 +41,7 @@ def wait_sites(activity: Activity, blame: Blame, windows: Windows) -> list[WaitS
     blocked = (spans.end - spans.start).astype(np.float64)
     idle = blocked - busy.within(spans)
     origin = blame.origin(rows)
-    keys = np.stack([_names(activity, part) for part in (origin.function, origin.operator, rows)])
+    keys = np.stack([pick(t.host.name, part) for part in (origin.function, origin.operator, rows)])
     _, group = np.unique(keys, axis=1, return_inverse=True)
     group = group.reshape(-1)
     sites = []
@@ -58,10 +59,6 @@ def wait_sites(activity: Activity, blame: Blame, windows: Windows) -> list[WaitS
             )
         )
     return sorted(sites, key=lambda site: (-site.idle_ns, -site.blocked_ns))
-
-
-def _names(activity: Activity, rows: Ids) -> Ids:
-    return np.where(rows >= 0, activity.timeline.host.name[rows], -1)
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,28 @@ def test_rocm_names(timeline_of):
     assert [DeviceKind(k) for k in t.device.kind] == [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
 
 
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [
+        ("CopyHostToDevice", CopyKind.H2D),
+        ("CopyDeviceToHost", CopyKind.D2H),
+        ("MEMORY_COPY_DEVICE_TO_DEVICE", CopyKind.D2D),
+        ("Memcpy PtoP (Device -> Device)", CopyKind.P2P),
+        ("Memcpy Host-to-Device", CopyKind.H2D),
+        ("Memcpy", CopyKind.NONE),
+    ],
+)
+def test_names_of_copies(timeline_of, name, direction):
+    t = timeline_of([work(name, 0, 5, cat="gpu_memcpy"), work("gemm", 6, 5)])
+    assert t.device.copy.tolist() == [direction, CopyKind.NONE]
+
+
+def test_copies_that_are_written_as_kernels(timeline_of):
+    """Some versions of Kineto do so on ROCm."""
+    t = timeline_of([work("CopyHostToDevice", 0, 5), work("copyHostToDeviceKernel<float>", 6, 5)])
+    assert [DeviceKind(kind) for kind in t.device.kind] == [DeviceKind.MEMCPY, DeviceKind.KERNEL]
+
+
 def test_loader_events_old_and_new(timeline_of):
     name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
     for category in ("Operator", "cpu_op", "user_annotation"):
@@ -411,7 +433,7 @@ def test_an_entry_beside_the_events_that_is_broken(timeline_of):
         (b'{"traceEvents": []}', "no trace events in it"),
         (b'{"traceEvents": {}}', "no trace events in it"),
         (b'{"traceEv', "no trace events in it"),
-        (b"[1, 2, null]", "3 entries that are no events"),
+        (b"[1, 2, null]", "3 entries without an event"),
         (b'[{"ph": "X"}]', "1 event without a time"),
         (b"PK\x03\x04aaaa", "zip archive"),
         (b"\x28\xb5\x2f\xfdaaaa", "zstd"),

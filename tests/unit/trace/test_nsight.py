@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nsight_files import PID, PROCESS, Export, training
 
+from unstall.trace.ranks import Ranks
 from unstall.trace.readers import read
+from unstall.trace.report import report
 from unstall.trace.timeline import CopyKind, DeviceKind, HostKind, HostMemory, TraceError, WaitKind
 
 
@@ -151,6 +153,61 @@ def test_an_old_export_with_fewer_columns(tmp_path):
     (t,) = read(export.write(tmp_path / "t.sqlite"))
     assert [t.names[n] for n in t.device.name] == ["k"]
     assert t.device.device.tolist() == [-1]
+
+
+def test_an_old_export_does_not_say_whose_a_kernel_is(tmp_path):
+    """It is of the process whose call has the same correlation id."""
+    export, other = training(3), training(2, PROCESS + (1 << 24))
+    for table, rows in other.tables.items():
+        if table != "StringIds":
+            export.tables[table] += [
+                row | {"correlationId": row["correlationId"] + 100} if "correlationId" in row else row for row in rows
+            ]
+    for row in export.tables["CUPTI_ACTIVITY_KIND_KERNEL"]:
+        del row["globalPid"]
+    export.kernel("stray", 5, 6, 9999, process=None)
+    first, second = read(export.write(tmp_path / "t.sqlite"))
+    assert (len(first.device), len(second.device)) == (4, 2)
+    assert (first.launch >= 0).sum() == 3
+    assert (second.launch >= 0).all()
+    assert {thread.pid for thread in second.threads} == {PID + 1}
+
+
+def test_kernels_alone(tmp_path):
+    export = Export()
+    for number in range(30):
+        export.kernel("gemm", number * 1000, number * 1000 + 600, number, process=None)
+    (t,) = read(export.write(tmp_path / "t.sqlite"))
+    made = report(Ranks.of([t]), [])
+    assert made.trace.device["busy"] == pytest.approx(0.6, abs=0.02)
+    assert made.run.notes
+
+
+def test_the_exports_own_enumerations_go_first(tmp_path):
+    export = training(1)
+    export.copy(21, 40, 41, 500_000, 510_000, 5, 64)
+    export.copy(1, 1, 2, 520_000, 530_000, 6, 64)
+    export.add("ENUM_CUDA_MEMCPY_OPER", id=21, name="X", label="Device-to-Host")
+    for number, label in ((40, "Device Static"), (41, "Pageable"), (None, None), (1, "Pinned")):
+        export.add("ENUM_CUDA_MEM_KIND", id=number, name="X", label=label)
+    (t,) = read(export.write(tmp_path / "t.sqlite"))
+    copies = [t.names[n] for n, kind in zip(t.device.name, t.device.kind) if kind == DeviceKind.MEMCPY]
+    assert copies == ["Memcpy DtoH (Device -> Pageable)", "Memcpy HtoD (Pinned -> Device)"]
+
+
+def test_values_of_another_type_cost_only_themselves(tmp_path):
+    export = training(1)
+    export.range("text", "soon", "later")
+    export.range("real", 1.5, 2.5)
+    export.range(f"aten::add, seq = 4, op_id = {10**30}", 100, 200)
+    export.add("TARGET_INFO_GPU", id="zero", name=7, totalMemory="much", smCount=None)
+    export.add("TARGET_INFO_GPU", id=0, name="GPU Y", totalMemory="much", smCount=b"x")
+    export.add("TARGET_INFO_SESSION_START_TIME", utcEpochNs="now", systemClockNs=2.5)
+    export.kernel("k", "x", None, 3)
+    (t,) = read(export.write(tmp_path / "t.sqlite"))
+    assert t.problems["events without a time"] == 3
+    assert "aten::add" in t.names
+    assert [(device.id, device.memory_bytes) for device in t.devices] == [(0, None)]
 
 
 def test_ranges_that_never_end_are_counted(tmp_path):

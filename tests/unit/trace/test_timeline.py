@@ -13,6 +13,9 @@ from kineto_files import MAIN, api, document, host, small, step, work, write
 
 from unstall.trace.nesting import SLACK_NS, parents
 from unstall.trace.readers import read
+from unstall.trace.readers.assemble import FAR_AWAY, UNBALANCED
+from unstall.trace.readers.document import BEYOND, BROKEN_ENTRY
+from unstall.trace.readers.rows import COUNTS
 from unstall.trace.timeline import Collective, OperatorInputs, dtype_bytes, problem_lines
 
 EVENTS = st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000), st.integers(0, 2)), max_size=40)
@@ -127,11 +130,26 @@ def test_a_trace_of_a_device_alone(tmp_path):
     assert (len(t.host), t.main_thread, t.launch.tolist(), t.window_ns) == (0, -1, [-1], (0, 10_000))
 
 
-def test_problems_in_words():
-    assert problem_lines({"events without a time": 1, "negative durations (read as 0)": 1200}) == [
-        "1 event without a time",
-        "1,200 negative durations (read as 0)",
-    ]
+@pytest.mark.parametrize(
+    ("what", "count", "line"),
+    [
+        ("events without a time", 1, "1 event without a time"),
+        ("negative durations (read as 0)", 1200, "1,200 negative durations (read as 0)"),
+        ("events that are not valid JSON", 1, "1 event that is not valid JSON"),
+        ("entries beside the events that are not valid JSON", 1, "1 entry beside the events that is not valid JSON"),
+        ("entries without an event", 1, "1 entry without an event"),
+        ("packed file cut off in the middle", 1, "packed file cut off in the middle"),
+        ("packed file cut off in the middle", 3, "3 times: packed file cut off in the middle"),
+    ],
+)
+def test_problems_in_words(what, count, line):
+    assert problem_lines({what: count}) == [line]
+
+
+def test_every_problem_is_worded_for_one():
+    for what in [*COUNTS[1:], UNBALANCED, FAR_AWAY, BEYOND, BROKEN_ENTRY]:
+        (line,) = problem_lines({what: 1})
+        assert " are " not in line
 
 
 def test_bytes_of_a_collective():

@@ -110,4 +110,4 @@ def test_a_comparison():
     output = io.StringIO()
     trace_compare_view.render(found, Console(file=output, width=100, color_system=None))
     assert "faster" in output.getvalue()
-    assert "idle: loader" in output.getvalue()
+    assert "idle: data" in output.getvalue()

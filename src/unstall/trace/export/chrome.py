@@ -42,7 +42,7 @@ def write(timeline: Timeline, path: Path) -> None:
     with _open(path) as file:
         file.write(_head(timeline))
         separator = ""
-        for lines in (_labels(timeline), _host(timeline), _device(timeline), _flows(timeline)):
+        for lines in (_labels(timeline), _host(timeline), _device(timeline), _ranges(timeline), _flows(timeline)):
             for line in lines:
                 file.write(separator + line)
                 separator = ",\n"
@@ -113,6 +113,15 @@ def _device(timeline: Timeline) -> Iterator[str]:
         yield (
             f'{{"ph":"X","cat":"{categories[kind]}","name":{names[name]},"pid":{device},"tid":{stream},'
             f'"ts":{_time(start)},"dur":{_time(duration)},"args":{args}}}'
+        )
+
+
+def _ranges(timeline: Timeline) -> Iterator[str]:
+    t = timeline.ranges
+    for start, duration, name, device, stream in _rows(t.start_ns, t.dur_ns, t.name, t.device, t.stream):
+        yield (
+            f'{{"ph":"X","cat":"gpu_user_annotation","name":{json.dumps(timeline.names[name])},"pid":{device},'
+            f'"tid":{stream},"ts":{_time(start)},"dur":{_time(duration)},"args":{_args(device=device, stream=stream)}}}'
         )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.records import Finding
-from unstall.report.units import number, percent, seconds
+from unstall.report.units import percent, seconds
 from unstall.trace.blame import longest_function
 from unstall.trace.look import Look
-from unstall.trace.phrases import ns
+from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import HOST_GAP_NS, HOST_SHARE
 
 
@@ -34,7 +34,7 @@ def match(look: Look) -> Finding | None:
         evidence=[
             f"{percent(share)} of a step, {seconds(share * look.step_s)}, the device is idle, "
             "and the host launches nothing",
-            f"{number(len(lengths) / steps)} such gaps a step, the longest {ns(float(lengths[longest]))}"
+            f"{counted(len(lengths) / steps, 'such gap')} a step, the longest {ns(float(lengths[longest]))}"
             + (", before the first kernel" if first else ""),
         ],
         advice=[

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.records import Finding
-from unstall.report.units import number, percent, seconds
+from unstall.report.units import percent, seconds
 from unstall.trace.look import Look
-from unstall.trace.phrases import ns
+from unstall.trace.nesting import pick
+from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import PROMPT_SHARE, SUBMITTING_SHARE
 from unstall.trace.timeline import NONE
 
@@ -39,7 +40,7 @@ def match(look: Look) -> Finding | None:
         )
     if sizes is not None:
         evidence.append(
-            f"{number(facts.kernels_per_step)} kernels a step, half of them under {ns(sizes.p50)}; "
+            f"{counted(facts.kernels_per_step, 'kernel')} a step, half of them under {ns(sizes.p50)}; "
             f"launch calls take {percent(shares['launch'])} of a step"
         )
     row, part = _slowest_operator(look)
@@ -74,7 +75,7 @@ def _slowest_operator(look: Look) -> tuple[int, float]:
     rows, lengths = facts.after_gaps("submitting")
     calls = facts.timeline.launch[rows]
     operators = facts.blame.origin(calls).operator
-    names = np.where(operators >= 0, facts.timeline.host.name[operators], NONE)
+    names = pick(facts.timeline.host.name, operators)
     known = names >= 0
     if not known.any():
         return (int(calls[0]) if len(calls) else NONE), look.shares["idle_submitting"]
@@ -93,5 +94,6 @@ def _allocation(look: Look) -> list[str]:
     if share < _MEMORY_CALLS:
         return []
     return [
-        f"allocating and freeing memory by {int(inside.sum())} calls of the driver takes {percent(share)} of a step"
+        f"allocating and freeing memory by {counted(int(inside.sum()), 'call')} of the driver "
+        f"takes {percent(share)} of a step"
     ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from unstall.records import Finding
-from unstall.report.units import number, percent, seconds
+from unstall.report.units import percent, seconds
 from unstall.trace.look import Look
-from unstall.trace.phrases import ns
+from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import IDLE_SYNC_SHARE, SEEN_GAIN, TINY_COPY_BYTES
 from unstall.trace.timeline import CopyKind
 from unstall.trace.waiting import WaitSite
@@ -35,7 +35,7 @@ def match(look: Look) -> Finding | None:
     evidence = [
         f"the host waits for the device {percent(shares['blocked'])} of a step, "
         f"{seconds(shares['blocked'] * look.step_s)}; for {percent(idle)} the device is idle meanwhile",
-        f"{worst.operator or worst.call} waits {number(worst.count / steps)} times a step, "
+        f"{worst.operator or worst.call} waits {counted(worst.count / steps, 'time')} a step, "
         f"{ns(worst.blocked_ns / steps)} a step in {worst.call}",
         *_copies(look),
     ]
@@ -69,4 +69,6 @@ def _copies(look: Look) -> list[str]:
     tiny = sum(group.tiny for group in groups) / len(look.facts.windows)
     if tiny < 1:
         return []
-    return [f"{number(tiny)} copies of at most {TINY_COPY_BYTES.value / 1024:g} KiB from device to host a step"]
+    return [
+        f"{counted(tiny, 'copy', 'copies')} of at most {TINY_COPY_BYTES.value / 1024:g} KiB from device to host a step"
+    ]

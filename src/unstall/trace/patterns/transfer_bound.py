@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from unstall.records import Finding
-from unstall.report.units import bytes_, number, percent, seconds
+from unstall.report.units import bytes_, percent, seconds
 from unstall.trace.look import Look
+from unstall.trace.phrases import counted
 from unstall.trace.thresholds import SEEN_GAIN, TINY_COPY_BYTES, TRANSFER_SHARE
 from unstall.trace.timeline import CopyKind, HostMemory
 from unstall.trace.waiting import CopyGroup
@@ -54,4 +55,4 @@ def _line(group: CopyGroup, steps: int) -> str:
     rate = group.bytes / group.device_ns if group.device_ns else 0.0
     size = f", {bytes_(group.bytes / steps)} at {bytes_(1e9 * rate)}/s" if group.bytes else ""
     held = f"; the host waited for {percent(group.blocking / group.count)} of them" if group.blocking else ""
-    return f"{number(group.count / steps)} copies {_WORDS[group.direction]}{memory} a step{size}{held}"
+    return f"{counted(group.count / steps, 'copy', 'copies')} {_WORDS[group.direction]}{memory} a step{size}{held}"

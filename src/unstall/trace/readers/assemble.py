@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unstall.trace.readers import names as naming
-from unstall.trace.readers.rows import COLUMNS, COUNTS, EventScanner, Tables, Texts
+from unstall.trace.readers.rows import COLUMNS, COUNTS, DEVICE_RANGE, EventScanner, Tables, Texts
 from unstall.trace.timeline import (
     NONE,
     Collective,
@@ -18,6 +18,7 @@ from unstall.trace.timeline import (
     DeviceTable,
     HostKind,
     HostTable,
+    RangeTable,
     Thread,
     Timeline,
     WaitTable,
@@ -43,7 +44,8 @@ def assemble(scanner: EventScanner, path: str) -> Timeline:
         table["name"] = renumber[table["name"]]
     _match_pairs(host, _columns(scanner, Tables.END), problems)
     threads = _threads(scanner, host, _lanes(scanner))
-    timeline = finish(path, "kineto", names, threads, host, device, waits, problems)
+    ranges = _take_ranges(device)
+    timeline = finish(path, "kineto", names, threads, host, device, waits, problems, ranges)
     timeline.collectives = [collective(text) for text in _decoded(scanner, Texts.COLLECTIVES)]
     timeline.stacks = _decoded(scanner, Texts.STACKS)
     timeline.input_texts = _decoded(scanner, Texts.INPUTS)
@@ -60,9 +62,11 @@ def finish(
     device: Columns,
     waits: Columns,
     problems: dict[str, int],
+    ranges: Columns | None = None,
 ) -> Timeline:
     """A Timeline from the columns of its tables, which are used up, so that no two copies are kept."""
-    origin = _leave_out_strays([host, device, waits], problems)
+    tables = [host, device, waits, *([ranges] if ranges else [])]
+    origin = _leave_out_strays(tables, problems)
     _refine(host, device, names)
     return Timeline(
         path=path,
@@ -72,6 +76,7 @@ def finish(
         host=_host_table(host),
         device=_device_table(device, names),
         waits=_wait_table(waits, names),
+        ranges=_range_table(ranges) if ranges else RangeTable.empty(),
         origin_ns=origin,
         problems=problems,
     )
@@ -82,6 +87,16 @@ def _columns(scanner: EventScanner, table: Tables) -> Columns:
         name: np.frombuffer(scanner.take(table, number), dtype)
         for number, (name, dtype) in enumerate(COLUMNS[table].items())
     }
+
+
+def _take_ranges(device: Columns) -> Columns:
+    """The rows that are no work, which leave the others' table."""
+    chosen = device["kind"] == DEVICE_RANGE
+    ranges = {name: device[name][chosen] for name in ("start_ns", "dur_ns", "name", "device", "stream")}
+    if chosen.any():
+        for name in device:
+            device[name] = device[name][~chosen]
+    return ranges
 
 
 def _decoded(scanner: EventScanner, which: Texts) -> list[str]:
@@ -220,12 +235,12 @@ def _refine(host: Columns, device: Columns, names: list[str]) -> None:
         better = _by_name(names, lambda name, kind=kind: naming.host_kind(name, kind))  # type: ignore[misc]
         kinds = np.where(kinds == kind, better[host["name"]], kinds)
     host["kind"] = kinds
-    collective = _by_name(names, naming.is_collective)[device["name"]].astype(bool)
-    device["kind"] = np.where(
-        (device["kind"] == DeviceKind.KERNEL) & (collective | (device["collective"] >= 0)),
-        np.uint8(DeviceKind.COLLECTIVE),
-        device["kind"],
-    )
+    kernel = device["kind"] == DeviceKind.KERNEL
+    copy = _by_name(names, naming.is_copy)[device["name"]].astype(bool)
+    collective = _by_name(names, naming.is_collective)[device["name"]].astype(bool) | (device["collective"] >= 0)
+    device["kind"] = np.select(
+        [kernel & copy, kernel & collective], [DeviceKind.MEMCPY, DeviceKind.COLLECTIVE], device["kind"]
+    ).astype(np.uint8)
     for table in (host, device):
         for column in ("correlation", "external"):
             table[column] = np.where(table[column] > 0, table[column], NONE)
@@ -264,6 +279,11 @@ def _device_table(device: Columns, names: list[str]) -> DeviceTable:
     )
     device["memory"] = np.where(device["copy"] > 0, _by_name(names, naming.host_memory)[device["name"]], np.uint8(0))
     return DeviceTable(**{name: device.pop(name)[order] for name in list(device)})
+
+
+def _range_table(ranges: Columns) -> RangeTable:
+    order = _order(ranges)
+    return RangeTable(**{name: ranges.pop(name)[order] for name in list(ranges)})
 
 
 def _wait_table(waits: Columns, names: list[str]) -> WaitTable:

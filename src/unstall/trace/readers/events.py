@@ -136,7 +136,7 @@ class PythonEventScanner:
         """Take in the element at this place; returns where it ends, INCOMPLETE or BAD."""
         if text[at] != "{":
             end = check(text, at)
-            self._counts["entries that are no events"] += end >= 0
+            self._counts["entries without an event"] += end >= 0
             return end
         try:
             event, end = _DECODER.raw_decode(text, at)

@@ -12,18 +12,19 @@ _COLLECTIVE_KERNEL = re.compile(
 )
 """NCCL and RCCL kernels, and those that vLLM, PyTorch's symmetric memory, NVSHMEM and DeepEP use in their place."""
 _ANNOTATION = re.compile(r"^(?:Optimizer\.(?:step|zero_grad)#|## |nccl:|gloo:|DistributedDataParallel\.|Forward Pass)")
-_COPY = re.compile(r"(?i)\b(HtoD|DtoH|DtoD|HtoH|PtoP|Host-to-Device|Device-to-Host|Device-to-Device|Peer-to-Peer)\b")
+_COPY = re.compile(
+    r"(?i)(?<![a-z])(?:(?:memory_)?copy_?)?(h|d|p|host|device|peer)[-_]?to[-_]?(h|d|p|host|device|peer)(?![a-z])"
+)
+_COPY_ALONE = re.compile(r"(?i)^(?:memory_)?copy_?(?:host|device)_?to_?(?:host|device)$")
+"""What roctracer and rocprofiler call a copy, which some versions of Kineto write as if it were a kernel."""
 _COPIES = {
-    "htod": CopyKind.H2D,
-    "host-to-device": CopyKind.H2D,
-    "dtoh": CopyKind.D2H,
-    "device-to-host": CopyKind.D2H,
-    "dtod": CopyKind.D2D,
-    "device-to-device": CopyKind.D2D,
-    "ptop": CopyKind.P2P,
-    "peer-to-peer": CopyKind.P2P,
-    "htoh": CopyKind.H2H,
+    "hd": CopyKind.H2D,
+    "dh": CopyKind.D2H,
+    "dd": CopyKind.D2D,
+    "pp": CopyKind.P2P,
+    "hh": CopyKind.H2H,
 }
+"""By the first letters of where from and where to."""
 _LOADER = re.compile(r"^enumerate\(DataLoader\)#.*__next__|^unstall data\.next$")
 """PyTorch's own range, and that of `unstall run --nvtx`."""
 
@@ -50,9 +51,14 @@ def host_kind(name: str, kind: HostKind) -> HostKind:
 
 
 def copy_kind(name: str) -> CopyKind:
-    """From a name such as "Memcpy HtoD (Pageable -> Device)"."""
+    """From a name such as "Memcpy HtoD (Pageable -> Device)", "Host-to-Device", "CopyHostToDevice"."""
     found = _COPY.search(name)
-    return _COPIES[found[1].lower()] if found else CopyKind.NONE
+    return _COPIES.get((found[1][0] + found[2][0]).lower(), CopyKind.NONE) if found else CopyKind.NONE
+
+
+def is_copy(name: str) -> bool:
+    """Whether device work of this name, of whatever category, is a copy."""
+    return bool(_COPY_ALONE.search(name))
 
 
 def host_memory(name: str) -> HostMemory:

@@ -11,19 +11,23 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unstall.trace.readers import names as naming
 from unstall.trace.readers.assemble import UNBALANCED, Columns, finish
 from unstall.trace.readers.database import Database
 from unstall.trace.readers.kineto import Progress
-from unstall.trace.timeline import NONE, Device, DeviceKind, HostKind, Thread, Timeline, TraceError
+from unstall.trace.readers.rows import UNTIMED
+from unstall.trace.timeline import NONE, CopyKind, Device, DeviceKind, HostKind, Thread, Timeline, TraceError
 
-# Enumerations of CUPTI, as the export's ENUM_* tables list them.
+# Enumerations where the export has no ENUM_* table that lists them.
 COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "HtoD", 12: "DtoH", 13: "DtoD"}
+COPY_NAMES = {CopyKind.H2D: "HtoD", CopyKind.D2H: "DtoH", CopyKind.D2D: "DtoD", CopyKind.H2H: "HtoH"}
 MEMORY_KINDS = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device", 6: "Managed"}
 WAIT_NAMES = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
 NVTX_RANGES = (59, 60, 70, 71)
@@ -83,6 +87,8 @@ def _read(database: Database, path: Path, progress: Progress | None) -> list[Tim
         raise TraceError(f"{path}: an SQLite file, but no export of Nsight Systems")
     reader = _Reader(database)
     device, waits, host = reader.device(), reader.waits(), reader.host()
+    for table in (device, waits):
+        _adopt(table, host)
     if progress:
         progress(1.0)
     active, counts = np.unique(device["process"], return_counts=True)
@@ -97,6 +103,25 @@ def _read(database: Database, path: Path, progress: Progress | None) -> list[Tim
         for rank, timeline in enumerate(timelines):
             timeline.rank, timeline.world_size = rank, len(timelines)
     return timelines
+
+
+def _adopt(table: Columns, host: Columns) -> None:
+    """Old exports do not say whose a kernel is: it is of the process that made the call of the same correlation id,
+    else of the one that makes most calls.
+    """
+    strays = np.flatnonzero(table["process"] < 0)
+    if not len(strays):
+        return
+    calls = np.flatnonzero(host["correlation"] >= 0)
+    calls = calls[np.argsort(host["correlation"][calls], kind="stable")]
+    if not len(calls):
+        table["process"][strays] = host["process"][0] if len(host["process"]) else 0
+        return
+    keys, processes = host["correlation"][calls], host["process"][calls]
+    distinct, counts = np.unique(processes, return_counts=True)
+    wanted = table["correlation"][strays]
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    table["process"][strays] = np.where(keys[at] == wanted, processes[at], distinct[counts.argmax()])
 
 
 def _timeline(reader: _Reader, path: Path, process: int, tables: dict[str, Columns]) -> Timeline:
@@ -127,13 +152,14 @@ class _Reader:
         self._strings = dict(database.rows("StringIds", "id", "value"))
         self._thread_names = dict(database.rows("ThreadNames", "globalTid", "nameId"))
         self._process_names = dict(database.rows("PROCESSES", "pid", "name"))
+        self._copy_kinds = COPY_KINDS | self._listed("ENUM_CUDA_MEMCPY_OPER", _direction)
+        self._memory_kinds = MEMORY_KINDS | self._listed("ENUM_CUDA_MEM_KIND", _memory)
 
     # ---- device
 
     def device(self) -> Columns:
         """Kernels, graphs recorded as a whole, copies and memsets."""
-        parts = [self._kernels(), self._graphs(), self._copies(), self._memsets()]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return self._timed(self._kernels(), self._graphs(), self._copies(), self._memsets())
 
     def _work(self, table: str, kind: DeviceKind) -> Columns:
         database = self._database
@@ -173,7 +199,7 @@ class _Reader:
         columns = self._work(table, DeviceKind.MEMCPY)
         kinds = np.stack(self._database.columns(table, "copyKind", "srcKind", "dstKind"), axis=1)
         distinct, which = np.unique(kinds, axis=0, return_inverse=True)
-        numbers = [self.names.add(_copy_name(*row)) for row in distinct.tolist()]
+        numbers = [self.names.add(self._copy_name(*row)) for row in distinct.tolist()]
         columns["name"] = np.array(numbers, np.int32)[which.reshape(-1)]
         return columns
 
@@ -191,17 +217,19 @@ class _Reader:
         )
         numbers = {code: self.names.add(WAIT_NAMES.get(code, "Sync")) for code in np.unique(kind).tolist()}
         on_stream, on_correlation = self._records(event, record)
-        return {
-            "start_ns": start,
-            "dur_ns": self._durations(start, end),
-            "name": np.array([numbers[code] for code in kind.tolist()], np.int32),
-            "device": device.astype(np.int32),
-            "stream": stream,
-            "correlation": correlation,
-            "on_stream": on_stream,
-            "on_correlation": on_correlation,
-            "process": _process(process),
-        }
+        return self._timed(
+            {
+                "start_ns": start,
+                "dur_ns": self._durations(start, end),
+                "name": np.array([numbers[code] for code in kind.tolist()], np.int32),
+                "device": device.astype(np.int32),
+                "stream": stream,
+                "correlation": correlation,
+                "on_stream": on_stream,
+                "on_correlation": on_correlation,
+                "process": _process(process),
+            }
+        )
 
     def _records(self, event: NDArray[np.int64], sync: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Stream and correlation id of the cudaEventRecord that each wait is for, -1 where not recorded."""
@@ -216,9 +244,8 @@ class _Reader:
 
     def host(self) -> Columns:
         """API calls, NVTX ranges and the profiler's own overhead."""
-        parts = [self._calls("CUPTI_ACTIVITY_KIND_RUNTIME"), self._calls("CUPTI_ACTIVITY_KIND_DRIVER")]
-        parts += [self._calls("PROFILER_OVERHEAD", HostKind.OVERHEAD), self._ranges()]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        calls = [self._calls("CUPTI_ACTIVITY_KIND_RUNTIME"), self._calls("CUPTI_ACTIVITY_KIND_DRIVER")]
+        return self._timed(*calls, self._calls("PROFILER_OVERHEAD", HostKind.OVERHEAD), self._ranges())
 
     def _calls(self, table: str, kind: HostKind | None = None) -> Columns:
         start, end, tid, correlation, name = self._database.columns(
@@ -240,8 +267,8 @@ class _Reader:
         for start, end, tid, kind, text, text_id in self._database.rows("NVTX_EVENTS", *wanted):
             if kind is not None and kind not in NVTX_RANGES:
                 continue
-            if start is None or end is None or tid is None:
-                self.problems[UNBALANCED] = self.problems.get(UNBALANCED, 0) + 1
+            if not all(isinstance(one, int) for one in (start, end, tid)):
+                self._problem(UNBALANCED if None in (start, end) else UNTIMED)
                 continue
             rows.append((start, end, tid, *self._range(str(text or self._strings.get(text_id, "")))))
         columns = np.array(rows, np.int64).reshape(-1, 8).T.copy()
@@ -258,9 +285,20 @@ class _Reader:
         operator = found["id"] or found["seq"] or found["sizes"] or re.match(r"\w+::\w", text)
         sizes = self.inputs.add(found["sizes"]) if found["sizes"] else NONE
         kind = HostKind.OPERATOR if operator else HostKind.ANNOTATION
-        return self.names.add(found["name"]), kind, int(found["id"] or NONE), int(found["seq"] or NONE), sizes
+        return self.names.add(found["name"]), kind, _id(found["id"]), _id(found["seq"]), sizes
 
     # ---- what is what
+
+    def _listed(self, table: str, read: Callable[[str], str]) -> dict[int, str]:
+        """An enumeration as the export lists it itself, without what is not known here."""
+        rows = self._database.rows(table, "id", "label")
+        return {number: word for number, label in rows if (word := read(str(label or "")))}
+
+    def _copy_name(self, kind: int, source: int, target: int) -> str:
+        if kind not in self._copy_kinds:
+            return "Memcpy"
+        sides = " -> ".join(self._memory_kinds.get(side, "Unknown") for side in (source, target))
+        return f"Memcpy {self._copy_kinds[kind]} ({sides})"
 
     def _named(self, ids: NDArray[np.int64], strip: re.Pattern[str] | None = None) -> NDArray[np.int32]:
         """Numbers of names from ids of strings."""
@@ -270,11 +308,21 @@ class _Reader:
         return np.array(numbers, np.int32)[which] if len(ids) else np.zeros(0, np.int32)
 
     def _durations(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-        negative = end < start
-        if negative.any():
-            what = "negative durations (read as 0)"
-            self.problems[what] = self.problems.get(what, 0) + int(negative.sum())
+        self._problem("negative durations (read as 0)", int((end < start).sum()))
         return np.maximum(end - start, 0)
+
+    def _timed(self, *parts: Columns) -> Columns:
+        """The parts of a table as one, without rows whose start is missing or no integer."""
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        missing = columns["start_ns"] == NONE
+        if not missing.any():
+            return columns
+        self._problem(UNTIMED, int(missing.sum()))
+        return {name: column[~missing] for name, column in columns.items()}
+
+    def _problem(self, what: str, count: int = 1) -> None:
+        if count:
+            self.problems[what] = self.problems.get(what, 0) + count
 
     def thread(self, global_tid: int) -> Thread:
         """A globalTid is hardware, virtual machine, process and thread id in 8, 8, 24 and 24 bits."""
@@ -286,19 +334,21 @@ class _Reader:
         """The GPUs of the machine, if the export lists them."""
         wanted = ("id", "name", "totalMemory", "smCount", "computeMajor", "computeMinor")
         return [
-            Device(number, str(name or ""), memory, sms, "" if major is None else f"{major}.{minor or 0}")
+            Device(number, str(name or ""), _int(memory), _int(sms), "" if major is None else f"{major}.{minor or 0}")
             for number, name, memory, sms, major, minor in self._database.rows("TARGET_INFO_GPU", *wanted)
+            if isinstance(number, int)
         ]
 
     def clock_offset(self) -> int:
         """Nanoseconds since 1970 at the file's own zero."""
         for epoch, clock in self._database.rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs", "systemClockNs"):
-            return int(epoch or 0) - int(clock or 0)
+            return (_int(epoch) or 0) - (_int(clock) or 0)
         return 0
 
 
 def _process(global_id: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(global_id >= 0, global_id >> 24 & 0xFFFFFF, 0)
+    """Of a global id; -1 if there is none."""
+    return np.where(global_id >= 0, global_id >> 24 & 0xFFFFFF, NONE)
 
 
 def _host_columns(
@@ -327,8 +377,20 @@ def _host_columns(
     }
 
 
-def _copy_name(kind: int, source: int, target: int) -> str:
-    if kind not in COPY_KINDS:
-        return "Memcpy"
-    sides = f"{MEMORY_KINDS.get(source, 'Unknown')} -> {MEMORY_KINDS.get(target, 'Unknown')}"
-    return f"Memcpy {COPY_KINDS[kind]} ({sides})"
+def _direction(label: str) -> str:
+    """From "Host-to-Device" and the like; empty for all else."""
+    return COPY_NAMES.get(naming.copy_kind(label), "")
+
+
+def _memory(label: str) -> str:
+    """From "Pageable", "Device Static"; empty for what has no name."""
+    return label.split(" ")[0].capitalize()
+
+
+def _int(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _id(digits: str | None) -> int:
+    """Of what emit_nvtx writes into a name; more than 64 bits are none."""
+    return int(digits) if digits and len(digits) < 19 else NONE

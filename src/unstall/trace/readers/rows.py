@@ -83,7 +83,7 @@ COLUMNS: dict[Tables, dict[str, type[np.generic]]] = {
 COUNTS = (
     "events",
     "events that are not valid JSON",
-    "entries that are no events",
+    "entries without an event",
     "events without a time",
     "negative durations (read as 0)",
     "events without a duration (read as 0)",
@@ -91,9 +91,11 @@ COUNTS = (
     "events of an unknown phase",
     "trace cut off in the middle (a killed job?), read up to there",
 )
-TRUNCATED = COUNTS[-1]
+UNTIMED, TRUNCATED = COUNTS[3], COUNTS[-1]
 
 DEVICE_ROW, WAIT_ROW, SKIPPED_ROW, UNKNOWN_ROW = 0x10, 0x20, 0x30, 0xFF
+DEVICE_RANGE = 0x0F
+"""Kind of a row among those of the device that is no work, but a range that the profiler shows there."""
 
 _HOST_CATEGORIES = {
     HostKind.OPERATOR: ("cpu_op", "operator", "hpu_op"),
@@ -110,13 +112,13 @@ _DEVICE_CATEGORIES = {
 }
 _SKIPPED_CATEGORIES = (
     "trace",  # the recording itself
-    "gpu_user_annotation",  # what lies under an annotation is known from the launches
     "cuda_profiler_range",
     "external_correlation",
 )
 CATEGORIES: list[tuple[str, int]] = [
     *((name, int(kind)) for kind, names in _HOST_CATEGORIES.items() for name in names),
     *((name, DEVICE_ROW | kind) for kind, names in _DEVICE_CATEGORIES.items() for name in names),
+    ("gpu_user_annotation", DEVICE_ROW | DEVICE_RANGE),
     ("cuda_sync", WAIT_ROW),
     *((name, SKIPPED_ROW) for name in _SKIPPED_CATEGORIES),
 ]

@@ -40,7 +40,9 @@ class Stretch:
     def device_rows(self) -> Ids:
         """Device work that was launched in the stretch, or that starts in it and was launched before the trace."""
         t = self.timeline
-        launched = np.where(t.launch >= 0, t.host.start_ns[t.launch], t.device.start_ns)
+        launched = t.device.start_ns.copy()
+        known = t.launch >= 0
+        launched[known] = t.host.start_ns[t.launch[known]]
         return np.flatnonzero((launched >= self.begin_ns) & (launched < self.end_ns)).astype(np.int32)
 
     @cached_property
@@ -65,12 +67,14 @@ class Stretch:
         """For each of the device rows, the index in ``call_rows`` of the call that launched it, or -1."""
         host = self.timeline.host
         launch = self.timeline.launch[self.device_rows]
+        if not len(self.call_rows):
+            return np.full(len(launch), NONE)
         order = np.lexsort((self.call_rows, host.thread[self.call_rows]))
         rows = self.call_rows[order]
         key = host.thread[rows].astype(np.int64) * len(host) + rows
         wanted = host.thread[launch].astype(np.int64) * len(host) + launch
         at = np.maximum(np.searchsorted(key, wanted, side="right") - 1, 0)
-        return np.where(launch >= 0, order[at], NONE) if len(rows) else np.full(len(launch), NONE)
+        return np.where(launch >= 0, order[at], NONE)
 
 
 def items_of(stretches: list[Stretch]) -> Items:

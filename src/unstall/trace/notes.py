@@ -1,0 +1,97 @@
+"""What makes the reading of a trace less sure, one line each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from unstall.report.units import percent
+from unstall.trace.look import Look
+from unstall.trace.phrases import counted
+from unstall.trace.ranks import Ranks
+from unstall.trace.thresholds import STEP_VARIATION
+from unstall.trace.timeline import problem_lines
+
+_FEW_STEPS = 3
+_UNLAUNCHED = 0.02
+_COLD = 0.01
+_MOST_RANKS = 8
+
+
+def notes(look: Look) -> list[str]:
+    """Of the files, the predictions, the steps, and the recording."""
+    return [
+        *_absent(look),
+        *_predictions(look),
+        *_steps(look),
+        *problem_lines(unread(look.ranks)),
+        *_recording(look),
+    ]
+
+
+def unread(ranks: Ranks) -> dict[str, int]:
+    """What could not be read of all files, and how often."""
+    total: dict[str, int] = {}
+    for one in ranks.summaries:
+        for what, count in one.problems.items():
+            total[what] = total.get(what, 0) + count
+    return total
+
+
+def _predictions(look: Look) -> list[str]:
+    replay = look.replay
+    told = []
+    if not replay.faithful:
+        told.append(f"the replay gives a step {percent(abs(replay.error))} off: predicted gains are rough")
+    if replay.partial:
+        told.append(f"predicted from {replay.steps} of {replay.of} steps, those nearest to the mean")
+    return told
+
+
+def _steps(look: Look) -> list[str]:
+    facts = look.facts
+    told = []
+    if not facts.windows.marked:
+        told.append("no steps are marked in the trace: all of it counts as one (call profiler.step() in the loop)")
+    elif len(facts.windows) < _FEW_STEPS:
+        told.append(f"only {'two steps were' if len(facts.windows) > 1 else 'one step was'} recorded")
+    if facts.step_variation > STEP_VARIATION.value:
+        told.append(f"steps vary by {percent(facts.step_variation)} (standard deviation)")
+    return told
+
+
+def _recording(look: Look) -> list[str]:
+    facts = look.facts
+    told = []
+    cold = facts.queue.cold_rows
+    if len(cold) and facts.shares["idle_cold"] > _COLD:
+        loaded = counted(len(cold), "kernel was loaded", "kernels were loaded")
+        share = percent(facts.shares["idle_cold"])
+        told.append(f"{loaded} for the first time, {share} of a step: a cold start, record after warm-up")
+    unlaunched = float((facts.timeline.launch < 0).mean())
+    if unlaunched > _UNLAUNCHED:
+        told.append(f"{percent(unlaunched)} of the device's work has no launch call in the trace")
+    return told
+
+
+def _absent(look: Look) -> list[str]:
+    """Ranks that were not given, or twice: who waits for whom is known of those at hand alone."""
+    ranks = [one.rank for one in look.ranks.summaries]
+    world = max((one.world_size or 1) for one in look.ranks.summaries)
+    if len(ranks) == 1 and world > 1:
+        return [f"one of {world} ranks: give all their files to see who waits for whom"]
+    told = []
+    known = Counter(rank for rank in ranks if rank is not None)
+    if len(known) > 1:
+        whole = range(world) if world > 1 else range(min(known), max(known) + 1)
+        told += _missing(sorted(set(whole) - set(known)), len(whole))
+    if twice := [rank for rank, count in known.items() if count > 1]:
+        told.append(f"several files say that they are rank {twice[0]}: give one of each rank, of the same steps")
+    return told
+
+
+def _missing(ranks: list[int], of: int) -> list[str]:
+    if not ranks:
+        return []
+    named = ", ".join(map(str, ranks[:_MOST_RANKS])) + (", …" if len(ranks) > _MOST_RANKS else "")
+    verb = "is" if len(ranks) == 1 else "are"
+    return [f"{len(ranks)} of {of} ranks {verb} missing ({named}): waiting for them looks like slow communication"]
