@@ -47,6 +47,7 @@ def trace(
     from unstall.trace.timeline import TraceError
 
     _check(files, (json, html, output), compare, export, output)
+    _check_goals(json, html, what_if, compare, export)
     progress = _Progress()
     try:
         if export is not None and output is not None:
@@ -80,6 +81,18 @@ def _check(
             _fail(f"no export format {export!r}; there are {', '.join(KINDS)}")
         if len(files) != 1:
             _fail("--export takes one file at a time")
+
+
+def _check_goals(
+    json: Path | None, html: Path | None, what_if: Sequence[str], compare: bool, export: str | None
+) -> None:
+    """Options that another one would leave without effect are refused, not ignored."""
+    given = {"--compare": compare, "--html": html is not None, "--what-if": bool(what_if), "--json": json is not None}
+    goal = "--export" if export is not None else "--compare" if compare else ""
+    allowed = {"--export": (), "--compare": ("--compare", "--json"), "": tuple(given)}[goal]
+    for option, used in given.items():
+        if used and option not in allowed:
+            _fail(f"{option} does not go with {goal}: ask for one after the other")
 
 
 def _read_ranks(files: Sequence[Path], progress: _Progress) -> Ranks:
@@ -154,14 +167,17 @@ def _diagnose(
     files: Sequence[Path], what_ifs: Sequence[str], json: Path | None, html: Path | None, progress: _Progress
 ) -> None:
     from unstall.report import trace_view
+    from unstall.trace.replay.whatif import parse
     from unstall.trace.report import report
 
+    for text in what_ifs:
+        parse(text)  # before a long reading, not after it
     ranks = _read_ranks(files, progress)
     made = report(ranks, [str(file) for file in files], what_ifs=what_ifs)
     progress.clear()
     _write(json, made.to_json())
     if html is not None:
-        from unstall.benchmark.archive import Archive
+        from unstall.kept import Archive
         from unstall.report import html as pages
 
         _write(html, pages.page(Archive(report=made)).encode())

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from unstall.records import Culprit, Phase, Report
-from unstall.report import facts, units, wording
+from unstall.report import device_block, facts, units, wording
 from unstall.report.layout import LABEL_CELLS, Page, encodable
 from unstall.report.plain import plain, shorten, shorten_left
 
@@ -73,6 +73,7 @@ def _fill(page: Page, report: Report, limits: _Limits) -> None:
         _verdict,
         _culprit,
         _phases,
+        _device,
         _figures,
         _reasons,
         _context,
@@ -149,6 +150,10 @@ def _phase_figures(phase: Phase) -> str:
 
 def _columns(share: float, mean_s: float) -> str:
     return f"{units.percent(share):>7} {units.seconds(mean_s):>8}"
+
+
+def _device(page: Page, report: Report, limits: _Limits) -> None:
+    device_block.add(page, report, limits.rows)
 
 
 def _figures(page: Page, report: Report, limits: _Limits) -> None:

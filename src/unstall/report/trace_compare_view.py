@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from unstall.records import TraceChanged, TraceComparison
 from unstall.report import units
+from unstall.report.device_block import USES
 from unstall.report.layout import Page, encodable
 from unstall.report.plain import plain
+from unstall.tracefigures import TraceChanged, TraceComparison
 
 _NARROWEST, _WIDEST = 40, 120
 _ROWS = 8
+_SAME = 1.005  # of the step: a smaller change is none
 _LEAST_SHARE = 0.002  # of the step before: a smaller change is not shown
 
 
@@ -44,12 +46,15 @@ def page(found: TraceComparison, width: int) -> Page:
 
 def headline(found: TraceComparison) -> str:
     """The change of the step in one sentence."""
-    faster = "faster" if found.ratio >= 1 else "slower"
-    change = units.factor(max(found.ratio, 1 / found.ratio))
+    times = " → ".join(map(units.seconds, found.step_s))
+    factor = max(found.ratio, 1 / found.ratio)
+    if factor < _SAME:
+        return f"a step takes as long as before, {times}"
     largest = max(found.uses, key=lambda one: abs(one.after_s - one.before_s))
+    label, meaning = USES[largest.name]
     return (
-        f"a step is {change} {faster}, {units.seconds(found.step_s[0])} → {units.seconds(found.step_s[1])}; "
-        f"the largest change is {_name(largest)}, {_change(largest)}"
+        f"a step is {units.factor(factor)} {'faster' if found.ratio >= 1 else 'slower'}, {times}; "
+        f"the largest change is {label} ({meaning}), {_change(largest)}"
     )
 
 
@@ -58,7 +63,7 @@ def _row(one: TraceChanged) -> tuple[str, ...]:
 
 
 def _name(one: TraceChanged) -> str:
-    return one.name.replace("idle_", "idle: ")
+    return USES[one.name][0] if one.name in USES else one.name
 
 
 def _change(one: TraceChanged) -> str:

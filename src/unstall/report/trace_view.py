@@ -7,11 +7,12 @@ import shlex
 
 from rich.console import Console
 
-from unstall.records import Culprit, Finding, Report, TraceFacts
+from unstall.records import Culprit, Finding, Report
+from unstall.report import device_block, units, wording
 from unstall.report import facts as phrases
-from unstall.report import units, wording
 from unstall.report.layout import Page, encodable
 from unstall.report.plain import plain, shorten, shorten_left
+from unstall.tracefigures import TraceFacts
 
 _HEIGHT = 39
 _NARROWEST, _WIDEST = 40, 120
@@ -19,17 +20,6 @@ _FOLD = 0.005
 _LEAST_GAIN = 1.005
 _LONGEST_COMMAND = 120
 
-_USES = {
-    "compute": ("computing", "kernels"),
-    "communication": ("collective", "nothing is computed meanwhile"),
-    "copies": ("copies", "nothing is computed meanwhile"),
-    "idle_loader": ("idle: data", "the main loop waits for its next batch"),
-    "idle_sync": ("idle: sync", "the host waits for the device"),
-    "idle_queued": ("idle:queue", "submitted, and waits for another stream"),
-    "idle_submitting": ("idle: late", "the host submits small work, too slowly"),
-    "idle_host": ("idle: host", "the host does something else"),
-    "idle_cold": ("idle: cold", "a kernel's code is loaded for the first time"),
-}
 _SENTENCES = {
     "input-bound": "the device is idle {idle_loader} of a step because the next batch is late",
     "transfer-bound": "copies between host and device hold up the step",
@@ -147,9 +137,9 @@ def _uses(page: Page, report: Report, trace: TraceFacts) -> None:
     mean = step.mean if step else 0.0
     page.phrases("Device", [*phrases.step_times(report), f"busy {units.percent(trace.device['busy'])}"])
     cells = min(max(page.width - 76, 6), 24)
-    shown = [(name, trace.device[name]) for name in _USES if trace.device[name] >= _FOLD]
+    shown = [(name, trace.device[name]) for name in device_block.USES if trace.device[name] >= _FOLD]
     for name, share in sorted(shown, key=lambda item: -item[1]):
-        label, meaning = _USES[name]
+        label, meaning = device_block.USES[name]
         figures = f"{units.percent(share):>7} {units.seconds(share * mean):>8}  {meaning}"
         page.bar(label, share, figures, cells, "red" if name.startswith("idle") else "blue")
 
@@ -181,13 +171,7 @@ def _tables(page: Page, trace: TraceFacts, rows: int) -> None:
                 for one in sorted(trace.ranks, key=lambda rank: -rank.late)[:rows]
             ],
         )
-    regions = [one for one in trace.regions if one.share >= 0.01][: rows - 1]
-    if len(regions) > 1:
-        page.table(
-            "Parts",
-            ("", "share", "pattern"),
-            [(one.name, units.percent(one.share), one.pattern or "mixed") for one in regions],
-        )
+    device_block.parts(page, trace, rows - 1)
     page.table(
         "Operators",
         ("", "calls/step", "a step", "share"),

@@ -10,7 +10,8 @@ from unstall.report.html import tables
 from unstall.report.html.markup import Markup, el
 
 if TYPE_CHECKING:
-    from unstall.records import Report, TraceFacts, TraceTime
+    from unstall.records import Report
+    from unstall.tracefigures import TraceFacts, TraceTime
 
 USES = {
     "compute": ("computing", "u-compute"),
@@ -39,6 +40,7 @@ def section(report: Report, chart: Markup | None) -> Markup | None:
         el("p", _about(trace), class_="quiet"),
         _uses(trace),
         chart,
+        _parts(trace),
         _what_ifs(trace),
         [_times(title, rows) for title, rows in _named(trace) if rows],
         _ranks(trace),
@@ -77,7 +79,7 @@ def steps(report: Report) -> dict[str, Any] | None:
 
 def _about(trace: TraceFacts) -> str:
     devices = ", ".join(dict.fromkeys(trace.devices))
-    shares = [("kernels under 10 µs", trace.kernels.get("small_share")), ("replay error", trace.replay_error)]
+    shares = [("kernels under 20 µs", trace.kernels.get("small_share")), ("replay error", abs(trace.replay_error))]
     told = [f"{name} {units.percent(share)}" for name, share in shares if units.known(share)]
     count = trace.kernels.get("per_step")
     return " · ".join([*([devices] if devices else []), *([f"{count:,.0f} kernels a step"] if count else []), *told])
@@ -92,6 +94,22 @@ def _uses(trace: TraceFacts) -> Markup:
         el("div", bar, class_="stack", aria_hidden="true"),
         tables.table(("use", ">share"), rows, caption="The device’s time over all steps, by use"),
     )
+
+
+def _parts(trace: TraceFacts) -> Markup | None:
+    rows = [
+        (
+            el("code", one.name),
+            *(units.percent(share) for share in (one.share, one.busy, one.exposed)),
+            units.seconds(one.mean_s),
+            one.pattern or "mixed",
+        )
+        for one in trace.regions
+    ]
+    if not rows:
+        return None
+    header = ("part", ">share", ">busy", ">exposed", ">a step", "pattern")
+    return tables.table(header, rows, caption="The program’s parts: their time on the device, and what it is spent on")
 
 
 def _what_ifs(trace: TraceFacts) -> Markup | None:
