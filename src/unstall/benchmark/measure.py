@@ -243,11 +243,11 @@ def _gain(points: Sequence[ResourcePoint], t0: float, t1: float, value: Any) -> 
 
 
 def _spread(durations: npt.NDArray[np.float64]) -> float:
-    """Relative standard error of the mean, from the means of ten blocks: steps are autocorrelated."""
-    if len(durations) < 10:
-        return float(durations.std() / max(durations.mean(), 1e-12)) if len(durations) > 1 else 1.0
-    blocks = np.array([block.mean() for block in np.array_split(durations, 10)])
-    return float(blocks.std(ddof=1) / np.sqrt(10) / max(durations.mean(), 1e-12))
+    """Relative standard error of the mean, from the means of ten blocks at most: steps are autocorrelated."""
+    if len(durations) < 2:
+        return 1.0
+    blocks = np.array([block.mean() for block in np.array_split(durations, min(10, len(durations)))])
+    return float(blocks.std(ddof=1) / np.sqrt(len(blocks)) / max(durations.mean(), 1e-12))
 
 
 def _trend(regular: npt.NDArray[np.float64]) -> float:
