@@ -1,6 +1,6 @@
 """One run as it is kept when it is over: its report, every step, the batches, the resources and the stacks.
 
-The series are bytes, so that a reader of a stranger's file runs no code of theirs; properties give them as NumPy arrays.
+The series are bytes, so that reading a file of a stranger runs no code of theirs; properties give them as NumPy arrays.
 """
 
 from __future__ import annotations

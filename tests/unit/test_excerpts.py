@@ -1,7 +1,7 @@
 import pytest
 
-from unstall import records as r
 from unstall import excerpts
+from unstall import records as r
 
 SOURCE = """\
 import x
