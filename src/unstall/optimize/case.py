@@ -47,6 +47,8 @@ class Probe:
     optimizers: tuple[Made, ...] = ()
     threads_set: tuple[Made, ...] = ()
     """Calls of torch.set_num_threads."""
+    models: tuple[Made, ...] = ()
+    """Calls of models from the program's code; ``callers`` are the program's frames above."""
     threads: int | None = None
     """Threads of torch's operators when it was imported."""
 
@@ -106,6 +108,10 @@ class Proposal:
     """Work in a step of the changed program, in steps of the program before the change (a larger batch)."""
     remembers: tuple[str, ...] = ()
     """``file:function`` of what is remembered: the comparison checks that it is asked only plain values."""
+    in_batches: bool = False
+    """Calls of a model are made together: its rows are counted, and the comparison makes each call alone as well."""
+    arithmetic: str = ""
+    """The coarsest data type it computes in, where that is not to be seen of its results: ``bfloat16``, ``tf32``."""
     key: str = ""
     """Distinguishes the options of one remedy, and what was tried already."""
 

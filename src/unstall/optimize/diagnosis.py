@@ -113,6 +113,7 @@ def read_probe(path: Path) -> Probe:
     return Probe(
         loaders=tuple(_made(loaders[one]) for one in iterated if one in loaders),
         optimizers=tuple(_made(fact) for fact in _of(facts, "optimizer")),
+        models=tuple(_made(fact) for fact in _of(facts, "model")),
         threads_set=tuple(_made(fact) for fact in _of(facts, "threads")),
         threads=next((fact["threads"] for fact in _of(facts, "torch")), None),
     )
@@ -124,8 +125,12 @@ def _of(facts: Iterable[Mapping[str, Any]], kind: str) -> Iterable[Mapping[str, 
 
 def _made(fact: Mapping[str, Any]) -> Made:
     site = fact.get("site")
-    if not site:
-        return Made(None, fact)
+    if "callers" in fact:
+        fact = {**fact, "callers": tuple(map(_call, fact["callers"]))}
+    return Made(_call(site) if site else None, fact)
+
+
+def _call(site: Mapping[str, Any]) -> Call:
     span = site.get("span")
     whole = tuple(span) if span and all(one is not None for one in span) else None
-    return Made(Call(Path(site["file"]), site["line"], site["function"], whole), fact)  # type: ignore[arg-type]
+    return Call(Path(site["file"]), site["line"], site["function"], whole)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ that does not even agree with itself in two runs is judged by the tolerances, as
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,9 +22,10 @@ from unstall.optimize.workshop import Arm, Workshop
 
 Exactness = Literal["exact", "close"]
 
-TOLERANCES = {"float64": 1e-7, "float32": 1e-3, "bfloat16": 3e-2, "float16": 1e-2}
-"""Largest difference for close changes, by the coarser data type of the two: root mean square of the difference over
-that of the reference. They allow for another order of summation, carried through the first steps of training."""
+TOLERANCES = {"float64": 1e-7, "float32": 1e-3, "bfloat16": 3e-2, "float16": 1e-2, "tf32": 1e-2}
+"""Largest difference for close changes, by the coarser data type of the two, or by that which the changed program
+computes in: root mean square of the difference over that of the reference. They allow for another order of summation,
+carried through the first steps of training."""
 
 _WIDENING = 4.0  # times the difference between two runs of the original
 _SEED = 20260101
@@ -108,8 +109,18 @@ def _unstepped(noted: Noted) -> Noted:
     return replace(noted, step=0)
 
 
-def judge(original: list[Noted], changed: list[Noted], exactness: Exactness, *, own: float = 0.0) -> Judgement:
-    """Compare two runs' notes, in order. ``own``: relative difference of two runs of the original, see above."""
+def judge(
+    original: list[Noted],
+    changed: list[Noted],
+    exactness: Exactness,
+    *,
+    own: float = 0.0,
+    arithmetic: Sequence[str] = (),
+) -> Judgement:
+    """Compare two runs' notes, in order. ``own``: relative difference of two runs of the original, see above.
+
+    ``arithmetic``: data types that the changed program computes in, where its results do not show them.
+    """
     worst, exact = 0.0, True
     for a, b in zip(original, changed):
         reason, difference = _difference(a, b)
@@ -118,7 +129,7 @@ def judge(original: list[Noted], changed: list[Noted], exactness: Exactness, *, 
         worst = max(worst, difference)
         if a.digest != b.digest or a.dtype != b.dtype:
             exact = False
-            allowed = 0.0 if exactness == "exact" else tolerance(a.dtype, b.dtype)
+            allowed = 0.0 if exactness == "exact" else _allowed(a.dtype, b.dtype, arithmetic)
             allowed = max(allowed, _WIDENING * own)
             if difference > allowed or (exactness == "exact" and own == 0.0):
                 return Judgement(False, False, len(original), worst, f"{_place(a)}: {_by(a, b, difference, allowed)}")
@@ -139,6 +150,12 @@ def own_difference(first: list[Noted], second: list[Noted]) -> float:
 def tolerance(*dtypes: str) -> float:
     """The tolerance of the coarsest of the data types; whole numbers must be equal."""
     return max(TOLERANCES.get(dtype, 0.0) for dtype in dtypes)
+
+
+def _allowed(before: str, after: str, arithmetic: Sequence[str]) -> float:
+    """The tolerance for a tensor; coarse arithmetic counts for what is not a whole number."""
+    own = tolerance(before, after)
+    return max(own, tolerance(*arithmetic)) if own and arithmetic else own
 
 
 def _difference(a: Noted, b: Noted) -> tuple[str | None, float]:

@@ -90,6 +90,8 @@ class Search:
         self.failures: dict[str, int] = {}
         self.reference: list[Noted] = []
         self.own_difference = 0.0
+        self.in_batches = False
+        """A kept change calls the model for many items at once: from then on its rows are what is counted."""
 
     def run(self) -> Result:
         """Search until nothing promising is left or the budget is spent. Raises TrialFailed when the original fails."""
@@ -198,12 +200,15 @@ class Search:
             entry.why_not = str(error)
             return None
         entry.kept = True
+        self.in_batches = self.in_batches or proposal.in_batches
         self.tell(f"kept {entry.name}: {entry.speedup:.2f}×")
         return changed
 
     def _window(self, current: Diagnosis, proposal: Proposal) -> Window:
         """The same steps for both arms; when samples must be met again, few different samples."""
         steps = int(min(_MAX_STEPS, max(_MIN_STEPS, _WINDOW_S / current.step_s)))
+        if proposal.in_batches or self.in_batches:
+            return Window("forward", _WARMUP_STEPS, None, seconds=_WINDOW_S)
         if not proposal.needs_revisits:
             return Window(current.kind, _WARMUP_STEPS, steps)
         batch = current.batch_size or 1
@@ -252,7 +257,8 @@ class Search:
         self.tell(f"does it compute the same? {entry.name}")
         watched = [*result.kept, proposal]
         remembers = [one for kept in watched for one in kept.remembers]
-        check = {"remembers": remembers} if remembers or any(one.needs_revisits for one in watched) else None
+        proven = remembers or any(one.needs_revisits or one.in_batches for one in watched)
+        check = {"remembers": remembers, "tolerances": equivalence.TOLERANCES} if proven else None
         try:
             noted = equivalence.observe(
                 self.workshop, changed, kind, _OBSERVED_STEPS, timeout=self._patience(), check=check
@@ -265,7 +271,10 @@ class Search:
             return True
         # Kept close changes make the whole close: an exact one on top of them is compared with the same tolerance.
         exactness: Any = "exact" if all(one.exactness == "exact" for one in watched) else "close"
-        judgement = judge(self.reference, noted, exactness, own=self.own_difference)
+        judgement = judge(
+            self.reference, noted, exactness, own=self.own_difference,
+            arithmetic=[one.arithmetic for one in watched if one.arithmetic],
+        )  # fmt: skip
         entry.equivalent = judgement.equivalent
         if not judgement.equivalent:
             entry.why_not = f"it computes something else: {judgement.why_not}"
@@ -279,9 +288,10 @@ class Search:
         window = self._window(result.first, replace(result.kept[0], needs_revisits=revisits))
         longest = max(window.steps or 0, int(_TOTAL_ORIGINAL_S / result.first.step_s))
         steps = min(max(window.steps or 0, int(_TOTAL_CHANGED_S / result.last.step_s)), longest, _MAX_STEPS)
+        window = window if self.in_batches else replace(window, steps=steps)
         try:
             found = compare(
-                self.workshop, Arm(), result.best, replace(window, steps=steps),
+                self.workshop, Arm(), result.best, window,
                 enough=_is_narrow, pairs=_TOTAL_PAIRS, limit_s=self._reserve() / 2,
             )  # fmt: skip
         except TrialFailed as error:

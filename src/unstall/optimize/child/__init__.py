@@ -55,6 +55,26 @@ def complain(folder: str, what: str, error: BaseException) -> None:
         pass
 
 
+_unseen = 0
+
+
+class Unseen:
+    """What happens in a ``with`` block of it is the checks' own doing: neither counted nor noted."""
+
+    def __enter__(self) -> None:
+        global _unseen
+        _unseen += 1
+
+    def __exit__(self, *error: object) -> None:
+        global _unseen
+        _unseen -= 1
+
+
+def is_unseen() -> bool:
+    """Whether a check is at work."""
+    return _unseen > 0
+
+
 def is_helper() -> bool:
     """Whether this process is a helper of the program: a loader worker, or a rank that is not the first."""
     process = sys.modules.get("multiprocessing.process")
@@ -65,7 +85,11 @@ def is_helper() -> bool:
 
 def user_frame(depth: int) -> Any:
     """The nearest frame of code that is not a library's, from ``depth`` callers up; None when there is none."""
-    frame: Any = sys._getframe(depth + 1)
+    return user_frame_above(sys._getframe(depth + 1))
+
+
+def user_frame_above(frame: Any) -> Any:
+    """The nearest frame of code that is not a library's: this one, or one that called it; None when there is none."""
     while frame is not None and not _is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

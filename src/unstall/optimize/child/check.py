@@ -2,7 +2,9 @@
 
 A sample that the patch's cache is asked for is made twice, under different seeds, and the two must be equal to the
 byte. A function that remembers its results (``plan["remembers"]``: ``file:function``) may be asked only plain values,
-and what it remembers must still be what it would compute. ``cache-mismatch.txt`` tells when that does not hold.
+and what it remembers must still be what it would compute. A model that the patch calls for many items at once is called
+for each alone as well, at its turn, with what the item then gives; the outputs must agree within the tolerances.
+``cache-mismatch.txt`` tells when that does not hold.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import pickle
 import sys
 from typing import Any
 
-from unstall.optimize.child import seed
+from unstall.optimize.child import batches, seed
 
 _CACHE = "_SampleCache"
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
-    """A hook where loaders are made, and in ``functools.lru_cache`` for the functions named."""
+    """A hook where loaders are made, in ``functools.lru_cache`` for the functions named, and where classes are made."""
+    batches.watch(lambda line: _tell(folder, line), plan.get("tolerances") or {})
     if plan.get("remembers"):
         functools.lru_cache = _checking(functools.lru_cache, set(plan["remembers"]), folder)
     return [("torch.utils.data.dataloader", lambda module: _install(module, folder))]

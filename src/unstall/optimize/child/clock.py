@@ -39,7 +39,7 @@ class Clock:
 
     def tick(self, units: int = 1) -> None:
         """One step has ended; ``units`` of work were in it."""
-        if self.stopped or os.getpid() != self.pid:
+        if self.stopped or os.getpid() != self.pid or child.is_unseen():
             return
         now = time.monotonic()
         if not self.times:
@@ -129,7 +129,7 @@ def _forward(module: Any, clock: Clock) -> None:
         finally:
             depth -= 1
         if not depth and next(self.parameters(), None) is not None:
-            clock.tick(rows(args))
+            clock.tick(rows((*args, *kwargs.values())))
         return result
 
     module.Module.__call__ = __call__

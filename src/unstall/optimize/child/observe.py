@@ -38,7 +38,7 @@ class Observer:
 
     def note(self, what: str, value: Any) -> None:
         """Note every tensor in a value, in order."""
-        if os.getpid() != self.pid or self.records >= _MAX_RECORDS or self.busy:
+        if os.getpid() != self.pid or self.records >= _MAX_RECORDS or self.busy or child.is_unseen():
             return
         self.busy = True  # what is noted must not be noted again
         try:

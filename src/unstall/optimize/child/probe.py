@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import threading
+import time
 from typing import Any
 
 from unstall.optimize import child
 
 _MAX_FACTS = 200
+_LOOKS, _LOOK_EVERY_S = 4, 1.0  # at calls of models: at so many of them, so often
+_MAX_SHAPES = 3
+_CALLERS = 3
 
 
 class Probe:
@@ -23,12 +29,14 @@ class Probe:
         if self.count >= _MAX_FACTS or child.is_helper():
             return
         self.count += 1
-        place = None
-        if site is not None:
-            code = site.f_code
-            place = {"file": code.co_filename, "line": site.f_lineno, "function": code.co_name, "span": _span(site)}
+        place = _place(site) if site is not None else None
         with open(self.path, "a") as file:
             file.write(json.dumps({"kind": kind, "site": place, **facts}, default=str) + "\n")
+
+
+def _place(frame: Any) -> dict[str, Any]:
+    code = frame.f_code
+    return {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name, "span": _span(frame)}
 
 
 def _span(frame: Any) -> list[int | None] | None:
@@ -49,6 +57,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         ("torch.utils.data.dataloader", lambda module: _loaders(module, probe)),
         ("torch.optim.optimizer", lambda module: _optimizers(module, probe)),
         ("torch", lambda module: _threads(module, probe)),
+        ("torch.nn.modules.module", lambda module: _models(module, probe)),
     ]
 
 
@@ -135,3 +144,78 @@ def _threads(module: Any, probe: Probe) -> None:
 
     module.set_num_threads = set_num_threads
     probe.tell("torch", None, threads=module.get_num_threads(), version=str(module.__version__))
+
+
+def _models(module: Any, probe: Probe) -> None:
+    """Where models are called, with what shapes: a few calls are looked at every second, the others are not slowed."""
+    if child.is_helper():
+        return
+    looker = _Looker(module, probe)
+    looker.arm()
+    threading.Thread(target=looker.keep_looking, daemon=True, name="unstall-probe").start()
+
+
+class _Looker:
+    """A hook before the forward of modules that takes itself away after some calls."""
+
+    def __init__(self, module: Any, probe: Probe):
+        self.module, self.probe = module, probe
+        self.handle: Any = None
+        self.left = 0
+        self.told: dict[Any, int] = {}
+
+    def arm(self) -> None:
+        """Look at the next calls."""
+        self.left = _LOOKS
+        if self.handle is None:
+            self.handle = self.module.register_module_forward_pre_hook(self.look)
+
+    def keep_looking(self) -> None:
+        """Look again and again; not once a compiler is there: it would compile anew each time."""
+        while "torch._dynamo" not in sys.modules:
+            time.sleep(_LOOK_EVERY_S)
+            self.arm()
+
+    def look(self, module: Any, args: Any) -> None:
+        """Tell of a call from outside of any module."""
+        if _depth(self.module.Module._call_impl.__code__) > 1:
+            return
+        self.left -= 1
+        if self.left <= 0 and self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+        shapes = [list(value.shape) for value in args if hasattr(value, "shape")]
+        frames = _users_frames(child.user_frame(1))
+        key = tuple((frame.f_code, frame.f_lasti) for frame in frames)
+        if not frames or self.told.setdefault(key, 0) >= _MAX_SHAPES:
+            return
+        self.told[key] += 1
+        self.probe.tell(
+            "model",
+            frames[0],
+            type=type(module).__name__,
+            shapes=shapes,
+            bytes=sum(value.numel() * value.element_size() for value in args if hasattr(value, "element_size")),
+            training=module.training,
+            grad=sys.modules["torch"].is_grad_enabled(),
+            callers=[_place(frame) for frame in frames[1:]],
+        )
+
+
+def _depth(code: Any) -> int:
+    """How often a function is on the stack."""
+    frame: Any = sys._getframe(1)
+    count = 0
+    while frame is not None:
+        count += frame.f_code is code
+        frame = frame.f_back
+    return count
+
+
+def _users_frames(frame: Any) -> list[Any]:
+    """A frame of the user's, and those above it."""
+    found: list[Any] = []
+    while frame is not None and len(found) <= _CALLERS:
+        found.append(frame)
+        frame = child.user_frame_above(frame.f_back)
+    return found

@@ -9,7 +9,7 @@ from unstall.optimize.remedies.later_checkpoint import with_later_save
 from unstall.optimize.remedies.loader_workers import counts
 from unstall.optimize.remedies.memoize import impurity
 from unstall.optimize.remedies.memoize import with_cache as with_memory
-from unstall.optimize.remedies.no_grad import with_no_grad
+from unstall.optimize.remedies.no_grad import with_gradients_off, with_no_grad
 from unstall.optimize.remedies.single_precision import in_single
 from unstall.optimize.remedies.threads import predict, with_line_after_imports
 from unstall.optimize.sources import SourceError, Sources
@@ -45,6 +45,22 @@ def test_no_grad_only_around_a_loop_that_never_goes_backward(tmp_path):
     assert b"@torch.no_grad()\ndef validate" in with_no_grad(Sources(), path, "validate", 6).bytes_of(path)
     path.write_text(source.format("model(x).backward()"))
     assert with_no_grad(Sources(), path, "validate", 6) is None
+
+
+def test_a_script_that_never_asks_for_gradients(tmp_path):
+    path = tmp_path / "infer.py"
+    path.write_text("import torch\n\nfor x in y:\n    model(x)\n")
+    changed = with_gradients_off(Sources(), path).bytes_of(path).decode()
+    assert changed.startswith("import torch\n\ntorch.set_grad_enabled(False)\n\nfor x")
+    path.write_text("import torch\n\nfor x in y:\n    model(x).sum().backward()\n")
+    assert with_gradients_off(Sources(), path) is None
+
+
+def test_a_function_without_a_loop_where_nothing_trains(tmp_path):
+    path = tmp_path / "infer.py"
+    path.write_text("import torch\n\n\ndef score(model, x):\n    return model(x)\n")
+    assert with_no_grad(Sources(), path, "score", 5) is None
+    assert b"@torch.no_grad()\ndef score" in with_no_grad(Sources(), path, "score", 5, loop=False).bytes_of(path)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,262 @@
+"""A loop of calls for one item runs ahead only where nothing can tell, and gives the same."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+
+from unstall.optimize.ahead import NotInLoop, NotSafe, take_apart
+from unstall.optimize.case import Call, Made
+from unstall.optimize.remedies import batch_calls
+from unstall.optimize.sources import Sources
+
+
+def call_of(path, text, code):
+    """The call of this source, as the running program would tell of it."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node) == code:
+            return Call(path, node.lineno, "f", (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset))
+    raise AssertionError(code)
+
+
+def write(tmp_path, source, code, *, whole=False, size=4):
+    path = tmp_path / "infer.py"
+    text = textwrap.dedent(source).lstrip()
+    path.write_text(text)
+    call = call_of(path, text, code)
+    return (
+        batch_calls.with_batches(Sources(), path, call, take_apart(text, call), size, whole=whole)
+        .bytes_of(path)
+        .decode()
+    )
+
+
+def run(text, name="f"):
+    space = {}
+    exec(compile(text, "infer.py", "exec"), space)
+    return space[name]
+
+
+PLAIN = """
+    import torch
+
+    def f(model, items):
+        found = []
+        # every item
+        for x in items:
+            y = model(x.unsqueeze(0))
+            found.append(y.sum().item())
+        return found
+"""
+
+
+def counting(torch):
+    calls = []
+
+    def model(x):
+        calls.append(len(x))
+        return x * 2
+
+    return model, calls
+
+
+def test_the_model_is_called_for_several_items(tmp_path):
+    torch = pytest.importorskip("torch")
+    text = write(tmp_path, PLAIN, "model(x.unsqueeze(0))")
+    assert "# every item" in text and 'hasattr(items, "__len__")' in text
+    items = [torch.full((3,), float(number)) for number in range(10)]
+    model, calls = counting(torch)
+    assert run(text)(model, items) == [6.0 * number for number in range(10)]
+    assert calls == [4, 4, 2]
+
+
+def test_a_stream_is_not_read_ahead(tmp_path):
+    torch = pytest.importorskip("torch")
+    model, calls = counting(torch)
+    items = (torch.ones(3) for _ in range(3))
+    assert run(write(tmp_path, PLAIN, "model(x.unsqueeze(0))"))(model, items) == [6.0] * 3
+    assert calls == [1, 1, 1]
+
+
+def test_items_of_different_shape_go_apart_and_come_in_order(tmp_path):
+    torch = pytest.importorskip("torch")
+    model, calls = counting(torch)
+    items = [torch.full((1 + number % 2,), float(number)) for number in range(4)]
+    assert run(write(tmp_path, PLAIN, "model(x.unsqueeze(0))"))(model, items) == [0.0, 4.0, 4.0, 12.0]
+    assert calls == [2, 2]
+
+
+def test_inputs_without_a_dimension_of_items_are_stacked(tmp_path):
+    torch = pytest.importorskip("torch")
+    source = """
+        def f(model, rows):
+            total = 0.0
+            for row in rows:
+                total += float(model(row)[0])
+            return total
+    """
+    model, calls = counting(torch)
+    assert run(write(tmp_path, source, "model(row)", whole=True))(model, torch.ones(5, 3)) == 10.0
+    assert calls == [4, 1]
+
+
+def test_what_is_made_of_an_item_and_kept_for_it(tmp_path):
+    torch = pytest.importorskip("torch")
+    source = """
+        import numpy as np
+        import torch
+
+        def score(model, rows):
+            return model(torch.from_numpy(rows))[:, 1]
+
+        def f(model, table, size=1):
+            found = {}
+            for number, start in enumerate(range(0, len(table), size)):
+                if start == 2:
+                    continue  # not this one
+                rows = table[start : start + size]  # a row
+                with torch.no_grad():
+                    risk = score(model, rows)
+                    found[number] = (rows.shape, float(risk.sum()), risk.requires_grad)
+                if number == 5:
+                    break
+            return found, rows
+    """
+    text = write(tmp_path, source, "score(model, rows)")
+    assert "# a row" in text and "# not this one" in text
+    table = __import__("numpy").arange(24.0).reshape(8, 3)
+    weight = torch.ones(3, requires_grad=True, dtype=torch.float64)
+    before = run(textwrap.dedent(source))(lambda x: x * weight, table)
+    after = run(text)(lambda x: x * weight, table)
+    assert after[0] == before[0] and (after[1] == before[1]).all()
+
+
+def test_outputs_in_containers(tmp_path):
+    torch = pytest.importorskip("torch")
+    source = """
+        def f(model, xs):
+            out = []
+            for x in xs:
+                scores, extra = model(x[None], k=x[None])
+                out.append((scores, extra["k"]))
+            return out
+    """
+    out = run(write(tmp_path, source, "model(x[None], k=x[None])"))(
+        lambda x, k: (x + 1, {"k": k * 2}), [torch.tensor([1.0]), torch.tensor([5.0])]
+    )
+    assert [(a.tolist(), b.tolist()) for a, b in out] == [([[2.0]], [[2.0]]), ([[6.0]], [[10.0]])]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("if x.ok:\n    y = model(x)", "depends"),
+        ("y = model(x) if x else None", "condition"),
+        ("y = [model(x) for _ in range(2)]", "comprehension"),
+        ("state = model(x, state)", "state"),
+        ("x = x + last\ny = model(x)\nlast = y", "last"),
+        ("print(x)\ny = model(x)", "print"),
+        ("seen.append(x)\ny = model(x)", "effect"),
+        ("begin = time.time()\ny = model(x)", "time"),
+        ("y = model(x)\nitems.remove(x)", "items"),
+        ("y = model(x)\nyield y", "handed out"),
+        ("y = model(x)\nmodel.train()", "model"),
+        ("y = model(x)\nself.count += 1\nz = y", None),
+        ("n += 1\ny = model(x)", "n"),
+        ("y = model(0)", "loop"),
+        ("y = model(**x)", "packed"),
+        ("x = next(more)\ny = model(x)", "next"),
+        ("queue[0] = x\ny = model(x)", "changed"),
+    ],
+)
+def test_what_may_not_run_ahead(tmp_path, body, why):
+    text = f"import time\n\ndef f(self, model, items, seen, queue, more):\n    for x in items:\n{textwrap.indent(body, ' ' * 8)}\n"
+    code = next(
+        ast.unparse(node) for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and ast.unparse(node).startswith("model(")
+    )  # fmt: skip
+    call = call_of(tmp_path, text, code)
+    if why is None:
+        take_apart(text, call)
+        return
+    with pytest.raises(NotSafe, match=why):
+        take_apart(text, call)
+
+
+@pytest.mark.parametrize(
+    ("looped", "sized"),
+    [
+        ("range(9)", ()),
+        ("sorted(a)", ()),
+        ("enumerate(a)", ("a",)),
+        ("zip(a, self.b)", ("a", "self.b")),
+        ("tqdm(enumerate(a.items()))", ()),
+        ("a[1:]", ("a[1:]",)),
+        ("camera.frames()", None),
+        ("read(a)", None),
+    ],
+)
+def test_what_is_known_as_a_whole(tmp_path, looped, sized):
+    text = f"for x in {looped}:\n    y = model(x)\n"
+    call = call_of(tmp_path, text, "model(x)")
+    if sized is None:
+        with pytest.raises(NotSafe, match="stream"):
+            take_apart(text, call)
+    else:
+        assert take_apart(text, call).sized == sized
+
+
+def test_a_function_without_a_loop_sends_to_its_caller(tmp_path):
+    text = "def score(model, x):\n    return model(x)[0]\n"
+    with pytest.raises(NotInLoop):
+        take_apart(text, call_of(tmp_path, text, "model(x)"))
+
+
+def test_the_methods_of_the_object_are_looked_into(tmp_path):
+    text = textwrap.dedent("""
+        class Runner:
+            def log(self, y):
+                self.{} = y
+
+            def f(self, items):
+                for x in items:
+                    y = self.model(x)
+                    self.log(y)
+    """)
+    for name, safe in (("last", True), ("model", False)):
+        source = text.format(name)
+        call = call_of(tmp_path, source, "self.model(x)")
+        if safe:
+            take_apart(source, call)
+        else:
+            with pytest.raises(NotSafe, match=r"self\.model"):
+                take_apart(source, call)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "size", "count"),
+    [
+        ([[1, 40]], 160, 64),
+        ([[40]], 160, 64),
+        ([[32, 40]], 5120, 1),
+        ([], 0, 1),
+        ([[1, 3, 1024, 1024]], 12 << 20, 1),
+        ([[1, 3, 512, 512]], 3 << 20, 5),
+    ],
+)
+def test_how_many_items_depends_on_their_size(shapes, size, count):
+    assert batch_calls.size_of(Made(None, {"shapes": shapes, "bytes": size})) == count
+
+
+def test_what_a_call_costs_beyond_its_arithmetic():
+    def case(flops, forward):
+        model = SimpleNamespace(flops=flops, peak_flops=1e11)
+        return SimpleNamespace(measurement=SimpleNamespace(model=model, phase_s=lambda name: forward))
+
+    assert batch_calls.removed(case(1e5, 1e-3)) == pytest.approx(0.9)
+    assert batch_calls.removed(case(1e7, 1e-3)) == pytest.approx(2 / 3)
+    assert batch_calls.removed(case(1e9, 1e-3)) == 0
+    assert batch_calls.removed(case(None, 1e-3)) == pytest.approx(0.6)
