@@ -177,7 +177,7 @@ def markdown(rows: list[Row]) -> str:
     text = [
         "# What optimize reaches", "",
         f"`make optimize-bench` on {describe()}. Said is the command's own headline; measured again are plain runs of",
-        "the original, the patched script and the expert's cure in turn, by the rate that the program itself prints.", "",
+        "the original, the patched script and the expert's cure in turn, by the rate that the program prints.", "",
     ]  # fmt: skip
     text += [
         "| program | kept | said | measured again | expert's cure | time |",
