@@ -1,0 +1,433 @@
+"""Attention written by hand, softmax(q kᵀ · scale + mask) v, found in a function and given to torch's fused operator.
+
+The formula may be spread over several assignments. It is followed back from the product with ``v``; what it passes
+through, the scores and the weights, must be read by nothing else, because the fused operator never makes them.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from dataclasses import dataclass, field, replace
+
+_TRANSPOSED = {(-2, -1), (-1, -2), (2, 3), (3, 2)}
+_BETWEEN_QUERIES = {(3, 2), (2, 1), (-2, -3)}  # unsqueeze of q and of k, for their products with one another
+_OVER_KEYS = {(2, 3), (1, 2), (-3, -2)}  # unsqueeze of v, and the dimension of the sum
+_VERY_NEGATIVE = -1e4
+
+
+class NoAttention(Exception):
+    """The function does not hold attention that the fused operator computes; the message says why."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Attention found in a function."""
+
+    function: str
+    cls: str
+    """The class that it is a method of, '' for none."""
+    first_line: int
+    """Of the function's statements that make the scores."""
+    line: int
+    """Of the statement that makes the result."""
+    statement: str
+    """Source of the statement in its place."""
+    unneeded: tuple[int, ...]
+    """Lines of the statements that are not needed any more."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What was gathered on the way back from the result."""
+
+    q: ast.expr | None = None
+    k: ast.expr | None = None
+    v: ast.expr | None = None
+    scales: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+    """True where a key counts."""
+    bias: str | None = None
+    condition: str | None = None
+    """Under which the mask holds."""
+    dropout: str | None = None
+    taken: tuple[tuple[ast.expr, int], ...] = ()
+    """Expressions that move to the result's statement, and the statement they come from."""
+    passed: frozenset[int] = field(default_factory=frozenset)
+    """Statements that were passed through."""
+
+
+def find(text: str) -> list[Attention]:
+    """All attention in a module that can be written with the fused operator."""
+    tree = ast.parse(text)
+    found = []
+    for cls, function in _functions(tree):
+        for index, statement in enumerate(function.body):
+            try:
+                attention = _in_statement(tree, cls, function, index, statement)
+            except NoAttention:
+                continue
+            if attention is not None:
+                found.append(attention)
+    return found
+
+
+def _functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
+    methods = [(node.name, one) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+               for one in node.body if isinstance(one, ast.FunctionDef)]  # fmt: skip
+    return methods + [("", node) for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def _in_statement(
+    tree: ast.Module, cls: str, function: ast.FunctionDef, index: int, statement: ast.stmt
+) -> Attention | None:
+    if not isinstance(statement, (ast.Assign, ast.Return)) or statement.value is None:
+        return None
+    reader = _Reader(function)
+    for node in ast.walk(statement.value):
+        pair = _mixed(node)
+        parts = reader.weights(pair[0], index, _Parts(v=pair[1])) if pair is not None else None
+        if parts is None:
+            continue
+        reader.check(parts, index)
+        changed = copy.deepcopy(statement)
+        _Replace(ast.unparse(node), ast.parse(_call(parts, tree), mode="eval").body).visit(changed)
+        lines = [function.body[one].lineno for one in sorted(parts.passed)]
+        return Attention(
+            function.name,
+            cls,
+            min([*lines, statement.lineno]),
+            statement.lineno,
+            ast.unparse(changed) + "\n",
+            tuple(lines),
+        )
+    return None
+
+
+class _Replace(ast.NodeTransformer):
+    """Puts an expression in the place of another of the same source."""
+
+    def __init__(self, source: str, new: ast.expr):
+        self.source, self.new = source, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.expr) and ast.unparse(node) == self.source:
+            return self.new
+        result: ast.AST = self.generic_visit(node)
+        return result
+
+
+class _Reader:
+    """Follows the formula back through one function's statements."""
+
+    def __init__(self, function: ast.FunctionDef):
+        self.body = function.body
+        self.function = function
+
+    def weights(self, node: ast.expr, at: int, parts: _Parts) -> _Parts | None:
+        """Softmax of scores over the keys, with dropout or without."""
+        if isinstance(node, ast.Name):
+            made = self.assigned(node.id, at)
+            if made is None or made[2] is not None:
+                return None
+            return self.weights(made[1], made[0], replace(parts, passed=parts.passed | {made[0]}))
+        if not isinstance(node, ast.Call):
+            return None
+        name = ast.unparse(node.func)
+        if name.startswith("self.") and "drop" in name.rpartition(".")[2] and len(node.args) == 1 and not node.keywords:
+            return self.weights(node.args[0], at, replace(parts, dropout=f"{name}.p if self.training else 0.0"))
+        scores = _softmaxed(node)
+        return self.scores(scores, at, parts) if scores is not None else None
+
+    def scores(self, node: ast.expr, at: int, parts: _Parts) -> _Parts | None:
+        """Products of queries and keys, scaled and masked."""
+        product = _products(node) or self._transposed_product(node, at)
+        if product is not None:
+            taken = tuple((one, at) for one in product)
+            return replace(parts, q=product[0], k=product[1], taken=(*parts.taken, *taken))
+        if isinstance(node, ast.Name):
+            made = self.assigned(node.id, at)
+            if made is None:
+                return None
+            index, value, condition = made
+            if condition is not None:
+                if parts.condition or parts.masks or parts.bias or _first(value) != node.id:
+                    return None
+                parts = replace(parts, condition=condition)
+            return self.scores(value, index, replace(parts, passed=parts.passed | {index}))
+        return self._masked(node, at, parts) or self._scaled(node, at, parts)
+
+    def _transposed_product(self, node: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
+        pair = _matmul(node)
+        if pair is None:
+            return None
+        key = _transposed(pair[1])
+        return (pair[0], key) if key is not None else None
+
+    def _masked(self, node: ast.expr, at: int, parts: _Parts) -> _Parts | None:
+        """``scores.masked_fill(mask, -inf)``, ``torch.where(mask, scores, -inf)``."""
+        if not isinstance(node, ast.Call) or node.keywords:
+            return None
+        name, args = ast.unparse(node.func), node.args
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "masked_fill" and len(args) == 2:
+            scores, mask, value, kept = node.func.value, args[0], args[1], _negated(args[0])
+        elif name == "torch.where" and len(args) == 3:
+            mask, scores, value = args
+            kept = _enclosed(mask)
+        else:
+            return None
+        if not _is_very_negative(value) or parts.bias is not None or (parts.condition and parts.masks):
+            return None
+        return self.scores(scores, at, replace(parts, masks=(*parts.masks, kept), taken=(*parts.taken, (mask, at))))
+
+    def _scaled(self, node: ast.expr, at: int, parts: _Parts) -> _Parts | None:
+        """``scores / number``, ``scores * number``, ``scores + bias``; a bias comes after the scale."""
+        if not isinstance(node, ast.BinOp):
+            return None
+        left, right = node.left, node.right
+        if isinstance(node.op, ast.Div):
+            more = replace(parts, scales=(*parts.scales, f"1 / {_enclosed(right)}"), taken=(*parts.taken, (right, at)))
+            return self.scores(left, at, more)
+        for scores, other in ((left, right), (right, left)):
+            if isinstance(node.op, ast.Mult):
+                more = replace(parts, scales=(*parts.scales, _enclosed(other)), taken=(*parts.taken, (other, at)))
+            elif isinstance(node.op, ast.Add) and parts.bias is None and not parts.masks and not parts.scales:
+                more = replace(parts, bias=ast.unparse(other), taken=(*parts.taken, (other, at)))
+            else:
+                return None
+            found = self.scores(scores, at, more)
+            if found is not None:
+                return found
+        return None
+
+    def assigned(self, name: str, before: int) -> tuple[int, ast.expr, str | None] | None:
+        """(statement, value, condition) of the last assignment to a name; None where it is not plain."""
+        for index in range(before - 1, -1, -1):
+            statement = self.body[index]
+            if not _sets(statement, name):
+                continue
+            condition = None
+            if isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1:
+                condition, statement = ast.unparse(statement.test), statement.body[0]
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                target = statement.targets[0]
+                if isinstance(target, ast.Name):
+                    return index, statement.value, condition
+            return None
+        return None
+
+    def check(self, parts: _Parts, at: int) -> None:
+        """What was passed through is read nowhere else; what moves still means the same. Raises NoAttention."""
+        inside = {id(node) for index in parts.passed for node in ast.walk(self.body[index])}
+        inside |= {id(node) for node in ast.walk(self.body[at])}
+        names = {name for index in parts.passed for name in _set_names(self.body[index])}
+        taken = {node.id for expr, _ in parts.taken for node in ast.walk(expr) if isinstance(node, ast.Name)}
+        for node in ast.walk(self.function):
+            if _is_read(node, names) and id(node) not in inside:
+                raise NoAttention("the scores or the weights are used")
+        if names & taken:
+            raise NoAttention(f"{min(names & taken)} is set anew in between")
+        for expr, index in parts.taken:
+            for node in ast.walk(expr):
+                if isinstance(node, ast.Name) and any(_sets(one, node.id) for one in self.body[index + 1 : at]):
+                    raise NoAttention(f"{node.id} is set anew in between")
+        result = self.body[at]
+        if sum(_is_read(node, names) for node in ast.walk(result)) > 1:
+            raise NoAttention("the weights are used twice")
+
+
+def _call(parts: _Parts, tree: ast.Module) -> str:
+    """The fused operator with the parts of the formula."""
+    assert parts.q is not None and parts.k is not None and parts.v is not None
+    args = [ast.unparse(parts.q), ast.unparse(parts.k), ast.unparse(parts.v)]
+    mask = parts.bias or " & ".join(parts.masks)
+    if mask:
+        args.append(f"attn_mask={mask} if {parts.condition} else None" if parts.condition else f"attn_mask={mask}")
+    if parts.dropout:
+        args.append(f"dropout_p={parts.dropout}")
+    args.append(f"scale={' * '.join(parts.scales) or '1.0'}")
+    return f"{_functional(tree)}.scaled_dot_product_attention({', '.join(args)})"
+
+
+def _functional(tree: ast.Module) -> str:
+    """The module's name for torch.nn.functional."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name in ("torch.nn.functional", "torch.nn") and alias.asname:
+                    return alias.asname if alias.name.endswith("functional") else f"{alias.asname}.functional"
+        if isinstance(node, ast.ImportFrom) and node.module in ("torch.nn", "torch"):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                if (node.module, alias.name) == ("torch.nn", "functional"):
+                    return name
+                if (node.module, alias.name) == ("torch", "nn"):
+                    return f"{name}.functional"
+    return "torch.nn.functional"
+
+
+# ------------------------------------------------------------------ the forms of each operation
+
+
+def _matmul(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return node.left, node.right
+    if isinstance(node, ast.Call) and not node.keywords:
+        name = ast.unparse(node.func)
+        if name in ("torch.matmul", "torch.bmm") and len(node.args) == 2:
+            return node.args[0], node.args[1]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("matmul", "bmm") and len(node.args) == 1:
+            return node.func.value, node.args[0]
+    return None
+
+
+def _mixed(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """(weights, values) of their product: as matrices, by einsum, or by broadcasting and a sum over the keys."""
+    pair = _matmul(node) or _einsum(node, values=True)
+    if pair is not None:
+        return pair
+    summed = _sum_of_product(node)
+    if summed is None:
+        return None
+    (weights, a), (values, b), dim = summed
+    return (weights, values) if a == -1 and (b, dim) in _OVER_KEYS else None
+
+
+def _products(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """(queries, keys) of their products, by einsum, or by broadcasting and a sum over the features."""
+    pair = _einsum(node, values=False)
+    if pair is not None:
+        return pair
+    summed = _sum_of_product(node)
+    if summed is None:
+        return None
+    (q, a), (k, b), dim = summed
+    return (q, k) if dim == -1 and (a, b) in _BETWEEN_QUERIES else None
+
+
+def _sum_of_product(node: ast.AST) -> tuple[tuple[ast.expr, int], tuple[ast.expr, int], int] | None:
+    """``(a.unsqueeze(i) * b.unsqueeze(j)).sum(k)`` as ((a, i), (b, j), k)."""
+    summed = _method(node, "sum")
+    if summed is None or not isinstance(summed[0], ast.BinOp) or not isinstance(summed[0].op, ast.Mult):
+        return None
+    left, right = _method(summed[0].left, "unsqueeze"), _method(summed[0].right, "unsqueeze")
+    return (left, right, summed[1]) if left is not None and right is not None else None
+
+
+def _method(node: ast.AST, name: str) -> tuple[ast.expr, int] | None:
+    """``x.name(number)`` or ``x.name(dim=number)`` as (x, number)."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != name:
+        return None
+    dim = _dim(node.args, node.keywords)
+    return (node.func.value, dim) if dim is not None else None
+
+
+def _dim(args: list[ast.expr], keywords: list[ast.keyword]) -> int | None:
+    """The one number among arguments that name a dimension."""
+    values = [*args, *(one.value for one in keywords if one.arg == "dim")]
+    if len(values) != 1 or any(one.arg != "dim" for one in keywords):
+        return None
+    number = _number(values[0])
+    return int(number) if number is not None and number == int(number) else None
+
+
+def _einsum(node: ast.AST, *, values: bool) -> tuple[ast.expr, ast.expr] | None:
+    """``torch.einsum`` over leading dimensions that all have in common."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "torch.einsum" or len(node.args) != 3:
+        return None
+    if not (isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)):
+        return None
+    given, arrow, result = node.args[0].value.replace(" ", "").partition("->")
+    first, _, second = given.partition(",")
+    lead = first[:-2]
+    if not arrow or len(set(first)) != len(first) or second[:-2] != lead or result[:-2] != lead:
+        return None
+    a, b, c = first[-2:], second[-2:], result[-2:]
+    if len(a) != 2 or len(b) != 2 or len({*a, *b}) != 3:
+        return None
+    fits = a[1] == b[0] and c == a[0] + b[1] if values else a[1] == b[1] and c == a[0] + b[0]
+    return (node.args[1], node.args[2]) if fits else None
+
+
+def _transposed(node: ast.expr) -> ast.expr | None:
+    """``k`` of ``k.transpose(-2, -1)`` or ``k.mT``."""
+    if isinstance(node, ast.Attribute) and node.attr == "mT":
+        return node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords:
+        numbers = tuple(_number(arg) for arg in node.args)
+        if node.func.attr in ("transpose", "swapaxes") and numbers in _TRANSPOSED:
+            return node.func.value
+        if node.func.attr == "permute" and numbers == (0, 1, 3, 2):
+            return node.func.value
+    return None
+
+
+def _softmaxed(node: ast.Call) -> ast.expr | None:
+    """What the softmax over the last dimension is taken of."""
+    name = ast.unparse(node.func)
+    if name in ("torch.softmax", "F.softmax") or name.endswith("functional.softmax"):
+        if node.args and _dim(node.args[1:], node.keywords) == -1:
+            return node.args[0]
+        return None
+    taken = _method(node, "softmax")
+    return taken[0] if taken is not None and taken[1] == -1 else None
+
+
+def _number(node: ast.expr) -> float | None:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+    return value if isinstance(value, (int, float)) else None
+
+
+def _is_very_negative(node: ast.expr) -> bool:
+    number = _number(node)
+    if number is not None:
+        return number <= _VERY_NEGATIVE
+    text = ast.unparse(node).replace("'", '"')
+    return text in ('float("-inf")', '-float("inf")', "-math.inf", "-torch.inf", "-np.inf") or (
+        text.startswith("torch.finfo(") and text.endswith(").min")
+    )
+
+
+def _negated(mask: ast.expr) -> str:
+    """The mask of what counts, where the mask of what does not is given."""
+    if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert):
+        return _enclosed(mask.operand)
+    if isinstance(mask, ast.Compare) and len(mask.ops) == 1 and isinstance(mask.ops[0], (ast.Eq, ast.NotEq)):
+        other = ast.NotEq() if isinstance(mask.ops[0], ast.Eq) else ast.Eq()
+        return f"({ast.unparse(ast.Compare(mask.left, [other], mask.comparators))})"
+    return f"~{_enclosed(mask)}"
+
+
+def _enclosed(node: ast.expr) -> str:
+    """An expression's source, in brackets unless it binds tightly."""
+    text = ast.unparse(node)
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)) else f"({text})"
+
+
+def _first(node: ast.expr) -> str | None:
+    """The name that a chain of methods or operations begins with."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Call):
+            node = node.args[1] if ast.unparse(node.func) == "torch.where" and len(node.args) > 1 else node.func
+        elif isinstance(node, ast.Attribute):
+            node = node.value
+        elif isinstance(node, ast.BinOp):
+            node = node.left
+        else:
+            return None
+    return node.id
+
+
+def _sets(statement: ast.stmt, name: str) -> bool:
+    return name in _set_names(statement)
+
+
+def _is_read(node: ast.AST, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+
+
+def _set_names(statement: ast.stmt) -> set[str]:
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
