@@ -69,13 +69,13 @@ overhead: $(READY) ## what recording costs, next to other profilers
 	$(BIN)/python bench/overhead.py --write docs/overhead.md
 
 simplify-bench: $(READY) ## measured headroom against the true speed-up, over tests/zoo
-	$(BIN)/python bench/simplify.py --write docs/simplify-accuracy.md
+	$(BIN)/python bench/simplify.py --rows bench/results/simplify.json --write docs/simplify-accuracy.md
 
 model-bench: $(READY) ## the pipeline model's predictions against real loaders
 	$(BIN)/python bench/model.py
 
 optimize-bench: $(READY) ## speed-up reached against the expert's, over tests/zoo and the example
-	$(BIN)/python bench/optimize.py --write docs/optimize-figures.md
+	$(BIN)/python bench/optimize.py --rows bench/results/optimize.json --write docs/optimize-figures.md
 
 trace-bench: $(READY) ## reading large traces, next to HolisticTraceAnalysis
 	$(BIN)/python bench/trace.py --write docs/trace-speed.md

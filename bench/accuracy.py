@@ -25,6 +25,8 @@ from typing import Any
 from machine import describe
 
 ROOT = Path(__file__).resolve().parents[1]
+EXPERIMENTS = ROOT / "bench" / "results" / "simplify.json"
+"""What `make simplify-bench` found last."""
 _LIMIT_S = 240
 
 
@@ -202,8 +204,16 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
+def experiments() -> dict[str, dict[str, Any]]:
+    """The rows of the experiments' bench, by program."""
+    if not EXPERIMENTS.exists():
+        return {}
+    return {row["name"]: row for row in json.loads(EXPERIMENTS.read_text(encoding="utf-8"))}
+
+
 def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
     """The table for docs/."""
+    tried = experiments()
     lines = [
         "# Accuracy",
         "",
@@ -211,16 +221,19 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
         f"twin {options.seconds * 0.6:g} s without, one after the other. **{summary(rows)}.**",
         "",
         "Headroom is what the report says the step could gain; the true speed-up is the fixed twin's rate over the",
-        "slow program's. They differ where the fix leaves some of the culprit, or makes more than it cheaper.",
+        "slow program's. They differ where the fix leaves some of the culprit, or makes more than it cheaper. Measured is",
+        "what `unstall simplify` found without the culprit, predicted what the pipeline model expected of that",
+        "([make simplify-bench](simplify-accuracy.md), for the culprits that can be stubbed).",
         "",
-        "| program | planted | found | pattern | cause | culprit | named | headroom | true |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| program | planted | found | pattern | cause | culprit | named | headroom | measured | predicted | true |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         lines.append(
             f"| {row.name} | {row.truth} | {row.found} | {mark(row.pattern)} | {mark(row.cause)} "
             f"| {mark(row.culprit)} "
-            f"| `{row.named}` | {number(row.headroom)} | {number(row.speedup)} |"
+            f"| `{row.named}` | {number(row.headroom)} | {number(tried.get(row.name, {}).get('measured'))} "
+            f"| {number(tried.get(row.name, {}).get('predicted'))} | {number(row.speedup)} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -84,6 +84,7 @@ def main() -> int:
         rows = [other for other in rows if other.name != name] + [row]
         print(line(row), flush=True)
         if options.rows:
+            options.rows.parent.mkdir(parents=True, exist_ok=True)
             options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
         if options.write:
             options.write.write_text(markdown(rows), encoding="utf-8")

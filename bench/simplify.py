@@ -85,7 +85,8 @@ def main() -> int:
             rows = [row for row in rows if row.name != case.name] + [judge(case, options)]
             print(line(rows[-1]), flush=True)
             if options.rows:
-                options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+                options.rows.parent.mkdir(parents=True, exist_ok=True)
+            options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
             if options.write:
                 options.write.write_text(markdown(rows, options), encoding="utf-8")
     print(summary(rows))
