@@ -86,7 +86,7 @@ def main() -> int:
             print(line(rows[-1]), flush=True)
             if options.rows:
                 options.rows.parent.mkdir(parents=True, exist_ok=True)
-            options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+                options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
             if options.write:
                 options.write.write_text(markdown(rows, options), encoding="utf-8")
     print(summary(rows))
