@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from unstall.measurements import LoaderMeasurement, Measurement
-from unstall.records import PHASES
 from unstall.simplify.model import parts
 from unstall.simplify.model.machine import speed
 from unstall.simplify.model.pipeline import CONTENTION, MODEL, SHIP_S, TAKE_S, Pipeline
 from unstall.simplify.model.recorded import Recorded
 from unstall.simplify.model.simulate import simulate
 from unstall.simplify.model.work import Floats, Layout
+from unstall.words import PHASES
 
 _FIT_BATCHES = 400
 _FIT_SHARES = 12
@@ -52,7 +52,17 @@ def build(recorded: Recorded) -> Pipeline:
     if loader is not None:
         pipeline = replace(pipeline, busy_seen=_busy_seen(pipeline.layout, measured))
         pipeline = _with_loader(pipeline, recorded, loader)
-    return pipeline if on_device else _fit(pipeline, measured, float((seconds).sum(axis=1).mean()))
+    if not on_device:
+        pipeline = _fit(pipeline, measured, float((seconds).sum(axis=1).mean()))
+    return pipeline if pipeline.layout.workers else _alone(pipeline)
+
+
+def _alone(pipeline: Pipeline) -> Pipeline:
+    """Without workers it is known what the main thread had beside it: out of what was seen goes what that cost.
+
+    It cost teams of threads more than a single one, so that it shifts the shares of the phases.
+    """
+    return replace(pipeline, compute=pipeline.compute * pipeline.body_rates(pipeline.layout.contention))
 
 
 def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:

@@ -61,7 +61,7 @@ class Machine:
         (threads, teams), pausing, virtual = self._computing, self._pausing, self._virtual
         never = float("inf")
         while threads or teams or pausing:
-            rate, team_rate = self._rates()
+            rate, team_rate = rates(self._load, self._team_load, self.cores, self.contention)
             thread_time = self.now + (threads[0][0] - virtual[0]) / rate if threads else never
             team_time = self.now + (teams[0][0] - virtual[1]) / team_rate if teams else never
             pause_time = pausing[0][0] if pausing else never
@@ -78,15 +78,19 @@ class Machine:
                 self._team_load -= width * team
             then(batch)
 
-    def _rates(self) -> tuple[float, float]:
-        """Seconds of computing in a second, of a thread and of a team."""
-        beyond = self._load - self.cores
-        alike = speed(self._load, self.cores, self.contention)
-        if beyond <= 0:
-            return alike, alike
-        short = min(beyond, 1.0)  # with less than a whole thread too many, a team waits that much less
-        rate = alike * self.cores / (self._load + self._team_load * _TEAM_WASTE * short)
-        return rate, rate * (1 - _TEAM_SLOWNESS * short)
+
+def rates(load: float, team_load: float, cores: float, contention: float) -> tuple[float, float]:
+    """Seconds of computing in a second, of a thread and of a team.
+
+    ``load``: threads that want a core; ``team_load``: those of them that are in teams.
+    """
+    beyond = load - cores
+    alike = speed(load, cores, contention)
+    if beyond <= 0:
+        return alike, alike
+    short = min(beyond, 1.0)  # with less than a whole thread too many, a team waits that much less
+    rate = alike * cores / (load + team_load * _TEAM_WASTE * short)
+    return rate, rate * (1 - _TEAM_SLOWNESS * short)
 
 
 def speed(busy: float, cores: float, contention: float) -> float:

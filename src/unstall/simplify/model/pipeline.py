@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unstall.records import PhaseName
-from unstall.simplify.model.machine import speed
+from unstall.simplify.model.machine import rates, speed
 from unstall.simplify.model.parts import Parts
 from unstall.simplify.model.work import Floats, Layout, Work
+from unstall.words import PhaseName
 
 MODEL: tuple[PhaseName, ...] = ("forward", "backward", "optimizer")
 """Phases whose mathematics the intra-op threads of torch share out."""
@@ -76,14 +76,25 @@ class Pipeline:
         """Phases on several cores at once."""
         return () if self.on_device or self.layout.width <= 1 else MODEL
 
+    def body_rates(self, contention: float) -> Floats:
+        """By phase: seconds of computing alone in a recorded second, with no worker beside the main thread.
+
+        It has its own team of threads and other programs beside it, and the simulation will slow it down by them.
+        """
+        layout = self.layout
+        thread, _ = rates(1 + layout.background, 0.0, layout.cores, contention)
+        _, team = rates(layout.width + layout.background, layout.width, layout.cores, contention)
+        return np.where(np.isin(self.phases, self.wide), team, thread)
+
     def with_contention(self, contention: float) -> Pipeline:
         """The same recording read as that of a machine whose busy cores slow each other down so much."""
-        cores = self.layout.cores
-        factor = speed(self.busy_seen, cores, contention) / speed(self.busy_seen, cores, self.layout.contention)
+        cores, before = self.layout.cores, self.layout.contention
+        factor = speed(self.busy_seen, cores, contention) / speed(self.busy_seen, cores, before)
+        body = factor if self.layout.workers else self.body_rates(contention) / self.body_rates(before)
         return replace(
             self,
             layout=replace(self.layout, contention=contention),
-            compute=self.compute * factor,
+            compute=self.compute * body,
             service=self.service * np.array([factor, 1.0]),
         )
 

@@ -101,6 +101,16 @@ def test_what_a_team_of_threads_takes_alone_is_found_under_contention():
     assert found.layout.width == pytest.approx(1.9, abs=0.25)
 
 
+@pytest.mark.parametrize("background", [0.0, 1.0])
+def test_neighbours_and_teams_do_not_shift_the_shares_of_what_was_seen(background):
+    """Four fifths of the recorded step are the callback's: without it the program is five times as fast."""
+    truth = program(service=0.0, workers=0, cores=2.0, threads=2, width=1.9, body={"forward": 0.004, "callback": 0.016})
+    recorded = record(replace(truth, layout=replace(truth.layout, background=background)))
+    recorded = replace(recorded, measurement=replace(recorded.measurement, other_cores=background))
+    found = predict(build(recorded), Changes(scales={"callback": 0.0}))
+    assert found.speedup == pytest.approx(5.0, rel=0.02)
+
+
 def test_as_recorded_is_as_recorded():
     recorded = record(program(service=0.02, workers=1, cores=2.0))
     found = predict(build(recorded))
