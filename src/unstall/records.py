@@ -156,6 +156,8 @@ class Study(msgspec.Struct, kw_only=True, omit_defaults=True):
     elasticity_sum: float | None = None
     """Of all components that were slowed: 1 where they account for the whole step."""
     elasticity_ci95: tuple[float, float] | None = None
+    elasticity_says: str = ""
+    """What the sum means, in words."""
     waiting_s: float | None = None
     """With cached batches the step is shorter by this, and by ``taken_s``."""
     taken_s: float | None = None
@@ -170,6 +172,8 @@ class Study(msgspec.Struct, kw_only=True, omit_defaults=True):
     untried: list[str] = msgspec.field(default_factory=list)
     sandbox: str = ""
     """What kept the program's files as they were."""
+    runs: int = 1
+    """How often the program was started; more than for the trials where it ends before they do."""
 
 
 class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -29,7 +29,10 @@ _EXIT_USAGE = 2
 _WIDTH = 100
 _KINDS = ("data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward")
 _SLOWED = ("data", "env", "optimizer", "backward")
+_SETTINGS = ("workers", "prefetch", "threads", "ranks")
+_SET_HELP = f"Try another setting: {', '.join(_SETTINGS)} (ranks=1: one alone)."
 _STUB_HELP = f"Try the program without this function, or kind: {', '.join(_KINDS)}."
+_SETTING = re.compile(rf"^(?P<name>{'|'.join(_SETTINGS)})=(?P<value>\d+)$")
 _DELAY = re.compile(r"^(?P<name>[\w.<>-]+)=\+?(?P<share>\d+(?:\.\d+)?)\s*%(?::(?P<by>sleep|spin))?$")
 
 
@@ -39,15 +42,19 @@ def simplify(
     delay: list[str] = typer.Option(
         [], "--delay", metavar="NAME=+20%", help="Slow this function, or kind, by a share of its own time."
     ),
+    settings: list[str] = typer.Option([], "--set", metavar="NAME=N", help=_SET_HELP),
     budget: str = typer.Option("5m", "--budget", help="How long the experiments may take in all: 90s, 5m."),
     json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    ledger: str | None = typer.Option(
+        None, "--ledger", envvar="UNSTALL_LEDGER", help="Keep the history there: a file, or postgresql://..."
+    ),
     sandbox: bool = typer.Option(True, "--sandbox/--no-sandbox", help="Refuse where files cannot be kept as they are."),
     allow_network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let it send to the network."),
 ) -> None:
     """Try, on throw-away runs, what the program gains without each of its components, and say what that tells."""
     try:
         line = command.resolve(words or [])
-        trials = [_stub(name) for name in stub] + [_delay(text) for text in delay]
+        trials = [_stub(name) for name in stub] + [_delay(text) for text in delay] + [_set(text) for text in settings]
     except (command.CommandError, ValueError) as error:
         _fail(str(error))
     if json is not None and not json.absolute().parent.is_dir():
@@ -58,13 +65,14 @@ def simplify(
     except OSError as error:
         _fail(f"no place for the recording: {error.strerror}")
     try:
-        made, interrupted = _study(
+        made, found = _study(
             line, words or [], directory, trials, budget_s, required=sandbox, network=allow_network_writes
         )
         if json is not None:
             json.write_bytes(made.to_json())
         _show(made)
-        if interrupted:
+        _keep(made, found, directory, ledger)
+        if found.interrupted:
             raise Interrupted
     except Interrupted:
         print("unstall: stopped; nothing of the program's was changed", file=sys.stderr)
@@ -82,8 +90,8 @@ def _study(
     *,
     required: bool,
     network: bool,
-) -> tuple[Report, bool]:
-    """The report, and whether a signal cut the study short."""
+) -> tuple[Report, Findings]:
+    """The report, and what it was made from."""
     from unstall.simplify.conclude import conclude
     from unstall.simplify.sandbox import SandboxError, open_sandbox
     from unstall.simplify.study import Study
@@ -103,7 +111,7 @@ def _study(
         _fail(f"{line[0]} cannot be started: {error.strerror}")
     finally:
         progress.clear()
-    return made, found.interrupted
+    return made, found
 
 
 class _Watch:
@@ -141,6 +149,21 @@ def _show(made: Report) -> None:
     ceilings.render(made, console)
 
 
+def _keep(made: Report, found: Findings, directory: RunDir, where: str | None) -> None:
+    """Keep the report and its first run for the steps that come after. It has been told: no reason to fail."""
+    from unstall.benchmark import archive
+    from unstall.repeat import ledger
+
+    problem = ledger.keep(made, where)
+    if problem is not None:
+        print(f"unstall: {problem}", file=sys.stderr)
+    elif found.seen is not None:
+        try:
+            archive.write(directory.path / archive.FILE_NAME, archive.make(made, found.measured, found.seen))
+        except OSError as error:
+            print(f"unstall: the first run could not be kept: {error.strerror or error}", file=sys.stderr)
+
+
 def _stub(name: str) -> Trial:
     """What ``--stub NAME`` asks for. ValueError when it is no name."""
     if name == "data":
@@ -161,6 +184,17 @@ def _delay(text: str) -> Trial:
     if name in _KINDS and name not in _SLOWED:
         raise ValueError(f"--delay {name}: of the kinds of work only {', '.join(_SLOWED)} can be slowed")
     return choose.delay(functions.plain(name), None, float(match["share"]) / 100, by, touches_data=True)
+
+
+def _set(text: str) -> Trial:
+    """What ``--set NAME=N`` asks for."""
+    match = _SETTING.match(text)
+    if match is None:
+        raise ValueError(f"--set {text}: write it as NAME=N, with NAME one of {', '.join(_SETTINGS)}")
+    name, value = match["name"], int(match["value"])
+    if (name == "ranks" and value != 1) or (name in ("prefetch", "threads") and value < 1):
+        raise ValueError(f"--set {text}: ranks can only be 1, prefetch and threads at least 1")
+    return choose.setting(name, value)
 
 
 def _discard(directory: RunDir) -> None:

@@ -16,6 +16,8 @@ _NAME_CELLS = 34
 _FIGURE_CELLS = 36
 _LEAST_BAR, _MOST_BAR = 8, 40
 _MOST_CEILINGS = 10
+_MOST_NOTES = 6
+_LARGE_GAP, _SOME_GAP = 0.5, 0.2
 _UNKNOWN = 1e4  # times as fast: the end of an interval from which nothing can be read
 
 
@@ -61,34 +63,42 @@ def _picture(page: Page, report: Report, study: Study) -> None:
     now = Ceiling(component="as it is", steps_per_s=1 / study.base_s, known_by="measured")
     most = max(ceiling.steps_per_s for ceiling in [*shown, now])
     cells = min(max(page.room - _NAME_CELLS - _FIGURE_CELLS, _LEAST_BAR), _MOST_BAR)
-    rows = []
+    rows, styles = [], []
     for one in [now, *shown]:
+        styles.append(_colour(one.gap))
         between = f"{units.number(one.ci95[0])} to {units.number(one.ci95[1])}" if one.ci95 else ""
         gap = units.percent(one.gap) if one.gap is not None else ""
         bar = pad(blocks(one.steps_per_s / most, cells), cells)
         rows.append((shorten(one.component, _NAME_CELLS), bar, units.number(one.steps_per_s), between, gap))
-    page.table("Ceilings", ("steps/s, measured", "", "", "95 %", "gap"), rows)
+    page.table("Ceilings", ("steps/s, measured", "", "", "95 %", "gap"), rows, styles)
+
+
+def _colour(gap: float | None) -> str:
+    """Of a row: the more the program would gain, the warmer. The figure beside it says the same without colour."""
+    if gap is None:
+        return "bold"
+    return "red" if gap >= _LARGE_GAP else "yellow" if gap >= _SOME_GAP else "green"
 
 
 def _table(page: Page, experiments: list[Experiment]) -> None:
     rows = []
-    for one in experiments:
+    for number, one in enumerate(experiments, 1):
         low, high = one.ci95
         predicted = f"{one.predicted_ratio:.2f}×" if one.predicted_ratio is not None else ""
         slope = f"{one.elasticity:.2f}" if one.elasticity is not None else ""
         result = f"{one.ratio:.2f}×" if one.conclusive else "inconclusive"
         between = f"{low:.2f} to {high:.2f}" if high < _UNKNOWN else "unknown"
-        rows.append((shorten(one.name, 44), result, between, predicted, slope))
+        rows.append((shorten(f"{number:2} {one.name}", 44), result, between, predicted, slope))
     if rows:
-        page.table("Tried", ("", "speed-up", "95 %", "predicted", "elasticity"), rows)
+        page.table("Tried", ("in this order", "speed-up", "95 %", "predicted", "elasticity"), rows)
+    page.bullets("", [f"{one.name}: {note}" for one in experiments for note in one.notes][:_MOST_NOTES], 2)
 
 
 def _summary(page: Page, report: Report, study: Study) -> None:
     if study.elasticity_sum is not None and study.elasticity_ci95 is not None:
         low, high = study.elasticity_ci95
-        complete = low <= 1 <= high
-        rest = "the components account for the step" if complete else "something else takes part of the step"
-        page.field("Sum", f"elasticities sum to {study.elasticity_sum:.2f} ({low:.2f} to {high:.2f}): {rest}")
+        says = study.elasticity_says
+        page.field("Sum", f"elasticities sum to {study.elasticity_sum:.2f} ({low:.2f} to {high:.2f}): {says}")
     if study.waiting_s is not None and study.taken_s is not None:
         page.field(
             "Data",
@@ -103,4 +113,5 @@ def _summary(page: Page, report: Report, study: Study) -> None:
     if study.untried:
         page.field("Not tried", f"{len(study.untried)} more, the budget was spent: {', '.join(study.untried)}", most=3)
     page.bullets("Notes", report.run.notes[:4], 3)
-    page.field("Sandbox", study.sandbox)
+    times = "once" if study.runs == 1 else f"{study.runs} times"
+    page.field("Sandbox", f"{study.sandbox}; the program was started {times}")

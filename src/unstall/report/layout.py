@@ -64,8 +64,10 @@ class Page:
         figures = shorten(figures, self.width - LABEL_CELLS - 1 - cells)
         self.lines.append(Text.assemble(head, (pad(blocks(share, cells), cells), style), " " + figures))
 
-    def table(self, label: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A label and columns: the first to the left and flexible, the others to the right."""
+    def table(
+        self, label: str, header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()
+    ) -> None:
+        """A label and columns: the first to the left and flexible, the others to the right. ``styles``: of the rows."""
         texts = [list(header), *([plain(cell) for cell in row] for row in rows)]
         others = [max(map(cell_len, column)) for column in list(zip(*texts))[1:]]
         first = max(self.room - sum(others) - 2 * len(others), 8)
@@ -75,7 +77,7 @@ class Page:
             columns = [pad(shorten(name, first), first)]
             columns += [" " * (width - cell_len(cell)) + cell for cell, width in zip(cells, others)]
             lines.append(shorten("  ".join(columns).rstrip(), self.room))
-        self._labelled(label, lines)
+        self._labelled(label, lines, styles=("", *styles))
 
     def command(self, label: str, why: str, command: str | None) -> None:
         """Why, then the command on a line of its own, never broken, so that it can be copied."""
@@ -94,10 +96,10 @@ class Page:
         """Rows of a terminal of this width that the page takes."""
         return sum(max(1, -(-cell_len(line.plain) // self.width)) for line in self.lines)
 
-    def _labelled(self, label: str, lines: Sequence[str], style: str = "") -> None:
+    def _labelled(self, label: str, lines: Sequence[str], style: str = "", styles: Sequence[str] = ()) -> None:
         for i, line in enumerate(lines):
             head = pad(label if i == 0 else "", LABEL_CELLS)
-            self.lines.append(Text.assemble((head, "bold cyan"), (line, style)))
+            self.lines.append(Text.assemble((head, "bold cyan"), (line, styles[i] if i < len(styles) else style)))
 
 
 def wrap(text: str, width: int) -> list[str]:

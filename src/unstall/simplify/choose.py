@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unstall.measurements import Measurement
 from unstall.records import Culprit, Report
@@ -46,6 +46,7 @@ def trials(report: Report, measurement: Measurement) -> list[Trial]:
     wanted += elasticities(report, measurement, functions)
     wanted += thread_trials(measurement)
     wanted += setting_trials(measurement)
+    wanted += rank_trials(measurement)
     return list({trial.name: trial for trial in wanted}.values())
 
 
@@ -152,9 +153,9 @@ def thread_trials(measurement: Measurement) -> Iterator[Trial]:
     """One thread inside operators; all the cores, where the program uses fewer."""
     threads, cores = measurement.model.threads, int(measurement.cores)
     if threads > 1:
-        yield Trial("one thread inside operators", "threads", arm=({"kind": "threads", "threads": 1},))
+        yield setting("threads", 1)
     elif threads and cores > 1:
-        yield Trial(f"{cores} threads inside operators", "threads", arm=({"kind": "threads", "threads": cores},))
+        yield setting("threads", cores)
 
 
 def setting_trials(measurement: Measurement) -> Iterator[Trial]:
@@ -164,12 +165,38 @@ def setting_trials(measurement: Measurement) -> Iterator[Trial]:
         return
     workers = loader.workers
     for number in sorted({0, max(1, workers // 2), workers * 2 or 1, int(measurement.cores)} - {workers}):
-        words = f"{number} worker{'s' * (number != 1)}" if number else "no workers: batches made in the main process"
-        yield Trial(words, "workers", arm=(), settings={"loader": {"from": workers, "num_workers": number}})
+        yield of_loader(setting("workers", number), workers)
     if workers:
-        depth = 2 * (loader.prefetch_factor or 2)
-        settings = {"loader": {"from": workers, "prefetch_factor": depth}}
-        yield Trial(f"prefetch_factor {depth}", "prefetch", arm=(), settings=settings)
+        yield of_loader(setting("prefetch", 2 * (loader.prefetch_factor or 2)), workers)
+
+
+def rank_trials(measurement: Measurement) -> Iterator[Trial]:
+    """One rank alone: what the ranks cost each other."""
+    if len(measurement.ranks) > 1:
+        yield setting("ranks", 1)
+
+
+def setting(name: str, value: int) -> Trial:
+    """The program with another setting: threads inside operators, workers and prefetch of the loader, ranks.
+
+    All but threads need a process of their own. KeyError for another name.
+    """
+    if name == "threads":
+        words = f"{value} threads inside operators" if value > 1 else "one thread inside operators"
+        return Trial(words, name, arm=({"kind": "threads", "threads": value},))
+    if name == "ranks":
+        return Trial("one rank alone", name, arm=(), settings={"ranks": value})
+    argument = {"workers": "num_workers", "prefetch": "prefetch_factor"}[name]
+    words = f"{value} worker{'s' * (value != 1)}" if value else "no workers: batches made in the main process"
+    words = words if name == "workers" else f"prefetch_factor {value}"
+    return Trial(words, name, arm=(), settings={"loader": {argument: value}})
+
+
+def of_loader(trial: Trial, workers: int) -> Trial:
+    """The trial of a loader's setting for the program's main one: that of so many workers."""
+    if trial.settings is None or "loader" not in trial.settings:
+        return trial
+    return replace(trial, settings={"loader": {**trial.settings["loader"], "from": workers}})
 
 
 def interaction(first: Trial, second: Trial) -> Trial:

@@ -10,10 +10,11 @@ from unstall.records import Ceiling, Experiment, Finding, NotMeasured, Report, S
 from unstall.simplify import verdict
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.study import Findings
-from unstall.simplify.trial import Outcome
+from unstall.simplify.trial import Outcome, Trial
 from unstall.statistics import Ratio
 
 _DEEPER = 1.1
+_BLURRED = 0.3  # half of the interval of a sum of elasticities
 
 
 def conclude(found: Findings, sandbox: str) -> Report:
@@ -31,6 +32,7 @@ def conclude(found: Findings, sandbox: str) -> Report:
         untried=[trial.name for trial in found.untried],
         deeper=_deeper(done),
         sandbox=sandbox,
+        runs=found.runs,
     )
     _three_arms(study, done)
     _elasticities(study, done)
@@ -128,13 +130,38 @@ def _three_arms(study: Study, done: list[Outcome]) -> None:
 
 
 def _elasticities(study: Study, done: list[Outcome]) -> None:
-    slopes = [slope for one in done if (slope := elasticity(one)) is not None]
+    """Their sum, each component once, and what it says. One that was slowed in two ways counts as it computes."""
+    ordered = sorted(done, key=lambda one: not _asleep(one.trial))
+    by_component = {one.trial.component: slope for one in ordered if (slope := elasticity(one)) is not None}
+    slopes = list(by_component.values())
     if len(slopes) < 2:
         return
     total = sum(value for value, _, _ in slopes)
     half = math.sqrt(sum(((high - low) / 2) ** 2 for _, low, high in slopes))
     study.elasticity_sum = total
     study.elasticity_ci95 = (total - half, total + half)
+    study.elasticity_says = _of_sum(total, half)
+
+
+def _asleep(trial: Trial) -> bool:
+    return any(one.get("by") == "sleep" for one in trial.arm)
+
+
+def _of_sum(total: float, half: float) -> str:
+    """A step's time is homogeneous in the times of its parts: what a sum other than 1 means."""
+    if half > _BLURRED:
+        return "too uncertain to tell whether something is missing"
+    if abs(total - 1) <= half:
+        return "the components account for the step"
+    if total < 1:
+        return (
+            f"{1 - total:.0%} of the step is in none of them: something that was not slowed, or a wait that lasts as "
+            "long however slow they are"
+        )
+    return (
+        "more than the step: one is part of another, or takes cores that the others need "
+        "(a delay that sleeps, NAME=+20%:sleep, takes none)"
+    )
 
 
 def _deeper(done: list[Outcome]) -> list[str]:

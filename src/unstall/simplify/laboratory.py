@@ -33,11 +33,12 @@ _LEARNING_STEPS = 40
 
 
 class Ended(Exception):
-    """The program ended; ``status`` is its exit code or minus the signal."""
+    """The program ended; ``status`` is its exit code or minus the signal, ``words`` the last line it wrote."""
 
-    def __init__(self, status: int):
+    def __init__(self, status: int, words: str = ""):
         super().__init__(f"the program ended with exit code {status}")
         self.status = status
+        self.words = words
 
 
 class Stuck(Exception):
@@ -212,7 +213,7 @@ class Laboratory:
         while not condition():
             if not self.program.poll():
                 assert self.program.status is not None
-                raise Ended(self.program.status)
+                raise Ended(self.program.status, self.last_words())
             if time.monotonic() > deadline:
                 raise Stuck(otherwise)
             self.wait(_POLL_S)

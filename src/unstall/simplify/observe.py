@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from unstall.benchmark.launcher import Options, Outcome, Program
 from unstall.benchmark.measure import Measured
-from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.rundir import RunDir
 from unstall.pipeline import make_report
 from unstall.records import Report
@@ -28,8 +27,11 @@ _MOST_SECONDS = 25.0
 
 def observe(
     line: list[str], words: list[str], directory: RunDir, sandbox: Sandbox, wait: Waiter
-) -> tuple[Report, Measured | None, Outcome, list[ProcessRecording], Path]:
-    """Run the program and report on it; the recordings are in a folder of their own beneath the run's."""
+) -> tuple[Report, Measured | None, Outcome, Path]:
+    """Run the program and report on it; the recordings are in a folder of their own beneath the run's.
+
+    Returns the report, what it rests on, how the run went, and the file of what the program wrote.
+    """
     folder = directory.path / "observed"
     folder.mkdir()
     started = datetime.now(timezone.utc)
@@ -49,8 +51,8 @@ def observe(
         _abandon(program)
         raise
     outcome = program.finish()
-    report, measured, processes = make_report(words, RunDir(directory.id, folder, directory.note), started, outcome)
-    return report, measured, outcome, processes, output
+    report, measured, _ = make_report(words, RunDir(directory.id, folder, directory.note), started, outcome)
+    return report, measured, outcome, output
 
 
 def _enough(session: Session, seconds: float) -> bool:

@@ -21,7 +21,7 @@ class Predictor:
 
     def ratio(self, trial: Trial) -> float | None:
         """Base over arm, as the model has it; None where the model has no word for the trial."""
-        if self._pipeline is None or trial.placebo:
+        if self._pipeline is None or trial.placebo or "ranks" in (trial.settings or {}):
             return None
         base, both = _changes(trial.base, None), _changes((*trial.base, *trial.arm), trial.settings)
         if base is None or both is None:

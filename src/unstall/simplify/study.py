@@ -14,7 +14,7 @@ import numpy as np
 from unstall.benchmark.rundir import RunDir
 from unstall.measurements import Measurement
 from unstall.records import Report
-from unstall.simplify import blocks, choose
+from unstall.simplify import blocks, choose, ranks
 from unstall.simplify.blocks import Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
@@ -23,6 +23,7 @@ from unstall.simplify.trial import Outcome, Trial
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
+    from unstall.benchmark.session import Observation
     from unstall.simplify.sandbox import Sandbox
 
 _SEGMENT_S = 0.5
@@ -51,6 +52,10 @@ class Findings:
     """A person had enough: what was found by then is all there is."""
     output: Path | None = None
     """What the program wrote in its first run."""
+    seen: Observation | None = None
+    """That run from outside, to be kept."""
+    runs: int = 1
+    """How often the program was started."""
 
     @property
     def measurement(self) -> Measurement | None:
@@ -83,8 +88,8 @@ class Study:
         Raises Interrupted when a signal comes before there is anything to tell; later ones end the trials.
         """
         self.tell("a first run, only watched")
-        report, measured, _, _, output = observe(self.line, self.words, self.directory, self.sandbox, self.wait)
-        found = Findings(report, measured, output=output)
+        report, measured, outcome, output = observe(self.line, self.words, self.directory, self.sandbox, self.wait)
+        found = Findings(report, measured, output=output, seen=outcome.observation)
         if found.measurement is None:
             return found
         self._kind = found.measurement.kind
@@ -94,13 +99,16 @@ class Study:
             found.interrupted = True
         finally:
             self._close()
+        found.runs += self._children
         return found
 
     def _try_all(self, found: Findings, requested: list[Trial]) -> None:
         assert found.measured is not None and found.measurement is not None
         pace = pace_of(found.measured)
-        todo = [*requested] if requested else choose.trials(found.report, found.measurement)
-        deeper_asked = bool(requested)
+        loader = found.measurement.loader
+        todo = [choose.of_loader(trial, loader.workers if loader else 0) for trial in requested]
+        todo = todo or choose.trials(found.report, found.measurement)
+        deeper_asked = False
         while todo:
             # What cannot have three blocks any more would tell nothing.
             if found.outcomes and time.monotonic() + 3 * pace.block_s > self.deadline:
@@ -119,6 +127,10 @@ class Study:
     def _try(self, outcome: Outcome, measurement: Measurement, pace: Pace) -> None:
         """All blocks of one trial; a program that ends meanwhile is started again."""
         trial = outcome.trial
+        refusal = self._refusal(trial, measurement)
+        if refusal is not None:
+            outcome.failure = refusal
+            return
         deadline = min(self.deadline, time.monotonic() + _TRIAL_S)
         barren = 0
         while True:
@@ -140,6 +152,15 @@ class Study:
                     outcome.failure = outcome.failure or why
                 if outcome.failure or time.monotonic() > deadline:
                     return
+
+    def _refusal(self, trial: Trial, measurement: Measurement) -> str | None:
+        """Why the program has no place for these settings, if so."""
+        settings = trial.settings or {}
+        if "loader" in settings and measurement.loader is None:
+            return "no batch of a torch DataLoader was seen"
+        if "ranks" in settings and ranks.alone(self.line) is None:
+            return "only the ranks that torchrun starts, by --nproc-per-node, can be fewer"
+        return None
 
     def _blocks(
         self, trial: Trial, outcome: Outcome, measurement: Measurement, pace: Pace, deadline: float
@@ -174,7 +195,10 @@ class Study:
     def _start(self, settings: dict[str, object]) -> Laboratory:
         self._children += 1
         folder = self.directory.path / f"child-{self._children}"
-        return Laboratory(self.line, folder, self.sandbox, self.wait, kind=self._kind, settings=settings)
+        line = ranks.alone(self.line) if "ranks" in settings else self.line
+        assert line is not None
+        line = ranks.beside(line) if self._lab is not None else line
+        return Laboratory(line, folder, self.sandbox, self.wait, kind=self._kind, settings=settings)
 
     def _close(self) -> None:
         if self._lab is not None:
@@ -197,13 +221,13 @@ class Study:
             if "name" in one and key_of(one) not in found:
                 outcome.failure = outcome.failure or f"no function {one['name']} is alive in the program"
 
-    def _why(self, error: Ended | Stuck) -> str:
+    @staticmethod
+    def _why(error: Ended | Stuck) -> str:
         """Why a trial cannot go on, for a person."""
         if isinstance(error, Stuck):
             return f"with it the program does not go on: {error}"
-        words = self._lab.last_words() if self._lab else ""
         if error.status:
-            return f"with it the program fails: {words or error}"
+            return f"with it the program fails: {error.words or error}"
         return "the program ends before anything can be compared: give it more steps"
 
     def _data_alone(self) -> float | None:

@@ -107,6 +107,45 @@ def test_elasticities_are_slopes_and_sum_up():
     assert study.elasticity_sum == pytest.approx(1.0)
 
 
+def slopes(**by_component):
+    study = Study(base_s=0.1)
+    conclude._elasticities(
+        study,
+        [
+            outcome(name, 1.5**-slope, intervention="delay", share=0.5, noise=0.005)
+            for name, slope in by_component.items()
+        ],
+    )
+    return study
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"forward": 0.6, "data": 0.4}, "account for the step"),
+        ({"forward": 0.3, "data": 0.2}, "50% of the step is in none of them"),
+        ({"forward": 1.0, "layer": 0.9}, "more than the step"),
+    ],
+)
+def test_what_the_sum_of_elasticities_means(parts, says):
+    assert says in slopes(**parts).elasticity_says
+
+
+def test_one_elasticity_is_no_sum():
+    assert slopes(forward=0.6).elasticity_sum is None
+
+
+def test_a_component_slowed_in_two_ways_counts_once():
+    spins = Trial("data +50%", "delay", arm=({"kind": "delay", "by": "spin"},), share=0.5, component="data")
+    sleeps = Trial("data +50% asleep", "delay", arm=({"kind": "delay", "by": "sleep"},), share=0.5, component="data")
+    forward = outcome("forward", 1.5**-0.3, intervention="delay", share=0.5)
+    data = [Outcome(spins, [math.log(1.5**-0.7)] * 4), Outcome(sleeps, [math.log(1.5**-0.1)] * 4)]
+    for done in ([*data, forward], [forward, *reversed(data)]):
+        study = Study(base_s=0.1)
+        conclude._elasticities(study, done)
+        assert study.elasticity_sum == pytest.approx(1.0)
+
+
 def test_the_three_arms_split_waiting_from_taken_cores():
     cached = outcome("data", 4.0, intervention="cached")
     placebo = outcome(None, 0.5, intervention="placebo")
