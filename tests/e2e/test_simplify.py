@@ -1,12 +1,14 @@
 """`unstall simplify` on whole programs: what is found, what is refused, and that nothing of theirs is harmed."""
 
+import json
 import signal
 import sys
 import time
 
 import pytest
 
-SIMPLIFY = (sys.executable, "-m", "unstall", "simplify")
+UNSTALL = (sys.executable, "-m", "unstall")
+SIMPLIFY = (*UNSTALL, "simplify")
 
 TRAINER = """
     import itertools
@@ -100,6 +102,23 @@ CONTENTION = """
 """
 
 
+SHORT = """
+    import sys
+    import time
+
+    import unstall
+
+
+    def note(step):
+        time.sleep(0.02)
+
+
+    for step in unstall.steps(range(int(sys.argv[1]))):
+        time.sleep(0.02)
+        note(step)
+"""
+
+
 def simplify(workspace, *words, options=(), **kwargs):
     """Run ``unstall simplify`` to its end."""
     return workspace.start_watched(*words, options=options, unstall=SIMPLIFY, **kwargs).result()
@@ -133,6 +152,10 @@ def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
     assert any(one["component"] == "without Diary.write" for one in report["ceilings"])
     assert "without Diary.write" in result.err
     assert (workspace.folder / "diary.txt").read_text() == "from before\n"
+    entries = json.loads(workspace.start([*UNSTALL, "history", "--json"]).result().out)
+    assert [(one["id"], one["kind"]) for one in entries] == [(report["run"]["id"], "simplify")]
+    predicted = workspace.start([*UNSTALL, "what-if", "last", "--set", "Diary.write=0.5x"]).result()
+    assert predicted.status == 0, predicted.err
 
 
 @pytest.mark.serial
@@ -140,16 +163,27 @@ def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace)
     workspace.write("train.py", CONTENTION)
     report = simplify(workspace, "train.py", options=["--stub", "data", "--budget", "2m"]).report
     (cached,) = report["experiments"]
-    assert cached["ratio"] > 1.2
+    assert cached["conclusive"] and cached["ci95"][0] > 1.2
     assert report["verdict"]["pattern"] == "input-bound"
+    assert report["verdict"]["headroom_known_by"] == "measured"
     assert report["verdict"]["culprit"]["function"] == "Rows.jitter"
 
 
 @pytest.mark.serial
-def test_a_program_that_ends_soon_is_started_again(workspace):
-    workspace.write("train.py", TRAINER)
-    report = simplify(workspace, "train.py", "150", options=["--stub", "Diary.write", "--budget", "1m"]).report
-    assert [one["name"] for one in report["experiments"]] == ["without Diary.write"] or failures(report)
+def test_a_program_that_ends_in_the_middle_is_started_again(workspace):
+    workspace.write("train.py", SHORT)
+    report = simplify(workspace, "train.py", "160", options=["--stub", "note", "--budget", "2m"]).report
+    (noted,) = report["experiments"]
+    assert noted["name"] == "without note" and noted["segments"] >= 8
+    assert report["study"]["runs"] > 2, "one to observe, one to try, and those that ended in between"
+    assert failures(report) == {}
+
+
+def test_a_program_too_short_to_compare_is_told_so(workspace):
+    workspace.write("train.py", SHORT)
+    report = simplify(workspace, "train.py", "25", options=["--stub", "note", "--budget", "2m"]).report
+    assert report["experiments"] == []
+    assert "give it more steps" in failures(report)["without note"]
 
 
 def test_a_program_without_steps_is_told_so(workspace):
@@ -179,6 +213,8 @@ def test_ctrl_c_leaves_nothing(workspace):
         (["--delay", "fill", "train.py"], "write it as NAME=+20%"),
         (["--delay", "validation=+20%", "train.py"], "can be slowed"),
         (["--budget", "soon", "train.py"], "is no duration"),
+        (["--set", "batch=4", "train.py"], "write it as NAME=N"),
+        (["--set", "ranks=2", "train.py"], "ranks can only be 1"),
         (["--stub", "a b", "train.py"], "give a function"),
         (["--json", "no/such/folder.json", "train.py"], "no folder"),
         ([], "nothing to run"),

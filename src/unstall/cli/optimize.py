@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from rich.console import Console
 
-from unstall.benchmark import command
+from unstall.benchmark import command, rundir
 from unstall.cli import amounts
 from unstall.optimize import conclude, program, remedies_file
 from unstall.optimize.patch import place, unified
 from unstall.optimize.search import Options, Result, Search
 from unstall.optimize.trial import TrialFailed
 from unstall.optimize.workshop import Workshop
+from unstall.repeat import ledger as ledgers
 from unstall.report import remedies as view
 from unstall.simplify.sandbox import SandboxError, open_sandbox
+
+if TYPE_CHECKING:
+    from unstall.records import Report
 
 _EXIT_USAGE, _EXIT_FAILED = 2, 1
 _WIDTH = 110
@@ -43,6 +48,9 @@ def optimize(
         False, "--allow-training-change", help="Also try what changes the training, such as the batch size."
     ),
     json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    ledger: str | None = typer.Option(
+        None, "--ledger", envvar=ledgers.VARIABLE, help="Keep the history there: a file, or postgresql://..."
+    ),
     allow_network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let trials send to the network."),
 ) -> None:
     """Find the settings and small changes that make a program faster, prove the results the same, write the patch."""
@@ -55,6 +63,7 @@ def optimize(
             _fail(f"cannot write {path}: no folder {path.absolute().parent}")
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     options = Options(budget_s=budget, worth=worth, allow_training_change=allow_training_change)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a job that is cancelled: tidy up as for Ctrl-C
     try:
         with open_sandbox(Path.cwd(), [folder], network_writes=allow_network_writes) as sandbox:
             result = Search(found, Workshop(found.line, folder, sandbox), options, _teller()).run()
@@ -67,16 +76,26 @@ def optimize(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     result.notes += [f"refused in the trials: {line}" for line in refused]
-    _give(found, result, patch=patch, json=json, with_file=with_file)
+    made = conclude.report(found, result)
+    made.run.id = rundir.new_id()
+    _give(found, result, made, patch=patch, json=json, with_file=with_file)
+    problem = ledgers.keep(made, ledger)
+    if problem is not None:
+        print(f"unstall: {problem}", file=sys.stderr)
     if apply:
         _apply(result)
 
 
 def _give(
-    found: program.Program, result: Result, *, patch: Path | None, json: Path | None, with_file: Path | None
+    found: program.Program,
+    result: Result,
+    made: Report,
+    *,
+    patch: Path | None,
+    json: Path | None,
+    with_file: Path | None,
 ) -> None:
     """Write the files that were asked for, and show the report."""
-    made = conclude.report(found, result)
     difference = unified(result.best.sources, found.root)
     remarks = [f"stopped: {result.why_stopped}", *_where_it_stands(result), *made.run.notes[-3:]]
     written = [(json, made.to_json()), (with_file, remedies_file.written(result.kept).encode())]

@@ -10,10 +10,11 @@ import msgspec
 
 from unstall.benchmark import rundir
 from unstall.benchmark.archive import REPORT_NAME
+from unstall.history import Entry
 from unstall.records import Report
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
-from unstall.repeat.entry import COLUMNS, Entry, entry_of, from_row, to_row
+from unstall.repeat.entry import COLUMNS, entry_of, from_row, to_row
 from unstall.repeat.revision import Revision
 
 VARIABLE = "UNSTALL_LEDGER"
@@ -92,9 +93,11 @@ def keep(report: Report, where: str | Path | None = None, *, folder: Path | None
     For ``unstall simplify`` and ``optimize``: the report lies in ``.unstall/runs/<id>`` of ``folder``, the working
     directory if not given, as those of runs do. One line to show, and nothing to raise: the work is done.
     """
-    directory = rundir.home(folder) / "runs" / report.run.id
+    home = rundir.home(folder)
+    directory = home / "runs" / report.run.id
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        rundir.hide(home)
         (directory / REPORT_NAME).write_bytes(report.to_json())
         record(report, directory, where)
     except OSError as error:
