@@ -7,6 +7,7 @@ the answer: the loader's own batch, one that it gave before, or, while the data 
 from __future__ import annotations
 
 import inspect
+import sys
 import weakref
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -18,20 +19,29 @@ if TYPE_CHECKING:
     from unstall.simplify.engine import Engine
 
 _KEPT = 6  # batches of each loader
+_PLACES = 32
 _WORTH = 2  # with so many the loader can be answered for
 
 
 class Kept:
-    """What is known of one loader: batches it gave, how many an epoch has."""
+    """What is known of the loaders of one place: batches they gave, how many an epoch has."""
 
     def __init__(self) -> None:
         self.batches: list[Answer] = []
         self.turn = 0
-        self.given = 0
+        self.given = self.trained = 0
+        """Batches, and those of them that were asked for while gradients were wanted."""
         self.epoch: int | None = None
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """The main loader has the largest: it feeds the training, if anything is trained, and gives the most."""
+        return self.trained, self.given
 
     def record(self, batch: Any) -> None:
         self.given += 1
+        torch = sys.modules.get("torch")
+        self.trained += torch is not None and torch.is_grad_enabled()
         if len(self.batches) < _KEPT:
             self.batches.append(Answer(batch))
 
@@ -74,11 +84,22 @@ class Loading:
         """While the data alone is measured: when to go on with the program."""
         self.arrivals: list[float] = []
         self.known: weakref.WeakKeyDictionary[Any, Kept] = weakref.WeakKeyDictionary()
+        self.places: dict[Any, Kept] = {}
+        """By where a loader is iterated over and what it loads: programs make a new one every epoch."""
         self.epochs: weakref.WeakKeyDictionary[Any, Epoch] = weakref.WeakKeyDictionary()
 
     def is_main(self, kept: Kept) -> bool:
-        """Whether this loader has given the most batches so far."""
-        return kept.given >= max((other.given for other in self.known.values()), default=0)
+        """Whether this is the loader of the main loop, as far as one can tell by now."""
+        return all(kept.weight >= other.weight for other in self.places.values())
+
+    def kept_of(self, loader: Any) -> Kept:
+        """What is known of a loader that is iterated over, or of those that stood in its place before."""
+        if loader not in self.known:
+            place = _place(loader)
+            if place not in self.places and len(self.places) >= _PLACES:
+                del self.places[next(iter(self.places))]
+            self.known[loader] = self.places.setdefault(place, Kept())
+        return self.known[loader]
 
     def install(self, module: Any) -> None:
         """Put the answers in place, in ``torch.utils.data.dataloader``."""
@@ -111,7 +132,7 @@ class Loading:
             return loading.give(epoch, really_next, iterator)
 
         def __iter__(loader: Any) -> Any:
-            kept = loading.known.setdefault(loader, Kept())
+            kept = loading.kept_of(loader)
             if loading.cached and kept.ready:
                 iterator = Recorded(loader)
             else:
@@ -149,6 +170,19 @@ class Loading:
         self.engine.tell("alone", arrivals=self.arrivals)
         self.arrivals, self.alone_until = [], None
         return False
+
+
+def _place(loader: Any) -> Any:
+    """The same for a loader that takes the place of another: the user's line, the kind of dataset and its length."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and ("torch.utils.data" in frame.f_globals.get("__name__", "") or _is_own(frame)):
+        frame = frame.f_back
+    line = (frame.f_code, frame.f_lasti) if frame is not None else None
+    return line, type(loader.dataset), _batches(loader), loader.batch_size
+
+
+def _is_own(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("unstall.")
 
 
 def _batches(loader: Any) -> int | None:

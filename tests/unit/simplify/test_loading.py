@@ -43,6 +43,45 @@ def here():
     module._BaseDataLoaderIter.__next__, module.DataLoader.__iter__, module.DataLoader.__init__ = originals
 
 
+def test_a_loader_that_is_made_anew_every_epoch_answers_for_the_one_before(here):
+    data = Squares()
+
+    def epoch():
+        return [batch.tolist() for batch in DataLoader(data, batch_size=4)]
+
+    own = epoch()
+    here.cached, data.asked = True, []
+    assert len(epoch()) == len(own) == 3
+    assert data.asked == []
+
+
+def test_the_main_loader_feeds_the_training_though_validation_gives_more(here):
+    train, valid = DataLoader(Squares(4), batch_size=2), DataLoader(Squares(8), batch_size=1)
+
+    def epoch():
+        trained = len(list(train))
+        with torch.no_grad():
+            return trained, len(list(valid))
+
+    assert epoch() == (2, 8)
+    here.first_only = True
+    assert epoch() == (2, 1)
+
+
+def test_without_training_the_loader_that_gives_most_is_the_main_one(here):
+    few, many = DataLoader(Squares(2)), DataLoader(Squares(6))
+    with torch.no_grad():
+        list(few), list(many)
+        here.first_only = True
+        assert (len(list(few)), len(list(many))) == (1, 6)
+
+
+def test_places_do_not_pile_up(here):
+    for n in range(1, 3 * loading._PLACES):
+        list(DataLoader(Squares(n)))
+    assert len(here.places) <= loading._PLACES
+
+
 def test_without_a_condition_the_batches_are_the_loaders_own(here):
     loader = DataLoader(Squares(), batch_size=4)
     assert next(batch.tolist() for batch in loader) == [0, 1, 4, 9]
