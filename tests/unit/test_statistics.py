@@ -114,6 +114,47 @@ def test_coverage_while_peeking():
     assert np.mean([held(anytime, run) for run in runs]) >= 0.94
 
 
+@pytest.mark.parametrize("deviation", [1e-3, 10.0])
+def test_coverage_over_the_whole_path(deviation):
+    """From the second block to the sixtieth, whatever the scale of the noise: the truth leaves few of the paths ever."""
+    generator = np.random.default_rng(2)
+    truth = 0.7 * deviation
+    held = 0
+    for values in generator.normal(truth, deviation, (400, 60)):
+        looks = [anytime(values[:n]) for n in range(2, 61)]
+        held += all(look.low <= math.exp(truth) <= look.high for look in looks)
+    assert held / 400 >= 0.95
+
+
+def _mixture_ratio(values, mean, c2):
+    """Likelihood ratio, by integration: effect sizes of N(0, 1/c²) over none; the scale by its Haar prior in both."""
+    logs = np.linspace(-5, 5, 801)[:, None] + np.log(np.std(values))
+    effects = np.linspace(-40, 40, 4001)
+    z = (np.asarray(values) - mean)[:, None, None] / np.exp(logs)
+    prior = np.exp(-c2 * effects**2 / 2) * math.sqrt(c2 / (2 * math.pi)) * (effects[1] - effects[0])
+    # ∑(z-δ)² in sums of z and z², so that no array of all three is needed
+    n, first, second = len(values), z.sum(0), (z**2).sum(0)
+    density = np.exp(-n * logs - second / 2)
+    ratios = np.exp(-n * logs - (second - 2 * first * effects + n * effects**2) / 2) @ prior
+    return ratios.sum() / density.sum()
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_the_anytime_interval_ends_where_the_mixture_of_likelihood_ratios_says_so(n):
+    values = np.random.default_rng(n).normal(0.2, 0.3, n)
+    interval = anytime(values)
+    for end in (interval.low, interval.high):
+        assert _mixture_ratio(values, math.log(end), c2=0.1) == pytest.approx(20.0, rel=0.02)
+
+
+def test_for_many_blocks_it_is_the_asymptotic_confidence_sequence():
+    """Robbins' normal mixture with σ estimated: Waudby-Smith et al. 2024, after Howard et al. 2021."""
+    n, rho2 = 5000, 1 / 0.1
+    values = np.random.default_rng(0).normal(0.0, 0.2, n)
+    half = values.std() * math.sqrt((n * rho2 + 1) / (n**2 * rho2) * math.log((n * rho2 + 1) / 0.05**2))
+    assert anytime(values).half_width == pytest.approx(half, rel=0.01)
+
+
 def _autocorrelated(generator, n, phi, mean):
     noise = generator.normal(0, 0.1, n + 50)
     for i in range(1, n + 50):
