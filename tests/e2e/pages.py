@@ -100,8 +100,19 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
         "phases": [r.Phase(name=phase, share=share, mean_s=0.05 * share) for phase, share in SHARES.items()],
         "verdict": finding,
         "findings": [finding, second],
-        "ceilings": [r.Ceiling(component=name, steps_per_s=50.0, known_by="measured", ci95=(45.0, 55.0), gap=0.6)],
-        "experiments": [r.Experiment(name=name, intervention=text, ratio=2.4, ci95=(2.2, 2.6), segments=8)],
+        "ceilings": [
+            r.Ceiling(component=name, steps_per_s=50.0, known_by="measured", ci95=(45.0, 55.0), gap=0.6),
+            r.Ceiling(component="data alone", steps_per_s=900.0, known_by="measured", gap=0.0),
+            r.Ceiling(component="validation", steps_per_s=21.0, known_by="estimated", gap=0.05),
+        ],
+        "experiments": [
+            r.Experiment(name=name, intervention=text, ratio=2.4, ci95=(2.2, 2.6), segments=8, predicted_ratio=2.1),
+            r.Experiment(name=f"{name} +20%", intervention="delay", ratio=0.9, ci95=(0.86, 0.94), elasticity=0.58),
+            r.Experiment(
+                name="backward", intervention="free", ratio=1.1, ci95=(0.2, 1e6), conclusive=False, notes=[text]
+            ),
+        ],
+        "study": study(text, name),
         "remedies": [r.Remedy(name=name, exactness="exact", kept=True, speedup=2.1, ci95=(1.9, 2.3), equivalent=True)],
         "patch": f"--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-{text}\n+fast()\n",
         "hotspots": [r.Hotspot(function=name, file=f"/home/me/{name}.py", line=3, share=0.4, where="main", via=name)],
@@ -109,6 +120,25 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
         "spans": [r.SpanTime(name=name, count=4, total_s=1.0, mean_s=0.25)],
     }
     return r.Report(**values | more)
+
+
+def study(text, name):
+    """What three experiments say together, with ``text`` and ``name`` wherever they can stand."""
+    return r.Study(
+        base_s=0.05,
+        elasticity_sum=0.97,
+        elasticity_ci95=(0.9, 1.04),
+        elasticity_says=text,
+        waiting_s=0.02,
+        taken_s=0.01,
+        data_batches_per_s=900.0,
+        disagreements=[text],
+        deeper=[text],
+        failures=[r.NotMeasured(name=name, intervention=text, why=text)],
+        untried=[name, "forward +20%"],
+        sandbox=text,
+        runs=2,
+    )
 
 
 def trace(name="aten::mm"):

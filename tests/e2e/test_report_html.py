@@ -86,6 +86,19 @@ def test_everything_is_drawn(show, scheme):
     assert page.evaluate(_NAMED) == []
 
 
+@pytest.mark.parametrize("width", (390, 1280))
+def test_experiments_fit_and_are_told_in_full(show, width):
+    page = show(everything(), width=width)
+    section = page.locator("#experiments")
+    assert section.locator("tbody tr").count() == 3 and section.locator(".dot").count() == 2
+    told = section.inner_text()
+    assert "elasticities sum to 0.97" in told and "Without a result" in told and "started 2 times" in told
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    spilled = """() => [...document.querySelectorAll(".bar > *, .whisker > .range")].filter((one) =>
+        one.getBoundingClientRect().right > one.parentElement.getBoundingClientRect().right + 1).length"""
+    assert page.evaluate(spilled) == 0
+
+
 @pytest.mark.parametrize("text", pages.BREAKOUTS)
 def test_hostile_strings_stay_text(show, text):
     page = show(everything(text=text, name=text))

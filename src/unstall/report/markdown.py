@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
 from unstall.records import Report
-from unstall.report import facts, units, wording
-from unstall.report.plain import plain
+from unstall.report import facts, study, units, wording
+from unstall.report.plain import literal, plain
 
 _INLINE = re.compile(r"([\\`*_\[\]|~$])")
 _BLOCK = re.compile(r"^(\d*)(#|[-+.)](?=[\s-]|$))")  # headings, list items, rules
@@ -33,6 +34,8 @@ def _summary(report: Report) -> Iterator[str]:
     yield f"**{escape(wording.headline(report))}**"
     yield from _culprit(report)
     yield from _phases(report)
+    yield from _experiments(report)
+    yield from _remedies(report)
     headroom = wording.headroom_line(report)
     if headroom:
         yield from ("", f"**Headroom**: {escape(headroom)}")
@@ -44,7 +47,7 @@ def _summary(report: Report) -> Iterator[str]:
     why, command = wording.next_command(report)
     yield from ("", f"**Next**: {escape(why)}")
     if command is not None:
-        yield from ("", *_fenced(command, "sh"))
+        yield from ("", *_fenced(plain(command), "sh"))
 
 
 def _culprit(report: Report) -> Iterator[str]:
@@ -57,7 +60,7 @@ def _culprit(report: Report) -> Iterator[str]:
     via = f", in the call of {escape(culprit.via)}" if culprit.via else ""
     yield from ("", f"**Culprit**: {name} at {place}" + (f" ({share})" if share else "") + via)
     if culprit.code:
-        yield from ("", *_fenced(culprit.code, "python"))
+        yield from ("", *_fenced(plain(culprit.code), "python"))
 
 
 def _phases(report: Report) -> Iterator[str]:
@@ -78,6 +81,59 @@ def _phases(report: Report) -> Iterator[str]:
     yield from _table(("phase", "share", "a step", ""), rows)
 
 
+def _experiments(report: Report) -> Iterator[str]:
+    """Ceilings, the trials in their order, and what they say together; of a study only."""
+    if report.study is None:
+        return
+    rows: list[tuple[str, ...]] = [
+        (one.component, units.number(one.steps_per_s), _gap(one.gap), one.known_by)
+        for one in sorted(report.ceilings, key=lambda one: -one.steps_per_s)
+    ]
+    if rows:
+        rows.append(("as it is", units.number(study.speed(report) or math.nan), "", "measured"))
+    yield from _table(("ceiling", "steps/s", "gap", "known by"), rows)
+    yield from _table(
+        ("tried, in this order", "times as fast", "95 %", "predicted", "elasticity"),
+        [
+            (
+                one.name,
+                study.result(one),
+                study.between(one.ci95),
+                units.factor(one.predicted_ratio) if units.known(one.predicted_ratio) else "",
+                units.number(one.elasticity) if units.known(one.elasticity) else "",
+            )
+            for one in report.experiments
+        ],
+    )
+    yield ""
+    yield from (f"- {label}: {escape(told)}" for label, told in study.facts(report.study))
+    yield from _bullets("Once the first bottleneck is gone", report.study.deeper)
+    yield from _bullets("Where observation and experiment disagree", report.study.disagreements)
+    yield from _bullets("Without a result", study.failures(report.study))
+    yield from _bullets("Not tried, the budget was spent", report.study.untried)
+
+
+def _gap(gap: float | None) -> str:
+    return units.percent(gap) if units.known(gap) else ""
+
+
+def _remedies(report: Report) -> Iterator[str]:
+    yield from _table(
+        ("remedy", "kept", "exactness", "speed-up", "95 %", "why not"),
+        [
+            (
+                one.name,
+                "yes" if one.kept else "no",
+                one.exactness,
+                units.factor(one.speedup) if units.known(one.speedup) else "",
+                study.between(one.ci95),
+                one.why_not or "",
+            )
+            for one in report.remedies
+        ],
+    )
+
+
 def _details(report: Report) -> Iterator[str]:
     yield from ("<details><summary>Speed, machine and run</summary>", "")
     lists = (
@@ -92,6 +148,8 @@ def _details(report: Report) -> Iterator[str]:
             yield f"- {label}: {escape(' · '.join(phrases))}"
     yield from _bullets("Notes", report.run.notes)
     yield from _tables(report)
+    if report.patch:
+        yield from ("", "**Patch**", "", *_fenced(report.patch.rstrip("\n"), "diff"))
     yield from ("", "</details>")
 
 
@@ -143,6 +201,5 @@ def _bullets(label: str, items: Sequence[str]) -> Iterator[str]:
 
 def _fenced(code: str, language: str) -> Iterator[str]:
     """A code block whose fence is longer than any run of backticks in it."""
-    code = plain(code)
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", code)), default=0))
-    yield from (fence + language, code, fence)
+    yield from (fence + language, *map(literal, code.split("\n")), fence)

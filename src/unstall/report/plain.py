@@ -13,6 +13,7 @@ import unicodedata
 from rich.cells import cell_len, set_cell_size
 
 _LONGEST = 2000
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control characters, direction marks, halves of characters, line ends
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # control sequences: colours, cursor movement
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # strings: window titles, links
@@ -24,6 +25,11 @@ def plain(text: str) -> str:
     """``text`` on one line: no escapes or invisible characters, single spaces, cut if endless."""
     text = _ESCAPE.sub("", text[:_LONGEST])
     return " ".join("".join(map(_visible, text)).split())
+
+
+def literal(line: str) -> str:
+    """A line of source code, its spaces and tabs as they are; what is not seen is replaced by what is."""
+    return "".join(map(_literal, line.rstrip("\r\n")))
 
 
 def shorten(text: str, cells: int) -> str:
@@ -50,3 +56,7 @@ def _visible(character: str) -> str:
     if category == "Cf":  # zero-width and direction marks: they only mislead here
         return ""
     return "\ufffd" if category in ("Cc", "Cs") else character
+
+
+def _literal(character: str) -> str:
+    return "\ufffd" if character != "\t" and unicodedata.category(character) in _UNSEEN else character

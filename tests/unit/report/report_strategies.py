@@ -93,6 +93,22 @@ utilizations = st.builds(
     disk_write_bytes_per_step=maybe_amount,
     other_processes_cores=maybe_amount,
 )
+studies = st.builds(
+    r.Study,
+    base_s=amount,
+    elasticity_sum=maybe_amount,
+    elasticity_ci95=st.none() | ci95,
+    elasticity_says=words,
+    waiting_s=maybe_amount,
+    taken_s=maybe_amount,
+    data_batches_per_s=maybe_amount,
+    disagreements=st.lists(words, max_size=2),
+    deeper=st.lists(words, max_size=2),
+    failures=st.lists(st.builds(r.NotMeasured, name=words, intervention=words, why=words), max_size=2),
+    untried=st.lists(words, max_size=2),
+    sandbox=words,
+    runs=count,
+)
 reports = st.builds(
     r.Report,
     kind=st.sampled_from(["run", "simplify", "optimize", "trace"]),
@@ -122,9 +138,13 @@ reports = st.builds(
             ci95=ci95,
             predicted_ratio=maybe_amount,
             segments=st.none() | count,
+            conclusive=st.booleans(),
+            elasticity=maybe_amount,
+            notes=st.lists(words, max_size=2),
         ),
         max_size=2,
     ),
+    study=st.none() | studies,
     remedies=st.lists(
         st.builds(
             r.Remedy,

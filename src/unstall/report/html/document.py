@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstall.records import Report
 from unstall.report import wording
-from unstall.report.html import charts, device, flame, places, tables, verdict
+from unstall.report.html import charts, device, experiments, flame, places, tables, verdict
 from unstall.report.html.markup import Markup, el, join, json_block
 from unstall.words import PHASES
 
@@ -83,8 +83,8 @@ def inline(report: Report) -> str:
         tables.step(report),
         device.section(report, None),
         verdict.reasons(report),
-        tables.ceilings(report),
-        tables.experiments(report),
+        experiments.ceilings(report),
+        experiments.experiments(report),
         tables.remedies(report),
         _folded(report),
     ]
@@ -108,9 +108,9 @@ def _sections(archive: Archive, data: dict[str, Any]) -> list[tuple[str, str, Ma
         ("device", "The device", device.section(report, places.device(data.get("device")))),
         ("time", "Over time", places.steps(data.get("steps"))),
         ("distribution", "Distribution", places.distribution(data.get("distribution"))),
-        ("ceilings", "Ceilings", tables.ceilings(report)),
+        ("ceilings", "Ceilings", experiments.ceilings(report)),
         ("whatif", "What if", places.what_if(data.get("whatIf"))),
-        ("experiments", "Experiments", tables.experiments(report)),
+        ("experiments", "Experiments", experiments.experiments(report)),
         ("remedies", "Remedies", tables.remedies(report)),
         ("stacks", "Stacks", places.flame(data.get("flame"))),
         ("machine", "Machine", places.resources(data.get("machine"))),

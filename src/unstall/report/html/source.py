@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +10,10 @@ from unstall import excerpts
 from unstall.excerpts import Excerpt
 from unstall.records import Culprit
 from unstall.report.html.markup import Markup, el
+from unstall.report.plain import literal
 
 _MOST_LINES = 60
 _LONGEST_LINE = 200
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control characters, direction marks, halves of characters, line ends
 
 
 def excerpt(culprit: Culprit, kept: Sequence[Excerpt] = ()) -> Markup | None:
@@ -80,5 +79,4 @@ def _token(kind: Any, piece: str) -> Markup:
 
 def _clean(line: str) -> str:
     """A line with its indentation, without characters that are not seen or that turn others around."""
-    line = line.rstrip("\r\n").expandtabs(4)[:_LONGEST_LINE]
-    return "".join("\ufffd" if unicodedata.category(character) in _UNSEEN else character for character in line)
+    return literal(line.rstrip("\r\n").expandtabs(4)[:_LONGEST_LINE])

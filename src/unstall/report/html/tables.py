@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unstall.records import Phase, Report, Study
+from unstall.records import Phase, Report
 from unstall.report import facts, units, wording
 from unstall.report.html import source
 from unstall.report.html.markup import Markup, el
 
-_MOST_ROWS = 30
+MOST_ROWS = 30
+"""Of a table or list; the rest is counted."""
 _MOST_PATCH_LINES = 1000
 
 
@@ -42,83 +43,6 @@ def step(report: Report) -> Markup | None:
     )
 
 
-def ceilings(report: Report) -> Markup | None:
-    """Steps per second if a component were free, beside what the program reaches."""
-    if not report.ceilings:
-        return None
-    actual = report.throughput.steps_per_s
-    most = max([ceiling.steps_per_s for ceiling in report.ceilings if units.known(ceiling.steps_per_s)] or [1.0])
-    rows: list[tuple[Any, ...]] = [
-        (
-            ceiling.component,
-            _bar(ceiling.steps_per_s, most),
-            _with_interval(units.rate(ceiling.steps_per_s, "steps"), ceiling.ci95),
-            units.percent(ceiling.gap) if units.known(ceiling.gap) else "",
-            ceiling.known_by,
-        )
-        for ceiling in sorted(report.ceilings, key=lambda one: -one.steps_per_s)
-    ]
-    if units.known(actual):
-        rows.append((el("strong", "as it is"), _bar(actual, most, "now"), units.rate(actual, "steps"), "", "measured"))
-    caption = "Ceilings: how fast it would be if this component alone were free"
-    return el(
-        "section",
-        el("h2", "Ceilings and gaps"),
-        table(("component free", "", ">steps/s", ">gap", "known by"), rows, caption=caption, bars=True),
-        id="ceilings",
-    )
-
-
-def experiments(report: Report) -> Markup | None:
-    """How many times as fast the program was with each intervention, with its interval."""
-    if not report.experiments:
-        return None
-    ends = [end for one in report.experiments for end in (*one.ci95, one.ratio, 1.0) if units.known(end)]
-    most = 1.08 * max(ends)
-    rows = [
-        (
-            one.name,
-            one.intervention,
-            _whisker(one.ratio, one.ci95, most),
-            _with_interval(units.factor(one.ratio), one.ci95),
-            units.factor(one.predicted_ratio) if units.known(one.predicted_ratio) else "",
-            units.number(one.elasticity) if units.known(one.elasticity) else "",
-            str(one.segments) if one.segments else "",
-            " ".join([*([] if one.conclusive else ["not conclusive."]), *one.notes]),
-        )
-        for one in report.experiments
-    ]
-    caption = "Step time without the intervention over that with it, 95 % interval; over 1 it is faster with it"
-    header = ("experiment", "intervention", "", ">times as fast", ">predicted", ">elasticity", ">segments", "")
-    return el(
-        "section",
-        el("h2", "Experiments"),
-        table(header, rows, caption=caption, bars=True),
-        _study(report.study) if report.study else None,
-        id="experiments",
-    )
-
-
-def _study(study: Study) -> list[Markup | None]:
-    """What the experiments say together."""
-    lists = (
-        ("Where observation and experiment disagree", study.disagreements),
-        ("Once the first bottleneck is gone", study.deeper),
-        ("Not measured", [f"{one.name}: {one.why}" for one in study.failures]),
-    )
-    told = [el("div", el("h3", title), _items(items)) for title, items in lists if items]
-    untried = el("summary", el("strong", "Not tried"), f" · {len(study.untried)}")
-    return [
-        el("div", told, class_="columns study") if told else None,
-        el("details", untried, _items(study.untried)) if study.untried else None,
-        el("p", f"Your files: {study.sandbox}", class_="quiet") if study.sandbox else None,
-    ]
-
-
-def _items(items: Sequence[str]) -> Markup:
-    return el("ul", [el("li", item) for item in items[:_MOST_ROWS]])
-
-
 def remedies(report: Report) -> Markup | None:
     """What was tried, what is kept, and the patch."""
     if not report.remedies and not report.patch:
@@ -128,7 +52,7 @@ def remedies(report: Report) -> Markup | None:
             one.name,
             el("span", "kept" if one.kept else "not kept", class_="yes" if one.kept else "no"),
             one.exactness,
-            _with_interval(units.factor(one.speedup), one.ci95) if units.known(one.speedup) else "",
+            with_interval(units.factor(one.speedup), one.ci95) if units.known(one.speedup) else "",
             units.factor(one.predicted_speedup) if units.known(one.predicted_speedup) else "",
             {True: "yes", False: "no", None: ""}[one.equivalent],
             one.why_not or "",
@@ -203,7 +127,7 @@ def run(report: Report) -> Markup:
         "section",
         el("h2", "Run and environment"),
         el("dl", rows, class_="facts"),
-        el("ul", [el("li", note) for note in report.run.notes[:_MOST_ROWS]], class_="notes")
+        el("ul", [el("li", note) for note in report.run.notes[:MOST_ROWS]], class_="notes")
         if report.run.notes
         else None,
         el("details", el("summary", el("strong", "Environment")), el("dl", environment, class_="facts"))
@@ -214,7 +138,7 @@ def run(report: Report) -> Markup:
 
 
 def table(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str, bars: bool = False, most: int = _MOST_ROWS
+    header: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str, bars: bool = False, most: int = MOST_ROWS
 ) -> Markup:
     """A table whose first column names the row; columns without any content are left out.
 
@@ -275,32 +199,12 @@ def _phase_title(phase: Phase) -> str:
     return f"{phase.name} {units.percent(phase.share)}, {units.seconds(phase.mean_s)}"
 
 
-def _with_interval(figure: str, interval: tuple[float, float] | None) -> Markup:
+def with_interval(figure: str, interval: tuple[float, float] | None) -> Markup:
+    """A figure, and its interval in small print behind it."""
     if interval is None:
         return el("span", figure)
     low, high = map(units.number, interval)
     return el("span", figure, el("small", f" [{low}, {high}]"))
-
-
-def _bar(value: float, most: float, kind: str = "") -> Markup | None:
-    if not units.known(value) or most <= 0:
-        return None
-    return el("span", el("span", class_=f"{width(value / most)} {kind}".strip()), class_="bar", aria_hidden="true")
-
-
-def _whisker(ratio: float, interval: tuple[float, float], most: float) -> Markup | None:
-    """An interval on a line from nothing to ``most``, with a mark at 1: no change."""
-    if not all(map(units.known, (ratio, *interval))) or most <= 0:
-        return None
-    low, high = interval
-    return el(
-        "span",
-        el("span", class_=f"{left(1 / most)} one"),
-        el("span", class_=f"{left(low / most)} {width(max(high - low, 0) / most)} range"),
-        el("span", class_=f"{left(ratio / most)} dot"),
-        class_="whisker",
-        aria_hidden="true",
-    )
 
 
 def width(share: float) -> str:
