@@ -58,17 +58,34 @@ class Home:
         """Kill every process in the sandbox until there is none."""
         deadline = time.monotonic() + _ENDING_S
         while time.monotonic() < deadline:
-            alive = namespaces()
-            mine = {namespace for name in self.layers() if (namespace := self.namespace(name)) in alive and namespace}
-            left = {pid for namespace in mine for pid in alive[namespace]} | self.guarded()
-            if not left:
+            inside = self.inside()
+            if not inside:
                 return
-            for pid in left:
+            for pid in inside:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
             time.sleep(0.02)
+
+    def inside(self) -> set[int]:
+        """The processes in the sandbox.
+
+        The kernel gives the number of a namespace that is gone to the next one, which may be another sandbox's or a
+        container's: so the namespace must show this home as well, as every child's does once it is entered.
+        """
+        alive = namespaces()
+        mine = {namespace for name in self.layers() if (namespace := self.namespace(name))}
+        candidates = {pid for namespace in mine for pid in alive.get(namespace, ())}
+        return {pid for pid in candidates if self.sees_home(pid)} | self.guarded()
+
+    def sees_home(self, pid: int) -> bool:
+        """Whether a process has this home's notes among its mounts."""
+        try:
+            with open(f"/proc/{pid}/mountinfo", "rb") as file:
+                return os.fsencode(f"/{os.path.basename(self.path)}/notes ") in file.read()
+        except OSError:
+            return False
 
     def layers(self) -> list[str]:
         try:

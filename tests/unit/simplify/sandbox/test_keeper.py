@@ -29,6 +29,15 @@ def test_a_closed_keeper_leaves_no_home(tmp_path):
     assert kept.close() == ""
 
 
+def test_a_namespace_whose_number_was_given_to_another_is_left_alone(tmp_path):
+    layer = tmp_path / "home" / "layer-old"
+    layer.mkdir(parents=True)
+    (layer / "namespace").write_text(os.readlink("/proc/self/ns/mnt"))
+    home = keeper.Home(str(tmp_path / "home"))
+    assert os.getpid() in keeper.namespaces()[home.namespace("layer-old")]
+    assert home.inside() == set()
+
+
 def test_places_have_room_and_differ(tmp_path):
     for home in place.homes(tmp_path):
         assert home.name.startswith(place.PREFIX) and (home / "notes").is_dir()
