@@ -73,11 +73,12 @@ def main() -> None:
         print_real(options.real)
 
 
+_COLUMNS = ("noise", "false alarms", "identical code passed", "10 % caught", "10 % let through", "pairs: same", "10 %")
+
+
 def print_simulated(experiments: int) -> None:
-    print(
-        "| noise | false alarms | identical code passed | 10 % caught | 10 % let through | pairs: same | pairs: 10 % |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(f"| {' | '.join(_COLUMNS)} |")
+    print(f"|{' --- |' * len(_COLUMNS)}")
     for kind in KINDS:
         same, *pairs_same = simulate(kind, 1.0, experiments)
         slow, *pairs_slow = simulate(kind, _SLOWER, experiments)

@@ -57,11 +57,10 @@ def gate(
     try:
         command.resolve(request.words)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a job that is cancelled: tidy up as for Ctrl-C
-        if steps is None:
-            _tell("a first run tells how much the steps vary; it counts for nothing else")
         found = gating.hold(
             request,
             lambda pair, counted: _tell(gate_view.pair_line(pair, counted, request.plan.next_look(counted))),
+            _tell,
         )
     except (gating.GateError, WorktreeError, ArmError, SandboxError, command.CommandError) as error:
         why = str(error)

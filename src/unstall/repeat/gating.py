@@ -47,8 +47,10 @@ class Request:
     network_writes: bool = False
 
 
-def hold(request: Request, on_pair: Callable[[Pair, int], None]) -> GateResult:
+def hold(request: Request, on_pair: Callable[[Pair, int], None], tell: Callable[[str], None]) -> GateResult:
     """Hold the gate in the working directory. Nothing of the programs' writes stays.
+
+    ``tell`` takes a line on what is going on, ``on_pair`` each pair and the number of those that count.
 
     Raises:
         GateError: the recorded baseline is of another machine, or has no steps.
@@ -62,7 +64,7 @@ def hold(request: Request, on_pair: Callable[[Pair, int], None]) -> GateResult:
         recorded = _recorded(request.baseline)
         if recorded is not None:
             plan, baseline, notes = _against_record(request.plan, recorded)
-            finding, gate, note = _decide(request, plan, baseline, place, on_pair)
+            finding, gate, note = _decide(request, plan, baseline, place, on_pair, tell)
             label = f"run {recorded.report.run.id}"
         else:
             notes = []
@@ -70,14 +72,19 @@ def hold(request: Request, on_pair: Callable[[Pair, int], None]) -> GateResult:
                 arm = _arm(tree, request, folder)
                 if tree.shared_code:
                     notes.append(f"git does not know {_listed(tree.shared_code)}: both sides ran the same")
-                finding, gate, note = _decide(request, request.plan, arm, place, on_pair)
+                finding, gate, note = _decide(request, request.plan, arm, place, on_pair, tell)
             label = f"{request.baseline} ({tree.commit[:8]})"
         notes += [note] if note else []
         return _result(request, finding, gate, label, [*notes, *notes_of(gate, finding)], time.monotonic() - began)
 
 
 def _decide(
-    request: Request, plan: Plan, baseline: Arm | Recorded, place: Path, on_pair: Callable[[Pair, int], None]
+    request: Request,
+    plan: Plan,
+    baseline: Arm | Recorded,
+    place: Path,
+    on_pair: Callable[[Pair, int], None],
+    tell: Callable[[str], None],
 ) -> tuple[Finding, Gate, str | None]:
     """The finding, the gate it was made at, and what the person must know of the sandbox."""
     began = time.monotonic()
@@ -88,6 +95,8 @@ def _decide(
     ) as sandbox:
         candidate = Arm("candidate", request.words, folder)
         run = _Runner(sandbox, recordings, request)
+        if request.steps is None:
+            tell("a first run tells how much the steps vary; it counts for nothing else")
         run.choose_steps(baseline if isinstance(baseline, Arm) else candidate)
         left_s = request.budget_s - (time.monotonic() - began)
         gate = Gate(plan, baseline, candidate, run, budget_s=left_s, on_pair=on_pair)
@@ -158,7 +167,9 @@ def _recorded(name: str) -> Archive | None:
     """The recorded run that is meant, if one is; a git revision by the same name comes second."""
     try:
         rundir.find(name, finished=True)
-    except LookupError:
+    except LookupError as error:
+        if name == "last":
+            raise GateError(str(error.args[0])) from error
         return None
     try:
         return archive.load(name)

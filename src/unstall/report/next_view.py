@@ -84,5 +84,5 @@ def _savings(found: Stopping, price: float | None) -> list[str]:
     if savings.hours_known_by == "history":
         phrases.append("hours by the history, or by --hours")
     if savings.money_saved is not None and price is not None:
-        phrases.append(f"{at_most}{units.number(savings.money_saved)} a week, at {units.number(price)} an hour")
+        phrases.append(f"worth {at_most}{units.number(savings.money_saved)} a week, at {units.number(price)} an hour")
     return phrases

@@ -108,7 +108,7 @@ def _shown(found, price=None, command=("prove it:", "unstall simplify train.py")
 
 def test_money_and_hours_are_said_with_where_they_come_from():
     shown = _shown(stopping.judge(_history(10.0), report(headroom=2.0), price=2.5, hours_per_week=100, now=_NOW), 2.5)
-    assert "up to 50 h of 100 h a week" in shown and "up to 125 a week, at 2.5 an hour" in shown
+    assert "up to 50 h of 100 h a week" in shown and "worth up to 125 a week, at 2.5 an hour" in shown
     assert "unstall simplify train.py" in shown
     by_history = _shown(stopping.judge(_history(10.0), report(headroom=2.0), now=_NOW))
     assert "hours by the history" in by_history and "an hour" not in by_history
