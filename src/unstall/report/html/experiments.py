@@ -33,7 +33,7 @@ def ceilings(report: Report) -> Markup | None:
     if units.known(actual):
         now = el("span", el("span", class_=f"{width(actual / most)} now"), class_="bar", aria_hidden="true")
         rows.append((el("strong", "as it is"), now, units.rate(actual, "steps"), "", "measured"))
-    caption = "How fast it would be if this component alone were free; dark: as it is, line: 95 % interval"
+    caption = "If this component alone were free: what is reached as it is, then the gain; line: 95 % interval"
     return el(
         "section",
         el("h2", "Ceilings and gaps"),
