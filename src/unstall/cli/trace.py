@@ -98,12 +98,13 @@ def _check_goals(
 def _read_ranks(files: Sequence[Path], progress: _Progress) -> Ranks:
     """All ranks in memory where they are small; of large ones little more than figures, until one is asked for."""
     from unstall.trace.ranks import Ranks
+
+    if len(files) == 1 or sum(file.stat().st_size for file in files) <= _IN_MEMORY_BYTES:
+        return Ranks.of(_read(files, progress))
     from unstall.trace.readers import read
     from unstall.trace.readers.parallel import read_each
     from unstall.trace.summary import Summary, summarise
 
-    if len(files) == 1 or sum(file.stat().st_size for file in files) <= _IN_MEMORY_BYTES:
-        return Ranks.of(_read(files, progress))
     outcomes = read_each(files, summarise, progress=progress.told)
     for outcome in outcomes:
         if outcome.error:

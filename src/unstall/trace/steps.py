@@ -25,7 +25,7 @@ def step_table(timeline: Timeline) -> StepTable:
         rows = _numbered_ranges(timeline)
     if not len(rows):
         return _between_batches(timeline)
-    rows = _busiest_thread(timeline, rows)
+    rows = _one_at_a_time(timeline, _busiest_thread(timeline, rows))
     numbers = [_number(timeline.names[name]) for name in host.name[rows]]
     return StepTable(host.start_ns[rows], host.dur_ns[rows], rows, np.array(numbers, np.int64))
 
@@ -36,11 +36,17 @@ def _busiest_thread(timeline: Timeline, rows: Ids) -> Ids:
     return rows[threads == np.bincount(threads).argmax()] if len(rows) else rows
 
 
+def _one_at_a_time(timeline: Timeline, rows: Ids) -> Ids:
+    """Of steps that start at the same instant the last: one without a length would be no step."""
+    start = timeline.host.start_ns[rows]
+    return rows[np.append(start[1:] > start[:-1], True)] if len(rows) else rows
+
+
 def _between_batches(timeline: Timeline) -> StepTable:
     """From each wait for a batch to the next, the last to the end of what its thread does."""
     host = timeline.host
     rows = np.flatnonzero(host.kind == HostKind.LOADER).astype(np.int32)
-    rows = _busiest_thread(timeline, rows)
+    rows = _one_at_a_time(timeline, _busiest_thread(timeline, rows))
     if len(rows) < 2:
         rows = rows[:0]
     start = host.start_ns[rows]

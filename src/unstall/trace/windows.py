@@ -57,5 +57,5 @@ def windows(timeline: Timeline) -> Windows:
         return Windows(np.array([first]), np.array([max(last, first + 1)]), False)
     start = steps.start_ns
     device_end = int(timeline.device.end_ns.max()) if len(timeline.device) else 0
-    last = max(int(steps.end_ns.max()), device_end)
+    last = max(int(steps.end_ns.max()), device_end, int(start[-1]) + 1)
     return Windows(start, np.append(start[1:], last), True)

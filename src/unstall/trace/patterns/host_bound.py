@@ -7,6 +7,7 @@ import numpy as np
 from unstall.records import Finding
 from unstall.report.units import percent, seconds
 from unstall.trace.blame import longest_function
+from unstall.trace.facts import Facts
 from unstall.trace.look import Look
 from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import HOST_GAP_NS, HOST_SHARE
@@ -18,12 +19,7 @@ def match(look: Look) -> Finding | None:
     share = shares["idle_host"]
     if share < HOST_SHARE.value:
         return None
-    gaps = facts.idle("host")
-    lengths = gaps.end - gaps.start
-    longest = int(np.argmax(lengths))
-    row = longest_function(facts.timeline, int(gaps.start[longest]), int(gaps.end[longest]))
-    steps = len(facts.windows)
-    first = gaps.start[longest] <= facts.windows.start_ns.min() + HOST_GAP_NS.value
+    row, first, told = _longest(facts)
     return Finding(
         pattern="host-bound",
         cause="preprocess" if first else "python",
@@ -34,11 +30,26 @@ def match(look: Look) -> Finding | None:
         evidence=[
             f"{percent(share)} of a step, {seconds(share * look.step_s)}, the device is idle, "
             "and the host launches nothing",
-            f"{counted(len(lengths) / steps, 'such gap')} a step, the longest {ns(float(lengths[longest]))}"
-            + (", before the first kernel" if first else ""),
+            *told,
         ],
         advice=[
             "move this work off the loop: into loader workers or another process, or onto the device",
             "prepare the next batch while the device works on this one",
         ],
     )
+
+
+def _longest(facts: Facts) -> tuple[int, bool, list[str]]:
+    """Of the gaps: the host row that fills the longest, whether that is before the first kernel, and evidence.
+
+    The rank and the device that are looked at may have no such gap, though others have.
+    """
+    gaps = facts.idle("host")
+    lengths = gaps.end - gaps.start
+    if not len(lengths):
+        return -1, False, []
+    longest = int(np.argmax(lengths))
+    row = longest_function(facts.timeline, int(gaps.start[longest]), int(gaps.end[longest]))
+    first = bool(gaps.start[longest] <= facts.windows.start_ns.min() + HOST_GAP_NS.value)
+    told = f"{counted(len(lengths) / len(facts.windows), 'such gap')} a step, the longest {ns(float(lengths[longest]))}"
+    return row, first, [told + (", before the first kernel" if first else "")]
