@@ -90,6 +90,8 @@ class Search:
         self.failures: dict[str, int] = {}
         self.reference: list[Noted] = []
         self.own_difference = 0.0
+        self.files: equivalence.Files = {}
+        """What the original writes alike in two runs."""
         self.in_batches = False
         """A kept change calls the model for many items at once: from then on its rows are what is counted."""
 
@@ -146,7 +148,10 @@ class Search:
         for remedy in remedies.every():
             if self.failures.get(remedy.NAME, 0) > _MAX_FAILURES_OF_REMEDY:
                 continue
-            answer = remedy.propose(current.case)
+            try:
+                answer = remedy.propose(current.case)
+            except Exception as error:  # whatever is wrong with one remedy, the others go on
+                answer = Unfit(f"it failed: {error!r}")
             if isinstance(answer, Unfit):
                 unfit[remedy.NAME] = answer.reason
             else:
@@ -247,11 +252,13 @@ class Search:
         """Two runs of the original: what it computes, and whether it agrees with itself."""
         self.tell("what the original computes, twice")
         try:
-            self.reference = equivalence.observe(self.workshop, Arm(), kind, _OBSERVED_STEPS, timeout=self._patience())
+            first = equivalence.observe(self.workshop, Arm(), kind, _OBSERVED_STEPS, timeout=self._patience())
             again = equivalence.observe(self.workshop, Arm(), kind, _OBSERVED_STEPS, timeout=self._patience())
         except Unobservable as error:
             raise TrialFailed(f"what the program computes could not be observed: {error}") from error
-        self.own_difference = equivalence.own_difference(self.reference, again)
+        self.reference = first
+        self.own_difference = equivalence.own_difference(first, again)
+        self.files = equivalence.steady(first.files, again.files)
 
     def _is_equivalent(self, entry: Remedy, changed: Arm, kind: str, proposal: Proposal, result: Result) -> bool:
         self.tell(f"does it compute the same? {entry.name}")
@@ -275,10 +282,34 @@ class Search:
             self.reference, noted, exactness, own=self.own_difference,
             arithmetic=[one.arithmetic for one in watched if one.arithmetic],
         )  # fmt: skip
-        entry.equivalent = judgement.equivalent
+        why_not = None if judgement.equivalent else f"it computes something else: {judgement.why_not}"
+        if why_not is None and proposal.later:
+            why_not = self._differs_when_late(changed, noted, kind, result, exactness)
+        entry.equivalent, entry.why_not = why_not is None, why_not
+        return entry.equivalent
+
+    def _differs_when_late(
+        self, changed: Arm, at_once: equivalence.Notes, kind: str, result: Result, exactness: Any
+    ) -> str | None:
+        """Whether calls in a thread do something else when they are made as late as they may be."""
+        try:
+            late = equivalence.observe(
+                self.workshop, changed, kind, _OBSERVED_STEPS, timeout=self._patience(), deferred="late"
+            )
+            files = self.files
+            if exactness != "exact":  # the files may hold numbers that a close change has changed
+                best = equivalence.observe(self.workshop, result.best, kind, _OBSERVED_STEPS, timeout=self._patience())
+                files = {name: best.files.get(name, ()) for name in self.files}
+        except Unobservable as error:
+            return f"what it computes with late calls could not be compared: {error}"
+        judgement = judge(equivalence.of_steps(at_once), equivalence.of_steps(late), "exact", own=self.own_difference)
         if not judgement.equivalent:
-            entry.why_not = f"it computes something else: {judgement.why_not}"
-        return judgement.equivalent
+            return f"it computes something else when calls are late: {judgement.why_not}"
+        for written in (at_once.files, late.files):
+            name = equivalence.differing_file(files, written)
+            if name is not None:
+                return f"it does not write the same to {name}"
+        return None
 
     # ------------------------------------------------------------------ the last word
 

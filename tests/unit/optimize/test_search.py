@@ -71,14 +71,16 @@ class World:
                 break
         return found
 
-    def observe(self, workshop, arm, kind, steps, *, timeout, check=None):
+    def observe(self, workshop, arm, kind, steps, *, timeout, check=None, deferred="at once"):
         text = "".join(self.effects[name][1] for name in self.changes(arm))
         if text == "unseen":
             raise Unobservable("exit code 3")
         import numpy as np
 
         value = np.array([1.0 + 1e-6 * text.count("~") + text.count("!")], dtype="float32")
-        return [Noted("loss.0", 0, "float32", (1,), value.tobytes(), value.tobytes())]
+        noted = equivalence.Notes([Noted("loss.0", 0, "float32", (1,), value.tobytes(), value.tobytes())])
+        noted.files = {"log.txt": [text if deferred == "late" and "?" in text else ""]}
+        return noted
 
 
 def run(world, **options):
@@ -148,3 +150,15 @@ def test_a_spent_budget_ends_it(monkeypatch):
 
 def test_work_in_a_step_counts():
     assert dataclasses.replace(Arm(), work=2.0).work == 2.0
+
+
+def test_a_remedy_that_fails_stops_no_other(monkeypatch):
+    world = World(monkeypatch, {"a": (2.0, "")})
+
+    def broken(case):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(world.unfit, "propose", broken)
+    result = run(world)
+    assert [one.title for one in result.kept] == ["a"]
+    assert any("boom" in note for note in result.notes)
