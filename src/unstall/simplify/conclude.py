@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from unstall.records import Ceiling, Experiment, Finding, NotMeasured, Report, Study
-from unstall.simplify import verdict
+from unstall.simplify import rest, verdict
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.study import Findings
 from unstall.simplify.trial import Outcome, Trial
@@ -60,18 +60,22 @@ def elasticity(outcome: Outcome) -> tuple[float, float, float] | None:
 def _experiment(outcome: Outcome, predictor: Predictor) -> Experiment:
     ratio, trial = outcome.ratio, outcome.trial
     assert ratio is not None
-    slope = elasticity(outcome)
+    slope, predicted = elasticity(outcome), predictor.ratio(trial)
+    notes = [*outcome.notes]
+    if predicted is not None and ratio.excludes(predicted) and ratio.value > predicted and trial.settings is None:
+        notes += filter(None, [rest.told(outcome)])
+    notes += [f"{outcome.disturbed} blocks were disturbed"] if outcome.disturbed else []
     return Experiment(
         name=trial.name,
         intervention=trial.intervention,
         ratio=ratio.value,
         ci95=interval(ratio),
-        predicted_ratio=predictor.ratio(trial),
+        predicted_ratio=predicted,
         segments=4 * ratio.blocks,
         component=trial.component,
         conclusive=outcome.state == "measured",
         elasticity=slope[0] if slope else None,
-        notes=outcome.notes + ([f"{outcome.disturbed} blocks were disturbed"] if outcome.disturbed else []),
+        notes=notes,
     )
 
 

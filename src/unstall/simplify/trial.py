@@ -49,6 +49,7 @@ class Outcome:
     base_s: list[float] = field(default_factory=list)
     """Seconds a step in the base, one a block."""
     arm_s: list[float] = field(default_factory=list)
+    base_segments: list[Segment] = field(default_factory=list)
     arm_segments: list[Segment] = field(default_factory=list)
     failure: str | None = None
     """Why there is no result to believe."""

@@ -1,0 +1,43 @@
+"""What becomes of the rest of the step when a component is gone: why a prediction may be far from the measurement.
+
+A prediction takes the component's own time away and leaves the rest as it was recorded. But what ran beside the
+component may have been slow because of it: it empties the caches, the threads of an operator fall asleep while it
+computes, and its own threads and processes take cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unstall.simplify.segment import Segment
+from unstall.simplify.trial import Outcome
+
+_FASTER = 1.25  # so many times as fast the rest must be without the component, to be worth a word
+_WORTH = 0.1  # of the step without the component, that it must gain by this
+
+
+def told(outcome: Outcome) -> str | None:
+    """One line for a person on the rest of the step, where it is much faster without the component."""
+    beside, without = _phases(outcome.base_segments), _phases(outcome.arm_segments)
+    if not beside or not without:
+        return None
+    gained = {name: seconds - without.get(name, 0.0) for name, seconds in beside.items()}
+    own = max(gained, key=lambda name: gained[name])
+    before = sum(seconds for name, seconds in beside.items() if name != own)
+    after = sum(seconds for name, seconds in without.items() if name != own)
+    if before < _FASTER * after or before - after < _WORTH * sum(without.values()):
+        return None
+    most = max((name for name in beside if name != own), key=lambda name: gained[name])
+    return (
+        f"beside it the rest of the step takes {before * 1e3:.3g} ms, without it {after * 1e3:.3g} ms "
+        f"({most} {beside[most] * 1e3:.3g} and {without.get(most, 0.0) * 1e3:.3g} ms): it costs that cores, caches or "
+        "threads that fall asleep, of which a prediction knows nothing"
+    )
+
+
+def _phases(segments: Sequence[Segment]) -> dict[str, float]:
+    """Seconds a step by phase: of the segments the median, which one disturbed segment does not move."""
+    names = dict.fromkeys(name for segment in segments for name in segment.phases)
+    return {name: float(np.median([segment.phases.get(name, 0.0) for segment in segments])) for name in names}
