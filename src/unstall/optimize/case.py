@@ -112,6 +112,8 @@ class Proposal:
     """Calls of a model are made together: its rows are counted, and the comparison makes each call alone as well."""
     arithmetic: str = ""
     """The coarsest data type it computes in, where that is not to be seen of its results: ``bfloat16``, ``tf32``."""
+    later: bool = False
+    """Calls are made in a thread: the files that the program writes are compared as well, with calls made late."""
     key: str = ""
     """Distinguishes the options of one remedy, and what was tried already."""
 

@@ -9,9 +9,10 @@ that does not even agree with itself in two runs is judged by the tolerances, as
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -61,22 +62,41 @@ class Judgement:
     why_not: str | None = None
 
 
+Files = Mapping[str, Sequence[str]]
+"""Digests of the files that a program wrote, by name without folder: it may make several of a name."""
+
+
+class Notes(list[Noted]):
+    """What a run computed, and the files it wrote."""
+
+    files: Files = MappingProxyType({})
+
+
 class Unobservable(Exception):
     """A run gave nothing to compare; the message says why."""
 
 
 def observe(
-    workshop: Workshop, arm: Arm, kind: str, steps: int, *, timeout: float, check: dict[str, Any] | None = None
-) -> list[Noted]:
+    workshop: Workshop,
+    arm: Arm,
+    kind: str,
+    steps: int,
+    *,
+    timeout: float,
+    check: dict[str, Any] | None = None,
+    deferred: Literal["at once", "late"] = "at once",
+) -> Notes:
     """Run the first steps of an arm and read what they computed. Raises Unobservable.
 
     ``check``: for the child's part of that name, which proves that what the arm keeps or remembers may be kept.
+    ``deferred``: when calls that the arm makes in a thread are made.
     """
     plan = {
         **Window(kind, 0, steps).plan(),
         "seed": {"seed": _SEED},
         "observe": {},
         "check": check,
+        "files": {"deferred": deferred},
     }
     ran = workshop.run(arm, plan, timeout=timeout)
     complaints = ran.folder / "cache-mismatch.txt"
@@ -85,7 +105,8 @@ def observe(
     if ran.json("clock.json") is None:
         reason = f"no end after {ran.seconds:.0f} s" if ran.timed_out else f"exit code {ran.status}"
         raise Unobservable(f"{reason}{last_line(ran.output)}")
-    noted = [*read(ran.folder / "observed.bin"), *map(_unstepped, read(ran.folder / "saved.bin"))]
+    noted = Notes([*read(ran.folder / "observed.bin"), *map(_unstepped, read(ran.folder / "saved.bin"))])
+    noted.files = _by_name(ran.json("written.json") or [])
     if not noted:
         raise Unobservable("neither a loss nor an output of a model was seen")
     return noted
@@ -102,6 +123,28 @@ def read(path: Path) -> Iterator[Noted]:
                     return
     except OSError:
         return
+
+
+def _by_name(written: Iterable[tuple[str, str]]) -> Files:
+    found: dict[str, list[str]] = {}
+    for name, digest in written:
+        found.setdefault(name, []).append(digest)
+    return found
+
+
+def steady(first: Files, second: Files) -> Files:
+    """The files that two runs of the original write alike: those that hold no times, say."""
+    return {name: digests for name, digests in first.items() if second.get(name) == digests}
+
+
+def differing_file(original: Files, changed: Files) -> str | None:
+    """The first of the original's files that the changed program does not write alike."""
+    return next((name for name, digests in sorted(original.items()) if changed.get(name) != digests), None)
+
+
+def of_steps(noted: Iterable[Noted]) -> list[Noted]:
+    """Losses, weights and checkpoints: what does not move when a call that only looks at a model is made later."""
+    return [one for one in noted if not one.what.startswith("output")]
 
 
 def _unstepped(noted: Noted) -> Noted:

@@ -60,7 +60,7 @@ class Purity:
     def _call(self, call: ast.Call, local: set[str], depth: int) -> bool:
         name = ast.unparse(call.func)
         head, _, last = name.rpartition(".")
-        if any(head == module or head.startswith(module + ".") for module in _RANDOM_MODULES) or last in _RANDOM_CALLS:
+        if may_differ(name):
             return self._no(call, f"calls {name}, which may differ every time")
         if last.lower().startswith(("random", "rand_")) or "augment" in last.lower() or "jitter" in last.lower():
             return self._no(call, f"calls {name}, which sounds random")
@@ -99,6 +99,12 @@ class Purity:
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and id(node) not in own
         }
+
+
+def may_differ(name: str) -> bool:
+    """Whether a call of this dotted name may give something else every time: random numbers, the time."""
+    head, _, last = name.rpartition(".")
+    return last in _RANDOM_CALLS or any(head == one or head.startswith(one + ".") for one in _RANDOM_MODULES)
 
 
 def attributes_read(statements: Iterable[ast.stmt]) -> set[str]:

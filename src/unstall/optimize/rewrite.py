@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ast
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import libcst as cst
@@ -45,6 +46,18 @@ class Found:
     def around(self, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> cst.CSTNode | None:
         """The innermost node of these kinds around a node."""
         return next((one for one in self.ancestors(node) if isinstance(one, kinds)), None)
+
+    def nodes_around(self, line: int, *kinds: type[cst.CSTNode]) -> list[cst.CSTNode]:
+        """The nodes of these kinds around a line within its function, outermost first."""
+        holding = [
+            node
+            for node in self.parents
+            if isinstance(node, (*kinds, cst.FunctionDef))
+            and self.places[node].start.line <= line <= self.places[node].end.line
+        ]
+        holding.sort(key=lambda node: (self.places[node].start.line, self.places[node].start.column))
+        inner = max((n for n, node in enumerate(holding) if isinstance(node, cst.FunctionDef)), default=-1)
+        return [node for node in holding[inner + 1 :] if isinstance(node, kinds)]
 
     def call(self, seen: Call, matches: Callable[[cst.Call], bool] = lambda call: True) -> cst.Call | None:
         """The call that the running program was in; without columns, the only one on the line that matches."""
@@ -93,6 +106,14 @@ def _note_parents(node: cst.CSTNode, parents: dict[cst.CSTNode, cst.CSTNode]) ->
     for one in node.children:
         parents[one] = node
         _note_parents(one, parents)
+
+
+def inside(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and all in it, but for what is in functions that it defines."""
+    yield node
+    for one in node.children:
+        if not isinstance(one, (cst.FunctionDef, cst.Lambda)):
+            yield from inside(one)
 
 
 def replaced(
@@ -264,6 +285,28 @@ def _first_import(module: cst.Module, name: str) -> int:
 
 def _comments(statement: cst.CSTNode) -> bool:
     return any(line.comment is not None for line in getattr(statement, "leading_lines", ()))
+
+
+def clashing(module: cst.Module, names: Sequence[str]) -> str | None:
+    """A name of these that the file binds at module level to something other than the module of that name."""
+    todo: list[ast.AST] = [ast.parse(module.code)]
+    while todo:
+        for node in ast.iter_child_nodes(todo.pop()):
+            bound: list[str] = []
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                bound = [node.name]
+            else:
+                todo.append(node)
+            if isinstance(node, ast.ImportFrom):
+                bound = [one.asname or one.name for one in node.names]
+            elif isinstance(node, ast.Import):
+                bound = [one.asname for one in node.names if one.asname and one.asname != one.name]
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                bound = [node.id]
+            for name in bound:
+                if name in names:
+                    return name
+    return None
 
 
 def with_definition(module: cst.Module, source: str) -> cst.Module:

@@ -10,11 +10,13 @@ import hashlib
 import os
 import pickle
 import sys
+import threading
 import weakref
 from typing import Any
 
 from unstall.optimize import child
 from unstall.optimize.child import clock as clocks
+from unstall.optimize.child import files
 
 _MAX_VALUES = 4096
 _MAX_RECORDS = 4000
@@ -142,7 +144,8 @@ def _forward(module: Any, observer: Observer) -> None:
         finally:
             observer.depth -= 1
         if not observer.depth and next(self.parameters(), None) is not None:
-            observer.root(self)
+            if threading.current_thread().name != files.THREAD:  # there, a copy of the model is called
+                observer.root(self)
             observer.note("output", result)
         return result
 
