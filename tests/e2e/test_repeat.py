@@ -69,6 +69,9 @@ def test_every_run_enters_the_history(repository):
     assert shown.count("train.py") == 4 and "▄█" in shown.replace("▅", "▄")
     compared = _unstall(repository, "compare", entries[0]["id"][-6:], entries[1]["id"])
     assert "B is faster than A" in compared.out and "train.py 4 → train.py 2" in compared.out
+    same = _unstall(repository, "compare", "last")
+    assert same.status == 2 and "A and B are the same run" in same.err
+    assert "none of the 3 runs has 'other words' in its command" in _unstall(repository, "history", "other words").err
 
 
 def test_runs_at_once_all_enter(program):
@@ -139,9 +142,14 @@ def test_a_recording_of_somebody_else_is_refused_in_one_line(program):
 
 def test_the_stopping_rule(program):
     _run(program, "train.py")
+    other = _unstall(program, "next", "other.py")
+    assert other.status == 2 and "no run of other.py yet; there are runs of train.py" in other.err
     answer = json.loads(_unstall(program, "next", "--json", "--price", "2.5/h", "--hours", "100").out)
     assert answer["answer"] == "go on" and answer["savings"]["hours_run"] == 100
     assert "not yet good enough" in _unstall(program, "next", "--price", "2.5/h").out
+    _unstall(program, "prune", "--keep", "0")
+    gone = _unstall(program, "next")
+    assert gone.status == 2 and "the recording of the last run was removed" in gone.err
 
 
 def test_prune_removes_recordings_and_keeps_the_history(program):
@@ -161,8 +169,9 @@ def test_exports(program):
     assert result.status == 0, result.err
     assert len((program.folder / "steps.csv").read_text().splitlines()) > 50
     assert "unstall_steps_per_second" in (program.folder / "unstall.prom").read_text()
-    failed = _unstall(program, "export", "--csv", "none/steps.csv")
-    assert failed.status == 1 and "No such file" in failed.err
+    failed = _unstall(program, "export", "--csv", "none/steps.csv", "--prometheus", ".", "--parquet", "steps.parquet")
+    assert failed.status == 1 and "No such file" in failed.err and "unstall: .: " in failed.err
+    assert "Traceback" not in failed.err and failed.out == "exported to steps.parquet\n"
 
 
 def _gate(repository, *words, options=()):

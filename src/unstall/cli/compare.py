@@ -16,6 +16,7 @@ from unstall.repeat import ledger as ledgers
 from unstall.repeat import noise
 from unstall.repeat.database import LedgerError
 from unstall.report import compare_view
+from unstall.report.plain import plain
 
 if TYPE_CHECKING:
     from unstall.repeat.noise import Noise
@@ -35,6 +36,10 @@ def compare(
 
     try:
         first, second = (archive.load(name) for name in _two(a, b))
+        if first.report.run.id == second.report.run.id:
+            raise LookupError(
+                f"A and B are the same run, {plain(first.report.run.id)}: name two; see `unstall history`"
+            )
         found = compare_archives(first, second, _noise(ledger))
         if markdown:
             markdown.write_text(compare_view.as_markdown(found), encoding="utf-8")
@@ -51,7 +56,8 @@ def compare(
 def _two(a: str | None, b: str | None) -> tuple[str, str]:
     if a is not None:
         return a, b or "last"
-    runs = rundir.kept(finished=True)
+    # A report alone has no steps to compare.
+    runs = [run for run in rundir.kept(finished=True) if (run / archive.FILE_NAME).exists()]
     if len(runs) < 2:
         raise LookupError("there are no two runs to compare here yet; make them with: unstall run train.py")
     return runs[-2].name, runs[-1].name

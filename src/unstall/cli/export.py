@@ -94,8 +94,10 @@ def _durations(found: Archive) -> list[float]:
 def _did(name: str, act: Callable[[], object]) -> bool:
     try:
         act()
-    except (OSError, RuntimeError) as error:
-        print(f"unstall: {name}: {error}", file=sys.stderr)
+    except Exception as error:
+        # A tracker's library may raise anything, and the other targets are done all the same.
+        kind = "" if isinstance(error, (OSError, RuntimeError, ValueError)) else f"{type(error).__name__}: "
+        print(f"unstall: {name}: {kind}{' '.join(str(error).split())}", file=sys.stderr)
         return False
     print(f"exported to {name}")
     return True

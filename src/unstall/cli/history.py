@@ -34,7 +34,9 @@ def history(
     found = [entry for entry in entries if all(word in shlex.join(entry.command) for word in words or [])][-most:]
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-    elif not found:
+    elif not entries:
         print("unstall: no runs yet; make one with: unstall run train.py", file=sys.stderr)
+    elif not found:
+        print(f"unstall: none of the {len(entries)} runs has {shlex.join(words)} in its command", file=sys.stderr)
     else:
         history_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))

@@ -65,7 +65,7 @@ def headline(found: Comparison) -> str:
         return "no comparison: at least one of the runs took no steps"
     if found.conclusion == "no difference":
         least = found.smallest_detectable
-        could = f"; one of {units.percent(least - 1)} would have been found" if least else ""
+        could = f"; {units.factor(least)} would have been found" if least else ""
         return f"no difference can be shown: B is {interval(speedup)} as fast as A{could}"
     if found.conclusion == "unknown":
         return f"B did {interval(speedup)} as many steps/s as A; whether that is noise is not known"

@@ -13,11 +13,12 @@ from unstall.report.layout import Page, encodable
 from unstall.report.plain import plain
 
 if TYPE_CHECKING:
-    from unstall.history import GateResult, Pair
+    from unstall.history import GateResult, Pair, Slowdown
 
 _NARROWEST, _WIDEST = 40, 120
 _PHASES = 5
 _NOTABLE = 0.005  # of a step
+_UNKNOWN = 10.0  # an interval from one bound to so many times that tells nothing
 _COLOURS = {"pass": "green", "regression": "red", "cannot tell": "yellow"}
 
 
@@ -67,7 +68,7 @@ def headline(found: GateResult) -> str:
     slowdown = found.slowdown
     if slowdown is None:
         return f"cannot tell: {plain(found.notes[-1]) if found.notes else 'too few pairs'}"
-    change = f"{_signed(slowdown.value)} time a step ({_signed(slowdown.low)} to {_signed(slowdown.high)})"
+    change = f"{_signed(slowdown.value)} time a step ({_between(slowdown)})"
     if found.decision == "regression":
         return f"regression: {change}; {allowed} is allowed"
     if found.decision == "pass":
@@ -108,6 +109,12 @@ def _counts(found: GateResult) -> list[str]:
         *([f"{len(found.pairs) - kept} set aside"] if kept < len(found.pairs) else []),
         (f"{units.seconds(found.duration_s)} in all"),
     ]
+
+
+def _between(slowdown: Slowdown) -> str:
+    if slowdown.high > _UNKNOWN * slowdown.low:
+        return "too noisy for an interval"
+    return f"{_signed(slowdown.low)} to {_signed(slowdown.high)}"
 
 
 def _signed(ratio: float) -> str:

@@ -136,6 +136,12 @@ def test_the_answer_is_said_and_nothing_of_the_program_gets_through(decision):
     assert "<script>" not in written and "a\\|b" in written
 
 
+def test_an_interval_that_tells_nothing_is_not_shown():
+    assert "(too noisy for an interval)" in gate_view.headline(
+        _result("cannot tell", slowdown=Slowdown(0.6, 0.001, 90))
+    )
+
+
 def test_an_answer_without_pairs_is_said():
     assert (
         gate_view.headline(_result("cannot tell", slowdown=None, pairs=[], notes=["no time"])) == "cannot tell: no time"
