@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from unstall.benchmark import command, rundir
+from unstall.cli.ending import fail, need_folders
 from unstall.report.progress import Progress
 from unstall.simplify.data.examine import examine
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from unstall.kept import Archive
     from unstall.simplify.data.examine import Facts
 
-_EXIT_USAGE = 2
 _WIDTH = 100
 
 
@@ -34,14 +34,15 @@ def data(
     allow_network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let it send to the network."),
 ) -> None:
     """Measure a program's data pipeline by itself: each stage alone, then the loader with 0, 1, 2, 4.. workers."""
+    need_folders(json)
     try:
         line = command.resolve(words or [])
         kept = _recorded(run, words or [])
         directory = rundir.make()
     except (command.CommandError, ValueError) as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"no place for the recording: {error.strerror}")
+        fail(f"no place for the recording: {error.strerror}")
     progress = Progress()
     began = time.monotonic()
 
@@ -53,10 +54,10 @@ def data(
             facts = examine(line, directory.path, budget_s=budget, loader=loader, environ=environ, on_poll=show)
     except RuntimeError as error:
         progress.clear()
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
         progress.clear()
-        _fail(f"{line[0]} cannot be started: {error.strerror}")
+        fail(f"{line[0]} cannot be started: {error.strerror}")
     finally:
         directory.discard_recordings()
     progress.clear()
@@ -109,9 +110,4 @@ def _give(words: list[str], facts: Facts, kept: Archive | None, json: Path | Non
         try:
             json.write_bytes(report.to_json())
         except OSError as error:
-            _fail(f"cannot write {json}: {error.strerror}")
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)
+            fail(f"cannot write {json}: {error.strerror}")

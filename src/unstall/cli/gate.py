@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from unstall.cli import amounts
+from unstall.cli.ending import need_folders
 from unstall.report import gate_view
 
 _WIDTH = 100
@@ -34,9 +35,7 @@ def gate(
 ) -> None:
     """Run baseline and candidate in turns: exit 1 on a proven regression, 0 if there is none, 2 when it cannot tell."""
     allowance, budget_s = amounts.share(max_regression), amounts.seconds(budget)
-    for path in (json, markdown):
-        if path is not None and not path.absolute().parent.is_dir():
-            _fail(f"cannot write {path}: no folder {path.absolute().parent}")
+    need_folders(json, markdown)
     from unstall.benchmark import command
     from unstall.repeat import gating
     from unstall.repeat.arms import ArmError

@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 import typer
@@ -15,6 +14,7 @@ from rich.console import Console
 from unstall.benchmark import archive
 from unstall.benchmark.archive import ArchiveError
 from unstall.cli import amounts
+from unstall.cli.ending import fail
 from unstall.history import Entry
 from unstall.repeat import ledger as ledgers
 from unstall.repeat.database import LedgerError
@@ -40,7 +40,7 @@ def next_(
         chosen = _of_program(entries, program)
         report = archive.load(str(_recording(stopping.most_telling(chosen), chosen[-1]))).report
     except (LedgerError, ArchiveError) as error:
-        _fail(str(error))
+        fail(str(error))
     spread = noise.of_runs(entries)
     found = stopping.judge(
         chosen, report, noise=spread.deviation if spread else 0.0, price=hourly, hours_per_week=hours
@@ -57,9 +57,9 @@ def _of_program(entries: list[Entry], name: str | None) -> list[Entry]:
     programs = list(dict.fromkeys(entry.program for entry in reversed(entries)))
     meant = [one for one in programs if name in (None, one, Path(one).name)]
     if not programs:
-        _fail("no runs yet; make one with: unstall run train.py")
+        fail("no runs yet; make one with: unstall run train.py")
     if not meant:
-        _fail(f"no run of {name} yet; there are runs of {plain(', '.join(programs[:5]))}")
+        fail(f"no run of {name} yet; there are runs of {plain(', '.join(programs[:5]))}")
     return [entry for entry in entries if entry.program == meant[0]]
 
 
@@ -70,9 +70,4 @@ def _recording(*entries: Entry) -> Path:
             return Path(entry.directory)
     elsewhere = entries[-1].host != platform.node()
     where = f"is on {plain(entries[-1].host)}" if elsewhere else "was removed"
-    _fail(f"the recording of the last run {where}; run the program again: unstall run ...")
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(2)
+    fail(f"the recording of the last run {where}; run the program again: unstall run ...")

@@ -9,13 +9,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from unstall.benchmark import command, rundir
 from unstall.cli import amounts
+from unstall.cli.ending import fail, need_folders
 from unstall.optimize import conclude, program, remedies_file
 from unstall.optimize.patch import place, unified
 from unstall.optimize.search import Options, Result, Search
@@ -28,7 +29,7 @@ from unstall.simplify.sandbox import SandboxError, open_sandbox
 if TYPE_CHECKING:
     from unstall.records import Report
 
-_EXIT_USAGE, _EXIT_FAILED = 2, 1
+_EXIT_FAILED = 1
 _WIDTH = 110
 _LOAD = 0.3  # cores
 
@@ -57,10 +58,8 @@ def optimize(
     try:
         found = program.find(words or [])
     except command.CommandError as error:
-        _fail(str(error))
-    for path in (patch, with_file, json):
-        if path is not None and not path.absolute().parent.is_dir():
-            _fail(f"cannot write {path}: no folder {path.absolute().parent}")
+        fail(str(error))
+    need_folders(patch, with_file, json)
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     options = Options(budget_s=budget, worth=worth, allow_training_change=allow_training_change)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a job that is cancelled: tidy up as for Ctrl-C
@@ -69,7 +68,7 @@ def optimize(
             result = Search(found, Workshop(found.line, folder, sandbox), options, _teller()).run()
             refused = sandbox.refused()
     except SandboxError as error:
-        _fail(str(error))
+        fail(str(error))
     except TrialFailed as error:
         print(f"unstall: {error}", file=sys.stderr)
         raise typer.Exit(_EXIT_FAILED) from error
@@ -106,7 +105,7 @@ def _give(
             try:
                 path.write_bytes(content)
             except OSError as error:
-                _fail(f"cannot write {path}: {error.strerror}")
+                fail(f"cannot write {path}: {error.strerror}")
     if patch is not None:
         remarks.append(f"git apply {patch}  (from {found.root})" if difference else "there is nothing to patch")
     elif difference:
@@ -151,7 +150,7 @@ def _apply(result: Result) -> None:
         for path, backup in place.apply(result.best.sources):
             print(f"unstall: changed {path}; it was kept as {backup.name}", file=sys.stderr)
     except OSError as error:
-        _fail(f"cannot change {error.filename}: {error.strerror}")
+        fail(f"cannot change {error.filename}: {error.strerror}")
 
 
 def _teller() -> Callable[[str], None]:
@@ -162,8 +161,3 @@ def _teller() -> Callable[[str], None]:
         print(f"unstall: {time.monotonic() - began:4.0f} s  {line}", file=sys.stderr, flush=True)
 
     return tell
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)

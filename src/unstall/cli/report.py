@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 
+from unstall.cli.ending import fail
+
 if TYPE_CHECKING:
     from unstall.kept import Archive
-
-_EXIT_USAGE = 2
 
 
 def report(
@@ -37,12 +37,10 @@ def report(
         try:
             path.write_text(make(), encoding="utf-8")
         except OSError as error:
-            _fail(f"cannot write {path}: {error.strerror}")
+            fail(f"cannot write {path}: {error.strerror}")
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             # A recording from elsewhere may hold anything that its types allow.
-            _fail(
-                f"{run} holds something that cannot be shown ({type(error).__name__}: {' '.join(str(error).split())})"
-            )
+            fail(f"{run} holds something that cannot be shown ({type(error).__name__}: {' '.join(str(error).split())})")
         print(f"wrote {path}", file=sys.stderr)
     if show and html is not None:
         _open(html)
@@ -57,7 +55,7 @@ def _load(run: str) -> Archive:
     except ArchiveError as error:
         made = _of_trace(Path(run)) if Path(run).is_file() else None
         if made is None:
-            _fail(str(error))
+            fail(str(error))
         return made
 
 
@@ -113,8 +111,3 @@ def _open(path: Path) -> None:
 def _file_name(run_id: str) -> str:
     """A run's id where it may become part of a path: a recording from elsewhere can call itself anything."""
     return "".join(character if character.isalnum() or character == "-" else "_" for character in run_id)[:60]
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 
 from unstall.benchmark import command, launcher, rundir
+from unstall.cli.ending import fail, need_folders
 from unstall.report.progress import Progress
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
-
-_EXIT_USAGE = 2
 
 
 def run(
@@ -49,10 +48,8 @@ def run(
     try:
         line = command.resolve(words or [])
     except command.CommandError as error:
-        _fail(str(error))
-    for path in (json, markdown, trace):
-        if path is not None and not path.absolute().parent.is_dir():
-            _fail(f"cannot write {path}: no folder {path.absolute().parent}")
+        fail(str(error))
+    need_folders(json, markdown, trace)
     tools = [
         name
         for name, wanted in (
@@ -76,7 +73,7 @@ def run(
     try:
         directory = rundir.make()
     except OSError as error:
-        _fail(f"no place for the recording: neither working nor temporary directory takes a file ({error.strerror})")
+        fail(f"no place for the recording: neither working nor temporary directory takes a file ({error.strerror})")
     if directory.note:
         print(f"unstall: {directory.note}", file=sys.stderr)
     started = datetime.now(timezone.utc)
@@ -85,7 +82,7 @@ def run(
         outcome = launcher.launch(line, directory.path, options, lambda session: _show(progress, session))
     except OSError as error:
         directory.discard_recordings()
-        _fail(f"{line[0]} cannot be started: {error.strerror}")
+        fail(f"{line[0]} cannot be started: {error.strerror}")
     progress.clear()
     try:
         from unstall.cli.conclude import Wanted, conclude
@@ -126,7 +123,7 @@ def _add_remedies(options: launcher.Options, path: Path) -> None:
     try:
         options.settings["settings"] = read(path)
     except RemediesError as error:
-        _fail(str(error))
+        fail(str(error))
     options.extensions.append("unstall.optimize.child.extension")
 
 
@@ -141,8 +138,3 @@ def _end_like(outcome: launcher.Outcome) -> None:
     if outcome.status < 0:
         launcher.die_of(-outcome.status)
     raise typer.Exit(outcome.status)
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -15,6 +15,7 @@ from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.signals import Signals
 from unstall.cli import amounts
+from unstall.cli.ending import fail, need_folders
 from unstall.report.progress import Progress
 from unstall.simplify import choose, functions
 from unstall.simplify.laboratory import Interrupted
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from unstall.simplify.sandbox import Sandbox
     from unstall.simplify.study import Findings
 
-_EXIT_USAGE = 2
 _WIDTH = 100
 _KINDS = ("data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward")
 _SLOWED = ("data", "env", "optimizer", "backward")
@@ -56,14 +56,13 @@ def simplify(
         line = command.resolve(words or [])
         trials = [_stub(name) for name in stub] + [_delay(text) for text in delay] + [_set(text) for text in settings]
     except (command.CommandError, ValueError) as error:
-        _fail(str(error))
-    if json is not None and not json.absolute().parent.is_dir():
-        _fail(f"cannot write {json}: no folder {json.absolute().parent}")
+        fail(str(error))
+    need_folders(json)
     budget_s = amounts.seconds(budget)
     try:
         directory = rundir.make()
     except OSError as error:
-        _fail(f"no place for the recording: {error.strerror}")
+        fail(f"no place for the recording: {error.strerror}")
     try:
         made, found = _study(
             line, words or [], directory, trials, budget_s, required=sandbox, network=allow_network_writes
@@ -106,9 +105,9 @@ def _study(
                 made = conclude(found, box.note)
                 made.run.notes += _notes(found, box)
     except SandboxError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"{line[0]} cannot be started: {error.strerror}")
+        fail(f"{line[0]} cannot be started: {error.strerror}")
     finally:
         progress.clear()
     return made, found
@@ -204,8 +203,3 @@ def _discard(directory: RunDir) -> None:
     for folder in directory.path.glob("*/"):
         shutil.rmtree(folder, ignore_errors=True)
     directory.discard_recordings()
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)

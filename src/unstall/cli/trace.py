@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
+
+from unstall.cli.ending import fail, need_folders
 
 if TYPE_CHECKING:
     from unstall.trace.ranks import Ranks
     from unstall.trace.timeline import Timeline
 
-_EXIT_USAGE = 2
 _WIDTH = 100
 _PROGRESS_AFTER_S = 2.0
 _PERIOD_S = 0.25
@@ -58,7 +59,7 @@ def trace(
             _diagnose(files, what_if, json, html, progress)
     except TraceError as error:
         progress.clear()
-        _fail(str(error))
+        fail(str(error))
 
 
 def _check(
@@ -66,21 +67,19 @@ def _check(
 ) -> None:
     for file in files:
         if not file.is_file():
-            _fail(f"{file}: {'is a folder' if file.is_dir() else 'no such file'}")
-    for path in written:
-        if path is not None and not path.absolute().parent.is_dir():
-            _fail(f"cannot write {path}: no folder {path.absolute().parent}")
+            fail(f"{file}: {'is a folder' if file.is_dir() else 'no such file'}")
+    need_folders(*written)
     if compare and len(files) != 2:
-        _fail(f"--compare takes two files, before and after; there are {len(files)}")
+        fail(f"--compare takes two files, before and after; there are {len(files)}")
     if (export is None) != (output is None):
-        _fail("--export KIND and --output FILE go together")
+        fail("--export KIND and --output FILE go together")
     if export is not None:
         from unstall.trace.export import KINDS
 
         if export not in KINDS:
-            _fail(f"no export format {export!r}; there are {', '.join(KINDS)}")
+            fail(f"no export format {export!r}; there are {', '.join(KINDS)}")
         if len(files) != 1:
-            _fail("--export takes one file at a time")
+            fail("--export takes one file at a time")
 
 
 def _check_goals(
@@ -92,7 +91,7 @@ def _check_goals(
     allowed = {"--export": (), "--compare": ("--compare", "--json"), "": tuple(given)}[goal]
     for option, used in given.items():
         if used and option not in allowed:
-            _fail(f"{option} does not go with {goal}: ask for one after the other")
+            fail(f"{option} does not go with {goal}: ask for one after the other")
 
 
 def _read_ranks(files: Sequence[Path], progress: _Progress) -> Ranks:
@@ -111,7 +110,7 @@ def _read_ranks(files: Sequence[Path], progress: _Progress) -> Ranks:
             print(f"unstall: left out: {outcome.error}", file=sys.stderr)
     summaries = [replace(one, part=part) for outcome in outcomes for part, one in enumerate(outcome.results)]
     if not summaries:
-        _fail("none of the files can be read as a trace")
+        fail("none of the files can be read as a trace")
 
     def load(summary: Summary) -> Timeline:
         return read(summary.path)[summary.part]
@@ -205,7 +204,7 @@ def _export(timelines: list[Timeline], kind: str, output: Path, progress: _Progr
     try:
         export(timelines[0], kind, output)
     except (ImportError, OSError) as error:
-        _fail(f"{output} was not written: {error}")
+        fail(f"{output} was not written: {error}")
     print(f"wrote {output}", file=sys.stderr)
 
 
@@ -215,14 +214,9 @@ def _write(path: Path | None, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        _fail(f"{path} was not written: {error.strerror}")
+        fail(f"{path} was not written: {error.strerror}")
 
 
 def _console() -> Console:
     """On stdout: reading a trace runs no program whose output it could disturb."""
     return Console(width=None if sys.stdout.isatty() else _WIDTH, soft_wrap=False)
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
+
+from unstall.cli.ending import fail
 
 if TYPE_CHECKING:
     from unstall.benchmark import live
 
-_EXIT_USAGE = 2
 _PERIOD_S = 0.5
 _LINE_EVERY = 10  # looks, where the output is no terminal
 _REPORT_WITHIN_S = 15.0
@@ -28,7 +29,7 @@ def watch(
     try:
         directory = live.find(run)
     except live.NothingToWatch as error:
-        _fail(str(error))
+        fail(str(error))
     live.be_gentle()
     follower = live.Follower(directory)
     try:
@@ -99,8 +100,3 @@ def _verdict(report: Path) -> str:
         return f": {wording.headline(Report.from_json(report.read_bytes()))}\nmore: unstall report {report.parent.name}"
     except (OSError, ValueError):
         return " and left no report"
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)

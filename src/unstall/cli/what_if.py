@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
+
+from unstall.cli.ending import fail
 
 if TYPE_CHECKING:
     from unstall.answers import WhatIfReport
     from unstall.kept import Archive
     from unstall.simplify.model import Changes
 
-_EXIT_USAGE = 2
 _WIDTH = 100
 
 
@@ -49,7 +50,7 @@ def what_if(
         )
         report = _answer(archive.load(run), changes)
     except (archive.ArchiveError, model.ChangeError, model.NotRecorded) as error:
-        _fail(str(error))
+        fail(str(error))
     if json is not None and str(json) == "-":
         sys.stdout.write(report.to_json().decode() + "\n")
         return
@@ -58,7 +59,7 @@ def what_if(
         try:
             json.write_bytes(report.to_json())
         except OSError as error:
-            _fail(f"cannot write {json}: {error.strerror}")
+            fail(f"cannot write {json}: {error.strerror}")
 
 
 def _answer(kept: Archive, changes: Changes) -> WhatIfReport:
@@ -83,8 +84,3 @@ def _show(report: WhatIfReport) -> None:
     from unstall.report import what_if as view
 
     view.render(report, Console(width=None if sys.stdout.isatty() else _WIDTH))
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(_EXIT_USAGE)

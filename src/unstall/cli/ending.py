@@ -1,0 +1,24 @@
+"""How a verb ends early: one line that says what is wrong and what to do about it, and the exit code for bad input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+EXIT_USAGE = 2
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong, and end."""
+    print(f"unstall: {message}", file=sys.stderr)
+    raise typer.Exit(EXIT_USAGE)
+
+
+def need_folders(*paths: Path | None) -> None:
+    """End before any work is done if the folder of a file that is to be written is not there."""
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            fail(f"cannot write {path}: no folder {path.absolute().parent}")
