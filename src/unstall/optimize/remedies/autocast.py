@@ -21,6 +21,7 @@ _MIN_SHARE = 0.4
 _INSTRUCTIONS = {"amx_bf16": 0.6, "avx512_bf16": 0.35}
 """What removes how much of the model's time: products of bfloat16 that the processor has instructions for."""
 _ON_GPU = 0.4
+_BUSY = 0.3  # of the machine's peak: below it, the products are not what takes the time
 
 
 def propose(case: Case) -> list[Proposal] | Unfit:
@@ -35,6 +36,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     removed = _ON_GPU if device == "cuda" else removed_by(cpu_flags())
     if removed is None:
         return Unfit("the processor has no instructions for bfloat16")
+    removed *= arithmetic_bound(case.report.throughput.mfu)
     reason = "the model's call and backward are not in one block of the program's own code"
     for forward, backward in _pairs(case):
         path = case.user_file(forward.file)
@@ -58,6 +60,11 @@ def propose(case: Case) -> list[Proposal] | Unfit:
 def removed_by(flags: frozenset[str]) -> float | None:
     """The part of the model's time that a processor with these flags saves; None where it would save nothing."""
     return next((removed for flag, removed in _INSTRUCTIONS.items() if flag in flags), None)
+
+
+def arithmetic_bound(utilization: float | None) -> float:
+    """How much of the model's time is arithmetic, 0 to 1, from the share of the machine's peak that it reaches."""
+    return 0.5 if utilization is None else min(1.0, utilization / _BUSY)
 
 
 def cpu_flags() -> frozenset[str]:

@@ -11,7 +11,7 @@ import pytest
 from unstall.optimize.case import Unfit
 from unstall.optimize.equivalence import Noted, judge
 from unstall.optimize.remedies import tf32
-from unstall.optimize.remedies.autocast import removed_by, with_autocast
+from unstall.optimize.remedies.autocast import arithmetic_bound, removed_by, with_autocast
 from unstall.optimize.remedies.gradients_to_none import with_none
 from unstall.optimize.sources import SourceError, Sources
 
@@ -71,6 +71,12 @@ def test_autocast_needs_the_loss_apart_from_backward(tmp_path, source):
 )
 def test_bfloat16_needs_instructions(flags, saves):
     assert (removed_by(frozenset(flags)) is not None) is saves
+
+
+def test_a_model_far_below_the_peak_gains_little():
+    assert (
+        arithmetic_bound(0.03) == pytest.approx(0.1) and arithmetic_bound(0.9) == 1 and 0 < arithmetic_bound(None) < 1
+    )
 
 
 def test_coarse_arithmetic_has_its_own_tolerance_but_not_for_whole_numbers():
