@@ -1,6 +1,6 @@
 """``running += loss.item()`` waits for the device in every step; the sum can stay there and be read where it is used.
 
-It is summed in float64 and in the same order, as Python sums its floats: the number that is read is the same to the bit.
+It is summed in float64 and in the same order, as Python sums its floats: the number read is the same to the bit.
 """
 
 from __future__ import annotations
