@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
-
 from rich.console import Console
 
 from unstall.records import Ceiling, Experiment, Report, Study
+from unstall.report import study as phrases
 from unstall.report import units, wording
-from unstall.report.layout import Page, blocks, encodable, pad
+from unstall.report.layout import Page, blocks, pad
 from unstall.report.plain import shorten
 
-_NARROWEST, _WIDEST = 60, 120
 _NAME_CELLS = 34
 _FIGURE_CELLS = 36
 _LEAST_BAR, _MOST_BAR = 8, 40
@@ -23,18 +21,16 @@ _UNKNOWN = 1e4  # times as fast: the end of an interval from which nothing can b
 
 def render(report: Report, console: Console) -> None:
     """Print the report to ``console``, fitted to its width, colours and encoding."""
-    for line in _page(report, console.width).lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    _page(report, console.width).show(console)
 
 
 def text(report: Report, width: int = 100) -> str:
     """The same as plain text."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    return "\n".join(line.plain.rstrip() for line in _page(report, console.width).lines) + "\n"
+    return _page(report, width).as_text()
 
 
 def _page(report: Report, width: int) -> Page:
-    page = Page(min(max(width, _NARROWEST), _WIDEST))
+    page = Page.fitting(width, narrowest=60)
     page.rule("unstall simplify")
     page.paragraph(wording.headline(report), "bold")
     culprit = report.verdict.culprit
@@ -95,16 +91,9 @@ def _table(page: Page, experiments: list[Experiment]) -> None:
 
 
 def _summary(page: Page, report: Report, study: Study) -> None:
-    if study.elasticity_sum is not None and study.elasticity_ci95 is not None:
-        low, high = study.elasticity_ci95
-        says = study.elasticity_says
-        page.field("Sum", f"elasticities sum to {study.elasticity_sum:.2f} ({low:.2f} to {high:.2f}): {says}")
-    if study.waiting_s is not None and study.taken_s is not None:
-        page.field(
-            "Data",
-            f"of {units.seconds(study.base_s)} a step, {units.seconds(max(0.0, study.waiting_s))} is waiting for data, "
-            f"{units.seconds(max(0.0, study.taken_s))} is lost to workers that take the cores",
-        )
+    *facts, sandbox = phrases.facts(study)
+    for label, told in facts:
+        page.field(label, told)
     page.bullets("Deeper", study.deeper, 2)
     page.bullets("Disagree", study.disagreements, 4)
     page.bullets("Evidence", report.verdict.evidence[:3], 3)
@@ -113,5 +102,4 @@ def _summary(page: Page, report: Report, study: Study) -> None:
     if study.untried:
         page.field("Not tried", f"{len(study.untried)} more, the budget was spent: {', '.join(study.untried)}", most=3)
     page.bullets("Notes", report.run.notes[:4], 3)
-    times = "once" if study.runs == 1 else f"{study.runs} times"
-    page.field("Sandbox", f"{study.sandbox}; the program was started {times}")
+    page.field(*sandbox)

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from unstall.report import markdown, units
-from unstall.report.layout import Page, encodable
+from unstall.report.layout import Page
 from unstall.report.plain import plain, shorten
 
 if TYPE_CHECKING:
     from unstall.history import Comparison, Interval, Side
 
-_NARROWEST, _WIDEST = 40, 120
 _PHASES = 6
 _NOTABLE = 0.005  # of the largest phase
 
 
 def render(found: Comparison, console: Console) -> None:
     """Print the comparison, fitted to the console's width."""
-    page = Page(min(max(console.width, _NARROWEST), _WIDEST))
+    page = Page.fitting(console.width)
     page.rule("unstall compare")
     page.paragraph(headline(found), f"bold {_colour(found)}")
     page.blank()
@@ -36,8 +35,7 @@ def render(found: Comparison, console: Console) -> None:
     page.blank()
     page.bullets("Verdicts", _verdicts(found), 2)
     page.bullets("Mind", found.caveats, 3)
-    for line in page.lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    page.show(console)
 
 
 def as_markdown(found: Comparison) -> str:

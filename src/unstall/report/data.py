@@ -6,15 +6,13 @@ from rich.console import Console
 
 from unstall.answers import DataRate, DataReport, DataStage
 from unstall.report import units
-from unstall.report.layout import Page, encodable
+from unstall.report.layout import Page
 from unstall.report.plain import plain
-
-_WIDEST = 120
 
 
 def render(report: DataReport, console: Console) -> None:
     """Print it, fitted to the console's width and encoding."""
-    page = Page(min(max(console.width, 60), _WIDEST))
+    page = Page.fitting(console.width, narrowest=60)
     page.rule("unstall data")
     page.paragraph(report.conclusion, "bold")
     page.blank()
@@ -27,8 +25,7 @@ def render(report: DataReport, console: Console) -> None:
     page.table("Loader", ("alone, without the model", f"{items}/s", "cores", "start"), [_rate(r) for r in report.rates])
     page.blank()
     page.bullets("Note", [*_stage_notes(report), *report.notes], 2)
-    for line in page.lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    page.show(console)
 
 
 def _loader(report: DataReport) -> list[str]:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from unstall.report import markdown, units
-from unstall.report.layout import Page, encodable
+from unstall.report.layout import Page
 from unstall.report.plain import plain
 
 if TYPE_CHECKING:
     from unstall.history import GateResult, Pair, Slowdown
 
-_NARROWEST, _WIDEST = 40, 120
 _PHASES = 5
 _NOTABLE = 0.005  # of a step
 _UNKNOWN = 10.0  # an interval from one bound to so many times that tells nothing
@@ -24,7 +23,7 @@ _COLOURS = {"pass": "green", "regression": "red", "cannot tell": "yellow"}
 
 def render(found: GateResult, console: Console) -> None:
     """Print the answer, fitted to the console's width."""
-    page = Page(min(max(console.width, _NARROWEST), _WIDEST))
+    page = Page.fitting(console.width)
     page.rule("unstall gate")
     page.paragraph(headline(found), f"bold {_COLOURS[found.decision]}")
     page.blank()
@@ -35,8 +34,7 @@ def render(found: GateResult, console: Console) -> None:
     page.blank()
     page.table("Step", _HEADER, _rows(found))
     page.bullets("Mind", found.notes, 3)
-    for line in page.lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    page.show(console)
 
 
 def as_markdown(found: GateResult) -> str:

@@ -13,14 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from unstall.report import units
-from unstall.report.layout import encodable
+from unstall.report.layout import encodable, show, sparkline
 from unstall.report.plain import plain, shorten
 
 if TYPE_CHECKING:
     from unstall.history import Entry
 
-_TICKS = "▁▂▃▄▅▆▇█"
-_WIDEST_SPARK = 40
 _PROGRAM_CELLS = 28
 _VERDICT_CELLS = 30
 
@@ -35,8 +33,7 @@ def render(entries: Sequence[Entry], console: Console) -> None:
         table.add_row(*[encodable(cell, console.encoding) for cell in _cells(entry, hosts)])
     console.print(table)
     console.print()
-    for line in sparklines(entries):
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    show(sparklines(entries), console)
 
 
 def sparklines(entries: Sequence[Entry]) -> list[Text]:
@@ -52,15 +49,8 @@ def sparklines(entries: Sequence[Entry]) -> list[Text]:
             figures = (
                 f"  {units.number(speeds[0])} → {units.rate(speeds[-1], 'steps')} ({change}) in {len(speeds)} runs"
             )
-            lines.append(Text.assemble((program, "bold"), "  ", (spark(speeds), "cyan"), figures))
+            lines.append(Text.assemble((program, "bold"), "  ", (sparkline(speeds), "cyan"), figures))
     return lines
-
-
-def spark(values: Sequence[float]) -> str:
-    """A bar a value, the highest full; of many values the latest. Heights are from zero, so that they do not lie."""
-    shown = values[-_WIDEST_SPARK:]
-    top = max(shown)
-    return "".join(_TICKS[round(value / top * (len(_TICKS) - 1))] for value in shown)
 
 
 def _columns(hosts: bool) -> list[tuple[str, bool]]:

@@ -7,14 +7,20 @@ terminal cells, so that wide characters keep the columns straight.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from unstall.report.plain import plain, shorten
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 LABEL_CELLS = 11
+_NARROWEST, _WIDEST = 40, 120  # longer lines are hard to read
+_TICKS = "▁▂▃▄▅▆▇█"
 _SEPARATOR = " · "
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans("×·•…→─µ█▉▊▋▌▍▎▏", "x-*~>-u#####   ")
@@ -26,6 +32,19 @@ class Page:
     def __init__(self, width: int) -> None:
         self.width = width
         self.lines: list[Text] = []
+
+    @classmethod
+    def fitting(cls, width: int, narrowest: int = _NARROWEST, widest: int = _WIDEST) -> Page:
+        """A page for a terminal of ``width`` cells: neither too narrow to read, nor lines too long to follow."""
+        return cls(min(max(width, narrowest), widest))
+
+    def show(self, console: Console) -> None:
+        """Print it, in the colours and the encoding of the console."""
+        show(self.lines, console)
+
+    def as_text(self) -> str:
+        """Without colours."""
+        return "\n".join(line.plain.rstrip() for line in self.lines) + "\n"
 
     def rule(self, title: str) -> None:
         """A titled line across the page."""
@@ -100,6 +119,24 @@ class Page:
         for i, line in enumerate(lines):
             head = pad(label if i == 0 else "", LABEL_CELLS)
             self.lines.append(Text.assemble((head, "bold cyan"), (line, styles[i] if i < len(styles) else style)))
+
+
+def show(lines: Iterable[Text], console: Console) -> None:
+    """Print lines as they are, in the colours and the encoding of the console."""
+    for line in lines:
+        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+
+
+def sparkline(values: Sequence[float], most: int = 40) -> str:
+    """A bar a value, the highest full; of many values the latest ``most``. Empty for fewer than two.
+
+    Heights are from zero, so that they do not lie.
+    """
+    shown = values[-most:]
+    top = max(shown, default=0.0)
+    if len(shown) < 2 or top <= 0:
+        return ""
+    return "".join(_TICKS[round(max(value, 0.0) / top * (len(_TICKS) - 1))] for value in shown)
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from unstall.report import history_view, units
-from unstall.report.layout import Page, encodable
+from unstall.report import units
+from unstall.report.layout import Page, sparkline
 
 if TYPE_CHECKING:
     from unstall.history import Stopping
     from unstall.report.wording import NextCommand
 
-_NARROWEST, _WIDEST = 40, 120
 _ITERATIONS = 8
 _ANSWERS = {
     "stop": ("good enough: stop here", "green"),
@@ -24,7 +23,7 @@ _ANSWERS = {
 
 def render(found: Stopping, command: NextCommand | None, price: float | None, console: Console) -> None:
     """Print the answer, fitted to the console's width. ``command``: what to type to go on; ``price``: of an hour."""
-    page = Page(min(max(console.width, _NARROWEST), _WIDEST))
+    page = Page.fitting(console.width)
     sentence, colour = _ANSWERS[found.answer]
     page.rule("unstall next")
     page.paragraph(sentence, f"bold {colour}")
@@ -35,7 +34,7 @@ def render(found: Stopping, command: NextCommand | None, price: float | None, co
     page.blank()
     page.table("Changes", ("code", "runs", "steps/s", "gain"), _iterations(found))
     if len(found.iterations) > 1:
-        page.field("", history_view.spark([one.steps_per_s for one in found.iterations]), "cyan", most=1)
+        page.field("", sparkline([one.steps_per_s for one in found.iterations]), "cyan", most=1)
     page.phrases("Expected", _expected(found))
     page.blank()
     if found.best is not None:
@@ -45,8 +44,7 @@ def render(found: Stopping, command: NextCommand | None, price: float | None, co
     page.phrases("Saves", _savings(found, price))
     if command is not None and found.answer != "stop":
         page.command("Do", *command)
-    for line in page.lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    page.show(console)
 
 
 def _speed(found: Stopping) -> list[str]:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from unstall.records import Remedy, Report
 from unstall.report import units
-from unstall.report.layout import encodable
+from unstall.report.layout import show
 from unstall.report.plain import plain, shorten
 
 _NARROWEST = 60
@@ -19,8 +19,7 @@ def render(report: Report, interval: tuple[float, float] | None, remarks: Sequen
     from rich.text import Text
 
     width = max(_NARROWEST, console.width)
-    for line in lines(report, interval, remarks, width):
-        console.print(encodable(Text(line), console.encoding), soft_wrap=True, highlight=False)
+    show(map(Text, lines(report, interval, remarks, width)), console)
 
 
 def lines(report: Report, interval: tuple[float, float] | None, remarks: Sequence[str], width: int) -> Iterator[str]:

@@ -43,18 +43,18 @@ def failures(study: Study) -> list[str]:
 
 
 def facts(study: Study) -> list[tuple[str, str]]:
-    """What they say together, each with a label; what was not measured is left out."""
-    told = [("Step", f"{units.seconds(study.base_s)} as it is, in the experiments")]
+    """What they say together, each with a label; what was not measured is left out. The sandbox comes last."""
+    told = []
     if units.known(study.elasticity_sum):
         interval = f" ({between(study.elasticity_ci95)})" if study.elasticity_ci95 else ""
         says = f": {study.elasticity_says}" if study.elasticity_says else ""
         told.append(("Sum", f"elasticities sum to {units.number(study.elasticity_sum)}{interval}{says}"))
     if units.known(study.waiting_s) and units.known(study.taken_s):
-        waiting, taken = (units.seconds(max(0.0, seconds)) for seconds in (study.waiting_s, study.taken_s))
-        told.append(("Data", f"{waiting} a step is waiting for data, {taken} is lost to workers that take the cores"))
+        base, waiting, taken = (units.seconds(max(0.0, t)) for t in (study.base_s, study.waiting_s, study.taken_s))
+        lost = f"{taken} is lost to workers that take the cores"
+        told.append(("Data", f"of {base} a step, {waiting} is waiting for data, {lost}"))
     if units.known(study.data_batches_per_s):
         told.append(("Loader", f"{units.rate(study.data_batches_per_s, 'batches')} by itself, without the model"))
-    if study.sandbox:
-        times = "once" if study.runs == 1 else f"{study.runs} times"
-        told.append(("Your files", f"{study.sandbox}; the program was started {times}"))
-    return told
+    times = "once" if study.runs == 1 else f"{study.runs} times"
+    started = f"the program was started {times}"
+    return [*told, ("Sandbox", f"{study.sandbox}; {started}" if study.sandbox else started)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -10,12 +9,10 @@ from rich.console import Console
 
 from unstall.records import Culprit, Phase, Report
 from unstall.report import device_block, facts, units, wording
-from unstall.report.layout import LABEL_CELLS, Page, encodable
+from unstall.report.layout import LABEL_CELLS, Page
 from unstall.report.plain import plain, shorten, shorten_left
 
 _HEIGHT = 39  # of a 40-line screen: the prompt takes the last line
-_NARROWEST = 40
-_WIDEST = 120  # longer lines are hard to read
 _WIDEST_BAR = 40
 _NARROWEST_BAR = 6
 
@@ -46,22 +43,18 @@ _LADDER = (
 
 def render(report: Report, console: Console) -> None:
     """Print the report to ``console``, fitted to its width, colours and encoding."""
-    for line in _page(report, console.width).lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    _page(report, console.width).show(console)
 
 
 def text(report: Report, width: int = 100) -> str:
     """The report as plain text in lines of at most ``width`` cells (40 to 120)."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    lines = [line.plain.rstrip() for line in _page(report, console.width).lines]
-    return "\n".join(lines) + "\n"
+    return _page(report, width).as_text()
 
 
 def _page(report: Report, width: int) -> Page:
-    width = min(max(width, _NARROWEST), _WIDEST)
-    page = Page(width)
+    page = Page.fitting(width)
     for limits in _LADDER:
-        page = Page(width)
+        page = Page.fitting(width)
         _fill(page, report, limits)
         if page.height <= _HEIGHT:
             break

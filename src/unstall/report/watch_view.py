@@ -7,24 +7,22 @@ from rich.text import Text
 
 from unstall.observations import Usage, View
 from unstall.report import units
-from unstall.report.layout import LABEL_CELLS, Page
+from unstall.report.layout import LABEL_CELLS, Page, sparkline
 from unstall.words import PhaseName
 
-_SPARKS = "▁▂▃▄▅▆▇█"
-_SPARK_CELLS = 40
 _BAR_CELLS = 30
-_NARROWEST, _WIDEST = 40, 100
+_WIDEST = 100
 
 
 def frame(view: View, width: int) -> Group:
     """All that is known of the run, fitted to ``width`` cells."""
-    page = Page(min(max(width, _NARROWEST), _WIDEST))
+    page = Page.fitting(width, widest=_WIDEST)
     page.rule(f"unstall watch · {view.id}")
     if view.command:
         page.field("Program", view.command, most=1)
     page.phrases("Running", [units.seconds(round(view.running_s)), view.sampling])
     page.phrases("Steps", _steps(view))
-    sparks = sparkline(view.rates[-_SPARK_CELLS:])
+    sparks = sparkline(view.rates)
     if sparks:
         page.lines.append(Text.assemble((" " * LABEL_CELLS, ""), (sparks, "cyan")))
     _phases(page, view)
@@ -37,14 +35,6 @@ def line(view: View) -> str:
     parts = [*_steps(view), view.sampling]
     parts += [f"{name} {units.percent(seconds / _step_s(view))}" for name, seconds in _ordered(view)[:3]]
     return " · ".join(parts)
-
-
-def sparkline(values: list[float]) -> str:
-    """A bar a value, the highest as high as a line; empty for fewer than two."""
-    top = max(values, default=0.0)
-    if len(values) < 2 or top <= 0:
-        return ""
-    return "".join(_SPARKS[min(int(value / top * len(_SPARKS)), len(_SPARKS) - 1)] for value in values)
 
 
 def _steps(view: View) -> list[str]:

@@ -8,16 +8,15 @@ from rich.console import Console
 
 from unstall.answers import WhatIf, WhatIfReport
 from unstall.report import units
-from unstall.report.layout import Page, encodable
+from unstall.report.layout import Page
 from unstall.report.plain import plain
 
-_WIDEST = 120
 _FASTER = 1.03  # below it, a gain is none to speak of
 
 
 def render(report: WhatIfReport, console: Console) -> None:
     """Print it, fitted to the console's width and encoding."""
-    page = Page(min(max(console.width, 60), _WIDEST))
+    page = Page.fitting(console.width, narrowest=60)
     page.rule("unstall what-if")
     if len(report.answers) == 1:
         _one(page, report, report.answers[0])
@@ -26,8 +25,7 @@ def render(report: WhatIfReport, console: Console) -> None:
     if report.elasticities:
         _elasticities(page, report)
     page.bullets("Note", report.notes, 2)
-    for line in page.lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    page.show(console)
 
 
 def _one(page: Page, report: WhatIfReport, found: WhatIf) -> None:

@@ -19,15 +19,6 @@ def _shown(*entries, width=120, encoding="utf-8"):
     return raw.getvalue().decode(encoding)
 
 
-@pytest.mark.parametrize("values, bars", [([1, 2, 4], "▃▅█"), ([4.0, 4.1], "██"), ([1], "█"), ([1, 1000], "▁█")])
-def test_heights_are_from_zero(values, bars):
-    assert history_view.spark(values) == bars
-
-
-def test_of_many_runs_the_latest_are_drawn():
-    assert history_view.spark([1] * 50 + [8]) == "▂" * 39 + "█"
-
-
 def test_a_line_a_run_and_one_a_program():
     shown = _shown(
         entry("20260102-030405-aaaaaa", 10.0), entry("20260103-030405-bbbbbb", 20.0, changes="12"), entry("x", None)

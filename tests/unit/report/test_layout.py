@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from unstall.report.layout import Page, blocks, clip, encodable, pack, wrap
+from unstall.report.layout import Page, blocks, clip, encodable, pack, sparkline, wrap
 from unstall.report.plain import plain
 
 lines = st.text().map(plain)
@@ -76,3 +76,20 @@ def test_markup_is_text() -> None:
 )
 def test_output_fits_the_encoding(encoding: str, expected: str) -> None:
     assert encodable(Text("4.1× → █▌ 漢"), encoding).plain == expected
+
+
+@pytest.mark.parametrize(
+    "values, bars",
+    [([1, 2, 4], "▃▅█"), ([4.0, 4.1], "██"), ([1, 1000], "▁█"), ([0.0, 4.0, 8.0], "▁▅█"), ([3.0], ""), ([0, 0], "")],
+)
+def test_heights_of_a_sparkline_are_from_zero(values: list[float], bars: str) -> None:
+    assert sparkline(values) == bars
+
+
+def test_of_many_values_the_latest_are_drawn() -> None:
+    assert sparkline([1] * 50 + [8]) == "▂" * 39 + "█"
+
+
+@pytest.mark.parametrize("cells, width", [(10, 40), (80, 80), (300, 120)])
+def test_a_page_is_neither_too_narrow_nor_too_wide(cells: int, width: int) -> None:
+    assert Page.fitting(cells).width == width

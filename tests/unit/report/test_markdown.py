@@ -91,7 +91,7 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
     assert "| without decode | 50 | 60 % | measured |\n| as it is | 20 |" in text
     assert "| decode free | 2.5× | 2.4 to 2.6 | 2× |  |\n| decode +20% | inconclusive | unknown |" in text
     assert "- cached: no loader" in text and "- gc off" in text and "- then forward" in text
-    assert "- Your files: a copy; the program was started once" in text
+    assert "- Sandbox: a copy; the program was started once" in text
 
 
 def test_remedies_and_the_patch_are_told(input_bound: r.Report) -> None:

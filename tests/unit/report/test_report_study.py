@@ -14,7 +14,7 @@ def trial(**more):
 
 
 def test_what_is_not_known_is_left_out():
-    assert study.facts(r.Study(base_s=0.05)) == [("Step", "50 ms as it is, in the experiments")]
+    assert study.facts(r.Study(base_s=0.05)) == [("Sandbox", "the program was started once")]
 
 
 def test_what_is_known_is_told():
@@ -31,9 +31,9 @@ def test_what_is_known_is_told():
     )
     told = dict(study.facts(made))
     assert told["Sum"] == "elasticities sum to 0.97 (0.9 to 1.04): complete"
-    assert told["Data"] == "20 ms a step is waiting for data, 0 s is lost to workers that take the cores"
+    assert told["Data"] == "of 50 ms a step, 20 ms is waiting for data, 0 s is lost to workers that take the cores"
     assert told["Loader"] == "900 batches/s by itself, without the model"
-    assert told["Your files"] == "an overlay; the program was started 3 times"
+    assert told["Sandbox"] == "an overlay; the program was started 3 times"
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,3 @@ def test_one_line_for_a_pipe(view):
     assert watch_view.line(view) == (
         "1,204 steps · 20.4 steps/s · sampling stacks · data_wait 75 % · forward 25 % · other < 0.1 %"
     )
-
-
-def test_a_sparkline_is_relative_to_the_highest():
-    assert watch_view.sparkline([0.0, 4.0, 8.0]) == "▁▅█"
-    assert watch_view.sparkline([3.0]) == watch_view.sparkline([0.0, 0.0]) == ""
