@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,15 +46,10 @@ def highlighted(code: str, language: str) -> list[Markup]:
     return [Markup("".join(pieces)) for pieces in marked]
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
 def _figure(lines: list[str], first: int, blamed: int) -> Markup:
     code = [_clean(line) for line in lines]
-    indent = min((_indent(line) for line in code if line.strip()), default=0)
     rows = []
-    for number, marked in enumerate(highlighted("\n".join(line[indent:] for line in code), "python"), first):
+    for number, marked in enumerate(highlighted(textwrap.dedent("\n".join(code)), "python"), first):
         here = number == blamed
         rows.append(
             el(
