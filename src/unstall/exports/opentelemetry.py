@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 import unstall
 from unstall.exports.metrics import Metric, facts, metrics
 from unstall.records import Report
+from unstall.report.plain import plain, shorten
 
 _MISSING = 'OpenTelemetry is not installed; run: pip install "unstall[opentelemetry]"'
 _PATIENCE_MS = 10_000
+_LONGEST = 200  # characters of a reason
 
 
 def send(report: Report, endpoint: str | None = None, *, reader: Any = None) -> None:
@@ -35,21 +39,38 @@ def send(report: Report, endpoint: str | None = None, *, reader: Any = None) -> 
     described = {f"unstall.{name}": value for name, value in facts(report).items() if value}
     resource = Resource.create({"service.name": "unstall", "service.version": unstall.__version__, **described})
     provider = MeterProvider([reader or _otlp_reader(endpoint, outcome)], resource, shutdown_on_exit=False)
-    try:
-        meter = provider.get_meter("unstall", unstall.__version__)
-        for name, group in groupby(metrics(report), key=lambda metric: metric.name):
-            same = list(group)
-            meter.create_observable_gauge(name, [_observing(same)], unit=same[0].unit, description=same[0].help)
-        provider.force_flush(_PATIENCE_MS)
-    finally:
-        if reader is None:
-            provider.shutdown(_PATIENCE_MS)
+    with outcome.listening():
+        try:
+            meter = provider.get_meter("unstall", unstall.__version__)
+            for name, group in groupby(metrics(report), key=lambda metric: metric.name):
+                same = list(group)
+                meter.create_observable_gauge(name, [_observing(same)], unit=same[0].unit, description=same[0].help)
+            provider.force_flush(_PATIENCE_MS)
+        finally:
+            if reader is None:
+                provider.shutdown(_PATIENCE_MS)
     if outcome.failed:
-        raise RuntimeError(f"the collector{f' at {endpoint}' if endpoint else ''} did not take the metrics")
+        raise RuntimeError(f"the collector did not take the metrics{f': {outcome.said}' if outcome.said else ''}")
 
 
-class _Outcome:
+class _Outcome(logging.Handler):
+    """Whether the exporter failed, and the first that it said of that; it logs several lines of each attempt."""
+
     failed = False
+    said = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said = self.said or shorten(plain(record.getMessage()), _LONGEST)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear what OpenTelemetry logs, in place of whoever else would."""
+        logger = logging.getLogger("opentelemetry")
+        before, logger.handlers, logger.propagate = (logger.handlers, logger.propagate), [self], False
+        try:
+            yield
+        finally:
+            logger.handlers, logger.propagate = before
 
 
 def _otlp_reader(endpoint: str | None, outcome: _Outcome) -> Any:
