@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from unstall.records import Report
-from unstall.report import units
+from unstall.report import units, wording
+from unstall.report.device_words import USES
 from unstall.report.layout import Page
 from unstall.tracefigures import TraceFacts
 
-USES = {
-    "compute": ("computing", "kernels"),
-    "communication": ("collective", "nothing is computed meanwhile"),
-    "copies": ("copies", "nothing is computed meanwhile"),
-    "idle_loader": ("idle: data", "the main loop waits for its next batch"),
-    "idle_sync": ("idle: sync", "the host waits for the device"),
-    "idle_queued": ("idle:queue", "submitted, and waits for another stream"),
-    "idle_submitting": ("idle: late", "the host submits small work, too slowly"),
-    "idle_host": ("idle: host", "the host does something else"),
-    "idle_cold": ("idle: cold", "a kernel's code is loaded for the first time"),
-}
-"""The disjoint uses of the device's time: a label, and what it means."""
-
 _LEAST = 0.02
-_BUSY = {"compute": "computes", "communication": "only communicates", "copies": "only copies"}
+_BUSY = {"communication": "only communicates", "copies": "only copies"}
+_WIDE = 70
 
 
 def add(page: Page, report: Report, rows: int) -> None:
@@ -30,7 +19,7 @@ def add(page: Page, report: Report, rows: int) -> None:
     if trace is None:
         return
     page.phrases("GPU", [*_step(trace), f"busy {units.percent(trace.device['busy'])}", *_uses(trace)])
-    page.phrases("What if", [f"{one.what_if} → {units.factor(one.gain)}" for one in trace.what_ifs[:rows]])
+    page.phrases("What if", [f"{one.what_if} → {wording.gain_factor(one.gain)}" for one in trace.what_ifs[:rows]])
     parts(page, trace, rows)
 
 
@@ -39,19 +28,18 @@ def parts(page: Page, trace: TraceFacts, rows: int) -> None:
     shown = [one for one in trace.regions if one.share >= _LEAST][:rows]
     if len(shown) < 2:
         return
-    page.table(
-        "Parts",
-        ("", "a step", "share", "busy", "exposed", "pattern"),
-        [
-            (
-                one.name,
-                units.seconds(one.mean_s),
-                *(units.percent(share) for share in (one.share, one.busy, one.exposed)),
-                one.pattern or "mixed",
-            )
-            for one in shown
-        ],
-    )
+    rows_of = [
+        (
+            one.name,
+            units.seconds(one.mean_s),
+            *(units.percent(share) for share in (one.share, one.busy, one.exposed)),
+            one.pattern or "mixed",
+        )
+        for one in shown
+    ]
+    header = ("", "a step", "share", "busy", "exposed", "pattern")
+    kept = range(len(header)) if page.width >= _WIDE else (0, 2, 3, 5)
+    page.table("Parts", [header[i] for i in kept], [[row[i] for i in kept] for row in rows_of])
 
 
 def _step(trace: TraceFacts) -> list[str]:
@@ -61,10 +49,10 @@ def _step(trace: TraceFacts) -> list[str]:
 
 
 def _uses(trace: TraceFacts) -> list[str]:
-    """The uses of the device, the largest first, each with what it means."""
+    """What the device does when it does not compute, the largest first, each with what it means."""
     told = []
     for name, share in sorted(trace.device.items(), key=lambda item: -item[1]):
-        if name not in USES or share < _LEAST:
+        if name not in USES or name == "compute" or share < _LEAST:
             continue
         percent = units.percent(share)
         told.append(f"{_BUSY[name]} {percent}" if name in _BUSY else f"idle {percent}: {USES[name][1]}")

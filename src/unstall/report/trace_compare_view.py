@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
 
 from unstall.report import units
-from unstall.report.device_block import USES
-from unstall.report.layout import Page, encodable
+from unstall.report.device_words import USES
+from unstall.report.layout import Page
 from unstall.report.plain import plain
 from unstall.tracefigures import TraceChanged, TraceComparison
 
-_NARROWEST, _WIDEST = 40, 120
 _ROWS = 8
+_NAMESPACES = re.compile(r"^void |\b(?:at::native|at|c10|std|cutlass)::|\(anonymous namespace\)::")
 _SAME = 1.005  # of the step: a smaller change is none
 _LEAST_SHARE = 0.002  # of the step before: a smaller change is not shown
 
 
 def render(found: TraceComparison, console: Console) -> None:
     """Print the comparison, fitted to the console's width."""
-    for line in page(found, console.width).lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    page(found, console.width).show(console)
 
 
 def page(found: TraceComparison, width: int) -> Page:
     """The comparison as styled lines."""
-    page = Page(min(max(width, _NARROWEST), _WIDEST))
+    page = Page.fitting(width)
     page.rule("unstall trace --compare")
     page.paragraph(headline(found), f"bold {'green' if found.ratio >= 1 else 'red'}")
     page.blank()
@@ -63,7 +64,8 @@ def _row(one: TraceChanged) -> tuple[str, ...]:
 
 
 def _name(one: TraceChanged) -> str:
-    return USES[one.name][0] if one.name in USES else one.name
+    """Of a use of the device its label, of a kernel what tells it from others."""
+    return USES[one.name][0] if one.name in USES else _NAMESPACES.sub("", one.name)
 
 
 def _change(one: TraceChanged) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 
 from rich.console import Console
@@ -10,27 +9,16 @@ from rich.console import Console
 from unstall.records import Culprit, Finding, Report
 from unstall.report import device_block, units, wording
 from unstall.report import facts as phrases
-from unstall.report.layout import Page, encodable
+from unstall.report.device_words import USES, sentence
+from unstall.report.layout import Page
 from unstall.report.plain import plain, shorten, shorten_left
 from unstall.tracefigures import TraceFacts
 
 _HEIGHT = 39
-_NARROWEST, _WIDEST = 40, 120
 _FOLD = 0.005
 _LEAST_GAIN = 1.005
 _LONGEST_COMMAND = 120
 
-_SENTENCES = {
-    "input-bound": "the device is idle {idle_loader} of a step because the next batch is late",
-    "transfer-bound": "copies between host and device hold up the step",
-    "compute-bound": "the device computes {compute} of a step",
-    "overhead-bound": "the device is idle {idle_submitting} of a step because the host submits its work too slowly",
-    "sync-bound": "the host waits for the device {blocked} of a step, and the device then for the host",
-    "host-bound": "the device is idle {idle_host} of a step while the host computes something itself",
-    "communication-bound": "{communication} of a step are collectives that no computing hides",
-    "straggler": "one rank comes late to the collectives",
-    "healthy": "the device is busy {busy} of a step, and nothing that was found is worth fixing",
-}
 _PATH = {
     "compute": "kernels",
     "communication": "collectives",
@@ -49,20 +37,18 @@ _PATH = {
 
 def render(report: Report, console: Console) -> None:
     """Print the report, fitted to the console's width, colours and encoding."""
-    for line in _page(report, console.width).lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    _page(report, console.width).show(console)
 
 
 def text(report: Report, width: int = 100) -> str:
     """The report as plain text in lines of at most ``width`` cells (40 to 120)."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    return "\n".join(line.plain.rstrip() for line in _page(report, console.width).lines) + "\n"
+    return _page(report, width).as_text()
 
 
 def _page(report: Report, width: int) -> Page:
     page = Page(width)
     for rows in (6, 5, 4, 3, 2):
-        page = Page(min(max(width, _NARROWEST), _WIDEST))
+        page = Page.fitting(width)
         _fill(page, report, rows)
         if page.height <= _HEIGHT:
             break
@@ -97,15 +83,14 @@ def headline(report: Report) -> str:
     verdict, trace = report.verdict, report.trace
     if trace is None:
         return "no verdict: the trace holds no GPU activity at all"
-    shares = {name: units.percent(share) for name, share in trace.device.items()}
-    sentence = _SENTENCES[verdict.pattern].format_map(shares)
+    told = sentence(verdict.pattern, trace.device)
     sure = f"{verdict.confidence} confidence"
     if verdict.headroom < wording.NOTICEABLE:
-        return f"{wording.subject(verdict)}: {sentence} ({sure})"
+        return f"{wording.subject(verdict)}: {told} ({sure})"
     gain = f"at most {wording.gain_factor(verdict.headroom)} faster"
     what = "with kernels twice as fast" if verdict.pattern == "compute-bound" else "without that"
     what = "is left" if verdict.pattern == "healthy" else what
-    return f"{wording.subject(verdict)}: {sentence}; {gain} {what} ({verdict.headroom_known_by}, {sure})"
+    return f"{wording.subject(verdict)}: {told}; {gain} {what} ({verdict.headroom_known_by}, {sure})"
 
 
 def _colour(report: Report) -> str:
@@ -135,17 +120,18 @@ def _place(culprit: Culprit, room: int) -> str:
 def _uses(page: Page, report: Report, trace: TraceFacts) -> None:
     step = report.throughput.step_s
     mean = step.mean if step else 0.0
-    page.phrases("Device", [*phrases.step_times(report), f"busy {units.percent(trace.device['busy'])}"])
+    times = phrases.step_times(report)[: 1 if report.run.steps == 1 else None]
+    page.phrases("Device", [*times, f"busy {units.percent(trace.device['busy'])}"])
     cells = min(max(page.width - 76, 6), 24)
-    shown = [(name, trace.device[name]) for name in device_block.USES if trace.device[name] >= _FOLD]
+    shown = [(name, trace.device[name]) for name in USES if trace.device[name] >= _FOLD]
     for name, share in sorted(shown, key=lambda item: -item[1]):
-        label, meaning = device_block.USES[name]
+        label, meaning = USES[name]
         figures = f"{units.percent(share):>7} {units.seconds(share * mean):>8}  {meaning}"
         page.bar(label, share, figures, cells, "red" if name.startswith("idle") else "blue")
 
 
 def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
-    told = [f"{plain(change.what_if)} → {units.factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
+    told = [f"{plain(change.what_if)} → {wording.gain_factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
     page.phrases("What if", told or ["no standard what-if would gain half a per cent"])
     path = sorted(trace.critical_path.items(), key=lambda item: -item[1])
     parts = [f"{_PATH.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
@@ -159,16 +145,25 @@ def _others(page: Page, report: Report) -> None:
 
 def _tables(page: Page, trace: TraceFacts, rows: int) -> None:
     if trace.ranks:
+        shown = sorted(trace.ranks, key=lambda rank: -rank.late)[:rows]
+        count = f"{len(shown)} of {len(trace.ranks)}" if len(shown) < len(trace.ranks) else ""
         page.table(
             "Ranks",
-            ("rank", "step", "busy", "exposed comm.", "waits", "kept others waiting"),
+            (
+                count,
+                "step",
+                "busy",
+                "exposed comm.",
+                "waits",
+                "kept others waiting",
+            ),
             [
                 (
-                    str(one.rank),
+                    f"rank {one.rank}",
                     units.seconds(one.step_s),
                     *(units.percent(share) for share in (one.busy, one.communication, one.waits, one.late)),
                 )
-                for one in sorted(trace.ranks, key=lambda rank: -rank.late)[:rows]
+                for one in shown
             ],
         )
     device_block.parts(page, trace, rows - 1)

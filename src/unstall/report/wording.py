@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from unstall.records import Culprit, Finding, Report
 from unstall.report import units
+from unstall.report.device_words import sentence
 from unstall.report.plain import plain, shorten, shorten_left
 from unstall.words import PatternName, PhaseName
 
@@ -97,7 +98,9 @@ def culprit_name(culprit: Culprit) -> str:
 
 
 def location(file: str, line: int, cells: int = 1000) -> str:
-    """``file:line``, relative to the working directory or to site-packages if it is under one."""
+    """``file:line``, relative to the working directory or to site-packages if it is under one; empty without a file."""
+    if not file:
+        return ""
     return shorten_left(f"{plain(_short_path(file))}:{line}", cells)
 
 
@@ -189,6 +192,8 @@ def _first(lines: list[str]) -> str | None:
 
 def _clause(report: Report, finding: Finding) -> str:
     """What takes the time, as the middle of the sentence."""
+    if report.trace is not None and (told := sentence(finding.pattern, report.trace.device)) and not _named(finding):
+        return told
     if finding.pattern == "input-bound":
         return _input_clause(report, finding)
     if finding.pattern == "straggler":
@@ -203,6 +208,11 @@ def _clause(report: Report, finding: Finding) -> str:
         keeper=name and f", kept by {name}",
         what=name or "logging, metrics, plots or checkpoints",
     )
+
+
+def _named(finding: Finding) -> bool:
+    """Whether the run knows more than the device shows: whose batches are late, and which rank."""
+    return finding.pattern in ("input-bound", "straggler") and finding.culprit is not None
 
 
 def _input_clause(report: Report, finding: Finding) -> str:

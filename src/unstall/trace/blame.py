@@ -18,7 +18,7 @@ _MODULE = "nn.Module: "
 _LIBRARIES = re.compile(r"(^|[/\\])(site-packages|dist-packages|lib[/\\]python3[^/\\]*)[/\\]|^<")
 _LIBRARY_NAMES = frozenset(
     ("torch", "torchvision", "torchaudio", "numpy", "scipy", "PIL", "cv2", "transformers", "accelerate", "datasets")
-    + ("lightning", "pytorch_lightning", "deepspeed", "triton", "apex", "tqdm")
+    + ("lightning", "pytorch_lightning", "deepspeed", "triton", "apex", "tqdm", "flashinfer", "flash_attn", "xformers")
 )
 _NOISE = re.compile(r"^(autograd::engine::evaluate_function: |nn\.Module: |## )")
 

@@ -51,7 +51,7 @@ def _steps(look: Look) -> list[str]:
     facts = look.facts
     told = []
     if not facts.windows.marked:
-        told.append("no steps are marked in the trace: all of it counts as one (call profiler.step() in the loop)")
+        told.append("no steps are marked: all of it counts as one (call profiler.step() in the loop)")
     elif len(facts.windows) < _FEW_STEPS:
         told.append(f"only {'two steps were' if len(facts.windows) > 1 else 'one step was'} recorded")
     if facts.step_variation > STEP_VARIATION.value:

@@ -1,8 +1,9 @@
 """The pattern of each part of a program: every top-level range, or the model's parts where no range was named.
 
 A pipeline shows several patterns in different parts. The device's time is divided among the parts, so that they and
-what belongs to none of them sum to it: what the device does is of the part that launched it, and time in which it is
-idle is of the part whose work ends it.
+what belongs to none of them sum to it: what the device does is of the part that launched it. Time in which it is idle
+is of the part that the main thread is in meanwhile, so a part that only prepares data shows up as well; where the
+program named no ranges, it is of the part whose work ends it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from unstall.trace.activity import DeviceActivity
 from unstall.trace.blame import tidy
 from unstall.trace.facts import Facts
 from unstall.trace.intervals import Floats, Intervals
-from unstall.trace.nesting import pick
+from unstall.trace.nesting import parents, pick
 from unstall.trace.ranges import around
-from unstall.trace.timeline import DeviceKind, Ids, Ints
+from unstall.trace.timeline import NONE, DeviceKind, HostKind, Ids, Ints, Timeline
 from unstall.words import PatternName
 
 _PATTERN_OF: dict[str, PatternName] = {
@@ -67,13 +68,31 @@ def regions(facts: Facts) -> list[Region]:
     of_row = _names_of(facts, rows)
     if not (of_row >= 0).any():
         return []
-    names, group = np.unique(of_row, return_inverse=True)
+    program = _program(facts.timeline)
+    names, group = np.unique(np.concatenate((of_row, facts.timeline.host.name[program])), return_inverse=True)
     uses = {use: _sums(group[chosen], ns, len(names)) for use, chosen, ns in _work(facts, device, rows)}
     for reason, gaps in facts.idle_by_reason.items():
-        following = np.searchsorted(start[rows], gaps.end)
-        some = following < len(rows)
-        uses[reason] = _sums(group[following[some]], (gaps.end - gaps.start)[some], len(names))
+        if len(program):
+            uses[reason] = _sums(group[len(rows) :], gaps.within(_spans(facts.timeline, program)), len(names))
+        else:
+            following = np.searchsorted(start[rows], gaps.end)
+            some = following < len(rows)
+            uses[reason] = _sums(group[following[some]], (gaps.end - gaps.start)[some], len(names))
     return _named(facts, names, uses)
+
+
+def _program(timeline: Timeline) -> Ids:
+    """Host rows of the outermost ranges of the main thread, which follow one another."""
+    host = timeline.host
+    rows = np.flatnonzero((host.kind == HostKind.ANNOTATION) & (host.thread == timeline.main_thread)).astype(np.int32)
+    inside = parents(host.start_ns[rows], host.dur_ns[rows], np.zeros(len(rows), np.int32))
+    return rows[inside == NONE]
+
+
+def _spans(timeline: Timeline, rows: Ids) -> Intervals:
+    """From the start of each row to its end, or to the start of the next if that is sooner."""
+    start, end = timeline.host.start_ns[rows], timeline.host.end_ns[rows]
+    return Intervals(start, np.minimum(end, np.append(start[1:], end[-1:])))
 
 
 def _names_of(facts: Facts, rows: Ids) -> Ids:

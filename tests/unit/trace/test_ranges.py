@@ -97,6 +97,22 @@ def test_parts_have_their_copies():
     assert found["to_device"].exposed == pytest.approx(found["to_device"].busy)
 
 
+def test_a_part_that_only_the_host_works_in():
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            with program.inside("prepare", "user_annotation"):
+                program.busy(2000.0)
+            with program.inside("model", "user_annotation"):
+                for _ in range(10):
+                    program.launch(200.0)
+            program.sync()
+    found = {one.name: one for one in regions(Facts(program.timeline()))}
+    assert {name: one.pattern for name, one in found.items()} == {"prepare": "host-bound", "model": "compute-bound"}
+    assert found["prepare"].share == pytest.approx(2000 / program.step_us(), rel=0.05)
+    assert found["prepare"].busy == 0
+
+
 def test_an_export_keeps_them(tmp_path):
     timeline = _with_ranges(launch_bound()).timeline()
     export(timeline, "chrome", tmp_path / "out.json")

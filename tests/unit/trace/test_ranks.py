@@ -72,6 +72,32 @@ def test_the_report_has_a_line_a_rank(straggling):
     assert made.run.world_size == RANKS
 
 
+@pytest.mark.parametrize(
+    ("given", "world", "says"),
+    [
+        ([0, 1, 3], 4, "1 of 4 ranks is missing (2)"),
+        ([1], 4, "one of 4 ranks"),
+        ([0, 3], None, "2 of 4 ranks are missing (1, 2)"),
+        ([4, 5, 6], None, None),
+        ([0, 1, 1], None, "several files say that they are rank 1"),
+        ([0, 1], 16, "14 of 16 ranks are missing (2, 3, 4, 5, 6, 7, 8, 9, …)"),
+        ([None, None], None, None),
+    ],
+)
+def test_ranks_that_are_missing_or_there_twice_are_told(given, world, says):
+    def timeline(rank: int | None) -> Timeline:
+        program = Program()
+        with program.step():
+            program.launch(100.0)
+        info = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": world}}
+        return program.timeline(**info)
+
+    made = report(Ranks.of([timeline(rank) for rank in given]), [])
+    told = [note for note in made.run.notes if "rank" in note]
+    assert bool(told) == (says is not None)
+    assert says is None or says in told[0]
+
+
 def test_of_many_large_ranks_only_figures_are_kept():
     timelines = [_rank(number, late=500.0 * number) for number in range(RANKS)]
     loaded = []

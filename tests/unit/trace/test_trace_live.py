@@ -7,7 +7,9 @@ import json
 import pytest
 from gpu_programs import Program, launch_bound, waits_for_data
 
+from unstall.benchmark.archive import Archive
 from unstall.records import Culprit, Finding, Report
+from unstall.report import html, terminal
 from unstall.trace.live import join
 from unstall.trace.ranks import Ranks
 from unstall.trace.report import report
@@ -65,6 +67,45 @@ def test_what_only_the_run_sees_stands_first_if_it_is_worth_more(run, tmp_path):
     run.findings.insert(0, _finding("callback-bound", 9.0))
     _record(tmp_path, launch_bound())
     assert join(run, tmp_path).verdict.pattern == "callback-bound"
+
+
+def _with_parts() -> Program:
+    program = Program()
+    for _ in range(5):
+        with program.step():
+            with program.inside("forward", "user_annotation"):
+                for _ in range(30):
+                    program.launch(3.0)
+            with program.inside("loss", "user_annotation"):
+                program.launch(400.0)
+        program.sync()
+    return program
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_the_screen_of_a_run_has_the_device_and_its_parts(run, tmp_path, width):
+    _record(tmp_path, _with_parts())
+    screen = terminal.text(join(run, tmp_path, [0.003, 0.005]), width)
+    lines = screen.splitlines()
+    assert len(lines) <= 40
+    assert all(len(line) <= width for line in lines if "unstall " not in line)
+    assert "4 ms a step by CUDA events" in screen
+    assert "the host submits small work" in " ".join(screen.split())
+    parts = [line.split() for line in lines if "overhead-bound" in line or "compute-bound" in line]
+    assert any("forward" in part and "overhead-bound" in part for part in parts)
+    assert any("loss" in part and "compute-bound" in part for part in parts)
+
+
+def test_a_run_without_a_device_has_no_such_lines(run):
+    assert not [line for line in terminal.text(run).splitlines() if line.startswith(("GPU", "Parts", "What if"))]
+
+
+def test_the_page_of_a_run_has_the_device_and_its_parts(run, tmp_path):
+    _record(tmp_path, _with_parts())
+    made = html.page(Archive(report=join(run, tmp_path)))
+    assert "The program’s parts" in made
+    for name in ("forward", "loss"):
+        assert f"<code>{name}</code>" in made
 
 
 @pytest.mark.parametrize("content", [b"", b"no trace", b'{"traceEvents": []}'])
