@@ -114,6 +114,8 @@ class Proposal:
     """The coarsest data type it computes in, where that is not to be seen of its results: ``bfloat16``, ``tf32``."""
     later: bool = False
     """Calls are made in a thread: the files that the program writes are compared as well, with calls made late."""
+    frees: bool = False
+    """Its gain is memory that no longer grows: it is tried whatever it promises, and kept unless the step is slower."""
     key: str = ""
     """Distinguishes the options of one remedy, and what was tried already."""
 

@@ -117,7 +117,7 @@ class Search:
             proposals, unfit = self._proposals(current)
             result.advice = [one for one in proposals if one.advice]
             open_ones = [one for one in proposals if not one.advice and one.id not in self.done]
-            worthy = [one for one in open_ones if one.predicted - 1 >= self.options.worth]
+            worthy = [one for one in open_ones if one.frees or one.predicted - 1 >= self.options.worth]
             if not worthy:
                 self._note_untried(result, open_ones, unfit)
                 result.why_stopped = f"no remedy left that promises {self.options.worth:.0%}"
@@ -193,12 +193,15 @@ class Search:
             result.other_cores.append(found.other_cores())
             before, after = found.unit_s()
             self.tell(f"  {before * 1e3:.3g} ms → {after * 1e3:.3g} ms a step, in {len(found.pairs)} pairs of runs")
-            if ratio.low <= LEAST_GAIN:
+            if proposal.frees:
+                entry.why_not = self._holds_on(changed, ratio)
+            elif ratio.low <= LEAST_GAIN:
                 entry.why_not = "no gain" if ratio.value <= LEAST_GAIN else "the gain is not certain"
+            if entry.why_not or not self._is_equivalent(entry, changed, current.kind, proposal, result):
                 return None
-            if not self._is_equivalent(entry, changed, current.kind, proposal, result):
-                return None
-            if not self._confirmed(entry, found, result.best, changed, self._window(current, proposal)):
+            if not proposal.frees and not self._confirmed(
+                entry, found, result.best, changed, self._window(current, proposal)
+            ):
                 return None
         except (TrialFailed, WorkshopError) as error:
             self.failures[proposal.remedy] = self.failures.get(proposal.remedy, 0) + 1
@@ -208,6 +211,15 @@ class Search:
         self.in_batches = self.in_batches or proposal.in_batches
         self.tell(f"kept {entry.name}: {entry.speedup:.2f}×")
         return changed
+
+    def _holds_on(self, changed: Arm, ratio: Ratio) -> str | None:
+        """Why a change that is to free memory is not kept: it is slower, or memory grows as before."""
+        if ratio.high < 1:
+            return "it is slower"
+        self.tell("  does memory still grow?")
+        found = diagnose(self.program, self.workshop, changed).report.findings
+        grows = any(one.pattern == "memory-growth" and one.cause == "graph" for one in found)
+        return "memory grows as before" if grows else None
 
     def _window(self, current: Diagnosis, proposal: Proposal) -> Window:
         """The same steps for both arms; when samples must be met again, few different samples."""

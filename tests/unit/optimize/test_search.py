@@ -15,6 +15,7 @@ from unstall.optimize.sources import Sources
 from unstall.optimize.trial import Comparison, Timed, TrialFailed
 from unstall.optimize.workshop import Arm, Ran
 
+GROWTH = SimpleNamespace(pattern="memory-growth", cause="graph")
 RAN = Ran(None, 0, 1.0, False, "")
 
 
@@ -39,8 +40,9 @@ class World:
     def diagnose(self, program, workshop, arm, **_):
         case = SimpleNamespace(arm=arm)
         return SimpleNamespace(
-            case=case, kind="optimizer", step_s=0.1 / self.speed(arm), batch_size=4, workers=0, report=None
-        )
+            case=case, kind="optimizer", step_s=0.1 / self.speed(arm), batch_size=4, workers=0,
+            report=SimpleNamespace(findings=[] if any("freed" in name for name in self.changes(arm)) else [GROWTH]),
+        )  # fmt: skip
 
     def propose(self, case):
         done = self.changes(case.arm)
@@ -48,6 +50,7 @@ class World:
             Proposal(
                 "remedy", name, self.exactness, self.predicted.get(name, 1.5), "",
                 sources=Sources({"names": " ".join([*done, name]).encode()}), key=name,
+                later="later" in name, frees="free" in name,
             )
             for name in self.effects if name not in done
         ]  # fmt: skip
@@ -162,3 +165,17 @@ def test_a_remedy_that_fails_stops_no_other(monkeypatch):
     result = run(world)
     assert [one.title for one in result.kept] == ["a"]
     assert any("boom" in note for note in result.notes)
+
+
+def test_a_call_in_a_thread_must_write_the_same_when_it_comes_late(monkeypatch):
+    result = run(World(monkeypatch, {"later": (2.0, ""), "later-races": (3.0, "?")}))
+    assert [one.title for one in result.kept] == ["later"]
+    assert entry(result, "later-races").why_not == "it does not write the same to log.txt"
+
+
+def test_a_change_that_frees_memory_need_not_be_faster(monkeypatch):
+    effects = {"freed": (1.0, ""), "free-in-vain": (1.0, ""), "freed-slowly": (0.5, "")}
+    result = run(World(monkeypatch, effects, predicted={"freed": 1.0, "free-in-vain": 1.02, "freed-slowly": 1.01}))
+    assert [one.title for one in result.kept] == ["freed"]
+    assert entry(result, "freed-slowly").why_not == "it is slower"
+    assert entry(result, "free-in-vain").why_not == "memory grows as before"
