@@ -128,7 +128,7 @@ class Comparison(msgspec.Struct, kw_only=True):
 
 
 class Pair(msgspec.Struct, kw_only=True):
-    """One comparison of the gate: seconds a step of either side, and what others took of the machine meanwhile, in cores."""
+    """One comparison of the gate: seconds a step of either side, and the cores that others took meanwhile."""
 
     baseline_s: float
     candidate_s: float

@@ -152,7 +152,7 @@ def _tool_lines(directory: RunDir, tools: list[str]) -> list[str]:
 
 
 def _memory_lines(found: Any) -> list[str]:
-    from unstall.report import units
+    from unstall import units
     from unstall.report.wording import location
 
     lines = []

@@ -16,10 +16,10 @@ from unstall.benchmark.archive import ArchiveError
 from unstall.cli import amounts
 from unstall.cli.ending import fail
 from unstall.history import Entry
+from unstall.plain import plain
 from unstall.repeat import ledger as ledgers
 from unstall.repeat.database import LedgerError
 from unstall.report import next_view, wording
-from unstall.report.plain import plain
 
 _WIDTH = 100
 

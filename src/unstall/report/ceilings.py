@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from unstall import units
+from unstall.plain import shorten
 from unstall.records import Ceiling, Experiment, Report, Study
 from unstall.report import study as phrases
-from unstall.report import units, wording
+from unstall.report import wording
 from unstall.report.layout import Page, blocks, pad
-from unstall.report.plain import shorten
 
 _NAME_CELLS = 34
 _FIGURE_CELLS = 36

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from unstall.report import markdown, units
+from unstall import units
+from unstall.plain import plain, shorten
+from unstall.report import markdown
 from unstall.report.layout import Page
-from unstall.report.plain import plain, shorten
 
 if TYPE_CHECKING:
     from unstall.history import Comparison, Interval, Side

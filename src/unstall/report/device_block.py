@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from unstall import units
 from unstall.records import Report
-from unstall.report import units, wording
+from unstall.report import wording
 from unstall.report.device_words import USES
 from unstall.report.layout import Page
 from unstall.tracefigures import TraceFacts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.report import units
+from unstall import units
 from unstall.words import PatternName
 
 USES = {

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from unstall.report import markdown, units
+from unstall import units
+from unstall.plain import plain
+from unstall.report import markdown
 from unstall.report.layout import Page
-from unstall.report.plain import plain
 
 if TYPE_CHECKING:
     from unstall.history import GateResult, Pair, Slowdown

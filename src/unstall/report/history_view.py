@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unstall.report import units
+from unstall import units
+from unstall.plain import plain, shorten
 from unstall.report.layout import encodable, show, sparkline
-from unstall.report.plain import plain, shorten
 
 if TYPE_CHECKING:
     from unstall.history import Entry

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from unstall.report import units
+from unstall import units
 from unstall.report.layout import Page, sparkline
 
 if TYPE_CHECKING:

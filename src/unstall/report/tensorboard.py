@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unstall.records import Report
-from unstall.report.units import known
+from unstall.units import known
 
 _MISSING = 'TensorBoard is not installed; run: pip install "unstall[tensorboard]"'
 

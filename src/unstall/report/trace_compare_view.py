@@ -6,10 +6,10 @@ import re
 
 from rich.console import Console
 
-from unstall.report import units
+from unstall import units
+from unstall.plain import plain
 from unstall.report.device_words import USES
 from unstall.report.layout import Page
-from unstall.report.plain import plain
 from unstall.tracefigures import TraceChanged, TraceComparison
 
 _ROWS = 8

@@ -6,12 +6,13 @@ import shlex
 
 from rich.console import Console
 
+from unstall import units
+from unstall.plain import plain, shorten, shorten_left
 from unstall.records import Culprit, Finding, Report
-from unstall.report import device_block, units, wording
+from unstall.report import device_block, wording
 from unstall.report import facts as phrases
 from unstall.report.device_words import USES, sentence
 from unstall.report.layout import Page
-from unstall.report.plain import plain, shorten, shorten_left
 from unstall.tracefigures import TraceFacts
 
 _HEIGHT = 39

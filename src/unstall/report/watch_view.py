@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Group
 from rich.text import Text
 
+from unstall import units
 from unstall.observations import Usage, View
-from unstall.report import units
 from unstall.report.layout import LABEL_CELLS, Page, sparkline
 from unstall.words import PhaseName
 

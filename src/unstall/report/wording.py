@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
+from unstall import units
+from unstall.plain import plain, shorten, shorten_left
 from unstall.records import Culprit, Finding, Report
-from unstall.report import units
 from unstall.report.device_words import sentence
-from unstall.report.plain import plain, shorten, shorten_left
 from unstall.words import PatternName, PhaseName
 
 NOTICEABLE = 1.02

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from unstall.report import units
+from unstall import units
 from unstall.report.html import tables
 from unstall.report.html.markup import Markup, el
 

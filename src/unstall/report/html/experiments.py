@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from unstall import units
 from unstall.records import Ceiling, Experiment, Report, Study
 from unstall.report import study as phrases
-from unstall.report import units
 from unstall.report.html.markup import Markup, el
 from unstall.report.html.tables import MOST_ROWS, left, table, width, with_interval
 

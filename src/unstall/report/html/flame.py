@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unstall.observations import StackSample
-from unstall.report.plain import plain, shorten, shorten_left
+from unstall.plain import plain, shorten, shorten_left
 
 if TYPE_CHECKING:
     from unstall.kept import Archive

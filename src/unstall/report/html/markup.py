@@ -11,7 +11,7 @@ import json
 import math
 from typing import Any
 
-from unstall.report.plain import plain
+from unstall.plain import plain
 
 _VOID = frozenset(("br", "hr", "input", "meta", "col"))
 

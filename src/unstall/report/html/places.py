@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unstall.report import units
+from unstall import units
 from unstall.report.html.markup import Markup, el
 
 _KEYS = "Drag to zoom, double-click for all of it; with the keyboard: arrows, + and −, 0."

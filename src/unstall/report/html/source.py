@@ -9,9 +9,9 @@ from typing import Any
 
 from unstall import excerpts
 from unstall.excerpts import Excerpt
+from unstall.plain import literal
 from unstall.records import Culprit
 from unstall.report.html.markup import Markup, el
-from unstall.report.plain import literal
 
 _MOST_LINES = 60
 _LONGEST_LINE = 200

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from unstall import units
 from unstall.records import Phase, Report
-from unstall.report import facts, units, wording
+from unstall.report import facts, wording
 from unstall.report.html import source
 from unstall.report.html.markup import Markup, el
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from unstall import units
 from unstall.records import Culprit, Finding, Report
-from unstall.report import facts, units, wording
+from unstall.report import facts, wording
 from unstall.report.html import source
 from unstall.report.html.markup import Markup, el, join
 

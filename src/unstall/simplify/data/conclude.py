@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unstall import units
 from unstall.answers import DataRate, DataReport, DataStage
-from unstall.report import units
 from unstall.simplify.data.examine import Facts
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.records import Finding
-from unstall.report.units import factor, percent, seconds
 from unstall.trace.look import Look
 from unstall.trace.thresholds import COMMUNICATION_SHARE
+from unstall.units import factor, percent, seconds
 
 
 def match(look: Look) -> Finding | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from unstall.records import Finding
-from unstall.report.units import percent, seconds
 from unstall.trace.look import Look
 from unstall.trace.thresholds import LOADER_SHARE
+from unstall.units import percent, seconds
 
 
 def match(look: Look) -> Finding | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from unstall.report.plain import plain, shorten, shorten_left
+from unstall.plain import plain, shorten, shorten_left
 
 anything = st.text(st.characters()) | st.text(st.sampled_from("\x1b[]31m;\x07\n\t漢字a\u202e\ud800"))
 
