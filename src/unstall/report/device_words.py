@@ -11,7 +11,7 @@ USES = {
     "copies": ("copies", "nothing is computed meanwhile"),
     "idle_loader": ("idle: data", "the main loop waits for its next batch"),
     "idle_sync": ("idle: sync", "the host waits for the device"),
-    "idle_queued": ("idle: held", "work is submitted, and waits for another stream"),
+    "idle_queued": ("idle: held", "submitted work waits for another stream"),
     "idle_submitting": ("idle: late", "the host submits small work, too slowly"),
     "idle_host": ("idle: host", "the host does something else"),
     "idle_cold": ("idle: cold", "a kernel's code is loaded for the first time"),

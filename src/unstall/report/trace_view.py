@@ -207,7 +207,8 @@ def _next(report: Report) -> tuple[str, str | None]:
     if report.trace is None:
         return "a program on the CPU:", "unstall run PROGRAM"
     if report.verdict.pattern in ("healthy", "compute-bound"):
-        top = report.trace.operators[0].name if report.trace.operators else "aten::mm"
+        named = [one.name for one in report.trace.operators if not one.name.startswith("(")]
+        top = named[0] if named else "compute"
         return "what a faster kernel would give:", f"unstall trace {files} --what-if {shlex.quote(f'{top}=0.5x')}"
     if len(report.run.command) != 1:
         return "fix, record again, and read again:", f"unstall trace {files}"

@@ -11,10 +11,15 @@ import numpy as np
 from unstall.trace.blame import Blame, tidy
 from unstall.trace.nesting import pick
 from unstall.trace.thresholds import SMALL_KERNEL_NS
-from unstall.trace.timeline import DeviceKind, Ids, Timeline
+from unstall.trace.timeline import NONE, DeviceKind, Ids, Timeline
 from unstall.trace.windows import Windows
 
-UNKNOWN = "(launched before the trace)"
+UNLAUNCHED, ALONE = "(launched before the trace)", "(launched outside any operator)"
+UNNAMED = (UNLAUNCHED, ALONE)
+"""In the place of an operator's name."""
+
+
+_ALONE = -2
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,14 @@ class Kernels:
 
     def by_operator(self) -> list[Total]:
         """By the outermost operator around the launch."""
-        operators = self._blame.work.operator[self.rows]
-        return self._totals(pick(self._timeline.host.name, operators), self._tidy)
+        names = pick(self._timeline.host.name, self._blame.work.operator[self.rows])
+        alone = (names == NONE) & (self._timeline.launch[self.rows] >= 0)
+        return self._totals(np.where(alone, _ALONE, names), self._tidy)
 
     def _tidy(self, code: int) -> str:
-        return tidy(self._timeline.names[code]) if code >= 0 else UNKNOWN
+        if code < 0:
+            return ALONE if code == _ALONE else UNLAUNCHED
+        return tidy(self._timeline.names[code])
 
     def _totals(self, codes: Ids, name: Callable[[int], str]) -> list[Total]:
         ns = self._timeline.device.dur_ns[self.rows]

@@ -8,6 +8,7 @@ import json
 import jsonschema
 import pytest
 from gpu_programs import Program, compute_bound, copies, launch_bound, reads_back, reduces, waits_for_data
+from kineto_files import api, document, step, work, write
 from rich.console import Console
 
 from unstall.records import Report
@@ -17,6 +18,7 @@ from unstall.trace.compare import USES, compare
 from unstall.trace.facts import Facts
 from unstall.trace.hosttime import phases
 from unstall.trace.ranks import Ranks
+from unstall.trace.readers import read
 from unstall.trace.regions import regions
 from unstall.trace.report import report
 from unstall.trace.timeline import TraceError
@@ -111,3 +113,31 @@ def test_a_comparison():
     trace_compare_view.render(found, Console(file=output, width=100, color_system=None))
     assert "faster" in output.getvalue()
     assert "idle: data" in output.getvalue()
+
+
+def test_kernels_that_no_operator_launched_are_told_from_those_of_before(tmp_path):
+    events = [
+        step(1, 0, 900),
+        api("cudaLaunchKernel", 10, 5, 1),
+        work("triton_poi", 20, 100, 1),
+        work("old", 5, 10, 99),
+    ]
+    (timeline,) = read(write(tmp_path / "t.json", document(events)))
+    made = report(Ranks.of([timeline]), [])
+    assert {one.name for one in made.trace.operators} == {
+        "(launched outside any operator)",
+        "(launched before the trace)",
+    }
+
+
+def test_the_next_command_names_an_operator_that_a_what_if_can_be_asked_of(tmp_path):
+    events = [step(1, 0, 900)]
+    for number in range(30):
+        events += [
+            api("cudaLaunchKernel", 10 + number, 1, 1 + number),
+            work("triton", 20 + 29 * number, 28, 1 + number),
+        ]
+    (timeline,) = read(write(tmp_path / "t.json", document(events)))
+    made = report(Ranks.of([timeline]), ["t.json"])
+    assert made.trace.device["compute"] > 0.9
+    assert "unstall trace t.json --what-if compute=0.5x" in trace_view.text(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unstall.records import Finding
-from unstall.trace.kernels import UNKNOWN
+from unstall.trace.kernels import UNNAMED
 from unstall.trace.look import Look
 from unstall.trace.phrases import short
 from unstall.trace.thresholds import BUSY_WITHOUT_GAPS, MOSTLY_COMPUTING
@@ -15,7 +15,7 @@ def match(look: Look) -> Finding | None:
     facts, shares = look.facts, look.shares
     if shares["compute"] < MOSTLY_COMPUTING.value:
         return None
-    operators = [total for total in facts.kernels.by_operator() if total.name != UNKNOWN]
+    operators = [total for total in facts.kernels.by_operator() if total.name not in UNNAMED]
     if not operators:
         return None
     top = operators[0]
