@@ -7,7 +7,7 @@ nothing but compute. That is a reading of the source, which the comparison then 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from unstall.optimize.case import Call
@@ -168,9 +168,9 @@ def _check_parts(loop: ast.For, prepare: list[ast.stmt]) -> None:
                 raise NotSafe(f"line {node.lineno}: what is made of an item has an effect on the rest")
             if isinstance(node, ast.Call) and _last(node.func) in _WAITS:
                 raise NotSafe(f"line {node.lineno}: {_last(node.func)} may not be called ahead")
-            stored = isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)
-            if stored and _root(node) not in known:
-                raise NotSafe(f"line {node.lineno}: {ast.unparse(node)} is changed")
+            place = node if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+            if place is not None and isinstance(place.ctx, ast.Store) and _root(place) not in known:
+                raise NotSafe(f"line {place.lineno}: {ast.unparse(place)} is changed")
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _root(node.value.func) not in known:
                 raise NotSafe(f"line {node.lineno}: {ast.unparse(node.value.func)} is called for its effect")
         early = [name for name in _read_first(statement) if name in own - known]
@@ -202,11 +202,11 @@ def _check_apart(
     own: set[str],
 ) -> None:
     """Nothing that follows the call changes what the next items are made from. Raises NotSafe."""
-    modules = _imported(tree)
+    modules = imported(tree)
     parts = [loop.iter, *prepare, call]
-    read = {path for part in parts for path in _paths(part) if path.partition(".")[0] not in own | modules}
+    read = {path for part in parts for path in paths_read(part) if path.partition(".")[0] not in own | modules}
     inside = set(ast.walk(call))
-    for changed in _changed(rest, inside, _class_around(loop, parents)):
+    for changed in changed_names(rest, inside, _class_around(loop, parents)):
         if changed.partition(".")[0] in modules:
             continue
         for path in read:
@@ -218,7 +218,7 @@ def _covers(whole: str, part: str) -> bool:
     return part == whole or part.startswith(whole + ".")
 
 
-def _paths(node: ast.AST) -> Iterator[str]:
+def paths_read(node: ast.AST) -> Iterator[str]:
     """The dotted names that are read in a node, whole."""
     if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
         path = _dotted(node)
@@ -226,11 +226,11 @@ def _paths(node: ast.AST) -> Iterator[str]:
             yield path
             return
     for one in ast.iter_child_nodes(node):
-        yield from _paths(one)
+        yield from paths_read(one)
 
 
-def _changed(
-    statements: Iterable[ast.AST], skipped: set[ast.AST], cls: ast.ClassDef | None, depth: int = 0
+def changed_names(
+    statements: Iterable[ast.AST], skipped: Collection[ast.AST] = (), cls: ast.ClassDef | None = None, depth: int = 0
 ) -> Iterator[str]:
     """The dotted names that statements set, or call a method of: that may change it."""
     for statement in statements:
@@ -244,7 +244,7 @@ def _changed(
                 receiver = _dotted(node.func.value)
                 method = _method(cls, node.func.attr) if receiver == "self" else None
                 if method is not None and depth < 4:
-                    yield from _changed(method.body, set(), cls, depth + 1)
+                    yield from changed_names(method.body, (), cls, depth + 1)
                 elif receiver or isinstance(node.func.value, (ast.Subscript, ast.Attribute)):
                     yield receiver or _root(node.func.value)
 
@@ -298,7 +298,8 @@ def _sized(looped: ast.expr) -> tuple[str, ...]:
     raise NotSafe(f"line {looped.lineno}: {ast.unparse(looped)} may be a stream, which is not known ahead")
 
 
-def _imported(tree: ast.Module) -> set[str]:
+def imported(tree: ast.Module) -> set[str]:
+    """The names that a module's imports bind."""
     return {
         (alias.asname or alias.name).partition(".")[0]
         for node in ast.walk(tree)

@@ -20,7 +20,7 @@ EXACTNESS: Exactness = "close"
 _MIN_SHARE = 0.1
 _SIZE = 64
 _INPUT_BYTES = 16 << 20  # in one call: activations are many times that
-_REMOVED, _REMOVED_UNKNOWN = 0.9, 0.6  # of the model's time, at most; and where its arithmetic is not known
+_REMOVED, _REMOVED_ELSE = 0.9, 0.6  # of the model's time, at most; and where neither its arithmetic nor more is known
 _EFFICIENCY = 0.3  # of the machine's peak, in a call with many items
 
 DEFINITION = '''class _Batches:
@@ -107,7 +107,7 @@ def removed(case: Case) -> float:
     """The part of the model's time that is not its arithmetic: it is paid once for many items."""
     model, forward = case.measurement.model, case.measurement.phase_s("forward")
     if not model.flops or not model.peak_flops or not forward:
-        return _REMOVED_UNKNOWN
+        return _REMOVED if case.report.verdict.pattern == "overhead-bound" else _REMOVED_ELSE
     return max(0.0, min(_REMOVED, 1 - model.flops / (_EFFICIENCY * model.peak_flops) / forward))
 
 

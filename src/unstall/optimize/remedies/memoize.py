@@ -72,7 +72,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     return found or Unfit(reason)
 
 
-def impurity(text: str, line: int) -> str | None:
+def impurity(text: str, line: int, *, arguments_needed: bool = True) -> str | None:
     """Why the function around a line may not be remembered; None when it may, as far as the source tells."""
     tree = ast.parse(text)
     function = _function(tree, line)
@@ -82,7 +82,7 @@ def impurity(text: str, line: int) -> str | None:
     arguments = function.args
     if function.decorator_list or arguments.vararg or arguments.kwarg or function.name.startswith("__"):
         return "it is decorated, special, or takes any number of arguments"
-    if not (arguments.args[1:] if cls else arguments.args):
+    if arguments_needed and not (arguments.args[1:] if cls else arguments.args):
         return "it takes no arguments"
     if any(
         isinstance(base, (ast.Name, ast.Attribute)) and "Module" in ast.unparse(base)

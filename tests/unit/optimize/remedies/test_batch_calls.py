@@ -252,11 +252,13 @@ def test_how_many_items_depends_on_their_size(shapes, size, count):
 
 
 def test_what_a_call_costs_beyond_its_arithmetic():
-    def case(flops, forward):
+    def case(flops, forward, pattern="compute-bound"):
         model = SimpleNamespace(flops=flops, peak_flops=1e11)
-        return SimpleNamespace(measurement=SimpleNamespace(model=model, phase_s=lambda name: forward))
+        report = SimpleNamespace(verdict=SimpleNamespace(pattern=pattern))
+        return SimpleNamespace(report=report, measurement=SimpleNamespace(model=model, phase_s=lambda name: forward))
 
     assert batch_calls.removed(case(1e5, 1e-3)) == pytest.approx(0.9)
     assert batch_calls.removed(case(1e7, 1e-3)) == pytest.approx(2 / 3)
     assert batch_calls.removed(case(1e9, 1e-3)) == 0
     assert batch_calls.removed(case(None, 1e-3)) == pytest.approx(0.6)
+    assert batch_calls.removed(case(None, 1e-3, "overhead-bound")) == pytest.approx(0.9)
