@@ -17,6 +17,7 @@ from unstall.repeat.revision import git
 
 _NOT_LINKED = (".unstall", "__pycache__", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 _MOST_LINKS = 20_000
+_SUBMODULE = "160000 "  # git's mode of one in its index
 
 
 class WorktreeError(Exception):
@@ -83,7 +84,8 @@ def check_out(revision: str, folder: Path, into: Path) -> Iterator[Worktree]:
     try:
         # The repository's hooks are for the person's own checkouts.
         _git(Path(top), "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", str(into), commit)
-        yield Worktree(into, Path(top), commit, _link_unknown(Path(top), into))
+        linked = _link_unknown(Path(top), into) | _link_submodules(Path(top), into)
+        yield Worktree(into, Path(top), commit, linked)
     finally:
         shutil.rmtree(into, ignore_errors=True)
         git(Path(top), "worktree", "prune")
@@ -113,6 +115,18 @@ def _link_unknown(top: Path, into: Path) -> frozenset[Path]:
         if link.parent.is_dir():
             link.symlink_to(top / relative)
             linked.add(relative)
+    return frozenset(linked)
+
+
+def _link_submodules(top: Path, into: Path) -> frozenset[Path]:
+    """Link the submodules, whose folders a new worktree leaves empty; returns them."""
+    linked = set()
+    for entry in _git(top, "ls-files", "--stage", "-z").split("\0"):
+        facts, _, name = entry.partition("\t")
+        if facts.startswith(_SUBMODULE) and (into / name).is_dir() and not any((into / name).iterdir()):
+            (into / name).rmdir()
+            (into / name).symlink_to(top / name)
+            linked.add(Path(name))
     return frozenset(linked)
 
 

@@ -67,6 +67,20 @@ def test_what_both_sides_share_is_known(repository, tmp_path):
         assert not tree.shares(repository / "sub" / "train.py") and not tree.shares(tmp_path / "other.py")
 
 
+def test_submodules_are_there(repository, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    _git(other, "init", "-q")
+    (other / "__init__.py").write_text("")
+    _git(other, "add", ".")
+    _git(other, "commit", "-q", "-m", "one")
+    _git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "sub/lib")
+    _git(repository, "commit", "-q", "-a", "-m", "two")
+    with check_out("main", repository, tmp_path / "baseline") as tree:
+        assert (tree.path / "sub" / "lib" / "__init__.py").exists()
+        assert tree.shared_code == ["sub/lib"]
+
+
 def test_no_hook_of_the_repository_runs(repository, tmp_path):
     hook = repository / ".git" / "hooks" / "post-checkout"
     hook.parent.mkdir(exist_ok=True)
