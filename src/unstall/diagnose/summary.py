@@ -7,10 +7,10 @@ from unstall.diagnose import growth
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import Features
 from unstall.diagnose.overview import Run, info, without_steps
-from unstall.diagnose.phrases import ms
 from unstall.diagnose.verdict import doubts, findings
 from unstall.measurements import Measurement
 from unstall.records import Ceiling, Finding, ModuleTime, Report, SpanTime, Startup, Throughput, Utilization
+from unstall.units import seconds
 
 
 def report(run: Run, measured: Measured | None) -> Report:
@@ -22,7 +22,7 @@ def report(run: Run, measured: Measured | None) -> Report:
     lines, _ = doubts(measurement)
     notes = [*run.notes, *lines]
     if features.without_neighbours:
-        undisturbed = ms(features.step_s)
+        undisturbed = seconds(features.step_s)
         notes.append(f"verdict and evidence are of a step without the time that others took, about {undisturbed}")
     if measurement.nan_loss:
         notes.append("the loss was NaN in the first steps: timings hold, but the training is broken")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
+from unstall.units import percent, seconds
 
 _ADVICE = {
     "metrics": "update running sums each step, and compute the metric over the whole history once an epoch",
@@ -18,21 +18,21 @@ _ADVICE = {
 
 def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
-    seconds = features.seconds.get("callback", 0.0)
-    headroom = features.headroom_without(seconds)
+    taken_s = features.seconds.get("callback", 0.0)
+    headroom = features.headroom_without(taken_s)
     if headroom < 1.05:
         return None
     samples = features.blame.in_phase("callback")
     cause = _cause(features, samples)
     phase = features.measurement.phase("callback")
     evidence = [
-        f"{percent(seconds / features.step_s)} of a step, {ms(seconds)} on average, is outside training: {cause}"
+        f"{percent(taken_s / features.step_s)} of a step, {seconds(taken_s)} on average, is outside training: {cause}"
     ]
     for name, time_s in sorted(features.measurement.callbacks.items(), key=lambda item: -item[1])[:2]:
         if time_s > 0.05 * features.step_s:
-            evidence.append(f"{name} takes {ms(time_s)} a step")
-    if phase and phase.blocked_s > 0.3 * seconds:
-        evidence.append(f"{percent(phase.blocked_s / seconds)} of it is blocked, off the cores (disk or network)")
+            evidence.append(f"{name} takes {seconds(time_s)} a step")
+    if phase and phase.blocked_s > 0.3 * taken_s:
+        evidence.append(f"{percent(phase.blocked_s / taken_s)} of it is blocked, off the cores (disk or network)")
     if features.measurement.trend > 0.15:
         evidence.append(f"the step has grown by {percent(features.measurement.trend)} during the run")
     return Finding(
@@ -56,7 +56,7 @@ def _cause(features: Features, samples: list[Placed]) -> str:
         cause = vocabulary.callback_cause(files, words)
         votes[cause] = votes.get(cause, 0.0) + placed.count
     if not votes:
-        for name, seconds in features.measurement.callbacks.items():
+        for name, taken_s in features.measurement.callbacks.items():
             cause = vocabulary.callback_cause([name.replace(".", "/") + "/"], name)
-            votes[cause] = votes.get(cause, 0.0) + seconds
+            votes[cause] = votes.get(cause, 0.0) + taken_s
     return max(votes, key=lambda cause: votes[cause]) if votes else "logging"

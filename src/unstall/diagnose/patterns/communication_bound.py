@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.diagnose.ranks import exposed_s, spread
 from unstall.records import Finding
+from unstall.units import percent, seconds
 
 
 def match(features: Features) -> Finding | None:
@@ -26,7 +26,7 @@ def match(features: Features) -> Finding | None:
     chosen = called if in_calls and called else sites
     size = measured.model.parameters * 4
     evidence = [
-        f"every rank waits {ms(waited)} a step, {percent(waited / features.step_s)}, for collectives",
+        f"every rank waits {seconds(waited)} a step, {percent(waited / features.step_s)}, for collectives",
         f"{measured.model.parameters / 1e6:.3g} M parameters are {size / 1e6:.3g} MB to exchange a step",
     ]
     return Finding(

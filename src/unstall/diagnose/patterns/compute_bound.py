@@ -14,9 +14,9 @@ from unstall.benchmark.stacks import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.measurements import ModuleMeasurement
 from unstall.records import Culprit, Finding
+from unstall.units import percent, seconds
 
 _DOMINANT = 0.6  # share of the modules' own time from which a layer is out of proportion
 _ALONE = 0.85
@@ -35,7 +35,9 @@ def match(features: Features) -> Finding | None:
     if cause is None:
         return None
     measured = features.measurement
-    evidence = [f"forward, backward and optimizer take {percent(model_s / features.step_s)} of a step, {ms(model_s)}"]
+    evidence = [
+        f"forward, backward and optimizer take {percent(model_s / features.step_s)} of a step, {seconds(model_s)}"
+    ]
     gain = _gain(features, cause)
     headroom = features.headroom_without(gain)
     top = _dominant(features)

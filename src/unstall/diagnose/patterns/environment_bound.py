@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
+from unstall.units import percent, seconds
 
 _MOST = 0.5
 
 
 def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
-    seconds = features.seconds.get("env", 0.0)
-    headroom = features.headroom_without(seconds)
+    env_s = features.seconds.get("env", 0.0)
+    headroom = features.headroom_without(env_s)
     measured = features.measurement
-    if measured.kind != "env" and not seconds:
+    if measured.kind != "env" and not env_s:
         return None
     single = measured.envs == 1 and measured.kind == "env"
     acting = features.seconds.get("forward", 0.0) + features.acting_s
     # One environment at a time: calling the policy is paid for every single step.
-    batching = single and seconds < acting and acting > _MOST * (features.step_s - features.model_s)
+    batching = single and env_s < acting and acting > _MOST * (features.step_s - features.model_s)
     if batching:
         # With k environments in a vector the acting cost is shared by k steps; a quarter of it stays.
         headroom = features.headroom_without(0.75 * acting)
@@ -33,9 +33,11 @@ def match(features: Features) -> Finding | None:
     if batching or blamed is None:
         sites = [site for site in measured.sites if site.seam == "~env.step"]
         blamed = line_culprit(sites[0], share=features.share("env")) if sites else blamed
-    evidence = [f"{percent(features.share('env'))} of an environment step's time, {ms(seconds)}, is in the environment"]
+    evidence = [
+        f"{percent(features.share('env'))} of an environment step's time, {seconds(env_s)}, is in the environment"
+    ]
     if batching:
-        evidence.append(f"the policy runs on one observation at a time: {ms(acting)} a step")
+        evidence.append(f"the policy runs on one observation at a time: {seconds(acting)} a step")
     return Finding(
         pattern="environment-bound",
         cause="batching" if batching else "env",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import percent
 from unstall.records import Finding
+from unstall.units import percent
 
 
 def match(features: Features) -> Finding | None:

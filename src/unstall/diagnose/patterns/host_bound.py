@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import HOST, Features, is_plain_python
-from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
+from unstall.units import percent, seconds
 
 _CAUSES = {"before": "preprocess", "after": "postprocess"}
 _PLACES = {
@@ -30,8 +30,8 @@ def match(features: Features) -> Finding | None:
     # What it takes to act in one environment at a time is environment-bound: a vector of them would share it.
     host_s = features.seconds.get("other", 0.0) - features.acting_s + features.python_in_forward
     by_collector = collecting > 0.5 * max(host_s, 1e-12) and collecting > 0.05 * features.step_s
-    seconds = max(host_s, collecting) if by_collector else host_s
-    headroom = features.headroom_without(seconds)
+    taken_s = max(host_s, collecting) if by_collector else host_s
+    headroom = features.headroom_without(taken_s)
     if headroom < 1.05:
         return None
     place = max(features.host, key=lambda name: features.host[name], default="other")
@@ -41,15 +41,15 @@ def match(features: Features) -> Finding | None:
     else:
         samples = _samples(features, place, by_collector)
     evidence = [
-        f"{percent(seconds / features.step_s)} of a step, {ms(seconds)}, is Python and NumPy of the main process"
+        f"{percent(taken_s / features.step_s)} of a step, {seconds(taken_s)}, is Python and NumPy of the main process"
     ]
     if by_collector:
-        evidence.append(f"garbage collection takes {ms(collecting)} a step")
+        evidence.append(f"garbage collection takes {seconds(collecting)} a step")
     elif in_model:
-        evidence.append(f"{ms(features.python_in_forward)} of it in a Python loop of a module's forward")
+        evidence.append(f"{seconds(features.python_in_forward)} of it in a Python loop of a module's forward")
     else:
         part = features.host.get(place, 0.0)
-        evidence.append(f"{ms(part)} of it {_PLACES[place]}")
+        evidence.append(f"{seconds(part)} of it {_PLACES[place]}")
     return Finding(
         pattern="host-bound",
         cause=cause,

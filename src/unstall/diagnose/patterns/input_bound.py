@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import Placed, culprit, line_culprit, short
 from unstall.diagnose.features import Features, network_share
-from unstall.diagnose.phrases import ms, percent
 from unstall.diagnose.source import calls_at
 from unstall.measurements import LoaderMeasurement
 from unstall.records import Culprit, Finding
+from unstall.units import percent, seconds
 
 _FULL = 0.75  # demand from which the cores count as full
 _LOADER_CPU = 0.25  # share of the CPU time that workers must take to be blamed for full cores
@@ -144,7 +144,7 @@ def _culprit(features: Features, cause: str, samples: list[Placed], total: int, 
 
 def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait, cause: str) -> list[str]:
     measured = features.measurement
-    lines = [f"{percent(wait.wait_s / features.step_s)} of a step, {ms(wait.wait_s)}, waits for the next batch"]
+    lines = [f"{percent(wait.wait_s / features.step_s)} of a step, {seconds(wait.wait_s)}, waits for the next batch"]
     if loader and loader.service_s:
         who = (
             f"{loader.workers} workers"
@@ -153,8 +153,8 @@ def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait,
         )
         each = "each " if loader.workers > 1 else ""
         lines.append(
-            f"{who} {'need' if loader.workers > 1 else 'needs'} {each}{ms(loader.service_s)} to make a batch, "
-            f"{ms(loader.service_cpu_s)} of it on a core"
+            f"{who} {'need' if loader.workers > 1 else 'needs'} {each}{seconds(loader.service_s)} to make a batch, "
+            f"{seconds(loader.service_cpu_s)} of it on a core"
         )
     if wait.stretch > 1.05:
         delay = (
@@ -168,7 +168,7 @@ def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait,
         )
     if cause == "workers" and loader:
         lines.append(
-            f"starting workers and their first batch takes {ms(loader.start_s)} a step, {loader.epochs} epochs"
+            f"starting workers and their first batch takes {seconds(loader.start_s)} a step, {loader.epochs} epochs"
         )
     if cause == "network" and loader and loader.service_network_s:
         lines.append(

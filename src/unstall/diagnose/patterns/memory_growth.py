@@ -7,8 +7,8 @@ from typing import Any
 from unstall.benchmark import retention
 from unstall.diagnose import growth, source
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import megabytes
 from unstall.records import Culprit, Finding
+from unstall.units import bytes_
 
 _EXPLAINED = 0.3
 _FEWEST_POINTS = 8
@@ -39,7 +39,7 @@ def _finding(
 ) -> Finding:
     measured = features.measurement
     cause = "graph" if top and top.get("graph_per_step", 0) > 0 else "cache"
-    evidence = [f"{what} grows by {megabytes(rate)} a step, {megabytes(grown)} during the measured steps"]
+    evidence = [f"{what} grows by {bytes_(rate)} a step, {bytes_(grown)} during the measured steps"]
     room = measured.memory.available - (measured.memory.rss_peak or 0)
     if what == "resident memory" and measured.memory.available and rate > 0:
         steps = room / rate

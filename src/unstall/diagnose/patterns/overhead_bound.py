@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.records import Culprit, Finding
+from unstall.units import percent, seconds
 
 _TINY_OP_S = 60e-6
 """An operator of useful size takes longer; calling one takes 5 to 30 µs, with autograd and Python around it."""
@@ -32,9 +32,8 @@ def match(features: Features) -> Finding | None:
     headroom = features.headroom_without(0.8 * part)
     if headroom < 1.05:
         return None
-    evidence = [
-        f"{percent(features.model_s / features.step_s)} of a step is {model.ops:.0f} operators of {ms(each)} on average"
-    ]
+    part = percent(features.model_s / features.step_s)
+    evidence = [f"{part} of a step is {model.ops:.0f} operators of {seconds(each)} on average"]
     if efficiency is not None:
         evidence.append(f"the model does {percent(efficiency)} of the arithmetic this machine can")
     if cause == "batching":

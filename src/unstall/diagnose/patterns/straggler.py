@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.diagnose.ranks import exposed_s, own_s, spread
 from unstall.records import Finding
+from unstall.units import percent, seconds
 from unstall.words import PhaseName
 
 _CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
@@ -54,8 +54,8 @@ def match(features: Features) -> Finding | None:
         headroom_known_by="estimated",
         confidence="high",
         evidence=[
-            f"rank {late.rank} works {ms(own_s(late))} a step, the next slowest {ms(own_s(late) - lag)}",
-            f"rank {late.rank} spends {ms(late.phases[phase])} in {phase}, the others {ms(usual[phase])}",
+            f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}",
+            f"rank {late.rank} spends {seconds(late.phases[phase])} in {phase}, the others {seconds(usual[phase])}",
             f"the others wait up to {percent(max(exposed_s(rank) for rank in others) / features.step_s)} of a step",
         ],
         advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],

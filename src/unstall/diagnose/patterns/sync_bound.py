@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
+from unstall.units import percent, seconds
 
 
 def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
-    seconds = features.seconds.get("sync", 0.0)
-    headroom = features.headroom_without(seconds)
+    sync_s = features.seconds.get("sync", 0.0)
+    headroom = features.headroom_without(sync_s)
     if headroom < 1.05:
         return None
     sites = [site for site in features.measurement.sites if site.seam.startswith("~sync.")]
@@ -28,7 +28,8 @@ def match(features: Features) -> Finding | None:
         headroom_known_by="estimated",
         confidence="medium",
         evidence=[
-            f"{percent(features.share('sync'))} of a step, {ms(seconds)}, the host waits for the device in .{name}()"
+            f"{percent(features.share('sync'))} of a step, {seconds(sync_s)}, "
+            f"the host waits for the device in .{name}()"
         ],
         advice=["read values back every N steps, not each step; keep running sums on the device"],
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import Features
-from unstall.diagnose.phrases import ms, percent
 from unstall.records import Finding
+from unstall.units import percent, seconds
 
 
 def match(features: Features) -> Finding | None:
     """The finding, or None when the numbers do not show the pattern."""
-    seconds = features.seconds.get("transfer", 0.0)
-    headroom = features.headroom_without(seconds)
+    transfer_s = features.seconds.get("transfer", 0.0)
+    headroom = features.headroom_without(transfer_s)
     if headroom < 1.05:
         return None
     loader = features.measurement.loader
@@ -24,7 +24,7 @@ def match(features: Features) -> Finding | None:
         headroom=headroom,
         headroom_known_by="estimated",
         confidence="medium",
-        evidence=[f"{percent(features.share('transfer'))} of a step, {ms(seconds)}, copies data to the device"],
+        evidence=[f"{percent(features.share('transfer'))} of a step, {seconds(transfer_s)}, copies data to the device"],
         advice=[
             *advice,
             "copy the next batch while this one computes; send smaller types (uint8) and convert on the device",
