@@ -32,8 +32,8 @@ def match(features: Features) -> Finding | None:
     headroom = features.headroom_without(0.8 * part)
     if headroom < 1.05:
         return None
-    part = percent(features.model_s / features.step_s)
-    evidence = [f"{part} of a step is {model.ops:.0f} operators of {seconds(each)} on average"]
+    model_share = percent(features.model_s / features.step_s)
+    evidence = [f"{model_share} of a step is {model.ops:.0f} operators of {seconds(each)} on average"]
     if efficiency is not None:
         evidence.append(f"the model does {percent(efficiency)} of the arithmetic this machine can")
     if cause == "batching":
