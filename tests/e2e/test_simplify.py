@@ -89,6 +89,7 @@ CONTENTION = """
 
 
     def main():
+        torch.set_num_threads(1)
         model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)])
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
         for batch in DataLoader(Rows(), batch_size=16, num_workers=2):

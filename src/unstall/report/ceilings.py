@@ -88,7 +88,7 @@ def _table(page: Page, experiments: list[Experiment]) -> None:
         rows.append((shorten(f"{number:2} {one.name}", 44), result, between, predicted, slope))
     if rows:
         page.table("Tried", ("in this order", "speed-up", "95 %", "predicted", "elasticity"), rows)
-    page.bullets("", [f"{one.name}: {note}" for one in experiments for note in one.notes][:_MOST_NOTES], 2)
+    page.bullets("", [f"{one.name}: {note}" for one in experiments for note in one.notes][:_MOST_NOTES], 3)
 
 
 def _summary(page: Page, report: Report, study: Study) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from unstall.measurements import Measurement
 from unstall.records import Culprit, Report
+from unstall.simplify.model.parts import DATA, Parts
 from unstall.simplify.trial import Specification, Trial
 
 _WORTH = 0.05  # of the step (or of a process's samples): less is not tried
@@ -197,6 +198,18 @@ def of_loader(trial: Trial, workers: int) -> Trial:
     if trial.settings is None or "loader" not in trial.settings:
         return trial
     return replace(trial, settings={"loader": {**trial.settings["loader"], "from": workers}})
+
+
+def placed(trial: Trial, seen: Parts) -> Trial:
+    """A trial that was asked for by a function's name: by the stacks, does it have to do with making batches?
+
+    Where no sample shows the function it may, and there is time for the loader's workers to settle.
+    """
+    names = [str(one["name"]) for one in trial.arm if "name" in one]
+    shown = [key for name in names for key in seen.find(name)]
+    if shown and not any(seen.share(DATA, key) for key in shown):
+        return replace(trial, touches_data=False)
+    return trial
 
 
 def interaction(first: Trial, second: Trial) -> Trial:

@@ -72,6 +72,9 @@ class Engine:
             if one.key not in wanted:
                 one.off()
         on = [one for one in self.on if one.key in wanted]
+        if len(on) < len(self.on):
+            for one in on:
+                one.restore()
         for key, spec in wanted.items():
             if any(one.key == key for one in on):
                 continue

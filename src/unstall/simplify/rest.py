@@ -31,9 +31,9 @@ def told(outcome: Outcome) -> str | None:
         return None
     most = max((name for name in beside if name != own), key=lambda name: gained[name])
     return (
-        f"beside it the rest of the step takes {before * 1e3:.3g} ms, without it {after * 1e3:.3g} ms "
-        f"({most} {beside[most] * 1e3:.3g} and {without.get(most, 0.0) * 1e3:.3g} ms): it costs that cores, caches or "
-        "threads that fall asleep, of which a prediction knows nothing"
+        f"the rest of the step takes {before * 1e3:.3g} ms beside it, {after * 1e3:.3g} ms without it "
+        f"({most}: {beside[most] * 1e3:.3g} and {without.get(most, 0.0) * 1e3:.3g} ms): cold caches, sleeping threads "
+        "or taken cores, which no prediction knows"
     )
 
 

@@ -18,6 +18,7 @@ from unstall.simplify import blocks, choose, ranks
 from unstall.simplify.blocks import Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
+from unstall.simplify.model import parts
 from unstall.simplify.observe import observe
 from unstall.simplify.trial import Outcome, Trial
 
@@ -30,7 +31,7 @@ _SEGMENT_S = 0.5
 _SEGMENT_STEPS = 4
 _LONGEST_EPOCH_S = 2.5  # whole epochs of up to this make a segment; of longer ones, the steps between their ends
 _WARM_UP_STEPS, _WARM_UP_S = 6, 1.0
-_TRIAL_S = 40.0  # the most that one trial may take
+_TRIAL_S = 40.0  # the most that one trial may take, where others wait
 _SETTING_BLOCKS = 4
 _ALONE_S = 2.5
 _BARREN_STARTS = 2  # of the program, without a whole block in between: then it is too short, or does not go on
@@ -106,7 +107,8 @@ class Study:
         assert found.measured is not None and found.measurement is not None
         pace = pace_of(found.measured)
         loader = found.measurement.loader
-        todo = [choose.of_loader(trial, loader.workers if loader else 0) for trial in requested]
+        seen = parts.of(found.measurement)
+        todo = [choose.of_loader(choose.placed(one, seen), loader.workers if loader else 0) for one in requested]
         todo = todo or choose.trials(found.report, found.measurement)
         deeper_asked = False
         while todo:
@@ -117,21 +119,22 @@ class Study:
             trial = todo.pop(0)
             self.tell(f"{len(found.outcomes)} of {len(found.outcomes) + len(todo) + 1} tried · {trial.name}")
             found.outcomes.append(Outcome(trial))
-            self._try(found.outcomes[-1], found.measurement, pace)
+            share = (self.deadline - time.monotonic()) / (len(todo) + 1)
+            self._try(found.outcomes[-1], found.measurement, pace, max(share, _TRIAL_S))
             if trial.intervention == "cached" and found.data_batches_per_s is None:
                 found.data_batches_per_s = self._data_alone()
             if not deeper_asked and not any(one.component and one.intervention != "delay" for one in todo):
                 deeper_asked = True
                 todo = [*deeper(found.outcomes), *todo]
 
-    def _try(self, outcome: Outcome, measurement: Measurement, pace: Pace) -> None:
-        """All blocks of one trial; a program that ends meanwhile is started again."""
+    def _try(self, outcome: Outcome, measurement: Measurement, pace: Pace, seconds: float) -> None:
+        """All blocks of one trial, within these seconds; a program that ends meanwhile is started again."""
         trial = outcome.trial
         refusal = self._refusal(trial, measurement)
         if refusal is not None:
             outcome.failure = refusal
             return
-        deadline = min(self.deadline, time.monotonic() + _TRIAL_S)
+        deadline = min(self.deadline, time.monotonic() + seconds)
         barren = 0
         while True:
             before = outcome.blocks
@@ -217,6 +220,8 @@ class Study:
             elif fact["what"] == "note" and fact["text"] not in outcome.notes:
                 outcome.notes.append(str(fact["text"]))
         found = {fact["key"] for fact in told if fact["what"] == "found"}
+        arm = {key_of(one) for one in outcome.trial.arm}
+        outcome.places |= {fact["text"] for fact in told if fact["what"] == "found" and fact["key"] in arm}
         for one in outcome.trial.arm if in_force else ():
             if "name" in one and key_of(one) not in found:
                 outcome.failure = outcome.failure or f"no function {one['name']} is alive in the program"
@@ -277,11 +282,13 @@ def deeper(outcomes: list[Outcome]) -> list[Trial]:
     free.sort(key=lambda one: -(one.ratio.value if one.ratio else 0.0))
     if not free or free[0].ratio is None or free[0].ratio.low < _WORTH_DEEPER:
         return []
-    first = free[0].trial
-    others = [one.trial for one in free[1:] if not _overlap(first, one.trial)]
-    return [choose.interaction(first, second) for second in others[:2]]
+    first = free[0]
+    others = [one.trial for one in free[1:] if not _overlap(first, one)]
+    return [choose.interaction(first.trial, second) for second in others[:2]]
 
 
-def _overlap(first: Trial, second: Trial) -> bool:
-    """A function of the loader, and the whole data: one is gone with the other."""
-    return first.touches_data and second.touches_data
+def _overlap(first: Outcome, second: Outcome) -> bool:
+    """The same function under two names; or a function of the loader, and the whole data: one goes with the other."""
+    whole = "cached" in (first.trial.intervention, second.trial.intervention)
+    of_data = whole and first.trial.touches_data and second.trial.touches_data
+    return of_data or not first.places.isdisjoint(second.places)

@@ -51,6 +51,8 @@ class Outcome:
     arm_s: list[float] = field(default_factory=list)
     base_segments: list[Segment] = field(default_factory=list)
     arm_segments: list[Segment] = field(default_factory=list)
+    places: set[str] = field(default_factory=set)
+    """Of the functions that the arm stands in for: file and line."""
     failure: str | None = None
     """Why there is no result to believe."""
     notes: list[str] = field(default_factory=list)

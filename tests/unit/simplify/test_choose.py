@@ -2,9 +2,10 @@
 
 import pytest
 
-from unstall.measurements import LoaderMeasurement, Measurement, ModelMeasurement, Site
+from unstall.measurements import LoaderMeasurement, Measurement, ModelMeasurement, RankMeasurement, Site
 from unstall.records import Culprit, Finding, Hotspot, Phase, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.simplify import choose
+from unstall.simplify.model.parts import Parts
 from unstall.simplify.study import deeper
 from unstall.simplify.trial import Outcome
 
@@ -110,3 +111,36 @@ def test_what_is_part_of_the_data_is_gone_with_it():
     data = choose.of_kind("cached")
     read = choose.stub(choose.Function("read", None, of_data=True))
     assert deeper([outcome(data, 1.0), outcome(read, 0.9)]) == []
+
+
+def test_two_functions_of_the_data_pipeline_are_tried_together():
+    read, decode = (choose.stub(choose.Function(name, None, of_data=True)) for name in ("read", "decode"))
+    assert len(deeper([outcome(read, 1.0), outcome(decode, 0.9)])) == 1
+
+
+def test_one_function_under_two_names_is_not_its_own_next_bottleneck():
+    step, env = outcome(choose.stub(choose.Function("Room.step", None)), 2.0), outcome(choose.of_kind("env"), 1.9)
+    step.places = env.places = {"train.py:8"}
+    assert deeper([step, env]) == []
+
+
+@pytest.mark.parametrize(("name", "of_data"), [("log", False), ("read", True), ("unseen", True)])
+def test_the_stacks_tell_whether_a_function_that_was_asked_for_makes_batches(name, of_data):
+    seen = Parts({"data": ((frozenset({("train", "read")}), 5),), "callback": ((frozenset({("train", "log")}), 5),)})
+    asked = choose.stub(choose.Function(name, None, of_data=True))
+    assert choose.placed(asked, seen).touches_data is of_data
+
+
+def test_a_setting_of_the_loader_is_for_the_main_one():
+    trial = choose.of_loader(choose.setting("workers", 4), 2)
+    assert trial.settings == {"loader": {"num_workers": 4, "from": 2}}
+    assert choose.of_loader(choose.setting("ranks", 1), 2).settings == {"ranks": 1}
+    assert choose.setting("threads", 1).settings is None
+
+
+def test_ranks_are_tried_alone_where_there_are_several():
+    several = measurement()
+    several.ranks = [RankMeasurement(rank, rank, 0.1, {}, {}) for rank in (0, 1)]
+    told = report({"forward": 0.9}, blamed("Log.write"))
+    assert "one rank alone" in names(choose.trials(told, several))
+    assert "one rank alone" not in names(choose.trials(told, measurement()))

@@ -71,6 +71,23 @@ def test_a_stub_learns_and_then_answers(engine, told):
     assert problems(told) == []
 
 
+def test_two_on_one_function_do_not_undo_each_other(engine):
+    stub = {"kind": "stub", "name": "slow", "file": __file__}
+    delay = {"kind": "delay", "name": "slow", "file": __file__, "share": 0.1, "by": "sleep"}
+    engine.put_in_force(1, {"interventions": [delay]})
+    engine.put_in_force(2, {"interventions": [stub]})
+
+    def call(x):
+        return slow(x)
+
+    assert [call(i) for i in range(3)] == [0, 2, 4]
+    engine.put_in_force(3, {"interventions": [stub, delay]})
+    engine.put_in_force(4, {"interventions": [stub]})
+    assert call(21) in (0, 2, 4), "the stub is in force still"
+    engine.put_in_force(5, {})
+    assert call(21) == 42
+
+
 @pytest.mark.parametrize(
     ("name", "call", "why"), [("fill", lambda: fill([]), "argument box"), ("count", count, "generator")]
 )

@@ -23,7 +23,7 @@ def test_what_is_faster_without_it_is_told():
     base = [segment(env=1.3, backward=0.46, forward=0.2)] * 2
     arm = [segment(env=0.05, backward=0.2, forward=0.1)] * 2
     line = rest.told(outcome(base, arm))
-    assert "takes 0.66 ms, without it 0.3 ms (backward 0.46 and 0.2 ms)" in line
+    assert "takes 0.66 ms beside it, 0.3 ms without it (backward: 0.46 and 0.2 ms)" in line
 
 
 def test_one_segment_that_others_disturbed_moves_nothing():

@@ -26,6 +26,9 @@ class Intervention:
         """The program is as it was."""
         raise NotImplementedError
 
+    def restore(self) -> None:
+        """Another was switched off that may have been on the same function: put back what it took away."""
+
     def problem(self, text: str) -> None:
         """Tell the parent, once, why what is measured with it is not to be believed."""
         self._tell("problem", text)

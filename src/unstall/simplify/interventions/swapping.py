@@ -24,6 +24,10 @@ class Swapping(Intervention):
         for one in self.swapped or ():
             one.off()
 
+    def restore(self) -> None:
+        for one in self.swapped or ():
+            one.on()
+
     def stand_in(self) -> Any:
         """A new stand-in, ``stand_in(original, args, kwargs)``, for one function."""
         raise NotImplementedError
@@ -43,6 +47,6 @@ class Swapping(Intervention):
             if reason is not None:
                 self.problem(reason)
                 return []
-        if found:
-            self._tell("found", found[0].__module__ or "")
+        for function in found:
+            self._tell("found", f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}")
         return found
