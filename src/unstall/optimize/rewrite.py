@@ -108,6 +108,13 @@ def _note_parents(node: cst.CSTNode, parents: dict[cst.CSTNode, cst.CSTNode]) ->
         _note_parents(one, parents)
 
 
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and all in it."""
+    yield node
+    for one in node.children:
+        yield from walk(one)
+
+
 def inside(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """A node and all in it, but for what is in functions that it defines."""
     yield node

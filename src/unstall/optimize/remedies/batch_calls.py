@@ -10,6 +10,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.ahead import Ahead, NotInLoop, NotSafe, take_apart
 from unstall.optimize.case import Area, Call, Case, Exactness, Made, Proposal, Unfit, predicted_without
+from unstall.optimize.inline import inlined
 from unstall.optimize.sources import SourceError, Sources
 
 NAME = "batch-calls"
@@ -80,18 +81,19 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         if size < 2:
             reason = "the model is called with many items already" if size == 1 else "its inputs are large"
             continue
-        try:
-            sources, call = in_batches(case, made, size)
-        except (NotSafe, SourceError) as error:
-            reason = str(error)
-            continue
-        proposal = Proposal(
-            NAME, f"the model called for {size} items at once in {call.function} ({call.file.name}:{call.line})",
-            EXACTNESS, predicted_without(share, removed(case)),
-            f"its calls for one item take {share:.0%} of the step", sources=sources, in_batches=True,
-            key=f"{call.file.name}:{call.line}",
-        )  # fmt: skip
-        found.setdefault(proposal.id, proposal)
+        for way in (in_batches, inlined_in_batches):
+            try:
+                sources, call, what = way(case, made, size)
+            except (NotSafe, SourceError) as error:
+                reason = str(error) if way is in_batches else reason
+                continue
+            proposal = Proposal(
+                NAME, f"{what} called for {size} items at once in {call.function} ({call.file.name}:{call.line})",
+                EXACTNESS, predicted_without(share, removed(case)),
+                f"its calls for one item take {share:.0%} of the step", sources=sources, in_batches=True,
+                key=f"{call.file.name}:{call.line}:{what}",
+            )  # fmt: skip
+            found.setdefault(proposal.id, proposal)
     return list(found.values()) or Unfit(reason)
 
 
@@ -111,8 +113,8 @@ def removed(case: Case) -> float:
     return max(0.0, min(_REMOVED, 1 - model.flops / (_EFFICIENCY * model.peak_flops) / forward))
 
 
-def in_batches(case: Case, made: Made, size: int) -> tuple[Sources, Call]:
-    """(the sources with the loop changed, the call that it makes). Raises NotSafe or SourceError.
+def in_batches(case: Case, made: Made, size: int) -> tuple[Sources, Call, str]:
+    """(the sources with the loop changed, the call that it makes, what that calls). Raises NotSafe or SourceError.
 
     The loop is that around the model's call, or, where its function has none, around the call of that function.
     """
@@ -126,8 +128,22 @@ def in_batches(case: Case, made: Made, size: int) -> tuple[Sources, Call]:
         except NotInLoop:
             continue
         whole = number == 0 and len(made["shapes"][0]) == 1
-        return with_batches(case.sources, path, call, loop, size, whole=whole), call
+        what = "the model" if number == 0 else calls[number - 1].function
+        return with_batches(case.sources, path, call, loop, size, whole=whole), call, what
     raise NotSafe("the call is in no loop of the program's own")
+
+
+def inlined_in_batches(case: Case, made: Made, size: int) -> tuple[Sources, Call, str]:
+    """The same, with the function that calls the model put into its caller's loop first."""
+    callers = made["callers"] or ()
+    path = case.user_file(made.call.file) if made.call is not None else None
+    if made.call is None or not callers or path is None or case.user_file(callers[0].file) != path:
+        raise NotSafe("the function around the model's call is in another file than its caller")
+    module, call = inlined(case.sources.parse(path), callers[0], made.call)
+    sources = case.sources.with_module(path, module)
+    loop = take_apart(sources.text(path), call)
+    whole = len(made["shapes"][0]) == 1
+    return with_batches(sources, path, call, loop, size, whole=whole), callers[0], f"the model of {made.call.function}"
 
 
 # ------------------------------------------------------------------ writing it
@@ -182,7 +198,7 @@ class _Fresh:
     """Names that a module does not use yet."""
 
     def __init__(self, module: cst.Module):
-        self.used = {name.value for name in _nodes(module) if isinstance(name, cst.Name)}
+        self.used = {name.value for name in rewrite.walk(module) if isinstance(name, cst.Name)}
 
     def __call__(self, wanted: str) -> str:
         name = wanted
@@ -226,7 +242,7 @@ class _Writer:
             each = f"{size} if {sized} else 1"
         else:
             each = str(size)
-        called = any(isinstance(one, cst.Call) and rewrite.name_of(one) == "_" for one in _nodes(self.module))
+        called = any(isinstance(one, cst.Call) and rewrite.name_of(one) == "_" for one in rewrite.walk(self.module))
         target = self._kept(self.fresh("unused") if called else "_")
         looped = rewrite.code(self.module, self.loop.iter)
         head = f"for {target}, {output} in _Batches.each({looped}, {inputs_of}, {call}, {each}):\n    pass\n"
@@ -302,10 +318,3 @@ class _Writer:
             inside = [self.within.with_changes(body=self.within.body.with_changes(body=inner))] if inner else []
             inner = [*inside, *after]
         return output, inner or [cst.parse_statement("pass\n")]
-
-
-def _nodes(node: cst.CSTNode) -> list[cst.CSTNode]:
-    found = [node]
-    for one in node.children:
-        found += _nodes(one)
-    return found

@@ -78,14 +78,7 @@ def with_line_after_optimizer(case: Case, line: str) -> tuple[Sources, str] | No
 def _model_of(call: cst.Call) -> str | None:
     """``X`` of the ``X.parameters()`` in an optimizer's arguments."""
     for arg in call.args:
-        for node in _walk(arg.value):
+        for node in rewrite.walk(arg.value):
             if isinstance(node, cst.Call) and rewrite.name_of(node).endswith(".parameters"):
                 return rewrite.name_of(node).removesuffix(".parameters")
     return None
-
-
-def _walk(node: cst.CSTNode) -> list[cst.CSTNode]:
-    found = [node]
-    for one in node.children:
-        found += _walk(one)
-    return found

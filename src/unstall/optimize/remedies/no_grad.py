@@ -83,7 +83,7 @@ def _proposal(
 
 def with_gradients_off(sources: Sources, path: Path) -> Sources | None:
     """A line after the imports of a script that never asks for a gradient; None where it does."""
-    if any(isinstance(one, cst.Name) and one.value in _ASKING for one in _walk(sources.parse(path))):
+    if any(isinstance(one, cst.Name) and one.value in _ASKING for one in rewrite.walk(sources.parse(path))):
         return None
     return with_line_after_imports(sources, path, _OFF)
 
@@ -107,16 +107,9 @@ def _goes_backward(node: cst.CSTNode) -> bool:
     return any(
         isinstance(one, (cst.Yield, cst.Await))
         or (isinstance(one, cst.Attribute) and one.attr.value in ("backward", "requires_grad_", "grad"))
-        for one in _walk(node)
+        for one in rewrite.walk(node)
     )
 
 
 def _has_loop(node: cst.CSTNode) -> bool:
-    return any(isinstance(one, (cst.For, cst.While, cst.CompFor)) for one in _walk(node))
-
-
-def _walk(node: cst.CSTNode) -> list[cst.CSTNode]:
-    found = [node]
-    for one in node.children:
-        found += _walk(one)
-    return found
+    return any(isinstance(one, (cst.For, cst.While, cst.CompFor)) for one in rewrite.walk(node))
