@@ -65,10 +65,10 @@ def regions(facts: Facts) -> list[Region]:
     device = facts.activity.devices[0]
     start = facts.timeline.device.start_ns
     rows = device.rows[start[device.rows] >= facts.windows.start_ns[0]]
-    of_row = _names_of(facts, rows)
+    program = _program(facts.timeline)
+    of_row = _names_of(facts, rows, program)
     if not (of_row >= 0).any():
         return []
-    program = _program(facts.timeline)
     names, group = np.unique(np.concatenate((of_row, facts.timeline.host.name[program])), return_inverse=True)
     uses = {use: _sums(group[chosen], ns, len(names)) for use, chosen, ns in _work(facts, device, rows)}
     for reason, gaps in facts.idle_by_reason.items():
@@ -89,21 +89,35 @@ def _program(timeline: Timeline) -> Ids:
     return rows[inside == NONE]
 
 
+def _meanwhile(timeline: Timeline, calls: Ids, program: Ids) -> Ids:
+    """For each call the range that the main thread is in when it is made, as a host row, or -1."""
+    result = np.full(len(calls), NONE, np.int32)
+    known = np.flatnonzero(calls >= 0)
+    if not len(known) or not len(program):
+        return result
+    when, spans = timeline.host.start_ns[calls[known]], _spans(timeline, program)
+    at = np.searchsorted(spans.start, when, side="right") - 1
+    inside = (at >= 0) & (when < spans.end[np.maximum(at, 0)])
+    result[known[inside]] = program[at[inside]]
+    return result
+
+
 def _spans(timeline: Timeline, rows: Ids) -> Intervals:
     """From the start of each row to its end, or to the start of the next if that is sooner."""
     start, end = timeline.host.start_ns[rows], timeline.host.end_ns[rows]
     return Intervals(start, np.minimum(end, np.append(start[1:], end[-1:])))
 
 
-def _names_of(facts: Facts, rows: Ids) -> Ids:
+def _names_of(facts: Facts, rows: Ids, program: Ids) -> Ids:
     """For each device row the name of the part that it is of, or -1.
 
-    That is the outermost range around its launch; else the one that the profiler shows around it on the device, which
-    knows of work whose launch is not in the trace or was made by another thread, such as autograd's. In a trace
-    without ranges it is the module.
+    That is the outermost range around its launch; of a launch by another thread, such as autograd's, the range that
+    the main thread is in meanwhile; else the range that the profiler shows around it on the device, which knows of
+    work whose launch is not in the trace. In a trace without ranges it is the module.
     """
     t = facts.timeline
     named = pick(t.host.name, facts.blame.work.region[rows])
+    named = np.where(named >= 0, named, pick(t.host.name, _meanwhile(t, t.launch[rows], program)))
     named = np.where(named >= 0, named, around(t, rows))
     return named if (named >= 0).any() else pick(t.host.name, facts.blame.work.module[rows])
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from gpu_programs import Program, launch_bound, reduces
-from kineto_files import document, host, step, work, write
+from kineto_files import api, document, host, step, work, write
 
 from unstall.trace.export import export
 from unstall.trace.facts import Facts
@@ -111,6 +111,23 @@ def test_a_part_that_only_the_host_works_in():
     assert {name: one.pattern for name, one in found.items()} == {"prepare": "host-bound", "model": "compute-bound"}
     assert found["prepare"].share == pytest.approx(2000 / program.step_us(), rel=0.05)
     assert found["prepare"].busy == 0
+
+
+def test_what_another_thread_launches_is_of_the_part_that_the_main_thread_is_in(tmp_path):
+    events = [
+        step(1, 0, 1000),
+        host("forward", 0, 300, "user_annotation"),
+        host("backward", 300, 600, "user_annotation"),
+    ]
+    events += [api("cudaLaunchKernel", 10, 5, 1), work("mm", 20, 200, 1)]
+    events += [api("cudaLaunchKernel", 400, 5, 2, tid=101), work("mm_backward", 420, 400, 2)]
+    events += [api("cudaLaunchKernel", 950, 5, 3, tid=101), work("late", 960, 30, 3)]
+    (timeline,) = read(write(tmp_path / "t.json", document(events)))
+    found = {one.name: one for one in regions(Facts(timeline))}
+    assert {name: one.parts["compute"] * one.share for name, one in found.items()} == {
+        "forward": pytest.approx(0.2),
+        "backward": pytest.approx(0.4),
+    }
 
 
 def test_an_export_keeps_them(tmp_path):
