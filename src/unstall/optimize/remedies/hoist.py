@@ -24,9 +24,9 @@ _REMOVED = 0.99
 _LIBRARIES = ("torch", "numpy", "np", "math", "F", "nn", "scipy", "itertools", "functools")
 _PURE_METHODS = {
     "abs", "astype", "bool", "clone", "contiguous", "copy", "cos", "count", "cumsum", "double", "encode", "exp",
-    "expand", "flatten", "float", "half", "index", "int", "inverse", "items", "join", "keys", "log", "long", "lower", "matmul",
-    "max", "mean", "min", "mul", "norm", "permute", "pow", "prod", "repeat", "reshape", "shape", "sin", "size",
-    "softmax", "split", "sqrt", "square", "squeeze", "std", "strip", "sum", "t", "tanh", "to", "tolist", "transpose",
+    "expand", "flatten", "float", "half", "index", "int", "inverse", "items", "join", "keys", "log", "long", "lower",
+    "matmul", "max", "mean", "min", "mul", "norm", "permute", "pow", "prod", "repeat", "reshape", "shape", "sin",
+    "size", "softmax", "split", "sqrt", "square", "squeeze", "std", "strip", "sum", "t", "tanh", "to", "tolist", "transpose",
     "tril", "triu", "unsqueeze", "upper", "values", "var", "view",
 }  # fmt: skip
 _PURE_BUILTINS = {"len", "range", "list", "tuple", "dict", "set", "sorted", "sum", "min", "max", "abs", "int", "float",
