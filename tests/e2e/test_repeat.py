@@ -74,6 +74,14 @@ def test_every_run_enters_the_history(repository):
     assert "none of the 3 runs has 'other words' in its command" in _unstall(repository, "history", "other words").err
 
 
+def test_a_reader_that_goes_away_changes_nothing(program):
+    program.write("train.py", _TRAIN + "    sys.exit(3)\n")
+    words = shlex.join([sys.executable, "-m", "unstall", "run", "--no-sampling", "train.py"])
+    piped = program.start(["bash", "-c", f"{words} |& head -1 > /dev/null; exit ${{PIPESTATUS[0]}}"]).result()
+    assert piped.status == 3
+    assert len(_history(program)) == 1
+
+
 def test_runs_at_once_all_enter(program):
     running = [program.start_watched("train.py", options=("--no-sampling",)) for _ in range(4)]
     assert [one.result().status for one in running] == [0] * 4

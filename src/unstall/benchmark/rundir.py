@@ -122,6 +122,11 @@ def home(folder: Path | None = None) -> Path:
     return _homes(folder)[0].parent
 
 
+def elsewhere() -> Path:
+    """Where runs of this user are kept whose working directory takes no file."""
+    return _homes(None)[1]
+
+
 def _homes(folder: Path | None) -> tuple[Path, Path]:
     """Where runs are: in the working directory, and where they go if that takes none."""
     return (folder or Path.cwd()) / ".unstall" / "runs", Path(tempfile.gettempdir()) / f"unstall-{os.getuid()}"

@@ -20,6 +20,7 @@ from unstall.repeat.revision import Revision
 VARIABLE = "UNSTALL_LEDGER"
 """The environment variable that names a ledger for every command: a path or a URL."""
 
+_FILE = "ledger.sqlite"
 _UPSERT = (
     f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)}) "
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS if name != 'id')}"
@@ -67,8 +68,15 @@ class Ledger:
 
 
 def default(folder: Path | None = None) -> str | Path:
-    """The ledger that is meant when none is named: the environment's, or the one in the working directory."""
-    return os.environ.get(VARIABLE) or rundir.home(folder) / "ledger.sqlite"
+    """The ledger that is meant when none is named: the environment's, or the one in the working directory.
+
+    Where the working directory cannot be written to, its runs are kept elsewhere, and so is what is known of them.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        return named
+    takes_none = not os.access(folder or Path.cwd(), os.W_OK)
+    return (rundir.elsewhere() if takes_none else rundir.home(folder)) / _FILE
 
 
 def record(report: Report, directory: Path, where: str | Path | None = None, *, code: Revision | None = None) -> None:
@@ -81,7 +89,7 @@ def record(report: Report, directory: Path, where: str | Path | None = None, *, 
         code: what was run; what is checked out in the working directory if not given.
     """
     beside = directory.parent.parent if directory.parent.name == "runs" else directory.parent
-    ledger = where or os.environ.get(VARIABLE) or beside / "ledger.sqlite"
+    ledger = where or os.environ.get(VARIABLE) or beside / _FILE
     entry = entry_of(report, directory, code or revision.of(Path.cwd()))
     with Ledger(ledger) as opened:
         opened.add([entry])

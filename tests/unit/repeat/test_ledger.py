@@ -12,7 +12,7 @@ import time
 import pytest
 from makers import entry, report
 
-from unstall.benchmark import archive
+from unstall.benchmark import archive, rundir
 from unstall.history import Entry
 from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
@@ -214,6 +214,16 @@ def test_the_environment_names_the_ledger(tmp_path, monkeypatch):
     ledger.record(report(), run)
     assert [one.id for one in ledger.history(everything=True)] == ["20260102-030405-abcdef"]
     assert not (tmp_path / ".unstall" / "ledger.sqlite").exists()
+
+
+def test_where_nothing_can_be_written_the_ledger_is_with_the_recordings(tmp_path, monkeypatch):
+    monkeypatch.delenv(ledger.VARIABLE, raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    ledger.record(report(), rundir.elsewhere() / "20260102-030405-abcdef")
+    assert ledger.default().parent == rundir.elsewhere()
+    assert len(ledger.history()) == 1
 
 
 def test_a_run_is_entered_beside_its_recording(tmp_path, monkeypatch):
