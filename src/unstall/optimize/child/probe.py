@@ -86,6 +86,7 @@ def _loaders(module: Any, probe: Probe) -> None:
             getitem_file=getattr(code, "co_filename", None),
             getitem_line=getattr(code, "co_firstlineno", None),
             getitem_class=getattr(getitem, "__qualname__", "").rpartition(".")[0] or None,
+            transforms=_chains(dataset),
         )
 
     def __iter__(self: Any) -> Any:
@@ -103,6 +104,25 @@ def _inner(dataset: Any) -> Any:
             break
         dataset = inner
     return dataset
+
+
+def _chains(dataset: Any) -> dict[str, list[dict[str, Any]]]:
+    """The dataset's attributes that are chains of transforms: what each step is, and where its call is defined."""
+    return {
+        name: [_step(step) for step in value.transforms]
+        for name, value in list(getattr(dataset, "__dict__", {}).items())
+        if isinstance(getattr(value, "transforms", None), (list, tuple))
+    }
+
+
+def _step(step: Any) -> dict[str, Any]:
+    code = getattr(vars(type(step)).get("__call__"), "__code__", None)
+    return {
+        "type": type(step).__qualname__,
+        "module": type(step).__module__,
+        "file": getattr(code, "co_filename", None),
+        "line": getattr(code, "co_firstlineno", 0),
+    }
 
 
 def _length(dataset: Any) -> int | None:
