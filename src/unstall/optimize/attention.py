@@ -10,6 +10,8 @@ import ast
 import copy
 from dataclasses import dataclass, field, replace
 
+from unstall.optimize.purity import names as names_of
+
 _TRANSPOSED = {(-2, -1), (-1, -2), (2, 3), (3, 2)}
 _BETWEEN_QUERIES = {(3, 2), (2, 1), (-2, -3)}  # unsqueeze of q and of k, for their products with one another
 _OVER_KEYS = {(2, 3), (1, 2), (-3, -2)}  # unsqueeze of v, and the dimension of the sum
@@ -220,7 +222,7 @@ class _Reader:
         """What was passed through is read nowhere else; what moves still means the same. Raises NoAttention."""
         inside = {id(node) for index in parts.passed for node in ast.walk(self.body[index])}
         inside |= {id(node) for node in ast.walk(self.body[at])}
-        names = {name for index in parts.passed for name in _set_names(self.body[index])}
+        names = {name for index in parts.passed for name in names_of([self.body[index]], ast.Store)}
         taken = {node.id for expr, _ in parts.taken for node in ast.walk(expr) if isinstance(node, ast.Name)}
         for node in ast.walk(self.function):
             if _is_read(node, names) and id(node) not in inside:
@@ -422,12 +424,8 @@ def _first(node: ast.expr) -> str | None:
 
 
 def _sets(statement: ast.stmt, name: str) -> bool:
-    return name in _set_names(statement)
+    return name in names_of([statement], ast.Store)
 
 
 def _is_read(node: ast.AST, names: set[str]) -> bool:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
-
-
-def _set_names(statement: ast.stmt) -> set[str]:
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

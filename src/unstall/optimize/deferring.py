@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from unstall.optimize.purity import may_differ
+from unstall.optimize.purity import names as names_of
 
 _MUTATING = {
     "append", "appendleft", "extend", "insert", "pop", "popitem", "popleft", "remove", "discard", "clear", "sort",
@@ -318,14 +319,10 @@ def _aliases(function: ast.FunctionDef, given: set[str]) -> set[str]:
         for node in ast.walk(function):
             for target, value in _assignments(node):
                 if not _is_new(value, given | found):
-                    more |= _stored(target)
+                    more |= set(names_of([target], ast.Store))
         if more <= found:
             return found
         found |= more
-
-
-def _stored(target: ast.expr) -> set[str]:
-    return {one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
 
 
 def _assignments(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
@@ -379,7 +376,7 @@ def _bound_once_for_all(tree: ast.Module) -> Iterator[str]:
     set_once: dict[str, list[ast.expr | None]] = {}
     for node in ast.walk(tree):
         for target, value in _assignments(node):
-            for name in _stored(target):
+            for name in names_of([target], ast.Store):
                 set_once.setdefault(name, []).append(value)
     for name, values in set_once.items():
         if len(values) == 1 and isinstance(values[0], ast.Constant):
@@ -396,7 +393,7 @@ def _module_variables(tree: ast.Module) -> Iterator[str]:
     seen: dict[str, int] = {}
     for node in ast.walk(tree):
         for target, _ in _assignments(node):
-            for name in _stored(target):
+            for name in names_of([target], ast.Store):
                 seen[name] = seen.get(name, 0) + 1
     for node in tree.body:
         for target, _ in _assignments(node) if not isinstance(node, ast.For) else []:

@@ -11,6 +11,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.ahead import changed_names, imported, paths_read
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.purity import Purity
+from unstall.optimize.purity import names as names_of
 from unstall.optimize.remedies.memoize import impurity
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
@@ -26,8 +27,8 @@ _PURE_METHODS = {
     "abs", "astype", "bool", "clone", "contiguous", "copy", "cos", "count", "cumsum", "double", "encode", "exp",
     "expand", "flatten", "float", "half", "index", "int", "inverse", "items", "join", "keys", "log", "long", "lower",
     "matmul", "max", "mean", "min", "mul", "norm", "permute", "pow", "prod", "repeat", "reshape", "shape", "sin",
-    "size", "softmax", "split", "sqrt", "square", "squeeze", "std", "strip", "sum", "t", "tanh", "to", "tolist", "transpose",
-    "tril", "triu", "unsqueeze", "upper", "values", "var", "view",
+    "size", "softmax", "split", "sqrt", "square", "squeeze", "std", "strip", "sum", "t", "tanh", "to", "tolist",
+    "transpose", "tril", "triu", "unsqueeze", "upper", "values", "var", "view",
 }  # fmt: skip
 _PURE_BUILTINS = {"len", "range", "list", "tuple", "dict", "set", "sorted", "sum", "min", "max", "abs", "int", "float",
                   "str", "bool", "enumerate", "zip", "reversed", "round", "frozenset"}  # fmt: skip
@@ -117,7 +118,7 @@ def _check_calls(text: str, tree: ast.Module, scope: ast.AST, statement: ast.Ass
     """All that it calls only computes. Raises NotSteady."""
     modules = imported(tree)
     purity = Purity(tree, ast.ClassDef(name="", bases=[], keywords=[], body=[], decorator_list=[]))
-    local = {node.id for node in ast.walk(scope) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    local = set(names_of([scope], ast.Store))
     local |= {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
     functions = {node.name: node.lineno for node in tree.body if isinstance(node, ast.FunctionDef)}
     if not purity.is_steady(statement, local if scope is not tree else set()):

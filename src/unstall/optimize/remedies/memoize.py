@@ -10,6 +10,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.purity import Purity, attributes_read
+from unstall.optimize.purity import names as names_of
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 
@@ -98,7 +99,7 @@ def impurity(text: str, line: int, *, arguments_needed: bool = True) -> str | No
     given = _object_among(function, names - {"self"})
     if given is not None:
         return f"{given} is more than a plain value"
-    fresh = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    fresh = set(names_of([function], ast.Store))
     for node in ast.walk(function):
         changed = _changed(node)
         if changed is not None and not (isinstance(changed, ast.Name) and changed.id in fresh):

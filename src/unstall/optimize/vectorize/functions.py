@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from unstall.optimize.purity import names as names_of
 from unstall.optimize.vectorize.blocks import Block, chosen
 from unstall.optimize.vectorize.errors import NotVectorizable
 from unstall.optimize.vectorize.expressions import Expressions
@@ -88,9 +89,7 @@ def converted(function: ast.FunctionDef, name: str, functions: Functions, shown:
 
 def _only_locals(function: ast.FunctionDef, arguments: set[str]) -> None:
     """A function that reads a variable of its module cannot be moved."""
-    assigned = {
-        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    assigned = set(names_of([function], ast.Store))
     called = {
         node.func.id for node in ast.walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from unstall.optimize.purity import names as names_of
 from unstall.optimize.vectorize.blocks import Block, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
 from unstall.optimize.vectorize.errors import NotVectorizable
@@ -218,16 +219,11 @@ def _axis(loop: ast.For) -> Axis | None:
 
 
 def _assigned(body: list[ast.stmt]) -> set[str]:
-    return {
-        node.id
-        for statement in body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    return set(names_of(body, ast.Store))
 
 
 def _read(statement: ast.AST) -> set[str]:
-    read = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read = set(names_of([statement], ast.Load))
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         read.add(statement.target.id)
     return read
@@ -240,8 +236,7 @@ def _surely_assigned(statement: ast.stmt) -> set[str]:
         no = set().union(*map(_surely_assigned, statement.orelse)) if statement.orelse else set()
         return yes & no
     if isinstance(statement, ast.Assign):
-        return {node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)
-                and isinstance(node.ctx, ast.Store)}  # fmt: skip
+        return set(names_of(statement.targets, ast.Store))
     return set()
 
 
