@@ -85,12 +85,17 @@ def most_telling(entries: Sequence[Entry]) -> Entry:
 def iterations(entries: Sequence[Entry]) -> list[Iteration]:
     """The states of the program in the order they first ran, with their gains.
 
-    A state is code and arguments together; a run without a known revision is a state of its own.
+    A state is code and arguments together. Where no revision is known, a run is of the same state as the one before it
+    unless its speed differs by more than a little: nobody knows whether the code was changed in between.
     """
     states: dict[tuple[str, ...], list[Entry]] = {}
+    code: tuple[str, ...] = ()
     for entry in entries:
         if entry.steps_per_s and entry.steps_per_s > 0:
-            code = (entry.revision, entry.changes or "", *entry.command) if entry.revision else (entry.id,)
+            if entry.revision:
+                code = (entry.revision, entry.changes or "", *entry.command)
+            elif not _alike(states.get(code, []), entry):
+                code = (entry.id,)
             states.setdefault(code, []).append(entry)
     found: list[Iteration] = []
     best = 0.0
@@ -99,6 +104,14 @@ def iterations(entries: Sequence[Entry]) -> list[Iteration]:
         found.append(Iteration(_label(runs[0]), speed, len(runs), speed / best if best else None))
         best = max(best, speed)
     return found
+
+
+def _alike(state: Sequence[Entry], entry: Entry) -> bool:
+    """Whether a run could be of a state of unknown revision."""
+    if not state or state[0].revision or state[0].command != entry.command:
+        return False
+    before = statistics.median(run.steps_per_s or 0.0 for run in state)
+    return max(before, entry.steps_per_s or 0.0) <= _LITTLE * min(before, entry.steps_per_s or 0.0)
 
 
 def _label(entry: Entry) -> str:

@@ -79,6 +79,14 @@ def test_runs_of_one_code_are_one_iteration_and_a_step_back_is_no_gain():
     assert stopping.expected_gain(found, None) == pytest.approx(2**0.5)
 
 
+def test_without_revisions_only_another_speed_is_another_state():
+    speeds = (10.0, 10.1, 9.9, 20.0, 20.2)
+    entries = [entry(str(number), speed, revision=None) for number, speed in enumerate(speeds)]
+    found = stopping.iterations([*entries, entry("c", 20.0, revision=None, command=["train.py", "--big"])])
+    assert [(one.steps_per_s, one.runs) for one in found] == [(10.0, 3), (pytest.approx(20.1), 2), (20.0, 1)]
+    assert stopping.judge(entries[:3], report(headroom=3.0), now=_NOW).answer == "go on"
+
+
 def test_the_expected_gain_is_never_beyond_the_bound():
     assert stopping.expected_gain(stopping.iterations(_history(1, 4, 16)), 1.5) == 1.5
 
