@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import subprocess
 import sys
 
@@ -127,3 +128,19 @@ def test_without_a_gpu_the_window_changes_nothing(tmp_path):
         assert not any("GPU window" in note for note in report["run"]["notes"])
         assert not list(tmp_path.rglob("gpu-*.json"))
     assert outputs[0] == outputs[1]
+
+
+def test_of_several_processes_in_a_file_the_first_is_taken_and_that_is_told(tmp_path):
+    """An export of Nsight Systems, as of a job on two devices."""
+    with sqlite3.connect(tmp_path / "job.sqlite") as connection:
+        connection.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, globalPid)")
+        rows = [(at, at + 60, device, 7, device + 1 << 24) for at in range(0, 3000, 100) for device in (0, 1)]
+        connection.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, ?, ?)", rows)
+    connection.close()
+    result = _unstall("trace", "job.sqlite", "--export", "csv", "--output", "t.csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "2 processes: the first (rank 0) is taken" in result.stderr
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 31
+    result = _unstall("trace", "job.sqlite", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "rank 1" in result.stdout

@@ -190,7 +190,7 @@ def _compare(files: Sequence[Path], json: Path | None, progress: _Progress) -> N
     from unstall.report import trace_compare_view
     from unstall.trace.compare import compare
 
-    before, after = (_read([file], progress)[0] for file in files)
+    before, after = (_first(_read([file], progress)) for file in files)
     made = compare(before, after)
     progress.clear()
     _write(json, msgspec.json.format(msgspec.json.encode(made), indent=2))
@@ -202,10 +202,19 @@ def _export(timelines: list[Timeline], kind: str, output: Path, progress: _Progr
 
     progress.clear()
     try:
-        export(timelines[0], kind, output)
+        export(_first(timelines), kind, output)
     except (ImportError, OSError) as error:
         fail(f"{output} was not written: {error}")
     print(f"wrote {output}", file=sys.stderr)
+
+
+def _first(timelines: list[Timeline]) -> Timeline:
+    """What is compared or written of a file: an export of Nsight may hold several processes."""
+    first = timelines[0]
+    if len(timelines) > 1:
+        rank = "" if first.rank is None else f" (rank {first.rank})"
+        print(f"unstall: {first.path} holds {len(timelines)} processes: the first{rank} is taken", file=sys.stderr)
+    return first
 
 
 def _write(path: Path | None, content: bytes) -> None:

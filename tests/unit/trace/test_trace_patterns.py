@@ -150,3 +150,20 @@ def test_every_threshold_has_a_source():
 
 def test_every_pattern_file_has_a_match():
     assert len(all_patterns()) == 9
+
+
+def test_a_host_culprits_share_is_its_own():
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            program.busy(3000.0, "train.py(3): load")
+            program.launch(500.0)
+            program.sync()
+            program.busy(1000.0, "train.py(9): log")
+            program.launch(500.0)
+        program.sync()
+    look = _look(program)
+    found = findings(look)[0]
+    assert (found.pattern, found.culprit.function) == ("host-bound", "load")
+    assert found.culprit.share == pytest.approx(3000 / program.step_us(), rel=0.05)
+    assert found.culprit.share < look.shares["idle_host"]

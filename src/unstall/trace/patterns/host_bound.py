@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.records import Finding
+from unstall.trace import intervals
 from unstall.trace.blame import longest_function
 from unstall.trace.facts import Facts
 from unstall.trace.look import Look
@@ -20,10 +21,11 @@ def match(look: Look) -> Finding | None:
     if share < HOST_SHARE.value:
         return None
     row, first, told = _longest(facts)
+    part = _share_in(facts, row) if row >= 0 else share
     return Finding(
         pattern="host-bound",
         cause="preprocess" if first else "python",
-        culprit=facts.blame.culprit(row, share, look.where),
+        culprit=facts.blame.culprit(row, part, look.where),
         headroom=look.gain("host=0"),
         headroom_known_by="predicted",
         confidence=look.confidence(share),
@@ -53,3 +55,11 @@ def _longest(facts: Facts) -> tuple[int, bool, list[str]]:
     first = bool(gaps.start[longest] <= facts.windows.start_ns.min() + HOST_GAP_NS.value)
     told = f"{counted(len(lengths) / len(facts.windows), 'such gap')} a step, the longest {ns(float(lengths[longest]))}"
     return row, first, [told + (", before the first kernel" if first else "")]
+
+
+def _share_in(facts: Facts, row: int) -> float:
+    """Share of the steps' time in such gaps while the main thread is in what the host row is an instance of."""
+    host = facts.timeline.host
+    same = (host.name == host.name[row]) & (host.thread == host.thread[row])
+    spans = intervals.union(host.start_ns[same], host.end_ns[same])
+    return intervals.both(facts.idle("host"), spans).total / facts.windows.total_ns
