@@ -10,12 +10,8 @@ import ast
 import copy
 from dataclasses import dataclass, field, replace
 
+from unstall.optimize import attention_forms as forms
 from unstall.optimize.purity import names as names_of
-
-_TRANSPOSED = {(-2, -1), (-1, -2), (2, 3), (3, 2)}
-_BETWEEN_QUERIES = {(3, 2), (2, 1), (-2, -3)}  # unsqueeze of q and of k, for their products with one another
-_OVER_KEYS = {(2, 3), (1, 2), (-3, -2)}  # unsqueeze of v, and the dimension of the sum
-_VERY_NEGATIVE = -1e4
 
 
 class NoAttention(Exception):
@@ -87,7 +83,7 @@ def _in_statement(
         return None
     reader = _Reader(function)
     for node in ast.walk(statement.value):
-        pair = _mixed(node)
+        pair = forms.mixed(node)
         parts = reader.weights(pair[0], index, _Parts(v=pair[1])) if pair is not None else None
         if parts is None:
             continue
@@ -138,12 +134,12 @@ class _Reader:
         name = ast.unparse(node.func)
         if name.startswith("self.") and "drop" in name.rpartition(".")[2] and len(node.args) == 1 and not node.keywords:
             return self.weights(node.args[0], at, replace(parts, dropout=f"{name}.p if self.training else 0.0"))
-        scores = _softmaxed(node)
+        scores = forms.softmaxed(node)
         return self.scores(scores, at, parts) if scores is not None else None
 
     def scores(self, node: ast.expr, at: int, parts: _Parts) -> _Parts | None:
         """Products of queries and keys, scaled and masked."""
-        product = _products(node) or self._transposed_product(node, at)
+        product = forms.products(node) or self._transposed_product(node, at)
         if product is not None:
             taken = tuple((one, at) for one in product)
             return replace(parts, q=product[0], k=product[1], taken=(*parts.taken, *taken))
@@ -153,17 +149,17 @@ class _Reader:
                 return None
             index, value, condition = made
             if condition is not None:
-                if parts.condition or parts.masks or parts.bias or _first(value) != node.id:
+                if parts.condition or parts.masks or parts.bias or forms.first(value) != node.id:
                     return None
                 parts = replace(parts, condition=condition)
             return self.scores(value, index, replace(parts, passed=parts.passed | {index}))
         return self._masked(node, at, parts) or self._scaled(node, at, parts)
 
     def _transposed_product(self, node: ast.expr, at: int) -> tuple[ast.expr, ast.expr] | None:
-        pair = _matmul(node)
+        pair = forms.matmul(node)
         if pair is None:
             return None
-        key = _transposed(pair[1])
+        key = forms.transposed(pair[1])
         return (pair[0], key) if key is not None else None
 
     def _masked(self, node: ast.expr, at: int, parts: _Parts) -> _Parts | None:
@@ -172,13 +168,13 @@ class _Reader:
             return None
         name, args = ast.unparse(node.func), node.args
         if isinstance(node.func, ast.Attribute) and node.func.attr == "masked_fill" and len(args) == 2:
-            scores, mask, value, kept = node.func.value, args[0], args[1], _negated(args[0])
+            scores, mask, value, kept = node.func.value, args[0], args[1], forms.negated(args[0])
         elif name == "torch.where" and len(args) == 3:
             mask, scores, value = args
-            kept = _enclosed(mask)
+            kept = forms.enclosed(mask)
         else:
             return None
-        if not _is_very_negative(value) or parts.bias is not None or (parts.condition and parts.masks):
+        if not forms.is_very_negative(value) or parts.bias is not None or (parts.condition and parts.masks):
             return None
         return self.scores(scores, at, replace(parts, masks=(*parts.masks, kept), taken=(*parts.taken, (mask, at))))
 
@@ -188,11 +184,13 @@ class _Reader:
             return None
         left, right = node.left, node.right
         if isinstance(node.op, ast.Div):
-            more = replace(parts, scales=(*parts.scales, f"1 / {_enclosed(right)}"), taken=(*parts.taken, (right, at)))
+            more = replace(
+                parts, scales=(*parts.scales, f"1 / {forms.enclosed(right)}"), taken=(*parts.taken, (right, at))
+            )
             return self.scores(left, at, more)
         for scores, other in ((left, right), (right, left)):
             if isinstance(node.op, ast.Mult):
-                more = replace(parts, scales=(*parts.scales, _enclosed(other)), taken=(*parts.taken, (other, at)))
+                more = replace(parts, scales=(*parts.scales, forms.enclosed(other)), taken=(*parts.taken, (other, at)))
             elif isinstance(node.op, ast.Add) and parts.bias is None and not parts.masks and not parts.scales:
                 more = replace(parts, bias=ast.unparse(other), taken=(*parts.taken, (other, at)))
             else:
@@ -266,161 +264,6 @@ def _functional(tree: ast.Module) -> str:
                 if (node.module, alias.name) == ("torch", "nn"):
                     return f"{name}.functional"
     return "torch.nn.functional"
-
-
-# ------------------------------------------------------------------ the forms of each operation
-
-
-def _matmul(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        return node.left, node.right
-    if isinstance(node, ast.Call) and not node.keywords:
-        name = ast.unparse(node.func)
-        if name in ("torch.matmul", "torch.bmm") and len(node.args) == 2:
-            return node.args[0], node.args[1]
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("matmul", "bmm") and len(node.args) == 1:
-            return node.func.value, node.args[0]
-    return None
-
-
-def _mixed(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """(weights, values) of their product: as matrices, by einsum, or by broadcasting and a sum over the keys."""
-    pair = _matmul(node) or _einsum(node, values=True)
-    if pair is not None:
-        return pair
-    summed = _sum_of_product(node)
-    if summed is None:
-        return None
-    (weights, a), (values, b), dim = summed
-    return (weights, values) if a == -1 and (b, dim) in _OVER_KEYS else None
-
-
-def _products(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
-    """(queries, keys) of their products, by einsum, or by broadcasting and a sum over the features."""
-    pair = _einsum(node, values=False)
-    if pair is not None:
-        return pair
-    summed = _sum_of_product(node)
-    if summed is None:
-        return None
-    (q, a), (k, b), dim = summed
-    return (q, k) if dim == -1 and (a, b) in _BETWEEN_QUERIES else None
-
-
-def _sum_of_product(node: ast.AST) -> tuple[tuple[ast.expr, int], tuple[ast.expr, int], int] | None:
-    """``(a.unsqueeze(i) * b.unsqueeze(j)).sum(k)`` as ((a, i), (b, j), k)."""
-    summed = _method(node, "sum")
-    if summed is None or not isinstance(summed[0], ast.BinOp) or not isinstance(summed[0].op, ast.Mult):
-        return None
-    left, right = _method(summed[0].left, "unsqueeze"), _method(summed[0].right, "unsqueeze")
-    return (left, right, summed[1]) if left is not None and right is not None else None
-
-
-def _method(node: ast.AST, name: str) -> tuple[ast.expr, int] | None:
-    """``x.name(number)`` or ``x.name(dim=number)`` as (x, number)."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != name:
-        return None
-    dim = _dim(node.args, node.keywords)
-    return (node.func.value, dim) if dim is not None else None
-
-
-def _dim(args: list[ast.expr], keywords: list[ast.keyword]) -> int | None:
-    """The one number among arguments that name a dimension."""
-    values = [*args, *(one.value for one in keywords if one.arg == "dim")]
-    if len(values) != 1 or any(one.arg != "dim" for one in keywords):
-        return None
-    number = _number(values[0])
-    return int(number) if number is not None and number == int(number) else None
-
-
-def _einsum(node: ast.AST, *, values: bool) -> tuple[ast.expr, ast.expr] | None:
-    """``torch.einsum`` over leading dimensions that all have in common."""
-    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "torch.einsum" or len(node.args) != 3:
-        return None
-    if not (isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)):
-        return None
-    given, arrow, result = node.args[0].value.replace(" ", "").partition("->")
-    first, _, second = given.partition(",")
-    lead = first[:-2]
-    if not arrow or len(set(first)) != len(first) or second[:-2] != lead or result[:-2] != lead:
-        return None
-    a, b, c = first[-2:], second[-2:], result[-2:]
-    if len(a) != 2 or len(b) != 2 or len({*a, *b}) != 3:
-        return None
-    fits = a[1] == b[0] and c == a[0] + b[1] if values else a[1] == b[1] and c == a[0] + b[0]
-    return (node.args[1], node.args[2]) if fits else None
-
-
-def _transposed(node: ast.expr) -> ast.expr | None:
-    """``k`` of ``k.transpose(-2, -1)`` or ``k.mT``."""
-    if isinstance(node, ast.Attribute) and node.attr == "mT":
-        return node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords:
-        numbers = tuple(_number(arg) for arg in node.args)
-        if node.func.attr in ("transpose", "swapaxes") and numbers in _TRANSPOSED:
-            return node.func.value
-        if node.func.attr == "permute" and numbers == (0, 1, 3, 2):
-            return node.func.value
-    return None
-
-
-def _softmaxed(node: ast.Call) -> ast.expr | None:
-    """What the softmax over the last dimension is taken of."""
-    name = ast.unparse(node.func)
-    if name in ("torch.softmax", "F.softmax") or name.endswith("functional.softmax"):
-        if node.args and _dim(node.args[1:], node.keywords) == -1:
-            return node.args[0]
-        return None
-    taken = _method(node, "softmax")
-    return taken[0] if taken is not None and taken[1] == -1 else None
-
-
-def _number(node: ast.expr) -> float | None:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError):
-        return None
-    return value if isinstance(value, (int, float)) else None
-
-
-def _is_very_negative(node: ast.expr) -> bool:
-    number = _number(node)
-    if number is not None:
-        return number <= _VERY_NEGATIVE
-    text = ast.unparse(node).replace("'", '"')
-    return text in ('float("-inf")', '-float("inf")', "-math.inf", "-torch.inf", "-np.inf") or (
-        text.startswith("torch.finfo(") and text.endswith(").min")
-    )
-
-
-def _negated(mask: ast.expr) -> str:
-    """The mask of what counts, where the mask of what does not is given."""
-    if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert):
-        return _enclosed(mask.operand)
-    if isinstance(mask, ast.Compare) and len(mask.ops) == 1 and isinstance(mask.ops[0], (ast.Eq, ast.NotEq)):
-        other = ast.NotEq() if isinstance(mask.ops[0], ast.Eq) else ast.Eq()
-        return f"({ast.unparse(ast.Compare(mask.left, [other], mask.comparators))})"
-    return f"~{_enclosed(mask)}"
-
-
-def _enclosed(node: ast.expr) -> str:
-    """An expression's source, in brackets unless it binds tightly."""
-    text = ast.unparse(node)
-    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)) else f"({text})"
-
-
-def _first(node: ast.expr) -> str | None:
-    """The name that a chain of methods or operations begins with."""
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Call):
-            node = node.args[1] if ast.unparse(node.func) == "torch.where" and len(node.args) > 1 else node.func
-        elif isinstance(node, ast.Attribute):
-            node = node.value
-        elif isinstance(node, ast.BinOp):
-            node = node.left
-        else:
-            return None
-    return node.id
 
 
 def _sets(statement: ast.stmt, name: str) -> bool:

@@ -11,8 +11,8 @@ import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from unstall.optimize import bindings
 from unstall.optimize.purity import may_differ
-from unstall.optimize.purity import names as names_of
 
 _MUTATING = {
     "append", "appendleft", "extend", "insert", "pop", "popitem", "popleft", "remove", "discard", "clear", "sort",
@@ -32,11 +32,6 @@ _FORBIDDEN_MODULES = (
     "sys.", "signal.", "threading.", "multiprocessing.", "dist.", "torch.distributed.", "torch.set_", "mlflow.",
     "logging.", "tqdm", "plt.show", "plt.pause", "plt.ion", "pyplot.show", "pyplot.pause", "matplotlib.use",
 )  # fmt: skip
-_PLAIN_CALLS = (
-    "open", "str", "repr", "int", "float", "bool", "round", "len", "os.path.", "Path", "pathlib.Path", "csv.",
-    "SummaryWriter",
-)  # fmt: skip
-"""What these make holds no object of the program's that changes; what they are given is used for its value."""
 _SETTING_UP_PLOTS = {"style", "rcParams", "switch_backend", "ioff", "rc"}
 _LIBRARY_PARENTS = {"object", "ABC", "abc.ABC"}
 _CONSTRUCTION = ("__init__", "__new__", "__post_init__", "__init_subclass__")
@@ -82,8 +77,8 @@ class _Reading:
         self.tree = tree
         self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         self.classes = {one.name: one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
-        self.bound = set(_bound_once_for_all(tree))
-        self.variables = set(_module_variables(tree))
+        self.bound = set(bindings.bound_once_for_all(tree))
+        self.variables = set(bindings.module_variables(tree))
         self.pyplot = set(_pyplot_names(tree))
         self.cls: ast.ClassDef | None = None
         self.methods: dict[str, ast.FunctionDef] = {}
@@ -160,7 +155,7 @@ class _Reading:
     def _sinks(self, function: ast.FunctionDef) -> list[str]:
         """Parameters that are summary writers: only ever used for calls that add a summary."""
         found = []
-        for argument in _arguments(function):
+        for argument in bindings.arguments(function):
             uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == argument.arg]
             sinks = [
                 call.func.value
@@ -175,9 +170,9 @@ class _Reading:
         if id(function) in self.closure:
             return
         self.closure[id(function)] = function
-        given = {one.arg for one in _arguments(function)} - {"self"} - set(sinks)
-        local = given | set(sinks) | {"self"} | _names_made(function)
-        foreign = given | _aliases(function, given)
+        given = {one.arg for one in bindings.arguments(function)} - {"self"} - set(sinks)
+        local = given | set(sinks) | {"self"} | bindings.names_made(function)
+        foreign = given | bindings.aliases(function, given)
         parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(function):
             if isinstance(node, (ast.Global, ast.Nonlocal, ast.Raise, ast.Await, ast.Delete)):
@@ -194,7 +189,7 @@ class _Reading:
                 self._own(node, parents)
 
     def _store(self, node: ast.Attribute | ast.Subscript, foreign: set[str], local: set[str]) -> None:
-        root, first = _root(node)
+        root, first = bindings.root(node)
         if root == "self" and self.cls is not None and first is not None:
             self.written.add(first)
         elif root in foreign or root not in local:
@@ -203,7 +198,7 @@ class _Reading:
     def _call(self, call: ast.Call, foreign: set[str], local: set[str]) -> None:
         name = ast.unparse(call.func)
         head, _, last = name.rpartition(".")
-        root, first = _root(call.func)
+        root, first = bindings.root(call.func)
         if may_differ(name):
             raise NotDeferrable(f"line {call.lineno} calls {name}: random numbers or the time")
         if last in _FORBIDDEN or name.startswith(_FORBIDDEN_MODULES) or (head == "" and last in ("print", "pprint")
@@ -231,14 +226,14 @@ class _Reading:
         name = node.id
         if name in local or name in self.bound or hasattr(builtins, name):
             return
-        if name not in self.variables or not _only_its_value(node, parents):
+        if name not in self.variables or not bindings.only_its_value(node, parents):
             raise NotDeferrable(f"line {node.lineno} uses {name}, which may change before it runs")
 
     def _own(self, node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> None:
         """An attribute of its object must have been made by the object, or be used for its value only."""
         if node.attr in self.methods or not isinstance(node.ctx, ast.Load):
             return
-        if not self._is_made_by_itself(node.attr) and not _only_its_value(node, parents):
+        if not self._is_made_by_itself(node.attr) and not bindings.only_its_value(node, parents):
             raise NotDeferrable(f"line {node.lineno} uses self.{node.attr}, which others may change before it runs")
 
     def _is_made_by_itself(self, attribute: str) -> bool:
@@ -248,12 +243,12 @@ class _Reading:
             return False
         values = []
         for method in self.methods.values():
-            given = {one.arg for one in _arguments(method)}
+            given = {one.arg for one in bindings.arguments(method)}
             for node in ast.walk(method):
-                pairs = _assignments(node)
+                pairs = bindings.assignments(node)
                 for target, value in pairs:
                     if isinstance(target, ast.Attribute) and ast.unparse(target) == f"self.{attribute}":
-                        values.append(_is_new(value, given))
+                        values.append(bindings.is_new(value, given))
         return bool(values) and all(values)
 
     def _check_plots(self) -> None:
@@ -283,122 +278,6 @@ def _check_signature(function: ast.FunctionDef) -> None:
         gives = isinstance(node, ast.Return) and node.value is not None
         if gives and not (isinstance(node.value, ast.Constant) and node.value.value is None):  # type: ignore[attr-defined]
             raise NotDeferrable(f"{function.name} gives something back")
-
-
-# ------------------------------------------------------------------ names
-
-
-def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
-    given = function.args
-    more = [one for one in (given.vararg, given.kwarg) if one is not None]
-    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *more]
-
-
-def _names_made(function: ast.AST) -> set[str]:
-    """Names that a function binds itself: assignments, loops, imports, exceptions, inner functions and their own."""
-    found = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {(one.asname or one.name).partition(".")[0] for one in node.names}
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            found.add(node.name)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.FunctionDef) and node is not function:
-            found.add(node.name)
-    return found
-
-
-def _aliases(function: ast.FunctionDef, given: set[str]) -> set[str]:
-    """Local names that may stand for something the function was given, or for a part of it."""
-    found: set[str] = set()
-    while True:
-        more = set()
-        for node in ast.walk(function):
-            for target, value in _assignments(node):
-                if not _is_new(value, given | found):
-                    more |= set(names_of([target], ast.Store))
-        if more <= found:
-            return found
-        found |= more
-
-
-def _assignments(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
-    """(target, value) of an assignment, a loop, a comprehension or a ``with``."""
-    if isinstance(node, ast.Assign):
-        return [(target, node.value) for target in node.targets]
-    if isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-        return [(node.target, node.value)]
-    if isinstance(node, (ast.For, ast.comprehension)):
-        return [(node.target, node.iter)]
-    if isinstance(node, ast.withitem) and node.optional_vars is not None:
-        return [(node.optional_vars, node.context_expr)]
-    return []
-
-
-def _is_new(value: ast.expr, given: set[str]) -> bool:
-    """Whether an expression makes a value of its own, whatever is done to it later."""
-    if isinstance(value, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.UnaryOp, ast.Compare)):
-        return True
-    if isinstance(value, (ast.ListComp, ast.SetComp, ast.DictComp, ast.List, ast.Dict, ast.Set)):
-        return True
-    if isinstance(value, ast.Tuple):
-        return all(_is_new(one, given) for one in value.elts)
-    if isinstance(value, ast.Call) and ast.unparse(value.func).startswith(_PLAIN_CALLS):
-        return True
-    return not any(isinstance(one, ast.Name) and one.id in given for one in ast.walk(value))
-
-
-def _only_its_value(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether a number, a path or a text is all that is asked of a name, so that it can be no object that changes."""
-    parent = parents.get(node)
-    if isinstance(parent, (ast.BinOp, ast.Compare, ast.FormattedValue, ast.UnaryOp)):
-        return True
-    return (
-        isinstance(parent, ast.Call) and node is not parent.func and ast.unparse(parent.func).startswith(_PLAIN_CALLS)
-    )
-
-
-def _root(node: ast.expr) -> tuple[str, str | None]:
-    """The name that a chain of attributes, items and calls begins with, and its first attribute."""
-    first = None
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        if isinstance(node, ast.Attribute):
-            first = node.attr
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return (node.id, first) if isinstance(node, ast.Name) else ("", first)
-
-
-def _bound_once_for_all(tree: ast.Module) -> Iterator[str]:
-    """Names of modules, functions, classes, and constants set once at module level."""
-    set_once: dict[str, list[ast.expr | None]] = {}
-    for node in ast.walk(tree):
-        for target, value in _assignments(node):
-            for name in names_of([target], ast.Store):
-                set_once.setdefault(name, []).append(value)
-    for name, values in set_once.items():
-        if len(values) == 1 and isinstance(values[0], ast.Constant):
-            yield name
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name not in set_once:
-            yield node.name
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from ((one.asname or one.name).partition(".")[0] for one in node.names)
-
-
-def _module_variables(tree: ast.Module) -> Iterator[str]:
-    """Names that module level sets outside of loops, once."""
-    seen: dict[str, int] = {}
-    for node in ast.walk(tree):
-        for target, _ in _assignments(node):
-            for name in names_of([target], ast.Store):
-                seen[name] = seen.get(name, 0) + 1
-    for node in tree.body:
-        for target, _ in _assignments(node) if not isinstance(node, ast.For) else []:
-            if isinstance(target, ast.Name) and seen[target.id] == 1:
-                yield target.id
 
 
 def _pyplot_names(tree: ast.Module) -> Iterator[str]:
