@@ -256,7 +256,8 @@ def _root_facts(module: Any) -> dict[str, Any]:
     for parameter in module.parameters():
         if not count:
             facts["dtype"], facts["device"] = str(parameter.dtype), str(parameter.device)
-        count += parameter.numel()
+        if not hasattr(parameter, "materialize"):  # a lazy module's, which has no size before its first call
+            count += parameter.numel()
     facts["parameters"] = count
     code = getattr(type(module).forward, "__code__", None)
     facts["file"], facts["line"] = (

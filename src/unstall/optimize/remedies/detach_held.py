@@ -60,8 +60,12 @@ def with_detached(sources: Sources, path: Path, line: int) -> Sources:
     return sources.with_module(path, rewrite.replaced(found.module, held, detached(held)))
 
 
-def detached(value: cst.BaseExpression) -> cst.Call:
-    """The expression without its graph."""
+def detached(value: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression without its graph; of two that a condition chooses from, each that is no number."""
+    if isinstance(value, cst.IfExp):
+        return value.with_changes(body=detached(value.body), orelse=detached(value.orelse))
+    if _is_number(value):
+        return value
     simple = isinstance(value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or bool(value.lpar)
     base = value if simple else value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return cst.Call(cst.Attribute(base, cst.Name("detach")))
@@ -106,8 +110,21 @@ def _assigned(found: rewrite.Found, assign: cst.Assign) -> cst.BaseExpression | 
 
 def _expression(value: cst.BaseExpression) -> cst.BaseExpression | None:
     """A single expression: of a display, a number or a text, it is not known what of it is a tensor."""
+    if isinstance(value, cst.IfExp):
+        chosen = [one for one in (value.body, value.orelse) if not _is_number(one)]
+        return value if chosen and all(map(_expression, chosen)) else None
+    if _is_number(value):
+        return None
     known = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BinaryOperation, cst.UnaryOperation)
     return value if isinstance(value, known) else None
+
+
+def _is_number(value: cst.BaseExpression) -> bool:
+    """``loss.item()``, ``float(loss)``, a literal."""
+    if isinstance(value, cst.Call):
+        method = value.func.attr.value if isinstance(value.func, cst.Attribute) else ""
+        return method == "item" or rewrite.name_of(value) in ("float", "int", "len")
+    return isinstance(value, (cst.Integer, cst.Float))
 
 
 # ------------------------------------------------------------------ does anything go backward through it?

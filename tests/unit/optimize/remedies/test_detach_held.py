@@ -37,6 +37,7 @@ def changed(tmp_path, text, line=10):
     [
         ("losses.append(loss)", "losses.append(loss.detach())"),
         ("total += loss", "total += loss.detach()"),
+        ("total += loss.item() if step else loss", "total += loss.item() if step else loss.detach()"),
         ("total += loss * len(x)", "total += (loss * len(x)).detach()"),
         ("total = total + loss", "total = total + loss.detach()"),
         ("total = loss + total", "total = loss.detach() + total"),
@@ -49,7 +50,9 @@ def test_only_what_is_held_is_detached(tmp_path, before, after):
     assert changed(tmp_path, text) == LOOP.replace("{line}", after)
 
 
-@pytest.mark.parametrize("before", ["losses.append((loss, x))", "print(loss)", "losses = [loss]", "total *= loss"])
+@pytest.mark.parametrize(
+    "before", ["losses.append((loss, x))", "print(loss)", "losses = [loss]", "total += loss.item()", "total *= loss"]
+)
 def test_what_is_not_known_is_left_alone(tmp_path, before):
     with pytest.raises(SourceError, match="in a way that is known"):
         changed(tmp_path, LOOP.replace("{line}", before))
