@@ -66,7 +66,9 @@ def _checking(original: Any, remembers: set[str], folder: str) -> Any:
         decorate = original(*args, **kwargs)
 
         def decorator(function: Any) -> Any:
-            code = function.__code__
+            code = getattr(function, "__code__", None)
+            if code is None:
+                return decorate(function)
             if f"{code.co_filename}:{code.co_name}" in remembers or any(
                 one.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for one in remembers
             ):

@@ -249,7 +249,9 @@ class _Writer:
         loop: Any = cst.parse_statement(head, config=self.config)
         empty = cst.EmptyLine(indent=False)
         loop = loop.with_changes(body=self.loop.body.with_changes(body=following), leading_lines=[empty])
-        first = self._inputs(inputs_of).with_changes(leading_lines=self.loop.leading_lines or [empty])
+        around: Any = self.found.parents.get(self.loop)
+        above = [] if around is not None and around.body[0] is self.loop else [empty]
+        first = self._inputs(inputs_of).with_changes(leading_lines=self.loop.leading_lines or above)
         return [first, *[one.with_changes(leading_lines=[empty]) for one in defined], loop]
 
     def _kept(self, none: str) -> str:

@@ -96,7 +96,7 @@ def with_no_grad(sources: Sources, path: Path, function: str, line: int, *, loop
         if _goes_backward(target) or (loop and not _has_loop(target)):
             return None
         decorator = cst.Decorator(cst.parse_expression("torch.no_grad()"))
-        lines: dict[str, object] = {"decorators": [decorator, *target.decorators]}
+        lines: dict[str, object] = {"decorators": [*target.decorators, decorator]}
         changed = rewrite.replaced(found.module, target, target.with_changes(**lines))
         return sources.with_module(path, rewrite.with_import(changed, "torch"))
     return None
