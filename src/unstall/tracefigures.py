@@ -93,8 +93,11 @@ class TraceFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
     replay_error: float
     replay_steps: int
     critical_path: dict[str, float]
+    """Share by kind of time of what the step waits for from its beginning to its end."""
     device_step_s: float | None = None
     """The mean step on the device by CUDA events, outside the profiled steps; of `unstall run` only."""
+    critical_operators: dict[str, float] = msgspec.field(default_factory=dict)
+    """Share of the critical path by operator, the most first."""
     what_ifs: list[TraceChange] = msgspec.field(default_factory=list)
     steps: list[TraceStep] = msgspec.field(default_factory=list)
     operators: list[TraceTime] = msgspec.field(default_factory=list)

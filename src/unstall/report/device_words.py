@@ -18,6 +18,22 @@ USES = {
 }
 """The disjoint uses of the device's time: a label, and what it means."""
 
+PATH = {
+    "compute": "kernels",
+    "communication": "collectives",
+    "copy": "copies",
+    "launch_call": "launch calls",
+    "other_call": "other calls",
+    "sync": "waiting for the device",
+    "submitting": "host between calls",
+    "host": "host, long",
+    "loader": "loader",
+    "latency": "launch latency",
+    "stream": "gaps in a stream",
+    "edge": "waits between streams",
+}
+"""The kinds of time on a critical path."""
+
 _SENTENCES: dict[PatternName, str] = {
     "input-bound": "the device is idle {idle_loader} of a step because the next batch is late",
     "transfer-bound": "copies between host and device hold up the step",

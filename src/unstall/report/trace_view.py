@@ -11,7 +11,7 @@ from unstall.plain import plain, shorten, shorten_left
 from unstall.records import Culprit, Finding, Report
 from unstall.report import device_block, wording
 from unstall.report import facts as phrases
-from unstall.report.device_words import USES, sentence
+from unstall.report.device_words import PATH, USES, sentence
 from unstall.report.layout import Page
 from unstall.tracefigures import TraceFacts
 
@@ -19,21 +19,6 @@ _HEIGHT = 39
 _FOLD = 0.005
 _LEAST_GAIN = 1.005
 _LONGEST_COMMAND = 120
-
-_PATH = {
-    "compute": "kernels",
-    "communication": "collectives",
-    "copy": "copies",
-    "launch_call": "launch calls",
-    "other_call": "other calls",
-    "sync": "waiting for the device",
-    "submitting": "host between calls",
-    "host": "host, long",
-    "loader": "loader",
-    "latency": "launch latency",
-    "stream": "gaps in a stream",
-    "edge": "waits between streams",
-}
 
 
 def render(report: Report, console: Console) -> None:
@@ -135,8 +120,10 @@ def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
     told = [f"{plain(change.what_if)} → {wording.gain_factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
     page.phrases("What if", told or ["no standard what-if would gain half a per cent"])
     path = sorted(trace.critical_path.items(), key=lambda item: -item[1])
-    parts = [f"{_PATH.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
+    parts = [f"{PATH.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
     page.phrases("Critical", parts[:rows])
+    operators = [f"{plain(name)} {units.percent(share)}" for name, share in trace.critical_operators.items()]
+    page.phrases("", [f"by operator: {operators[0]}", *operators[1 : max(rows - 2, 1)]] if operators else [])
 
 
 def _others(page: Page, report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from itertools import islice
 
 import numpy as np
 
@@ -113,6 +114,7 @@ def _trace_facts(look: Look, what_ifs: Sequence[str]) -> TraceFacts:
         replay_error=look.replay.error,
         replay_steps=look.replay.steps,
         critical_path=look.replay.critical,
+        critical_operators=dict(islice(look.replay.critical_operators.items(), _MOST_NAMES)),
         what_ifs=[*asked, *worth],
         steps=_steps(facts),
         operators=_times(facts, facts.kernels.by_operator()),

@@ -198,3 +198,27 @@ def test_a_name_that_did_nothing_is_said_and_a_close_one_told():
 
 def test_a_kernel_is_named_by_a_part_of_its_name():
     assert _replay(compute_bound()).gain("mul_kern=0.5x") > 1.8
+
+
+def test_the_critical_path_by_operator():
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            for _ in range(10):
+                program.launch(300.0, operator="aten::mm")
+            for _ in range(10):
+                program.launch(100.0, operator="aten::add")
+            with program.inside("aside", "user_annotation"):
+                program.launch(50.0, operator="aten::mul", stream=9)
+        program.sync()
+    replay = _replay(program)
+    assert list(replay.critical_operators)[:2] == ["aten::mm", "aten::add"]
+    assert replay.critical_operators["aten::mm"] == pytest.approx(3000 / 4100, rel=0.05)
+    assert replay.critical_operators.get("aten::mul", 0.0) < 0.01
+    assert sum(replay.critical_operators.values()) <= 1 + 1e-9
+
+
+def test_what_the_program_does_itself_is_no_operators_time():
+    replay = _replay(busy_host(gap=4000.0))
+    assert sum(replay.critical_operators.values()) < 0.5
+    assert replay.critical["host"] > 0.5

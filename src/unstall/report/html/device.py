@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from unstall import units
+from unstall.report.device_words import PATH
 from unstall.report.html import tables
 from unstall.report.html.markup import Markup, el
 
@@ -42,6 +43,7 @@ def section(report: Report, chart: Markup | None) -> Markup | None:
         chart,
         _parts(trace),
         _what_ifs(trace),
+        _critical(trace),
         [_times(title, rows) for title, rows in _named(trace) if rows],
         _ranks(trace),
         id="device",
@@ -120,6 +122,18 @@ def _what_ifs(trace: TraceFacts) -> Markup | None:
         for one in sorted(trace.what_ifs, key=lambda one: -one.gain)
     ]
     return tables.table(("change", ">faster", ">step"), rows, caption="What a replay of the trace predicts")
+
+
+def _critical(trace: TraceFacts) -> list[Markup | None]:
+    kinds = sorted(trace.critical_path.items(), key=lambda item: -item[1])
+    tabled = (
+        ("Critical path by kind of time", [(PATH.get(kind, kind), units.percent(share)) for kind, share in kinds]),
+        (
+            "Critical path by operator",
+            [(el("code", name), units.percent(share)) for name, share in trace.critical_operators.items()],
+        ),
+    )
+    return [tables.fold(title, ("", ">share"), rows) for title, rows in tabled if rows]
 
 
 def _named(trace: TraceFacts) -> Sequence[tuple[str, list[TraceTime]]]:

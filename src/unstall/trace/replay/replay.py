@@ -10,6 +10,7 @@ import numpy as np
 from unstall.trace.activity import Activity
 from unstall.trace.queue import Queue
 from unstall.trace.replay.build import build
+from unstall.trace.replay.critical import by_operator
 from unstall.trace.replay.graph import Graph
 from unstall.trace.replay.simulate import Run, critical_path, path_by_kind, simulate
 from unstall.trace.replay.stretch import Stretch
@@ -85,16 +86,19 @@ class Replay:
     @cached_property
     def critical(self) -> dict[str, float]:
         """Share of the critical path by kind of time."""
-        path = critical_path(self.graph, self.base)
-        total = path_by_kind(self.graph, path)
+        total = path_by_kind(self.graph, self._path)
         whole = max(sum(total.values()), 1.0)
         return {kind.name.lower(): ns / whole for kind, ns in total.items() if ns > 0}
 
-    def critical_items(self) -> Ints:
-        """Items whose own time lies on the critical path."""
-        path = critical_path(self.graph, self.base)
-        items = self.graph.item[path]
-        return items[items >= 0]
+    @cached_property
+    def critical_operators(self) -> dict[str, float]:
+        """Share of the critical path by operator, the most first; what is of none is left out."""
+        whole = max(sum(path_by_kind(self.graph, self._path).values()), 1.0)
+        return {name: ns / whole for name, ns in by_operator(self.graph, self._path, self.stretches).items()}
+
+    @cached_property
+    def _path(self) -> Ints:
+        return critical_path(self.graph, self.base)
 
 
 def representative(activity: Activity, windows: Windows) -> tuple[int, int]:
