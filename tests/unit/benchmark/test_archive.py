@@ -19,7 +19,6 @@ from unstall.benchmark.archive import ArchiveError
 from unstall.kept import Archive, FetchSeries, StepSeries
 from unstall.measurements import LoaderMeasurement, Measurement
 from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
-from unstall.words import PHASES
 
 _REPORT = r.Report(
     kind="run",
@@ -115,32 +114,6 @@ def test_nothing_is_left_of_a_write_that_fails(path, monkeypatch):
     with pytest.raises(OSError, match="would take"):
         archive.write(path, _full())
     assert not list(path.parent.iterdir())
-
-
-def test_a_million_steps_take_about_thirty_bytes_each():
-    rows = 1_000_000
-    series = _steps(
-        boundaries_f8=bytes(8 * (rows + 1)),
-        phases_f4={name: bytes(4 * rows) for name in PHASES[:5]},
-        measured_u1=bytes(rows),
-        gap_u1=bytes(rows),
-    )
-    assert len(msgspec.msgpack.encode(series)) < 31 * rows
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"measured_u1": b"\1"},
-        {"gap_u1": b""},
-        {"boundaries_f8": bytes(31)},
-        {"phases_f4": {"forward": bytes(8)}},
-        {"boundaries_f8": b"", "phases_f4": {}, "measured_u1": b"", "gap_u1": b""},
-    ],
-)
-def test_series_of_unlike_length_are_refused(broken):
-    with pytest.raises(ValueError, match="same length"):
-        _steps(**broken)
 
 
 @pytest.mark.parametrize("times", [[10.0, 9.0, 11.0, 12.0], [10.0, np.nan, 11.0, 12.0]])

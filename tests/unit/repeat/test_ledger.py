@@ -254,20 +254,6 @@ def test_an_entry_has_what_history_shows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command, program",
-    [
-        (["train.py", "--epochs", "1"], "train.py"),
-        (["-m", "pkg.train", "x"], "pkg.train"),
-        (["torchrun", "--nproc-per-node", "2", "train.py"], "train.py"),
-        (["./go"], "./go"),
-        ([], ""),
-    ],
-)
-def test_the_program_of_a_command(command, program):
-    assert entry(command=command).program == program
-
-
-@pytest.mark.parametrize(
     "url, shown",
     [
         ("postgresql://joe:secret@db/x", "postgresql://joe:***@db/x"),

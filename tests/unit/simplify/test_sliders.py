@@ -75,12 +75,5 @@ def test_a_culprit_that_no_sample_shows_gives_way_to_the_data(recorded):
     assert [knob.kind for knob in sliders.sliders(archive("unseen")).knobs] == ["workers", "data", "threads"]
 
 
-def test_the_page_gets_plain_data(recorded):
-    data = sliders.sliders(archive()).as_json()
-    assert len(data["stepS"]) == len(data["low"]) == len(data["high"]) == len(data["limit"])
-    assert all(low <= step <= high for low, step, high in zip(data["low"], data["stepS"], data["high"]))
-    assert max(data["limit"]) < len(data["limits"])
-
-
 def test_a_run_without_a_recording_has_none():
     assert sliders.sliders(archive()) is None
