@@ -14,7 +14,7 @@ import numpy as np
 from unstall.benchmark.rundir import RunDir
 from unstall.measurements import Measurement
 from unstall.records import Report
-from unstall.simplify import blocks, choose, ranks
+from unstall.simplify import blocks, choose, ranks, seams
 from unstall.simplify.blocks import Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
@@ -224,7 +224,8 @@ class Study:
         outcome.places |= {fact["text"] for fact in told if fact["what"] == "found" and fact["key"] in arm}
         for one in outcome.trial.arm if in_force else ():
             if "name" in one and key_of(one) not in found:
-                outcome.failure = outcome.failure or f"no function {one['name']} is alive in the program"
+                what = "nothing of the kind" if one["name"] in seams.KINDS else "no function"
+                outcome.failure = outcome.failure or f"{what} {one['name']} is alive in the program"
 
     @staticmethod
     def _why(error: Ended | Stuck) -> str:
