@@ -1,0 +1,42 @@
+"""What the comparison watches over beside the program's own functions must not be disturbed."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from unstall.optimize.child import check
+
+
+@pytest.fixture
+def told(monkeypatch, tmp_path):
+    """The complaints; ``functools.lru_cache`` watches over ``doubled`` of this file."""
+    code = f"{__file__}:doubled"
+    monkeypatch.setattr(functools, "lru_cache", check._checking(functools.lru_cache, {code}, str(tmp_path)))
+    return tmp_path / "cache-mismatch.txt"
+
+
+def test_functions_without_code_are_cached_as_ever(told):
+    assert functools.lru_cache(maxsize=None)(len)("abc") == 3
+    assert functools.lru_cache(len)("abcd") == 4
+
+
+@pytest.mark.parametrize(("given", "complains"), [(3, False), ("x", False), ([1], True)])
+def test_a_watched_function_is_asked_plain_values(told, given, complains):
+    @functools.lru_cache(maxsize=8)
+    def doubled(value):
+        return value * 2
+
+    assert doubled(given) == doubled(given) == given * 2
+    assert told.exists() is complains
+
+
+def test_a_result_that_is_changed_later_is_told(told):
+    @functools.lru_cache(maxsize=8)
+    def doubled(value):
+        return [value]
+
+    doubled(1).append(2)
+    doubled(1)
+    assert "changed later" in told.read_text()
