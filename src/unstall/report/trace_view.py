@@ -18,6 +18,7 @@ from unstall.tracefigures import TraceFacts
 _HEIGHT = 39
 _FOLD = 0.005
 _LEAST_GAIN = 1.005
+_NOTABLE = 0.03
 _LONGEST_COMMAND = 120
 
 
@@ -122,8 +123,9 @@ def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
     path = sorted(trace.critical_path.items(), key=lambda item: -item[1])
     parts = [f"{PATH.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
     page.phrases("Critical", parts[:rows])
-    operators = [f"{plain(name)} {units.percent(share)}" for name, share in trace.critical_operators.items()]
-    page.phrases("", [f"by operator: {operators[0]}", *operators[1 : max(rows - 2, 1)]] if operators else [])
+    named = [(name, share) for name, share in trace.critical_operators.items() if share >= _NOTABLE][:3]
+    operators = [f"{shorten(plain(name), 40)} {units.percent(share)}" for name, share in named]
+    page.phrases("", [f"by operator: {operators[0]}", *operators[1:]] if operators else [])
 
 
 def _others(page: Page, report: Report) -> None:

@@ -9,8 +9,8 @@ from unstall.trace.replay.graph import Graph, Kind
 from unstall.trace.replay.stretch import Stretch
 from unstall.trace.timeline import NONE, Ids, Ints
 
-_OF_NO_OPERATOR = (Kind.HOST, Kind.LOADER, Kind.EDGE)
-"""The program's own time and waits between threads lie before an operator's call, but are not the operator's."""
+_OF_NO_OPERATOR = (Kind.HOST, Kind.LOADER, Kind.SYNC, Kind.STREAM, Kind.EDGE)
+"""The program's own time and waits of threads and streams lie before an operator's work, but are not the operator's."""
 
 
 def by_operator(graph: Graph, path: Ints, stretches: list[Stretch]) -> dict[str, float]:
