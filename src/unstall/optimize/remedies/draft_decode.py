@@ -81,7 +81,7 @@ def _three(
     """Open; ask for a draft, before anything makes the image load; then what the statement did."""
     first = statement.body[0]
     plain = isinstance(first, cst.Assign) and len(first.targets) == 1 and isinstance(first.targets[0].target, cst.Name)
-    name = rewrite.code(module, first.targets[0].target) if plain else "photo"  # type: ignore[union-attr]
+    name = rewrite.code(module, first.targets[0].target) if plain else "photo"  # type: ignore[attr-defined]
     width, height = size
     lines = [
         f"{name} = {rewrite.code(module, call)}\n",
