@@ -113,6 +113,8 @@ def kind_trials(report: Report, measurement: Measurement) -> Iterator[Trial]:
         ("optimizer", "optimizer", "the optimizer's step"),
         ("backward", "backward", "backward"),
     )
+    # The user's own logging has a name and is tried by it; as a kind of work go the libraries' calls, which are timed.
+    shares["callback"] = sum(measurement.callbacks.values()) / (measurement.step.mean or 1.0)
     for phase, kind, words in ways:
         if shares.get(phase, 0.0) >= _WORTH:
             yield of_kind(kind, words)
