@@ -255,6 +255,14 @@ def test_a_program_that_only_the_candidate_has_is_told(repository):
     assert "has no new.py" in (repository.folder / "gate.md").read_text()
 
 
+def test_a_gate_that_nobody_reads_does_not_end_as_a_regression(repository):
+    _run(repository, "train.py")
+    words = ["gate", "--baseline", "last", "--steps", "20", "--pairs", "3", "--no-sandbox", "--max-regression", "90%"]
+    gate = shlex.join([sys.executable, "-m", "unstall", *words, "train.py"])
+    piped = repository.start(["bash", "-c", f"{gate} | true; exit ${{PIPESTATUS[0]}}"]).result()
+    assert piped.status == 0, piped.err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_gate_that_is_interrupted_leaves_nothing(repository, number):
     words = [sys.executable, "-m", "unstall", "gate", "--baseline", "main", "--no-sandbox", "train.py", "10"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from collections.abc import Callable
@@ -75,7 +76,8 @@ def gate(
         _write(lambda: json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2)))
     if markdown:
         _write(lambda: markdown.write_text(gate_view.as_markdown(found), encoding="utf-8"))
-    gate_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
+    with contextlib.suppress(SystemExit):  # rich's, with 1, where nobody reads any more
+        gate_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
     raise typer.Exit(EXIT_CODES[found.decision])
 
 
