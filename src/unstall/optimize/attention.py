@@ -33,6 +33,8 @@ class Attention:
     """Source of the statement in its place."""
     unneeded: tuple[int, ...]
     """Lines of the statements that are not needed any more."""
+    spread: bool = False
+    """By broadcasting and sums: every product of two numbers is kept in memory first."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,9 @@ def _in_statement(
         _Replace(ast.unparse(node), ast.parse(_call(parts, tree), mode="eval").body).visit(changed)
         lines = [function.body[one].lineno for one in sorted(parts.passed)]
         return Attention(
-            function.name,
-            cls,
-            min([*lines, statement.lineno]),
-            statement.lineno,
-            ast.unparse(changed) + "\n",
-            tuple(lines),
-        )
+            function.name, cls, min([*lines, statement.lineno]), statement.lineno, ast.unparse(changed) + "\n",
+            tuple(lines), forms.is_spread(node),
+        )  # fmt: skip
     return None
 
 

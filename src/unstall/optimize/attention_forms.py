@@ -47,6 +47,11 @@ def products(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     return (q, k) if dim == -1 and (a, b) in _BETWEEN_QUERIES else None
 
 
+def is_spread(node: ast.AST) -> bool:
+    """Whether it is a product by broadcasting and a sum, which keeps every product of two numbers in memory first."""
+    return _sum_of_product(node) is not None
+
+
 def _sum_of_product(node: ast.AST) -> tuple[tuple[ast.expr, int], tuple[ast.expr, int], int] | None:
     """``(a.unsqueeze(i) * b.unsqueeze(j)).sum(k)`` as ((a, i), (b, j), k)."""
     summed = _method(node, "sum")

@@ -72,6 +72,7 @@ def test_the_same_is_computed(tmp_path, name):
     path = tmp_path / "model.py"
     path.write_text(function(FORMS[name]))
     [attention] = find(path.read_text())
+    assert attention.spread is (name == "broadcast")
     changed = with_fused(Sources(), path, attention).bytes_of(path).decode()
     assert "scaled_dot_product_attention" in changed and "softmax" not in changed
     torch.manual_seed(0)

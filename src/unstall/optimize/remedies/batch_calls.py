@@ -71,15 +71,16 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     """Loops of a program that trains nothing, in which the model is called for one item."""
     if any(site.seam == "~backward" for site in case.measurement.sites) or case.probe.optimizers:
         return Unfit("the program trains")
+    if any(not loader["map_style"] for loader in case.probe.loaders):
+        return Unfit("its dataset is iterable: it may be a stream, which is not known ahead")
     share = case.share("forward")
     if share < _MIN_SHARE:
         return Unfit(f"the model takes {share:.0%} of the step")
     found: dict[tuple[str, str], Proposal] = {}
-    reason = "no call of the model with one item was seen in the program's own code"
+    reason = "no call of the model with one item, of a size to have several at once, was seen in the program's own code"
     for made in case.probe.models:
         size = size_of(made)
         if size < 2:
-            reason = "the model is called with many items already" if size == 1 else "its inputs are large"
             continue
         for way in (in_batches, inlined_in_batches):
             try:

@@ -18,7 +18,7 @@ AREA: Area = "compute"
 EXACTNESS: Exactness = "close"
 """The fused operator adds in another order, and never makes the matrix of scores."""
 
-_REMOVED = 0.6  # of the time of a module's own operators, where its attention is written by hand
+_REMOVED, _REMOVED_SPREAD = 0.6, 0.9  # of the time of a module's own operators: as matrices, and by broadcasting
 _MIN_SHARE = 0.03
 
 
@@ -46,7 +46,8 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             found.append(
                 Proposal(
                     NAME, f"scaled_dot_product_attention in {of} ({path.name}:{attention.line})", EXACTNESS,
-                    predicted_without(share, _REMOVED), f"the operators of {of} take {share:.0%} of the step",
+                    predicted_without(share, _REMOVED_SPREAD if attention.spread else _REMOVED),
+                    f"the operators of {of} take {share:.0%} of the step",
                     sources=sources, key=f"{path.name}:{of}:{attention.line}",
                 )
             )  # fmt: skip
