@@ -101,6 +101,19 @@ def test_what_a_team_of_threads_takes_alone_is_found_under_contention():
     assert found.layout.width == pytest.approx(1.9, abs=0.25)
 
 
+@pytest.mark.parametrize("asked", [1, 2, 4])
+def test_a_team_recorded_without_workers_tells_what_it_does_beside_some(asked):
+    """On two cores the team alone fills them: what it takes without contention must be known to add the workers'."""
+    truth = program(service=0.01, workers=0, cores=2.0, threads=2, width=1.9, body={"forward": 0.008, "backward": 0.01})
+    recorded = record(truth)
+    measured = recorded.measurement
+    team_cpu_s = 0.018 * 1.9 / speed(1.9, 2.0, truth.layout.contention)  # its threads slow each other down
+    measured = replace(measured, main_cpu_s=measured.loader.service_cpu_s + team_cpu_s)
+    made = build(replace(recorded, measurement=measured))
+    assert made.phase_s("forward") + made.phase_s("backward") == pytest.approx(0.018, rel=0.01)
+    assert predict(made, Changes(workers=asked)).step_s == pytest.approx(true_step(truth, workers=asked), rel=0.02)
+
+
 @pytest.mark.parametrize("background", [0.0, 1.0])
 def test_neighbours_and_teams_do_not_shift_the_shares_of_what_was_seen(background):
     """Four fifths of the recorded step are the callback's: without it the program is five times as fast."""
