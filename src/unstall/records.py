@@ -7,6 +7,7 @@ Times are seconds, shares are 0..1, sizes are bytes, unless a name says otherwis
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any, Literal
 
 import msgspec
@@ -97,6 +98,11 @@ class Culprit(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The source line itself, stripped."""
     via: str = ""
     """The library call the line spends its time in, if any."""
+
+    @property
+    def name(self) -> str:
+        """The function's name; for module-level code, the file and line it stands on."""
+        return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
 
 
 class Finding(msgspec.Struct, kw_only=True):

@@ -105,7 +105,7 @@ def _ceilings(features: Features, found: list[Finding]) -> list[Ceiling]:
     actual = 1 / features.measurement.step.mean
     return [
         Ceiling(
-            component=f"without {finding.culprit.function if finding.culprit else finding.pattern}",
+            component=f"without {finding.culprit.name if finding.culprit else finding.pattern}",
             steps_per_s=actual * finding.headroom,
             known_by=finding.headroom_known_by,
             gap=1 - 1 / finding.headroom,

@@ -37,7 +37,7 @@ def _page(report: Report, width: int) -> Page:
     culprit = report.verdict.culprit
     if culprit is not None:
         page.blank()
-        page.field("Culprit", f"{culprit.function}  {wording.location(culprit.file, culprit.line)}", "bold", most=2)
+        page.field("Culprit", "  ".join(wording.name_and_place(culprit)), "bold", most=2)
     study = report.study
     if study is None:
         page.blank()

@@ -56,10 +56,9 @@ def _culprit(report: Report) -> Iterator[str]:
     if culprit is None:
         return
     share = wording.culprit_share(report.verdict)
-    name = escape(wording.culprit_name(culprit))
-    place = escape(wording.location(culprit.file, culprit.line))
+    blamed = escape(" at ".join(wording.name_and_place(culprit)))
     via = f", in the call of {escape(culprit.via)}" if culprit.via else ""
-    yield from ("", f"**Culprit**: {name} at {place}" + (f" ({share})" if share else "") + via)
+    yield from ("", f"**Culprit**: {blamed}" + (f" ({share})" if share else "") + via)
     if culprit.code:
         yield from ("", *_fenced(plain(culprit.code), "python"))
 

@@ -106,9 +106,8 @@ def _culprit(page: Page, report: Report, limits: _Limits) -> None:
 
 def _culprit_place(culprit: Culprit, share: str, room: int) -> list[str]:
     """Function, file:line and share; on one line if they fit, the place on its own if not."""
-    name = wording.culprit_name(culprit)
-    place = wording.location(culprit.file, culprit.line)
-    name = "" if place.endswith(name) else name
+    *named, place = wording.name_and_place(culprit)
+    name = "".join(named)
     share = share and f"({share})"
     line = " ".join(part for part in (name, place, share) if part)
     if cell_len(line) <= room:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import NamedTuple
@@ -86,15 +85,18 @@ def runner_up_line(report: Report) -> str | None:
     if finding.culprit is None:
         return line
     culprit = finding.culprit
-    place = f" at {location(culprit.file, culprit.line)}" if culprit.file else ""  # an operator in a trace has none
-    return f"{line}, in {culprit_name(culprit)}{place}"
+    return f"{line}, in {' at '.join(name_and_place(culprit))}"
 
 
 def culprit_name(culprit: Culprit) -> str:
     """The function's name; for module-level code, the file and line it stands on."""
-    if culprit.function.startswith("<"):
-        return f"{plain(os.path.basename(culprit.file))}:{culprit.line}"
-    return shorten(plain(culprit.function), _NAME_CELLS)
+    return shorten(plain(culprit.name), _NAME_CELLS)
+
+
+def name_and_place(culprit: Culprit) -> list[str]:
+    """The function's name, and file and line; one of them where that says all: an operator in a trace has no file."""
+    name, place = culprit_name(culprit), location(culprit.file, culprit.line)
+    return [place] if place.endswith(name) else [name, place] if place else [name]
 
 
 def location(file: str, line: int, cells: int = 1000) -> str:

@@ -144,3 +144,15 @@ def test_wording_changes_no_report(example: r.Report) -> None:
     wording.headline(example)
     wording.next_command(example)
     assert msgspec.structs.asdict(example) == before
+
+
+@pytest.mark.parametrize(
+    "function, file, said",
+    [
+        ("decode", "/w/train.py", ["decode", "/w/train.py:3"]),
+        ("<module>", "/w/train.py", ["/w/train.py:3"]),
+        ("aten::mm", "", ["aten::mm"]),
+    ],
+)
+def test_a_place_is_said_once(function: str, file: str, said: list[str]) -> None:
+    assert wording.name_and_place(r.Culprit(function=function, file=file, line=3, share=0.4)) == said

@@ -143,5 +143,5 @@ def _told(interval: tuple[float, float] | None, unit: float | None = 1.0) -> tup
 
 def _scale(values: Sequence[float], actual: float | None) -> float:
     """What fills a bar: the largest, or several times what there is now if that is less."""
-    largest = max([value for value in values if units.known(value)], default=1.0)
+    largest = max([value for value in values if units.known(value) and value > 0], default=1.0)
     return min(largest, _WIDEST_SCALE * actual) if units.known(actual) and actual > 0 else largest

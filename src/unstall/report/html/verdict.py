@@ -110,9 +110,9 @@ def _finding(finding: Finding) -> Markup:
 
 def _place(culprit: Culprit, share: str = "") -> Markup:
     """Function, file and line; a GPU trace may know an operator's name only."""
-    at = (" at ", el("code", wording.location(culprit.file, culprit.line))) if culprit.file else ()
-    name = el("code", wording.culprit_name(culprit), class_="name")
-    return el("p", name, *at, f" · {share}" if share else None, class_="place")
+    name, *place = wording.name_and_place(culprit)
+    at = (" at ", el("code", place[0])) if place else ()
+    return el("p", el("code", name, class_="name"), *at, f" · {share}" if share else None, class_="place")
 
 
 def _figures(report: Report) -> Iterator[tuple[str, str, str]]:
