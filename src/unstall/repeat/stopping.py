@@ -47,14 +47,21 @@ def judge(
     """
     gap = gap_of(report)
     bound = 1 / max(1 - gap, 1e-3) if gap is not None else None
-    found = iterations([entry for entry in entries if entry.host == entries[-1].host])
+    here = [entry for entry in entries if entry.host == entries[-1].host]
+    found = iterations(here)
     expected = expected_gain(found, bound)
     best = best_remedy(report)
     hours = hours_per_week
     if hours is None:
         hours = weekly_hours(entries, now or datetime.now(timezone.utc))
     known_by: Literal["history", "given"] = "history" if hours_per_week is None else "given"
-    answer, why = _answer(report, bound, found, expected, best, max(_LITTLE, math.exp(2 * noise)))
+    little = max(_LITTLE, math.exp(2 * noise))
+    answer, why = _answer(report, bound, found, expected, best, little)
+    before = faster_before(here) if here else None
+    if before is not None and before[1] > little and answer != "unknown":
+        slower = f"{before[0]} was {before[1]:.3g}× as fast as what ran last: `unstall compare` says what is different"
+        why = [slower, *why] if answer == "go on" else [slower]
+        answer = "go on"
     return Stopping(
         answer=answer,
         why=why,
@@ -88,6 +95,34 @@ def iterations(entries: Sequence[Entry]) -> list[Iteration]:
     A state is code and arguments together. Where no revision is known, a run is of the same state as the one before it
     unless its speed differs by more than a little: nobody knows whether the code was changed in between.
     """
+    found: list[Iteration] = []
+    best = 0.0
+    for runs in _states(entries):
+        speed = statistics.median(run.steps_per_s or 0.0 for run in runs)
+        found.append(Iteration(_label(runs[0]), speed, len(runs), speed / best if best else None))
+        best = max(best, speed)
+    return found
+
+
+def faster_before(entries: Sequence[Entry]) -> tuple[str, float] | None:
+    """The fastest state and how many times as fast it was as the one that ran last; None if there is but one state.
+
+    By samples a second where all runs have them: another batch size changes the steps.
+    """
+    states = _states(entries)
+    last = next((state for state in states if entries[-1] in state), None)
+    if last is None or len(states) < 2:
+        return None
+    samples = all(run.samples_per_s for state in states for run in state)
+    speeds = [
+        statistics.median((run.samples_per_s if samples else run.steps_per_s) or 0.0 for run in s) for s in states
+    ]
+    fastest = max(range(len(states)), key=lambda index: speeds[index])
+    return _label(states[fastest][0]), speeds[fastest] / speeds[states.index(last)]
+
+
+def _states(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Runs with a speed by state, in the order in which the states first ran."""
     states: dict[tuple[str, ...], list[Entry]] = {}
     code: tuple[str, ...] = ()
     for entry in entries:
@@ -97,13 +132,7 @@ def iterations(entries: Sequence[Entry]) -> list[Iteration]:
             elif not _alike(states.get(code, []), entry):
                 code = (entry.id,)
             states.setdefault(code, []).append(entry)
-    found: list[Iteration] = []
-    best = 0.0
-    for runs in states.values():
-        speed = statistics.median(run.steps_per_s or 0.0 for run in runs)
-        found.append(Iteration(_label(runs[0]), speed, len(runs), speed / best if best else None))
-        best = max(best, speed)
-    return found
+    return list(states.values())
 
 
 def _alike(state: Sequence[Entry], entry: Entry) -> bool:

@@ -87,6 +87,21 @@ def test_without_revisions_only_another_speed_is_another_state():
     assert stopping.judge(entries[:3], report(headroom=3.0), now=_NOW).answer == "go on"
 
 
+def test_a_step_back_is_never_good_enough():
+    found = stopping.judge(_history(10.0, 20.0, 20.1, 5.0), report(headroom=1.3), now=_NOW)
+    assert found.answer == "go on" and len(found.why) == 1
+    undone = [*_history(10.0, 20.0, 20.1, 5.0), entry("5", 20.2, revision="3" * 40)]
+    assert stopping.judge(undone, report(headroom=1.3), now=_NOW).answer == "stop"
+
+
+def test_a_larger_batch_is_no_step_back():
+    before = entry("a", 10.0, samples_per_s=100.0)
+    larger = entry("b", 6.0, samples_per_s=120.0, command=["train.py", "--batch", "20"])
+    assert stopping.faster_before([before, larger]) == ("c0ffee00", 1.0)
+    assert stopping.faster_before([before, entry("b", 6.0, revision="e" * 40)]) == ("c0ffee00", pytest.approx(10 / 6))
+    assert stopping.faster_before([before]) is None
+
+
 def test_the_expected_gain_is_never_beyond_the_bound():
     assert stopping.expected_gain(stopping.iterations(_history(1, 4, 16)), 1.5) == 1.5
 
@@ -152,7 +167,9 @@ def test_speeds_of_another_machine_are_no_gains():
     [
         ((10.0,), {}, "one state of the code has run so far"),
         ((10.0, 30.0), {}, "the last change brought 3×"),
-        ((10.0, 9.0), {}, "no faster"),
+        ((10.0, 9.9), {}, "no faster"),
+        ((10.0, 20.0, 5.0), {}, "22222222 was 4× as fast as what ran last"),
+        ((10.0, 20.0, 5.0), {"pattern": "healthy"}, "22222222 was 4× as fast as what ran last"),
         ((10, 20, 20.4, 20.5), {}, "under 1.03× is little"),
         ((10.0,), {"pattern": "healthy"}, "the verdict is healthy"),
         ((10.0,), {"headroom": 1.02}, "close enough"),
