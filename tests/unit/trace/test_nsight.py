@@ -264,6 +264,16 @@ def test_damage_never_crashes(tmp_path, data):
         assert "\n" not in str(error)  # noqa: PT017 - either is right
 
 
+def test_a_damaged_list_of_tables_that_is_no_text_either(tmp_path):
+    """What sqlite3 says of it quotes the damaged bytes."""
+    path = training().write(tmp_path / "t.sqlite")
+    content = path.read_bytes()
+    at = content.index(b"CREATE TABLE")
+    path.write_bytes(content[:at] + b"\x80\xff" * 6 + content[at + 12 :])
+    with pytest.raises(TraceError, match="damaged SQLite file"):
+        read(path)
+
+
 def test_a_report_without_nsys_says_how(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "r.nsys-rep").write_bytes(b"report")

@@ -24,9 +24,9 @@ class Database:
         try:
             listed = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
             self.tables = {str(name): self._columns_of(str(name)) for (name,) in listed.fetchall()}
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: its message quotes damaged bytes
             self._connection.close()
-            raise
+            raise sqlite3.DatabaseError("its list of tables cannot be read") from error
 
     def __enter__(self) -> Database:
         return self

@@ -59,6 +59,8 @@ def read_nsight(path: Path, progress: Progress | None = None) -> list[Timeline]:
             return _read(database, path, progress)
     except sqlite3.DatabaseError as error:
         raise TraceError(f"{path}: a damaged SQLite file ({error})") from None
+    except UnicodeDecodeError:  # sqlite3's message quotes damaged bytes
+        raise TraceError(f"{path}: a damaged SQLite file") from None
 
 
 def _convert(path: Path, progress: Progress | None) -> list[Timeline]:
