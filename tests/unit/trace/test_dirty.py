@@ -74,6 +74,13 @@ def test_a_long_gap_of_another_rank_needs_none_in_the_one_that_is_looked_at():
     assert "host-bound" in [one.pattern for one in made.findings]
 
 
+def test_work_that_is_outside_of_all_steps(tmp_path):
+    events = [work("early", 0, 100), step(1, 1000, 900), host("aten::mul", 1100, 10)]
+    made = answer(read(write(tmp_path / "t.json", document(events))))
+    assert made.trace.device["busy"] == 0
+    assert made.trace.critical_operators == {}
+
+
 @pytest.mark.parametrize("cat", ["kernel", "gpu_memcpy", "gpu_memset"])
 def test_a_device_alone(tmp_path, cat):
     events = [work("w", 100.0 * n, 60, cat=cat, bytes=64) for n in range(30)]

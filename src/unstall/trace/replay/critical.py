@@ -20,7 +20,7 @@ def by_operator(graph: Graph, path: Ints, stretches: list[Stretch]) -> dict[str,
     the latency of a launch, is that of the later one's operator.
     """
     item = graph.item[path]
-    own = np.where(item >= 0, graph.own_ns[item], 0.0)
+    own = np.append(graph.own_ns, 0.0)[item]  # an edge without an item is -1
     constant = np.where(np.isin(graph.kind[path], _OF_NO_OPERATOR), 0.0, graph.constant[path])
     items, ns = np.concatenate((item, graph.target_item[path])), np.concatenate((own, constant))
     some = (items >= 0) & (ns > 0)
