@@ -48,5 +48,12 @@ _SENTENCES: dict[PatternName, str] = {
 
 
 def sentence(pattern: PatternName, shares: dict[str, float]) -> str:
-    """What a pattern means on a device, with its shares of the step; empty for a pattern of the host's alone."""
-    return _SENTENCES.get(pattern, "").format_map({name: units.percent(share) for name, share in shares.items()})
+    """What a pattern means on a device, with its shares of the step.
+
+    Empty for a pattern of the host's alone, and where a share that the sentence names is not in the report.
+    """
+    told = {name: units.percent(share) for name, share in shares.items()}
+    try:
+        return _SENTENCES.get(pattern, "").format_map(told)
+    except KeyError:
+        return ""

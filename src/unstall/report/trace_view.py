@@ -71,6 +71,8 @@ def headline(report: Report) -> str:
     if trace is None:
         return "no verdict: the trace holds no GPU activity at all"
     told = sentence(verdict.pattern, trace.device)
+    if not told:
+        return wording.headline(report)
     sure = f"{verdict.confidence} confidence"
     if verdict.headroom < wording.NOTICEABLE:
         return f"{wording.subject(verdict)}: {told} ({sure})"

@@ -42,10 +42,7 @@ def _headline(report: Report) -> str:
     if report.kind == "trace":
         from unstall.report import trace_view
 
-        try:
-            return trace_view.headline(report)
-        except KeyError:  # a share that this sentence names is not in the report
-            pass
+        return trace_view.headline(report)
     return wording.headline(report)
 
 
