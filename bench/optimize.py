@@ -33,8 +33,9 @@ HOTDOG = ROOT / "examples" / "hotdog"
 # The programs whose cause is a setting or a listed remedy; the others are cured by rewriting, which is only advised.
 CASES = (
     "worker_restart", "jpeg_fullres", "http_dataset", "sqlite_scan", "file_scan", "text_stream", "threads_one",
-    "item_inference", "attention_naive", "big_conv", "float64_model", "gc_each_step", "image_transform_main", "plain_generator", "grid_env", "healthy_mlp",
-    "healthy_cnn_loader",
+    "item_inference", "attention_naive", "big_conv", "float64_model", "gc_each_step", "image_transform_main",
+    "plain_generator", "grid_env", "log_each_step", "checkpoint_often", "csv_batches", "optimizer_heavy",
+    "healthy_mlp", "healthy_cnn_loader",
 )  # fmt: skip
 HEALTHY = ("healthy_mlp", "healthy_cnn_loader", "healthy_gru")
 _RATE = re.compile(r"steps_per_s=([0-9.]+)")
