@@ -119,7 +119,8 @@ class Study:
             trial = todo.pop(0)
             self.tell(f"{len(found.outcomes)} of {len(found.outcomes) + len(todo) + 1} tried · {trial.name}")
             found.outcomes.append(Outcome(trial))
-            share = (self.deadline - time.monotonic()) / (len(todo) + 1)
+            to_come = len(todo) + (0 if deeper_asked else 1)
+            share = (self.deadline - time.monotonic()) / (1 + to_come)
             self._try(found.outcomes[-1], found.measurement, pace, max(share, _TRIAL_S))
             if trial.intervention == "cached" and found.data_batches_per_s is None:
                 found.data_batches_per_s = self._data_alone()
