@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import pathlib
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -20,7 +18,7 @@ PHOTOS = ("astronaut", "coffee", "chelsea", "rocket", "motorcycle_left", "china"
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--variant", choices=("slow", "fast", "free"), default="slow")
+    parser.add_argument("--variant", choices=("slow", "fast"), default="slow")
     parser.add_argument("--seconds", type=float, default=8.0)
     return parser.parse_args()
 
@@ -55,20 +53,6 @@ class Clock:
         elapsed = self.last - self.since
         rate = self.counted / elapsed if elapsed > 0 else float("nan")
         print(f"steps_per_s={rate:.3f}", flush=True)
-
-
-def kept(function: Callable[..., Any], answers: int = 4) -> Callable[..., Any]:
-    """The function made free, for the variant of that name: what its first calls returned is its answer from then on."""
-    given: list[Any] = []
-    turn = itertools.count()
-
-    def answer(*args: Any, **kwargs: Any) -> Any:
-        if len(given) < answers:
-            given.append(function(*args, **kwargs))
-            return given[-1]
-        return given[next(turn) % answers]
-
-    return answer
 
 
 def cached(name: str, build: Callable[[pathlib.Path], None]) -> pathlib.Path:

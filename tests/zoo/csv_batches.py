@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import torch
-from common import Clock, cached, kept, parse_args
+from common import Clock, cached, parse_args
 from torch import nn
 
 COLUMNS = 24
@@ -43,18 +43,16 @@ if __name__ == "__main__":
     held_out = load_batch(lines, 0, 512)
     if args.variant == "fast":
         table = torch.from_numpy(np.loadtxt(lines, delimiter=",", dtype=np.float32))
-    elif args.variant == "free":
-        load_batch = kept(load_batch)
     model = nn.Sequential(nn.Linear(COLUMNS, 128), nn.SiLU(), nn.Linear(128, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     clock = Clock(args.seconds)
     epoch = 0
     while not clock.done:
         for i in range(512, len(lines), batch_size):
-            if args.variant == "fast":
-                x, y = table[i : i + batch_size, :-1], table[i : i + batch_size, -1:]
-            else:
+            if args.variant == "slow":
                 x, y = load_batch(lines, i, i + batch_size)
+            else:
+                x, y = table[i : i + batch_size, :-1], table[i : i + batch_size, -1:]
             optimizer.zero_grad()
             loss = nn.functional.mse_loss(model(x), y)
             loss.backward()

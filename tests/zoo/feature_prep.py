@@ -3,7 +3,7 @@ loops between the loader and the model; the fixed twin uses array operations."""
 
 import numpy as np
 import torch
-from common import Clock, kept, parse_args
+from common import Clock, parse_args
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -55,7 +55,7 @@ class Spotter(nn.Module):
 
 def main():
     args = parse_args()
-    features_of = {"slow": frame_features, "fast": frame_features_array, "free": kept(frame_features)}[args.variant]
+    features_of = frame_features if args.variant == "slow" else frame_features_array
     sounds, labels = make_sounds()
     loader = DataLoader(TensorDataset(sounds, labels), batch_size=32, shuffle=True)
     model = Spotter()

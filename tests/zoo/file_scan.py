@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import torch
-from common import Clock, cached, kept, parse_args
+from common import Clock, cached, parse_args
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -59,10 +59,11 @@ class AutoEncoder(nn.Module):
 
 
 args = parse_args()
-records = ShardedRecords(cached("shards", write_shards), seek=args.variant == "fast")
-if args.variant == "free":
-    records.read_record = kept(records.read_record)
-loader = DataLoader(records, batch_size=4, shuffle=True)
+loader = DataLoader(
+    ShardedRecords(cached("shards", write_shards), seek=args.variant == "fast"),
+    batch_size=4,
+    shuffle=True,
+)
 model = AutoEncoder()
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
 clock = Clock(args.seconds)

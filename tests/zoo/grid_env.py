@@ -4,7 +4,7 @@ the environment; the fixed twin's environment uses array operations."""
 import gymnasium as gym
 import numpy as np
 import torch
-from common import Clock, kept, parse_args
+from common import Clock, parse_args
 from gymnasium import spaces
 from torch import nn
 
@@ -89,9 +89,7 @@ def discounted(rewards, gamma=0.95):
 
 if __name__ == "__main__":
     args = parse_args()
-    env = ArrayHeatPlate() if args.variant == "fast" else HeatPlate()
-    if args.variant == "free":
-        env.diffuse = kept(env.diffuse)
+    env = HeatPlate() if args.variant == "slow" else ArrayHeatPlate()
     agent = Agent(SIDE * SIDE, 9)
     optimizer = torch.optim.Adam(agent.parameters(), lr=1e-3)
     clock = Clock(args.seconds)

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import requests
 import torch
-from common import Clock, kept, parse_args, photo_folder
+from common import Clock, parse_args, photo_folder
 from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -62,10 +62,8 @@ def main():
     folder = photo_folder(64, 70)
     names = sorted(str(f.relative_to(folder)) for f in folder.glob("*/*.jpg"))
     base_url = start_server(folder)
-    dataset = MirroredPhotos(base_url, names) if args.variant == "fast" else RemotePhotos(base_url, names)
-    if args.variant == "free":
-        dataset.fetch = kept(dataset.fetch)
-    loader = DataLoader(dataset, batch_size=8, shuffle=True, drop_last=True)
+    dataset_class = RemotePhotos if args.variant == "slow" else MirroredPhotos
+    loader = DataLoader(dataset_class(base_url, names), batch_size=8, shuffle=True, drop_last=True)
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, stride=2), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.ReLU(),
         nn.Flatten(), nn.LazyLinear(7),

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from common import Clock, kept, parse_args, photo_folder
+from common import Clock, parse_args, photo_folder
 from PIL import Image, ImageFilter
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -92,7 +92,7 @@ class SmallResNet(nn.Module):
 
 if __name__ == "__main__":
     args = parse_args()
-    despeckle = {"slow": Despeckle(), "fast": DespeckleFilter(), "free": kept(Despeckle())}[args.variant]
+    despeckle = Despeckle() if args.variant == "slow" else DespeckleFilter()
     transform = Compose(RandomFlip(), despeckle, ToTensor(), Normalize(0.45, 0.25))
     dataset = ImageFolder(photo_folder(64, 800), transform)
     loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=2, drop_last=True, persistent_workers=True)

@@ -3,7 +3,7 @@ every time; the fixed twin keeps the resized pictures."""
 
 import numpy as np
 import torch
-from common import Clock, cached, kept, load_photo, parse_args
+from common import Clock, cached, load_photo, parse_args
 from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -70,11 +70,8 @@ def train(model, loader, clock):
 
 
 def main():
-    global read_rgb
     args = parse_args()
-    if args.variant == "free":
-        read_rgb = kept(read_rgb)
-    if args.variant != "fast":
+    if args.variant == "slow":
         folder = cached("album", make_album)
     else:
         folder = cached("album-thumbnails", make_thumbnails)

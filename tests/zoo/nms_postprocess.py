@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from common import Clock, kept, parse_args, photo_folder
+from common import Clock, parse_args, photo_folder
 from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -94,6 +94,6 @@ if __name__ == "__main__":
     torch.manual_seed(3)
     frames = DataLoader(Frames(sorted(photo_folder(128, 24).glob("*/*.jpg"))), batch_size=8)
     clock = Clock(args.seconds)
-    suppress = {"slow": nms, "fast": nms_matrix, "free": kept(nms)}[args.variant]
+    suppress = nms if args.variant == "slow" else nms_matrix
     print("boxes", detect(Detector().eval(), frames, suppress, clock))
     clock.report()

@@ -5,7 +5,7 @@ import random
 import sqlite3
 
 import torch
-from common import Clock, cached, kept, parse_args
+from common import Clock, cached, parse_args
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -79,13 +79,11 @@ class Trainer:
 
 if __name__ == "__main__":
     args = parse_args()
-    if args.variant != "fast":
+    if args.variant == "slow":
         folder = cached("reviews", create_database)
     else:
         folder = cached("reviews-indexed", lambda folder: create_database(folder, index=True))
     dataset = ReviewDataset(folder / "reviews.db")
-    if args.variant == "free":
-        dataset.fetch = kept(dataset.fetch)
     loader = DataLoader(dataset, batch_size=16, shuffle=True)
     trainer = Trainer(SentimentModel(len(WORDS)), loader, Clock(args.seconds))
     trainer.fit()

@@ -5,7 +5,7 @@ import functools
 import pathlib
 
 import torch
-from common import Clock, kept, parse_args
+from common import Clock, parse_args
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -72,8 +72,6 @@ def main():
     tokenizer = MergeTokenizer()
     if args.variant == "fast":
         tokenizer.merge_word = functools.lru_cache(maxsize=None)(tokenizer.merge_word)
-    elif args.variant == "free":
-        tokenizer.merge_word = kept(tokenizer.merge_word, answers=500)
     files = [LIBRARY / f"{name}.py" for name in ("ast", "csv", "enum", "shutil", "typing", "uuid")]
     loader = DataLoader(Passages(files, tokenizer), batch_size=32)
     model = PassageClassifier(len(files))
