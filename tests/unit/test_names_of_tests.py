@@ -1,4 +1,4 @@
-"""The layout of the tests themselves."""
+"""The names of the tests themselves."""
 
 from collections import Counter
 from pathlib import Path
