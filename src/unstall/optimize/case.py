@@ -65,7 +65,6 @@ class Case:
     cores: int
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Set at run time so far."""
-    folded: bool = False
 
     def share(self, *phases: Any) -> float:
         """Share of the step in these phases."""

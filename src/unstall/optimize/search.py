@@ -37,7 +37,7 @@ _MIN_STEPS, _MAX_STEPS = 12, 2000
 _WARMUP_STEPS = 8
 _FOLD_BATCHES = 6
 _MAX_FAILURES_OF_REMEDY = 2
-_CONCURRENCY = ("loader-workers", "threads")
+_CONCURRENCY = ("loader-workers", "shared-cores", "threads")
 """Remedies whose best option changes with every other change: their options may be tried again after one is kept."""
 
 
@@ -94,6 +94,8 @@ class Search:
         """What the original writes alike in two runs."""
         self.in_batches = False
         """A kept change calls the model for many items at once: from then on its rows are what is counted."""
+        self.revisits = False
+        """A kept change pays from the second visit of a sample on: later trials are of that state."""
 
     def run(self) -> Result:
         """Search until nothing promising is left or the budget is spent. Raises TrialFailed when the original fails."""
@@ -209,6 +211,7 @@ class Search:
             return None
         entry.kept = True
         self.in_batches = self.in_batches or proposal.in_batches
+        self.revisits = self.revisits or proposal.needs_revisits
         self.tell(f"kept {entry.name}: {entry.speedup:.2f}×")
         return changed
 
@@ -226,7 +229,7 @@ class Search:
         steps = int(min(_MAX_STEPS, max(_MIN_STEPS, _WINDOW_S / current.step_s)))
         if proposal.in_batches or self.in_batches:
             return Window("forward", _WARMUP_STEPS, None, seconds=_WINDOW_S)
-        if not proposal.needs_revisits:
+        if not (proposal.needs_revisits or self.revisits):
             return Window(current.kind, _WARMUP_STEPS, steps)
         batch = current.batch_size or 1
         fold = batch * _FOLD_BATCHES
@@ -327,8 +330,7 @@ class Search:
 
     def _total(self, result: Result) -> None:
         """The original and the changed program in turns, with nothing but a clock in them."""
-        revisits = any(one.needs_revisits for one in result.kept)
-        window = self._window(result.first, replace(result.kept[0], needs_revisits=revisits))
+        window = self._window(result.first, result.kept[0])
         longest = max(window.steps or 0, int(_TOTAL_ORIGINAL_S / result.first.step_s))
         steps = min(max(window.steps or 0, int(_TOTAL_CHANGED_S / result.last.step_s)), longest, _MAX_STEPS)
         window = window if self.in_batches else replace(window, steps=steps)
@@ -340,7 +342,7 @@ class Search:
         except TrialFailed as error:
             result.notes.append(f"the last comparison failed: {error}")
             return
-        result.total, result.revisits = found.ratio(), revisits
+        result.total, result.revisits = found.ratio(), self.revisits
         result.original_step_s, result.changed_step_s = found.unit_s()
         result.other_cores.append(found.other_cores())
 

@@ -30,7 +30,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     found = []
     for count in counts(now, case.cores):
         predicted = predict(case, count, now)
-        proposal = _written(case, loader, count, predicted)
+        proposal = written(case, loader, count, predicted)
         if proposal is not None:
             found.append(proposal)
     if now and not loader["persistent_workers"]:
@@ -84,7 +84,8 @@ def predict(case: Case, count: int, now: int) -> float:
     return float(step / predicted) if predicted > 0 else 1.0
 
 
-def _written(case: Case, loader: Made, count: int, predicted: float) -> Proposal | None:
+def written(case: Case, loader: Made, count: int, predicted: float) -> Proposal | None:
+    """So many workers, kept alive; None where the call cannot be changed."""
     keywords = {"num_workers": str(count)}
     if count and not loader["persistent_workers"]:
         keywords["persistent_workers"] = "True"

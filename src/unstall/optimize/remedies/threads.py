@@ -35,7 +35,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             NAME, f"{count} thread{'s' if count > 1 else ''} for torch's operators instead of {now}", EXACTNESS,
             predicted, because, runtime={"threads": count}, key=str(count),
         )  # fmt: skip
-        found.append(_written(case, proposal, count))
+        found.append(written(case, proposal, count))
     return found or Unfit(f"{now} threads are as many as there are cores")
 
 
@@ -58,7 +58,8 @@ def predict(model: float, now: int, count: int, *, crowded: bool) -> tuple[float
     return 1.02, "small operators may run better with fewer threads"
 
 
-def _written(case: Case, proposal: Proposal, count: int) -> Proposal:
+def written(case: Case, proposal: Proposal, count: int) -> Proposal:
+    """The proposal with the thread count in its source, or at run time where it cannot be written."""
     try:
         sources = _where_set(case, count) or _at_start(case, count)
     except SourceError:
