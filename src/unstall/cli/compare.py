@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from unstall.benchmark import archive, rundir
 from unstall.benchmark.archive import ArchiveError
+from unstall.cli.ending import fail
 from unstall.plain import plain
 from unstall.repeat import ledger as ledgers
 from unstall.repeat import noise
@@ -44,9 +45,9 @@ def compare(
         if markdown:
             markdown.write_text(compare_view.as_markdown(found), encoding="utf-8")
     except (ArchiveError, LookupError) as error:
-        _fail(str(error.args[0]))
+        fail(str(error.args[0]))
     except OSError as error:
-        _fail(f"{markdown} was not written: {error.strerror}")
+        fail(f"{markdown} was not written: {error.strerror}")
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
@@ -70,8 +71,3 @@ def _noise(ledger: str | None) -> Noise | None:
     except LedgerError as error:
         print(f"unstall: {error}", file=sys.stderr)
         return None
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"unstall: {message}", file=sys.stderr)
-    raise typer.Exit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +16,11 @@ def fail(message: str) -> NoReturn:
     """Say what is wrong, and end."""
     print(f"unstall: {message}", file=sys.stderr)
     raise typer.Exit(EXIT_USAGE)
+
+
+def tidy_up_when_ended() -> None:
+    """SIGTERM, of a job that is cancelled, is taken as Ctrl-C: what was begun is put in order."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def need_folders(*paths: Path | None) -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 import typer
 from rich.console import Console
 
 from unstall.cli import amounts
-from unstall.cli.ending import need_folders
+from unstall.cli.ending import fail, need_folders, tidy_up_when_ended
 from unstall.report import gate_view
 
 _WIDTH = 100
-_EXIT_UNKNOWN = 2
 _EXIT_INTERRUPTED = 130  # as shells have it
 
 
@@ -56,7 +53,7 @@ def gate(
     )
     try:
         command.resolve(request.words)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a job that is cancelled: tidy up as for Ctrl-C
+        tidy_up_when_ended()
         found = gating.hold(
             request,
             lambda pair, counted: _tell(gate_view.pair_line(pair, counted, request.plan.next_look(counted))),
@@ -66,12 +63,12 @@ def gate(
         why = str(error)
         if markdown:  # what a pull request is told must not be nothing
             _write(lambda: markdown.write_text(gate_view.failed_as_markdown(why), encoding="utf-8"))
-        _fail(why)
+        fail(why)
     except KeyboardInterrupt:
         raise typer.Exit(_EXIT_INTERRUPTED) from None
     except Exception as error:
         # Python would end with 1, and that is the word for a proven regression.
-        _fail(f"the gate broke, please report this: {type(error).__name__}: {error}")
+        fail(f"the gate broke, please report this: {type(error).__name__}: {error}")
     if json:
         _write(lambda: json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2)))
     if markdown:
@@ -91,8 +88,3 @@ def _write(act: Callable[[], object]) -> None:
 
 def _tell(message: str) -> None:
     print(f"unstall: {message}", file=sys.stderr, flush=True)
-
-
-def _fail(message: str) -> NoReturn:
-    _tell(message)
-    raise typer.Exit(_EXIT_UNKNOWN)

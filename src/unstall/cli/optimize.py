@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -16,7 +15,7 @@ from rich.console import Console
 
 from unstall.benchmark import command, rundir
 from unstall.cli import amounts
-from unstall.cli.ending import fail, need_folders
+from unstall.cli.ending import fail, need_folders, tidy_up_when_ended
 from unstall.optimize import conclude, program, remedies_file
 from unstall.optimize.patch import place, unified
 from unstall.optimize.search import Options, Result, Search
@@ -62,7 +61,7 @@ def optimize(
     need_folders(patch, with_file, json)
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     options = Options(budget_s=budget, worth=worth, allow_training_change=allow_training_change)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a job that is cancelled: tidy up as for Ctrl-C
+    tidy_up_when_ended()
     try:
         with open_sandbox(Path.cwd(), [folder], network_writes=allow_network_writes) as sandbox:
             result = Search(found, Workshop(found.line, folder, sandbox), options, _teller()).run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import libcst as cst
@@ -130,6 +130,25 @@ def replaced(
     changed = module.deep_replace(old, new)  # type: ignore[type-var, arg-type]
     assert isinstance(changed, cst.Module)
     return changed
+
+
+def with_calls(
+    module: cst.Module, calls: Collection[cst.CSTNode], change: Callable[[cst.Call], cst.BaseExpression]
+) -> cst.Module:
+    """The module with each of these calls, which must be in it by identity, as ``change`` makes it."""
+    return module.visit(_Calls(calls, change))
+
+
+class _Calls(cst.CSTTransformer):
+    """Changes some calls, the inner ones of a nest first."""
+
+    def __init__(self, calls: Collection[cst.CSTNode], change: Callable[[cst.Call], cst.BaseExpression]) -> None:
+        super().__init__()
+        self.calls = set(calls)
+        self.change = change
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        return self.change(updated_node) if original_node in self.calls else updated_node
 
 
 def with_lines_around(

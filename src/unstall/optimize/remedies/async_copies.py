@@ -66,8 +66,7 @@ def with_non_blocking(sources: Sources, path: Path, line: int) -> tuple[Sources,
     }
     if not calls:
         return sources, False
-    changed = found.module.visit(_Copies(calls))
-    assert isinstance(changed, cst.Module)
+    changed = rewrite.with_calls(found.module, calls, lambda call: rewrite.with_keyword(call, "non_blocking", "True"))
     return sources.with_module(path, changed), True
 
 
@@ -84,16 +83,3 @@ def _is_copy(call: cst.Call) -> bool:
         return str(where.evaluated_value).startswith("cuda")
     name = rewrite.dotted(where)
     return "device" in name.lower() or name.rpartition(".")[2] in ("gpu", "rank", "local_rank")
-
-
-class _Copies(cst.CSTTransformer):
-    """Adds the keyword."""
-
-    def __init__(self, calls: set[cst.CSTNode]) -> None:
-        super().__init__()
-        self.calls = calls
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        if original_node not in self.calls:
-            return updated_node
-        return rewrite.with_keyword(updated_node, "non_blocking", "True")

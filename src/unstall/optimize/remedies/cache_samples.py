@@ -16,7 +16,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.purity import Purity, attributes_read, names
-from unstall.optimize.remedies.loader_workers import main_loader
+from unstall.optimize.remedies.loader_workers import own_dataset
 from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
 
@@ -76,12 +76,10 @@ class Head:
 
 def propose(case: Case) -> list[Proposal] | Unfit:
     """Keep the steady head of the main loader's dataset."""
-    loader = main_loader(case)
-    if loader is None or not loader["map_style"]:
-        return Unfit("there is no map-style dataset in the main loop")
-    path = case.user_file(loader["getitem_file"])
-    if path is None:
-        return Unfit(f"the samples of {loader['dataset']} are not made in the program's own code")
+    dataset = own_dataset(case)
+    if isinstance(dataset, Unfit):
+        return dataset
+    loader, path = dataset
     try:
         text = case.sources.text(path)
         head = find_head(text, int(loader["getitem_line"]))

@@ -50,7 +50,7 @@ def with_none(sources: Sources, path: Path) -> tuple[Sources, list[int]] | None:
     calls = [call for call in found.nodes(cst.Call) if _asks_for_zeros(call)]
     if not calls:
         return None
-    changed = found.module.visit(_ToNone())
+    changed = rewrite.with_calls(found.module, calls, lambda call: rewrite.without_keyword(call, "set_to_none"))
     return sources.with_module(path, changed), [found.place(call).start.line for call in calls]
 
 
@@ -58,8 +58,3 @@ def _asks_for_zeros(call: cst.Call) -> bool:
     given = rewrite.keyword(call, "set_to_none")
     is_false = given is not None and isinstance(given.value, cst.Name) and given.value.value == "False"
     return is_false and isinstance(call.func, cst.Attribute) and call.func.attr.value == "zero_grad"
-
-
-class _ToNone(cst.CSTTransformer):
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        return rewrite.without_keyword(updated_node, "set_to_none") if _asks_for_zeros(original_node) else updated_node

@@ -76,27 +76,24 @@ def with_session(sources: Sources, path: Path) -> tuple[Sources, int]:
     clash = rewrite.clashing(module, (*(name.partition(".")[0] for name in IMPORTS), _NAME, "_kept"))
     if clash:
         raise SourceError(f"{path.name} uses the name {clash} for something else")
-    calls = _Calls()
-    changed = module.visit(calls)
-    if not calls.count:
+    calls = [node for node in rewrite.walk(module) if isinstance(node, cst.Call) and _method(node)]
+    if not calls:
         return sources, 0
+    changed = rewrite.with_calls(module, calls, _of_session)
     for definition in reversed(DEFINITIONS):
         changed = rewrite.with_definition(changed, definition)
     for name in IMPORTS:
         changed = rewrite.with_import(changed, name)
-    return sources.with_module(path, changed), calls.count
+    return sources.with_module(path, changed), len(calls)
 
 
-class _Calls(cst.CSTTransformer):
+def _method(call: cst.Call) -> str | None:
+    """``get`` of ``requests.get(...)``; None for another call."""
+    head, _, method = rewrite.name_of(call).rpartition(".")
+    return method if head == "requests" and method in _METHODS else None
+
+
+def _of_session(call: cst.Call) -> cst.Call:
     """``requests.get(...)`` → ``_kept_session().get(...)``."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        head, _, method = rewrite.name_of(original_node).rpartition(".")
-        if head != "requests" or method not in _METHODS:
-            return updated_node
-        self.count += 1
-        return updated_node.with_changes(func=cst.Attribute(cst.parse_expression(f"{_NAME}()"), cst.Name(method)))
+    session = cst.parse_expression(f"{_NAME}()")
+    return call.with_changes(func=cst.Attribute(session, cst.Name(_method(call) or "")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
@@ -51,6 +53,17 @@ def main_loader(case: Case) -> Made | None:
             if same and loader["dataset"] == measured.dataset:
                 return loader
     return loaders[0] if loaders else None
+
+
+def own_dataset(case: Case) -> tuple[Made, Path] | Unfit:
+    """The main loop's loader and the file of its samples, when these are made one by one in the program's own code."""
+    loader = main_loader(case)
+    if loader is None or not loader["map_style"]:
+        return Unfit("there is no map-style dataset in the main loop")
+    path = case.user_file(loader["getitem_file"])
+    if path is None:
+        return Unfit(f"the samples of {loader['dataset']} are not made in the program's own code")
+    return loader, path
 
 
 def counts(now: int, cores: int) -> list[int]:

@@ -87,8 +87,7 @@ def with_one_array(sources: Sources, path: Path, lines: set[int]) -> tuple[Sourc
     clash = rewrite.clashing(found.module, (_NAME, "_kinds", "torch"))
     if clash:
         raise SourceError(f"{path.name} uses the name {clash} for something else")
-    changed = found.module.visit(_Calls(set(calls)))
-    assert isinstance(changed, cst.Module)
+    changed = rewrite.with_calls(found.module, calls, lambda call: call.with_changes(func=cst.Name(_NAME)))
     for definition in reversed(DEFINITIONS):
         changed = rewrite.with_definition(changed, definition.replace("NUMPY", numpy))
     return sources.with_module(path, changed), set().union(*calls.values())
@@ -108,16 +107,3 @@ def _numpy_name(module: cst.Module) -> str | None:
                 if alias.evaluated_name == "numpy":
                     return alias.evaluated_alias or "numpy"
     return None
-
-
-class _Calls(cst.CSTTransformer):
-    """``torch.tensor(...)`` → ``_tensor(...)``."""
-
-    def __init__(self, calls: set[cst.CSTNode]) -> None:
-        super().__init__()
-        self.calls = calls
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        if original_node not in self.calls:
-            return updated_node
-        return updated_node.with_changes(func=cst.Name(_NAME))

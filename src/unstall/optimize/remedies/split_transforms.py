@@ -16,7 +16,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.purity import Purity, attributes_read, names
 from unstall.optimize.remedies.cache_samples import Head, NotSteady, with_cache
-from unstall.optimize.remedies.loader_workers import main_loader
+from unstall.optimize.remedies.loader_workers import own_dataset
 from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
 
@@ -58,12 +58,10 @@ class Chain:
 
 def propose(case: Case) -> list[Proposal] | Unfit:
     """The chain of transforms of the main loader's dataset."""
-    loader = main_loader(case)
-    if loader is None or not loader["map_style"]:
-        return Unfit("there is no map-style dataset in the main loop")
-    path = case.user_file(loader["getitem_file"])
-    if path is None:
-        return Unfit(f"the samples of {loader['dataset']} are not made in the program's own code")
+    dataset = own_dataset(case)
+    if isinstance(dataset, Unfit):
+        return dataset
+    loader, path = dataset
     line = int(loader["getitem_line"])
     reason = "its dataset calls no chain of transforms"
     for attribute, steps in (loader["transforms"] or {}).items():
