@@ -94,8 +94,8 @@ gpu-check: $(READY) ## planted GPU cases beside their fixed twins; says so and s
 
 lock: $(READY) ## pin the newest versions of everything again
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 \
-	    --extra all --extra bench --extra dev --extra docs --extra opentelemetry --extra parquet \
-	    --extra torch --constraint constraints.txt --no-annotate \
+	    --extra all --extra bench --extra dev --extra docs --extra mlflow --extra opentelemetry --extra parquet \
+	    --extra torch --extra wandb --constraint constraints.txt --no-annotate \
 	    --custom-compile-command 'make lock' --output-file requirements-dev.lock pyproject.toml
 
 clean: ## remove what was built (not .venv, not the example's images)

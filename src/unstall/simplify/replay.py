@@ -10,13 +10,17 @@ from __future__ import annotations
 import collections
 import sys
 import types
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 RING = 3
-"""Answers kept for each call site: the calls that are let through before it is answered from the record."""
+"""Answers kept at least for each call site: the calls that are let through before it is answered from the record."""
+_MOST = 256
+_COLLECTING_S = 0.05
+"""Where calls are short, more are kept, for so long after the first: three words do not tell how long words are."""
 
 _DEPTH = 4
 _MAX_SITES = 4096
@@ -44,7 +48,7 @@ class Sites:
 
 
 class Ring:
-    """The last answers at one call site, given again in turn."""
+    """The first answers at one call site, given again in turn."""
 
     def __init__(self, size: int = RING) -> None:
         self.size = size
@@ -52,16 +56,16 @@ class Ring:
         self.turn = 0
         self.seconds = 0.0
         """Mean duration of the calls recorded."""
-
-    @property
-    def ready(self) -> bool:
+        self.ready = False
         """Whether there are as many answers as it takes."""
-        return len(self.answers) >= self.size
+        self.began = perf_counter()
 
     def record(self, value: Any, seconds: float) -> None:
         """Keep an answer. Raises CannotReplay where it is one that is used up."""
         self.answers.append(Answer(value))
-        self.seconds += (seconds - self.seconds) / len(self.answers)
+        kept = len(self.answers)
+        self.seconds += (seconds - self.seconds) / kept
+        self.ready = kept >= self.size and (kept >= _MOST or perf_counter() - self.began > _COLLECTING_S)
 
     def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The next recorded answer."""
@@ -73,12 +77,13 @@ class Answer:
     """One recorded return value."""
 
     def __init__(self, value: Any):
-        self.value, plain = _keep(value, _DEPTH)
-        self.plain = plain
+        self.value, self.how = _keep(value, _DEPTH)
 
     def give(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value, safe for the caller to change."""
-        return self.value if self.plain else _give(self.value, args, kwargs)
+        if self.how is _AS_IS:
+            return self.value
+        return self.value.copy() if self.how is _COPIED else _give(self.value, args, kwargs)
 
 
 class _Kept:
@@ -105,32 +110,41 @@ class _Kept:
         return data.requires_grad_() if self.grad else data.detach()
 
 
-def _keep(value: Any, depth: int) -> tuple[Any, bool]:
-    """What to store of a value, and whether it can be given as it is."""
+_AS_IS, _COPIED, _REBUILT = "as it is", "copied", "rebuilt"
+
+
+def _keep(value: Any, depth: int) -> tuple[Any, str]:
+    """What to store of a value, and how it is given: the cheapest way that leaves what is stored as it is."""
     if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
         raise CannotReplay("it returns a generator, which is used up by whoever reads it")
     if hasattr(value, "__next__"):
         raise CannotReplay(f"it returns an iterator ({type(value).__name__}), which is used up by whoever reads it")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _Kept(value), False
+        return _Kept(value), _REBUILT
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
-        return value, value.ndim == 0
+        return value, _COPIED if value.ndim else _AS_IS
     if depth and type(value) in (tuple, list):
-        kept = [_keep(item, depth - 1) for item in value]
-        plain = type(value) is tuple and all(is_plain for _, is_plain in kept)
-        return (value, True) if plain else (type(value)(item for item, _ in kept), False)
+        kept, ways = _keep_all(value, depth)
+        if ways - {_AS_IS}:
+            return type(value)(kept), _REBUILT
+        return (value, _AS_IS) if type(value) is tuple else (kept, _COPIED)
     if depth and isinstance(value, dict):
+        kept, ways = _keep_all(value.values(), depth)
         made = value.copy()
-        for key, item in value.items():
-            made[key] = _keep(item, depth - 1)[0]
-        return made, False
+        made.update(zip(value, kept))
+        return made, _REBUILT if ways - {_AS_IS} else _COPIED
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_keep(item, depth - 1)[0] for item in value)), False
+        return type(value)(*_keep_all(value, depth)[0]), _REBUILT
     if isinstance(value, (set, bytearray, collections.deque)):
-        return value.copy(), False
-    return value, True
+        return value.copy(), _COPIED
+    return value, _AS_IS
+
+
+def _keep_all(values: Iterable[Any], depth: int) -> tuple[list[Any], set[str]]:
+    pairs = [_keep(value, depth - 1) for value in values]
+    return [kept for kept, _ in pairs], {how for _, how in pairs}
 
 
 def _give(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

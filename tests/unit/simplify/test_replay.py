@@ -81,7 +81,8 @@ def test_each_call_site_has_its_own_ring():
     assert len(set(rings[2:])) == 1
 
 
-def test_a_ring_answers_in_turn_once_it_is_full():
+def test_a_ring_answers_in_turn_once_it_is_full(monkeypatch):
+    monkeypatch.setattr(replay, "_COLLECTING_S", 0.0)
     ring = replay.Ring(2)
     ring.record("a", 1.0)
     assert not ring.ready
@@ -89,6 +90,17 @@ def test_a_ring_answers_in_turn_once_it_is_full():
     assert ring.ready
     assert ring.seconds == pytest.approx(2.0)
     assert {ring.answer((), {}), ring.answer((), {})} == {"a", "b"}
+
+
+def test_short_calls_give_many_answers_so_that_their_mean_is_that_of_the_calls(monkeypatch):
+    monkeypatch.setattr(replay, "_COLLECTING_S", 60.0)
+    ring = replay.Ring(2)
+    recorded = []
+    while not ring.ready:
+        recorded.append([len(recorded)])
+        ring.record(recorded[-1], 1e-6)
+    assert 100 < len(recorded) < 1000
+    assert sorted(ring.answer((), {}) for _ in recorded) == recorded
 
 
 class TestArguments:
