@@ -136,8 +136,8 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
                 break
             on_poll(program.session)
         outcome = program.finish()
-        outcome.interrupted = bool(signals.seen)
-        return outcome
+    outcome.interrupted = bool(signals.seen)
+    return outcome
 
 
 @contextlib.contextmanager

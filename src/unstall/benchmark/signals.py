@@ -7,10 +7,12 @@ signals, tells the two apart: what it heard, the program heard.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -28,27 +30,29 @@ class Signals:
         self._previous: dict[int, Any] = {}
         self._old_wakeup: int | None = None
         self._wakeup, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._canary_heard, self._canary = _start_canary()
 
     def __enter__(self) -> Signals:
-        if threading.current_thread() is not threading.main_thread():
-            return self  # Python lets no other thread handle signals; then there are none to pass on
-        for number in (*FORWARDED, signal.SIGCHLD):
-            # One that is ignored (nohup) stays ignored, for the program as well.
-            if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
-                self._previous[number] = signal.signal(number, self._note)
-        self._old_wakeup = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        with _held_back():
+            self._canary_heard, self._canary = _start_canary()
+            if threading.current_thread() is not threading.main_thread():
+                return self  # Python lets no other thread handle signals; then there are none to pass on
+            for number in (*FORWARDED, signal.SIGCHLD):
+                # One that is ignored (nohup) stays ignored, for the program as well.
+                if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._note)
+            self._old_wakeup = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._old_wakeup is not None:
-            signal.set_wakeup_fd(self._old_wakeup)
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-        os.kill(self._canary, signal.SIGKILL)
-        os.waitpid(self._canary, 0)
-        for fd in (self._wakeup, self._write_end, self._canary_heard):
-            os.close(fd)
+        with _held_back():  # what comes now is for the handlers of before
+            if self._old_wakeup is not None:
+                signal.set_wakeup_fd(self._old_wakeup)
+            for number, handler in self._previous.items():
+                signal.signal(number, handler)
+            os.kill(self._canary, signal.SIGKILL)
+            os.waitpid(self._canary, 0)
+            for fd in (self._wakeup, self._write_end, self._canary_heard):
+                os.close(fd)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number != signal.SIGCHLD:
@@ -74,11 +78,20 @@ class Signals:
         return set(os.read(self._canary_heard, 4096)) if ready else set()
 
 
+@contextlib.contextmanager
+def _held_back() -> Iterator[None]:
+    """Signals wait meanwhile: none may be lost between two handlers, or leave the canary behind."""
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
 def _start_canary() -> tuple[int, int]:
-    """Fork the canary; returns the pipe that it writes signal numbers to, and its pid."""
+    """Fork the canary, with signals held back; returns the pipe that it writes their numbers to, and its pid."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     parent = os.getpid()
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     pid = os.fork()
     if pid == 0:
         try:
@@ -90,5 +103,4 @@ def _start_canary() -> tuple[int, int]:
         finally:
             os._exit(0)
     os.close(write_end)
-    signal.pthread_sigmask(signal.SIG_SETMASK, previous)
     return read_end, pid

@@ -118,6 +118,25 @@ def _is_running(pid):
         return False
 
 
+def test_a_signal_that_comes_while_the_handlers_are_taken_away_is_not_lost():
+    program = """
+import os, signal
+from unstall.benchmark import signals
+waitpid = os.waitpid
+def interrupted(*words):
+    os.kill(os.getpid(), signal.SIGINT)
+    return waitpid(*words)
+watch = signals.Signals()
+try:
+    with watch:
+        os.waitpid = interrupted
+except KeyboardInterrupt:
+    print("interrupted", watch.seen, os.path.exists(f"/proc/{watch._canary}"))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "interrupted [] False"
+
+
 def test_no_descriptor_is_left_open():
     program = """
 import os
