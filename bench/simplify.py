@@ -74,7 +74,8 @@ def main() -> int:
     parser.add_argument("--only", help="names of cases, with commas between")
     parser.add_argument("--budget", default="120s", help="of each study")
     parser.add_argument("--auto", action="store_true", help="let it choose all trials, not the culprit's stub alone")
-    parser.add_argument("--twin-seconds", type=float, default=6.0, help="of each plain run for the truth")
+    parser.add_argument("--twin-seconds", type=float, default=4.0, help="of each plain run for the truth")
+    parser.add_argument("--twin-rounds", type=int, default=2, help="of two plain runs of each for the truth")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
@@ -142,7 +143,8 @@ def study(case: Any, options: argparse.Namespace) -> dict[str, Any] | None:
 def truth(case: Any, options: argparse.Namespace) -> tuple[float | None, float | None]:
     """Steps a second of the program without its culprit and of its twin over its own, plain runs in turn."""
     rates: dict[str, list[float]] = {"slow": [], "fast": [], "free": []}
-    for variant in ("slow", "fast", "free", "free", "fast", "slow"):
+    there, back = ("slow", "fast", "free"), ("free", "fast", "slow")
+    for variant in [*there, *back] * options.twin_rounds:
         words = command(case, options.zoo, "fast" if variant == "fast" else "slow", options.twin_seconds)
         if variant == "free":
             words = [str(FREE), case.culprit, str(ANSWERS.get(case.name, 4)), *words]
