@@ -84,6 +84,8 @@ OPENER_DEFINITIONS = (
             connection.close()
             raise
         answer.url, answer.msg = request.full_url, answer.reason
+        if len(self.kept) >= 16:
+            self.kept.pop(next(iter(self.kept)))  # the one that was used longest ago
         self.kept[key] = connection, answer
         return answer
 ''',

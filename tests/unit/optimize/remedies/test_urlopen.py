@@ -100,12 +100,18 @@ def changed(tmp_path, text=SOURCE):
 
 
 @pytest.fixture
-def kept(tmp_path):
-    """What urlopen becomes."""
-    space: dict = {"__name__": "remote"}
+def space(tmp_path):
+    """The changed file's names."""
+    found: dict = {"__name__": "remote"}
     text, count = changed(tmp_path)
     assert count == 1
-    exec(compile(text, "remote.py", "exec"), space)
+    exec(compile(text, "remote.py", "exec"), found)
+    return found
+
+
+@pytest.fixture
+def kept(space):
+    """What urlopen becomes."""
     return space["_urlopen"]
 
 
@@ -169,6 +175,14 @@ def test_an_answer_that_is_not_read_to_its_end_is_left_alone(kept, server, path,
         read(wanted)
         assert first.read() == wanted.read()
     assert kept(f"{address}/more").read() == b"/more" * 3
+
+
+def test_only_so_many_connections_are_kept(kept, server, space):
+    address, _ = server
+    held = [kept(f"{address}/plain", timeout=seconds) for seconds in range(10, 40)]
+    (handlers,) = [one for one in space["_kept_open"].opener.handlers if hasattr(one, "kept")]
+    assert len(handlers.kept) == 16
+    assert [one.read() for one in held] == [b"/plain" * 3] * 30
 
 
 def test_requests_with_headers_and_with_bodies(kept, server):
