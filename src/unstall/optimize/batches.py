@@ -116,7 +116,7 @@ def moves(scope: ast.AST, loop: ast.For) -> list[Move]:
     return found
 
 
-def move_of(scope: ast.AST, loop: ast.For, key: Key) -> Move | None:
+def move_of(scope: ast.AST, loop: ast.For, key: Key | None) -> Move | None:
     """The copy of one part to a device; None when the part is never copied. Raises NotClear as :func:`moves` does."""
     target = target_of(loop)
     reading = _Reading(scope, loop)
