@@ -8,6 +8,7 @@ The truth for `make simplify-bench`, got without unstall: a decorator is put on 
 from __future__ import annotations
 
 import ast
+import collections
 import functools
 import itertools
 import sys
@@ -19,14 +20,16 @@ NAME = "_kept_answers"
 
 
 def kept(answers: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: the first calls are made, then their answers come in turn."""
+    """A decorator: the first calls from each place are made, then their answers come in turn."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        given: list[Any] = []
+        places: dict[Any, list[Any]] = collections.defaultdict(list)
         turn = itertools.count()
 
         @functools.wraps(function)
         def answer(*args: Any, **kwargs: Any) -> Any:
+            caller = sys._getframe(1)
+            given = places[caller.f_code, caller.f_lasti]
             if len(given) < answers:
                 given.append(function(*args, **kwargs))
                 return given[-1]

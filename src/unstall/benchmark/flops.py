@@ -41,6 +41,12 @@ def make_counter() -> Any:
         known = 0
         unknown = 0
 
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # Otherwise the first operator imports torch._dynamo, to keep it away from here: about a second of the
+            # program's. Nothing is compiled where this is used; older torch does not ask.
+            return False
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             out = func(*args, **kwargs)

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.rundir import RunDir
+from unstall.cli.ending import whoever_reads
 from unstall.pipeline import make_report
 from unstall.records import Report
 from unstall.repeat import revision
@@ -88,13 +89,10 @@ def _show(made: Report, lines: list[str]) -> None:
     """On stderr, so that the program's stdout, piped or not, stays its own."""
     terminal_width = _WIDTH if not sys.stderr.isatty() else None
     console = Console(stderr=True, width=terminal_width, soft_wrap=False)
-    try:
+    with whoever_reads(sys.stderr):
         terminal.render(made, console)
         for line in lines:
             print(line, file=sys.stderr)
-    except (BrokenPipeError, SystemExit):  # rich's answer to a reader that is gone, as of `unstall run ... |& head`
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
 def _writers(

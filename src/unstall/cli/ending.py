@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import typer
 
@@ -21,6 +24,20 @@ def fail(message: str) -> NoReturn:
 def tidy_up_when_ended() -> None:
     """SIGTERM, of a job that is cancelled, is taken as Ctrl-C: what was begun is put in order."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def whoever_reads(stream: TextIO) -> Iterator[None]:
+    """A reader who is gone, as of ``| head``, is no failure: the rest is done all the same, and told to nobody.
+
+    rich answers with SystemExit to a pipe that nobody reads.
+    """
+    try:
+        yield
+        stream.flush()
+    except (BrokenPipeError, SystemExit):
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def need_folders(*paths: Path | None) -> None:

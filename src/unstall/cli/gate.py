@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.console import Console
 
 from unstall.cli import amounts
-from unstall.cli.ending import fail, need_folders, tidy_up_when_ended
+from unstall.cli.ending import fail, need_folders, tidy_up_when_ended, whoever_reads
 from unstall.report import gate_view
 
 _WIDTH = 100
@@ -73,7 +72,7 @@ def gate(
         _write(lambda: json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2)))
     if markdown:
         _write(lambda: markdown.write_text(gate_view.as_markdown(found), encoding="utf-8"))
-    with contextlib.suppress(SystemExit):  # rich's, with 1, where nobody reads any more
+    with whoever_reads(sys.stdout):
         gate_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
     raise typer.Exit(EXIT_CODES[found.decision])
 

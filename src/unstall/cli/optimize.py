@@ -15,7 +15,7 @@ from rich.console import Console
 
 from unstall.benchmark import command, rundir
 from unstall.cli import amounts
-from unstall.cli.ending import fail, need_folders, tidy_up_when_ended
+from unstall.cli.ending import EXIT_USAGE, fail, need_folders, tidy_up_when_ended, whoever_reads
 from unstall.optimize import conclude, program, remedies_file
 from unstall.optimize.patch import place, unified
 from unstall.optimize.search import Options, Result, Search
@@ -76,12 +76,14 @@ def optimize(
     result.notes += [f"refused in the trials: {line}" for line in refused]
     made = conclude.report(found, result)
     made.run.id = rundir.new_id()
-    _give(found, result, made, patch=patch, json=json, with_file=with_file)
     problem = ledgers.keep(made, ledger)
-    if problem is not None:
-        print(f"unstall: {problem}", file=sys.stderr)
+    failures = _give(found, result, made, patch=patch, json=json, with_file=with_file)
+    for line in (*([problem] if problem else []), *failures):
+        print(f"unstall: {line}", file=sys.stderr)
     if apply:
         _apply(result)
+    if failures:
+        raise typer.Exit(EXIT_USAGE)
 
 
 def _give(
@@ -92,26 +94,32 @@ def _give(
     patch: Path | None,
     json: Path | None,
     with_file: Path | None,
-) -> None:
-    """Write the files that were asked for, and show the report."""
+) -> list[str]:
+    """Write the files that were asked for, and show the report; which files could not be written, and why."""
     difference = unified(result.best.sources, found.root)
     remarks = [f"stopped: {result.why_stopped}", *_where_it_stands(result), *made.run.notes[-3:]]
     written = [(json, made.to_json()), (with_file, remedies_file.written(result.kept).encode())]
     if difference:
         written.append((patch, difference))
+    failures = []
     for path, content in written:
         if path is not None:
             try:
                 path.write_bytes(content)
             except OSError as error:
-                fail(f"cannot write {path}: {error.strerror}")
+                failures.append(f"cannot write {path}: {error.strerror}")
+                if path == patch:  # what took a quarter of an hour is not lost with it
+                    failures[-1] += ": the patch is on stdout"
+                    sys.stdout.buffer.write(content)
     if patch is not None:
         remarks.append(f"git apply {patch}  (from {found.root})" if difference else "there is nothing to patch")
     elif difference:
         remarks.append("--patch FILE writes the changes, --apply makes them")
     interval = (result.total.low, result.total.high) if result.total else None
     console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
-    view.render(made, interval, remarks, console)
+    with whoever_reads(sys.stderr):
+        view.render(made, interval, remarks, console)
+    return failures
 
 
 def _where_it_stands(result: Result) -> list[str]:

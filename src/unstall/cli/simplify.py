@@ -15,7 +15,7 @@ from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.signals import Signals
 from unstall.cli import amounts
-from unstall.cli.ending import fail, need_folders
+from unstall.cli.ending import fail, need_folders, whoever_reads
 from unstall.report.progress import Progress
 from unstall.simplify import choose, functions
 from unstall.simplify.laboratory import Interrupted
@@ -67,10 +67,13 @@ def simplify(
         made, found = _study(
             line, words or [], directory, trials, budget_s, required=sandbox, network=allow_network_writes
         )
-        if json is not None:
-            json.write_bytes(made.to_json())
-        _show(made)
         _keep(made, found, directory, ledger)
+        _show(made)
+        if json is not None:
+            try:
+                json.write_bytes(made.to_json())
+            except OSError as error:
+                fail(f"cannot write {json}: {error.strerror}")
         if found.interrupted:
             raise Interrupted
     except Interrupted:
@@ -145,7 +148,8 @@ def _show(made: Report) -> None:
     from unstall.report import ceilings
 
     console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH, soft_wrap=False)
-    ceilings.render(made, console)
+    with whoever_reads(sys.stderr):
+        ceilings.render(made, console)
 
 
 def _keep(made: Report, found: Findings, directory: RunDir, where: str | None) -> None:

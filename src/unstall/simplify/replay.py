@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 RING = 3
 """Answers kept at least for each call site: the calls that are let through before it is answered from the record."""
+_COLLECTING_S = 0.25
+"""For so long after the first, more are kept: three words do not tell how long words are."""
 _MOST = 256
-_COLLECTING_S = 0.05
-"""Where calls are short, more are kept, for so long after the first: three words do not tell how long words are."""
+_MOST_BYTES = 64 << 20
 
 _DEPTH = 4
 _MAX_SITES = 4096
@@ -58,14 +59,17 @@ class Ring:
         """Mean duration of the calls recorded."""
         self.ready = False
         """Whether there are as many answers as it takes."""
-        self.began = perf_counter()
+        self._began = perf_counter()
+        self._bytes = 0
 
     def record(self, value: Any, seconds: float) -> None:
         """Keep an answer. Raises CannotReplay where it is one that is used up."""
         self.answers.append(Answer(value))
         kept = len(self.answers)
         self.seconds += (seconds - self.seconds) / kept
-        self.ready = kept >= self.size and (kept >= _MOST or perf_counter() - self.began > _COLLECTING_S)
+        self._bytes += _size(value)
+        full = kept >= _MOST or self._bytes > _MOST_BYTES or perf_counter() - self._began > _COLLECTING_S
+        self.ready = kept >= self.size and full
 
     def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The next recorded answer."""
@@ -145,6 +149,15 @@ def _keep(value: Any, depth: int) -> tuple[Any, str]:
 def _keep_all(values: Iterable[Any], depth: int) -> tuple[list[Any], set[str]]:
     pairs = [_keep(value, depth - 1) for value in values]
     return [kept for kept, _ in pairs], {how for _, how in pairs}
+
+
+def _size(value: Any, depth: int = _DEPTH) -> int:
+    """Bytes, as far as they are told: of arrays, tensors, strings, and what holds such."""
+    if depth and type(value) in (tuple, list):
+        return sum(_size(item, depth - 1) for item in value)
+    if depth and isinstance(value, dict):
+        return sum(_size(item, depth - 1) for item in value.values())
+    return int(getattr(value, "nbytes", 0)) or sys.getsizeof(value, 0)
 
 
 def _give(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -39,6 +40,18 @@ def test_forward_and_backward_are_counted_and_gradients_stay_the_same_bit_for_bi
     # Backward: the weights' gradients, and those of the hidden layer's input.
     assert counter.flops == forward + forward + 2 * 4 * 16 * 2
     assert counter.unknown == 0
+
+
+def test_counting_does_not_import_the_compiler_into_a_program_that_does_not_use_it():
+    program = """
+import sys, torch
+from unstall.benchmark import flops
+with torch.no_grad(), flops.make_counter() as counter:
+    torch.nn.Linear(3, 4)(torch.ones(2, 3))
+print(counter.flops, "torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == [str(2 * 2 * 3 * 4), "False"]
 
 
 def test_costly_operators_without_a_formula_lower_the_coverage():

@@ -103,6 +103,14 @@ def test_short_calls_give_many_answers_so_that_their_mean_is_that_of_the_calls(m
     assert sorted(ring.answer((), {}) for _ in recorded) == recorded
 
 
+def test_large_answers_are_not_collected_for_long(monkeypatch):
+    monkeypatch.setattr(replay, "_COLLECTING_S", 60.0)
+    ring = replay.Ring(2)
+    while not ring.ready:
+        ring.record({"image": np.zeros(20 << 20, np.uint8), "label": 1}, 1e-6)
+    assert len(ring.answers) == 4
+
+
 class TestArguments:
     """A call that changes what it is given does more than answer."""
 
