@@ -1,30 +1,46 @@
-"""Run a program with one of its functions made free by hand: what its first calls returned is its answer from then on.
+"""Run a program of the zoo with one of its functions made free by hand, and not, in turn; print the ratio of its rates.
 
     python bench/free.py Class.method ANSWERS program.py [arguments]
 
-The truth for `make simplify-bench`, got without unstall: a decorator is put on the function in the parsed source.
+The truth for `make simplify-bench`, got without unstall: a decorator is put on the function in the parsed source, which
+calls it for 2.5 seconds, gives what its first calls returned for the next 2.5, and so on. All of it is in one process:
+two processes that run the same program, and two minutes of a shared machine, differ by a third. The rates are those of
+the program's own clock, but for the first part of each turn, in which what was prepared before is used up.
 """
 
 from __future__ import annotations
 
 import ast
+import atexit
 import collections
 import functools
+import importlib
 import itertools
+import math
+import statistics
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 NAME = "_kept_answers"
+TURN_S, SETTLE_S = 2.5, 0.8
+_T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+"""Student's t by degrees of freedom, for an interval of 95 %."""
+
+
+def is_free(turn: int) -> bool:
+    """Whether the function is free in this turn. The clock is the machine's: workers and main process agree."""
+    return turn % 2 == 1
 
 
 def kept(answers: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: the first calls from each place are made, then their answers come in turn."""
+    """A decorator: in every other turn, the answers to the first calls from each place come again."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         places: dict[Any, list[Any]] = collections.defaultdict(list)
-        turn = itertools.count()
+        count = itertools.count()
 
         @functools.wraps(function)
         def answer(*args: Any, **kwargs: Any) -> Any:
@@ -33,7 +49,9 @@ def kept(answers: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             if len(given) < answers:
                 given.append(function(*args, **kwargs))
                 return given[-1]
-            return given[next(turn) % answers]
+            if is_free(int(time.monotonic() / TURN_S)):
+                return given[next(count) % answers]
+            return function(*args, **kwargs)
 
         return answer
 
@@ -57,12 +75,60 @@ def decorated(source: str, path: str, qualified: str, answers: int) -> ast.Modul
     return ast.fix_missing_locations(tree)
 
 
+def watch_clock() -> list[tuple[float, int]]:
+    """When the zoo's clock ticks from now on, in monotonic seconds, and for how many steps."""
+    clock = importlib.import_module("common").Clock
+    ticks: list[tuple[float, int]] = []
+    tick = clock.tick
+
+    def noted(self: Any, steps: int = 1) -> None:
+        ticks.append((time.monotonic(), steps))
+        tick(self, steps)
+
+    clock.tick = noted
+    return ticks
+
+
+def rates(ticks: Sequence[tuple[float, int]]) -> dict[int, float]:
+    """Steps a second in each turn, from its settled part; turns with fewer than two ticks there are left out."""
+    by_turn: dict[int, list[tuple[float, int]]] = collections.defaultdict(list)
+    for at, steps in ticks:
+        if at % TURN_S >= SETTLE_S:
+            by_turn[int(at / TURN_S)].append((at, steps))
+    return {
+        turn: sum(steps for _, steps in inside[1:]) / (inside[-1][0] - inside[0][0])
+        for turn, inside in by_turn.items()
+        if len(inside) >= 2
+    }
+
+
+def log_ratios(rate: dict[int, float]) -> list[float]:
+    """Of each free turn over the turns before and after it."""
+    return [
+        math.log(rate[turn] / math.sqrt(rate[turn - 1] * rate[turn + 1]))
+        for turn in rate
+        if is_free(turn) and turn - 1 in rate and turn + 1 in rate
+    ]
+
+
+def tell(ticks: Sequence[tuple[float, int]]) -> None:
+    """Print the ratio with its interval."""
+    found = log_ratios(rates(ticks))
+    if len(found) < 2:
+        return
+    mean = statistics.mean(found)
+    half = _T_95.get(len(found) - 1, 2.2) * statistics.stdev(found) / math.sqrt(len(found))
+    ends = " ".join(f"{math.exp(value):.4f}" for value in (mean, mean - half, mean + half))
+    print(f"free_over_slow={ends}", flush=True)
+
+
 def main() -> None:
     """Become the program."""
     qualified, answers, script, *words = sys.argv[1:]
     tree = decorated(Path(script).read_text(encoding="utf-8"), script, qualified, int(answers))
     sys.argv = [script, *words]
     sys.path[0] = str(Path(script).resolve().parent)
+    atexit.register(tell, watch_clock())
     main_module = sys.modules["__main__"].__dict__
     main_module.update({"__file__": script, NAME: kept})
     exec(compile(tree, script, "exec"), main_module)

@@ -37,7 +37,7 @@ _MIN_STEPS, _MAX_STEPS = 12, 2000
 _WARMUP_STEPS = 8
 _FOLD_BATCHES = 6
 _MAX_FAILURES_OF_REMEDY = 2
-_CONCURRENCY = ("loader-workers", "shared-cores", "threads")
+_CONCURRENCY = ("loader-workers", "shared-cores", "threads", "worker-affinity")
 """Remedies whose best option changes with every other change: their options may be tried again after one is kept."""
 
 
