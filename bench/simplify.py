@@ -230,8 +230,8 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
         f"`make simplify-bench` on {describe()}; budget {options.budget} a program. **{summary(rows)}.**",
         "",
         "Measured is what `unstall simplify` found without the culprit, predicted what the model expected. Free is the",
-        "true rate of the program whose culprit was made free by hand over its own, in turns of one process; fixed that",
-        "of the expert's twin, which still pays for the culprit in its new form, in plain runs in turn. A stub",
+        "true rate of the program whose culprit was made free by hand over its own, in turns of one process; fixed",
+        "that of the expert's twin, which still pays for the culprit in its new form, in plain runs in turn. A stub",
         "leaves nothing of the culprit: it tells what a fix can bring at most, and more than the fix",
         "wherever the new form is not cheap beside the rest of the step.",
         "",
@@ -242,7 +242,8 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
         lines.append(
             f"| {row.name} | `{row.component}` | {number(row.measured)} | {number(row.low)} to {number(row.high)} "
             f"| {number(row.predicted)} | {number(row.free)} | {number(row.free_low)} to {number(row.free_high)} "
-            f"| {mark(row.agrees(row.free))} | {number(row.fixed)} | {mark(row.agrees(row.fixed))} | {row.seconds:.0f} |"
+            f"| {mark(row.agrees(row.free))} | {number(row.fixed)} | {mark(row.agrees(row.fixed))} "
+            f"| {row.seconds:.0f} |"
         )
     return "\n".join(lines) + "\n"
 
