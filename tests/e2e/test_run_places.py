@@ -115,7 +115,7 @@ def test_a_program_that_changes_its_working_directory(workspace):
 
         from tiny import training
 
-        for step, loss in training(60):
+        for step, loss in training(400):
             if step == 10:
                 os.chdir("elsewhere")
             print(step, loss.hex(), os.getcwd())

@@ -8,6 +8,7 @@ import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ MIN_SHARE = 0.01
 
 _Site = tuple[str, str, int]  # function, file, line
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
+_UNWRITTEN = timedelta(milliseconds=50)
+"""memray writes the time of the end at the beginning as well, a few milliseconds late; no program is so short."""
 # The recorded interpreter need not be this one, so the standard library is known by its place.
 _NOT_USERS = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3\.\d+/|^<|^$|^" + re.escape(_PACKAGE))
 
@@ -83,7 +86,7 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
         peak_bytes=metadata.peak_memory,
         peak=peak,
         growth=growth,
-        complete=metadata.end_time > metadata.start_time,
+        complete=metadata.end_time - metadata.start_time > _UNWRITTEN,
     )
 
 

@@ -52,8 +52,12 @@ def make(folder: Path | None = None) -> RunDir:
 
 
 def new_id() -> str:
-    """A name for a run that begins now: the time in UTC, and six digits that tell apart those of one second."""
-    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    """A name for a run that begins now: the time in UTC, and six hex digits that tell apart those of one second.
+
+    Half of these are the time too, in 4096ths of the second: sorted by name, runs are in the order of their beginning.
+    """
+    now = datetime.now(timezone.utc)
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond * 4096 // 1_000_000:03x}{secrets.randbelow(4096):03x}"
 
 
 def hide(home: Path) -> None:

@@ -31,6 +31,8 @@ def log(report: Report, *, tracking_uri: str | None = None, experiment: str = "u
         raise RuntimeError(_MISSING) from error
     try:
         return _log(MlflowClient(tracking_uri=tracking_uri), report, experiment)
+    except ImportError as error:  # a server needs mlflow-skinny only, a database or folder more
+        raise RuntimeError(f"this place of MLflow's needs {error.name}: pip install mlflow") from error
     except (MlflowException, OSError) as error:
         raise RuntimeError(f"MLflow did not take the run: {str(error).splitlines()[0]}") from error
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
+import time
 
 import pytest
 
@@ -43,6 +45,15 @@ def test_git_is_told_to_ignore_it_and_the_users_word_is_kept(project):
     ignore.write_text("mine\n")
     rundir.make(project)
     assert ignore.read_text() == "mine\n"
+
+
+def test_names_are_in_the_order_of_the_beginnings_within_a_second_too():
+    names = []
+    for _ in range(20):
+        names.append(rundir.new_id())
+        time.sleep(0.001)
+    assert names == sorted(names)
+    assert all(re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{6}", name) for name in names)
 
 
 def test_two_runs_at_once_do_not_meet(project):

@@ -167,7 +167,8 @@ def test_trackers_get_one_flat_name_a_figure(report):
 
 
 @pytest.mark.slow
-def test_mlflow_reads_it_back(report, tmp_path):
+def test_mlflow_reads_it_back(report, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MLflow's artifacts lie beside its caller
     tracking = pytest.importorskip("mlflow.tracking")
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     run_id = mlflow.log(report, tracking_uri=uri)
@@ -175,6 +176,16 @@ def test_mlflow_reads_it_back(report, tmp_path):
     assert run.data.metrics["unstall/steps_per_second"] == 10.0
     assert run.data.params["unstall/pattern"] == "input-bound"
     assert run.info.status == "FINISHED"
+
+
+def test_a_store_of_mlflow_that_needs_more_says_so(report, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("mlflow.tracking")
+    monkeypatch.setitem(sys.modules, "alembic.migration", None)
+    monkeypatch.delitem(sys.modules, "mlflow.store.db.utils", raising=False)
+    monkeypatch.delitem(sys.modules, "mlflow.store.tracking.sqlalchemy_store", raising=False)
+    with pytest.raises(RuntimeError, match=r"needs alembic.*pip install mlflow"):
+        mlflow.log(report, tracking_uri=f"sqlite:///{tmp_path}/other.db")
 
 
 def test_wandb_takes_it_offline(report, tmp_path, monkeypatch):
