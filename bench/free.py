@@ -26,8 +26,6 @@ from typing import Any
 
 NAME = "_kept_answers"
 TURN_S, SETTLE_S = 2.5, 0.8
-_T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
-"""Student's t by degrees of freedom, for an interval of 95 %."""
 
 
 def is_free(turn: int) -> bool:
@@ -112,12 +110,14 @@ def log_ratios(rate: dict[int, float]) -> list[float]:
 
 
 def tell(ticks: Sequence[tuple[float, int]]) -> None:
-    """Print the ratio with its interval."""
+    """Print the ratio with its interval of 95 %, by Student's t."""
     found = log_ratios(rates(ticks))
     if len(found) < 2:
         return
+    from scipy import stats  # now that the program has ended
+
     mean = statistics.mean(found)
-    half = _T_95.get(len(found) - 1, 2.2) * statistics.stdev(found) / math.sqrt(len(found))
+    half = stats.t.ppf(0.975, len(found) - 1) * statistics.stdev(found) / math.sqrt(len(found))
     ends = " ".join(f"{math.exp(value):.4f}" for value in (mean, mean - half, mean + half))
     print(f"free_over_slow={ends}", flush=True)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from unstall.benchmark import command, rundir
-from unstall.cli.ending import fail, need_folders
+from unstall.cli.ending import fail, need_folders, write
 from unstall.report.progress import Progress
 from unstall.simplify.data.examine import examine
 
@@ -107,7 +107,4 @@ def _give(words: list[str], facts: Facts, kept: Archive | None, json: Path | Non
         return
     view.render(report, Console(width=None if sys.stdout.isatty() else _WIDTH))
     if json is not None:
-        try:
-            json.write_bytes(report.to_json())
-        except OSError as error:
-            fail(f"cannot write {json}: {error.strerror}")
+        write(json, report.to_json())

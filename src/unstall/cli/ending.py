@@ -40,6 +40,14 @@ def whoever_reads(stream: TextIO) -> Iterator[None]:
             os.dup2(nowhere.fileno(), stream.fileno())
 
 
+def write(path: Path, content: bytes) -> None:
+    """Write a file that was asked for, or end."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+
+
 def need_folders(*paths: Path | None) -> None:
     """End before any work is done if the folder of a file that is to be written is not there."""
     for path in paths:

@@ -15,7 +15,7 @@ from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.signals import Signals
 from unstall.cli import amounts
-from unstall.cli.ending import fail, need_folders, whoever_reads
+from unstall.cli.ending import fail, need_folders, whoever_reads, write
 from unstall.report.progress import Progress
 from unstall.simplify import choose, functions
 from unstall.simplify.laboratory import Interrupted
@@ -70,10 +70,7 @@ def simplify(
         _keep(made, found, directory, ledger)
         _show(made)
         if json is not None:
-            try:
-                json.write_bytes(made.to_json())
-            except OSError as error:
-                fail(f"cannot write {json}: {error.strerror}")
+            write(json, made.to_json())
         if found.interrupted:
             raise Interrupted
     except Interrupted:

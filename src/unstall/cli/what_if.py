@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from unstall.cli.ending import fail
+from unstall.cli.ending import fail, write
 
 if TYPE_CHECKING:
     from unstall.answers import WhatIfReport
@@ -56,10 +56,7 @@ def what_if(
         return
     _show(report)
     if json is not None:
-        try:
-            json.write_bytes(report.to_json())
-        except OSError as error:
-            fail(f"cannot write {json}: {error.strerror}")
+        write(json, report.to_json())
 
 
 def _answer(kept: Archive, changes: Changes) -> WhatIfReport:

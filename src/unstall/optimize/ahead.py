@@ -10,6 +10,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from unstall.optimize.bindings import dotted
 from unstall.optimize.case import Call
 from unstall.optimize.purity import names
 
@@ -221,7 +222,7 @@ def _covers(whole: str, part: str) -> bool:
 def paths_read(node: ast.AST) -> Iterator[str]:
     """The dotted names that are read in a node, whole."""
     if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-        path = _dotted(node)
+        path = dotted(node)
         if path:
             yield path
             return
@@ -239,9 +240,9 @@ def changed_names(
                 continue
             set_or_deleted = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
             if set_or_deleted and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-                yield _dotted(node.value if isinstance(node, ast.Subscript) else node) or _root(node)
+                yield dotted(node.value if isinstance(node, ast.Subscript) else node) or _root(node)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                receiver = _dotted(node.func.value)
+                receiver = dotted(node.func.value)
                 method = _method(cls, node.func.attr) if receiver == "self" else None
                 if method is not None and depth < 4:
                     yield from changed_names(method.body, (), cls, depth + 1)
@@ -320,15 +321,6 @@ def _numpy(tree: ast.Module) -> str | None:
 def _last(function: ast.expr) -> str:
     """The last part of the name that is called."""
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
-def _dotted(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        base = _dotted(node.value)
-        return f"{base}.{node.attr}" if base else ""
-    return ""
 
 
 def _root(node: ast.expr) -> str:

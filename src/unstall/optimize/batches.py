@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from unstall.optimize.bindings import dotted
 from unstall.optimize.purity import names as names_of
 
 _FACTS = ("shape", "ndim", "size", "dim", "numel")
@@ -74,16 +75,6 @@ def is_plain(source: ast.expr) -> bool:
     ):
         source = source.args[0]
     return bool(dotted(source))
-
-
-def dotted(node: ast.expr) -> str:
-    """``a.b.c`` for names and attributes, '' for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        base = dotted(node.value)
-        return f"{base}.{node.attr}" if base else ""
-    return ""
 
 
 def _holds(node: ast.For | ast.FunctionDef | ast.Lambda, line: int) -> bool:

@@ -126,3 +126,13 @@ def module_variables(tree: ast.Module) -> Iterator[str]:
         for target, _ in assignments(node) if not isinstance(node, ast.For) else []:
             if isinstance(target, ast.Name) and seen[target.id] == 1:
                 yield target.id
+
+
+def dotted(node: ast.expr) -> str:
+    """``a.b.c`` for names and attributes, '' for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return ""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from unstall.optimize.batches import NotClear, dotted
-from unstall.optimize.bindings import arguments
+from unstall.optimize.batches import NotClear
+from unstall.optimize.bindings import arguments, dotted
 
 DATA, LOADER = "data", "loader"
 Kind = str | tuple["Kind", ...] | None

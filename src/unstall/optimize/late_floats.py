@@ -11,8 +11,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from unstall.optimize.batches import Key, NotClear, dotted
-from unstall.optimize.bindings import names_made
+from unstall.optimize.batches import Key, NotClear
+from unstall.optimize.bindings import dotted, names_made
 from unstall.optimize.purity import may_differ
 from unstall.optimize.purity import names as names_of
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize import rewrite
-from unstall.optimize.batches import Move, NotClear, dotted, move_of, moves, quoted, scope_of, target_of
+from unstall.optimize.batches import Move, NotClear, move_of, moves, quoted, scope_of, target_of
+from unstall.optimize.bindings import dotted
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.consumers import loops
 from unstall.optimize.late_floats import LateFloats, find
