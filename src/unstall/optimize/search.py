@@ -30,6 +30,7 @@ _TOTAL_ORIGINAL_S, _TOTAL_CHANGED_S = (
     12.0,
     3.0,
 )  # of steps in each run of the last comparison: at most, and if it may be
+_TOTAL_SHARE = 1 / 8  # of what is set aside for the last comparison, for the steps of one run of the original
 _TOTAL_PAIRS = 6
 _NARROW = 1.2  # upper over lower end of the interval
 _LARGEST_RESERVE_S = 120.0
@@ -88,6 +89,9 @@ class Search:
         self.began = time.monotonic()
         self.done: set[tuple[str, str]] = set()
         self.failures: dict[str, int] = {}
+        self.spent_s: list[float] = []
+        """Seconds that each trial took."""
+        self.diagnosis_s = 0.0
         self.reference: list[Noted] = []
         self.own_difference = 0.0
         self.files: equivalence.Files = {}
@@ -101,6 +105,7 @@ class Search:
         """Search until nothing promising is left or the budget is spent. Raises TrialFailed when the original fails."""
         self.tell("diagnosing the program as it is")
         first = diagnose(self.program, self.workshop, Arm())
+        self.diagnosis_s = self._spent()
         result = Result(first, first, Arm())
         self._refer(first.kind)
         result.reproducible = self.own_difference == 0.0
@@ -126,21 +131,20 @@ class Search:
                 return
             kept = None
             for proposal in sorted(worthy, key=lambda one: -one.predicted):
-                if self._left() <= 0:
+                if self._left() <= self._next_s():
                     result.why_stopped = "the budget is spent"
                     return
                 if proposal.id in self.done:
                     continue
+                began = self._spent()
                 kept = self._try(proposal, current, result)
+                self.spent_s.append(self._spent() - began)
                 if kept is not None:
                     break
             if kept is None:
                 continue  # all of them are done now; what is left is below what is worth it
             result.best, result.kept = kept, [*result.kept, proposal]
             self.done = {one for one in self.done if one[0] not in _CONCURRENCY or one == proposal.id}
-            if self._left() <= 0:
-                result.why_stopped = "the budget is spent"
-                return
             self.tell("diagnosing again")
             current = result.last = diagnose(self.program, self.workshop, kept)
 
@@ -331,7 +335,8 @@ class Search:
     def _total(self, result: Result) -> None:
         """The original and the changed program in turns, with nothing but a clock in them."""
         window = self._window(result.first, result.kept[0])
-        longest = max(window.steps or 0, int(_TOTAL_ORIGINAL_S / result.first.step_s))
+        original_s = min(_TOTAL_ORIGINAL_S, self._reserve() * _TOTAL_SHARE)
+        longest = max(window.steps or 0, int(original_s / result.first.step_s))
         steps = min(max(window.steps or 0, int(_TOTAL_CHANGED_S / result.last.step_s)), longest, _MAX_STEPS)
         window = window if self.in_batches else replace(window, steps=steps)
         try:
@@ -352,8 +357,18 @@ class Search:
 
     def _left(self) -> float:
         """Seconds of the budget left, with what the last comparison needs set aside."""
-        spent = time.monotonic() - self.began - self.workshop.suspended_s
-        return self.options.budget_s - self._reserve() - spent
+        return self.options.budget_s - self._reserve() - self._spent()
+
+    def _spent(self) -> float:
+        """Seconds since the search began, in which it was not suspended."""
+        return time.monotonic() - self.began - self.workshop.suspended_s
+
+    def _next_s(self) -> float:
+        """What the next trial and the diagnosis after it will take: none is begun that would end beyond the budget.
+
+        The first one is begun in any case: without it nothing was tried.
+        """
+        return mean(self.spent_s) + self.diagnosis_s if self.spent_s else 0.0
 
     def _patience(self) -> float:
         return 180.0

@@ -151,6 +151,27 @@ def test_a_spent_budget_ends_it(monkeypatch):
     assert not result.kept and result.why_stopped == "the budget is spent"
 
 
+def test_no_trial_is_begun_that_would_end_beyond_the_budget(monkeypatch):
+    world = World(monkeypatch, dict.fromkeys("abcdef", (1.3, "")))
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(search.time, "monotonic", lambda: clock.now)
+    compare, diagnose = world.compare, world.diagnose
+
+    def taking(call, seconds):
+        def taken(*args, **options):
+            clock.now += seconds
+            return call(*args, **options)
+
+        return taken
+
+    monkeypatch.setattr(search, "compare", taking(compare, 10.0))
+    monkeypatch.setattr(search, "diagnose", taking(diagnose, 10.0))
+    result = run(world, budget_s=120.0)
+    # A trial is two comparisons and a diagnosis: of the 90 s before the last comparison, the first diagnosis takes 10.
+    assert [one.title for one in result.kept] == ["a", "b"]
+    assert result.why_stopped == "the budget is spent" and clock.now <= 120.0 and result.total is not None
+
+
 def test_work_in_a_step_counts():
     assert dataclasses.replace(Arm(), work=2.0).work == 2.0
 

@@ -48,6 +48,8 @@ def build(recorded: Recorded) -> Pipeline:
         spread=measured.spread,
         parts=parts.of(measured),
         has_loader=loader is not None,
+        team_delay_s=measured.team_delay_s,
+        closing=_closing(recorded, loader),
     )
     if loader is not None:
         pipeline = replace(pipeline, busy_seen=_busy_seen(pipeline.layout, measured))
@@ -99,6 +101,13 @@ def _epochs(recorded: Recorded, loader: LoaderMeasurement) -> tuple[int, float, 
     return max(1, round(steps * loader.batches_per_step)), opened, closed
 
 
+def _closing(recorded: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
+    """Shares by phase of what comes between epochs; what opens the loader's next one is known by itself."""
+    shares = {name: share for name, share in recorded.gap_shares.items() if name != "data_wait" or loader is None}
+    total = sum(shares.values())
+    return {name: share / total for name, share in shares.items()}
+
+
 def _device_s(recorded: Recorded) -> float:
     """The device's work a step, from how long the program waits for it: all of the step, if it does in each."""
     measured = recorded.measurement
@@ -144,7 +153,8 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
 
     Its core-seconds a step, those of its intra-op threads included, are known; how many cores it used at once is not:
     the less time it takes alone, the more, and it takes no longer than its core-seconds. Of all that fits these, the
-    one is taken whose simulated body takes the recorded time, and where none does, what was seen.
+    one is taken whose simulated body takes the recorded time. Where none does, its threads waited for cores and for
+    each other longer than any law of sharing says: out of what was seen goes what the scheduler counted of that.
     """
     core_s = measured.main_cpu_s - (pipeline.service_s * pipeline.batches_per_step if _made_here(pipeline) else 0.0)
     seen = pipeline.compute
@@ -166,13 +176,15 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
     if not pipeline.layout.workers or seen_s <= 0 or body_s <= 0:
         return scaled(1.0)
     most = min(1.0, core_s / seen_s) if core_s > 0 and pipeline.threads > 1 else 1.0
-    if most < _LEAST_SHARE:
-        return scaled(1.0)
-    shares = np.geomspace(most, _LEAST_SHARE, _FIT_SHARES)
-    best = min(shares, key=miss)
-    step = float(shares[0] / shares[1])
-    best = min(np.geomspace(min(best * step, most), best / step, _FIT_SHARES), key=miss)
-    return scaled(float(best)) if miss(float(best)) < _FIT_ENOUGH else scaled(1.0)
+    if most >= _LEAST_SHARE:
+        shares = np.geomspace(most, _LEAST_SHARE, _FIT_SHARES)
+        best = min(shares, key=miss)
+        step = float(shares[0] / shares[1])
+        best = min(np.geomspace(min(best * step, most), best / step, _FIT_SHARES), key=miss)
+        if miss(float(best)) < _FIT_ENOUGH:
+            return scaled(float(best))
+    computed = core_s / seen_s if core_s > 0 else 0.0
+    return scaled(min(1.0, max(computed, 1 - measured.team_delay_s / seen_s)))
 
 
 def _made_here(pipeline: Pipeline) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from unstall.simplify.model.beside import warmed
 from unstall.simplify.model.parts import DATA, Key
 from unstall.simplify.model.pipeline import MODEL, START_WORKER_S, Pipeline
 
@@ -86,7 +87,7 @@ def _factor(text: str, value: str) -> float:
 
 def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
     """The pipeline after the changes. Raises ChangeError for one that the recorded program has no place for."""
-    pipeline = _scale(pipeline, changes.scales)
+    pipeline = warmed(pipeline, _scale(pipeline, changes.scales))
     pipeline = _settings(pipeline, changes)
     if changes.threads is not None and changes.threads != pipeline.threads:
         pipeline = _threads(pipeline, changes.threads)
@@ -146,8 +147,8 @@ def _threads(pipeline: Pipeline, threads: int) -> Pipeline:
 def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
     functions: dict[Key, float] = {}
     for name, factor in scales.items():
-        if name in pipeline.phases:
-            pipeline = pipeline.scale_phase(name, factor)
+        if name in pipeline.phases or name in pipeline.closing:
+            pipeline = pipeline.scale_place(name, factor)
         elif name in ("validation", "epoch"):
             layout = pipeline.layout
             pipeline = replace(pipeline, layout=replace(layout, epoch_close_s=layout.epoch_close_s * factor))
@@ -156,15 +157,15 @@ def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
         elif name == "device" and pipeline.on_device:
             pipeline = replace(pipeline, device_s=pipeline.device_s * factor)
         elif name == DATA and "data_wait" in pipeline.phases:
-            pipeline = pipeline.scale_phase("data_wait", factor)
+            pipeline = pipeline.scale_place("data_wait", factor)
         else:
             functions |= dict.fromkeys(_find(pipeline, name), factor)
     if not functions:
         return pipeline
     pipeline = pipeline.scale_service(pipeline.parts.factor(DATA, functions))
-    for phase in pipeline.phases:
+    for phase in dict.fromkeys((*pipeline.phases, *pipeline.closing)):
         place = DATA if phase == "data_wait" else phase
-        pipeline = pipeline.scale_phase(phase, pipeline.parts.factor(place, functions))
+        pipeline = pipeline.scale_place(phase, pipeline.parts.factor(place, functions))
     return pipeline
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,6 +57,10 @@ class Pipeline:
     spread: float = 0.0
     """Its relative standard error."""
     parts: Parts = field(default_factory=Parts)
+    team_delay_s: float = 0.0
+    """Of a step, that the main process's threads waited for a core; of all of them together."""
+    closing: Mapping[str, float] = field(default_factory=dict)
+    """Shares of ``layout.epoch_close_s`` by phase: what the steps between epochs, or with validation, take longer."""
     busy_seen: float = 1.0
     """Cores that were busy while a batch was made or a step computed, when it was recorded."""
 
@@ -106,6 +111,14 @@ class Pipeline:
         """A phase that takes so many times as long."""
         column = np.where(np.array(self.phases) == name, factor, 1.0)
         return replace(self, compute=self.compute * column, wait=self.wait * column)
+
+    def scale_place(self, name: str, factor: float) -> Pipeline:
+        """A phase that takes so many times as long, between epochs too."""
+        parts = {phase: share * (factor if phase == name else 1.0) for phase, share in self.closing.items()}
+        left = 1 + sum(parts.values()) - sum(self.closing.values())
+        layout = replace(self.layout, epoch_close_s=self.layout.epoch_close_s * left)
+        closing = {phase: part / left for phase, part in parts.items()} if left > 0 else {}
+        return replace(self.scale_phase(name, factor), layout=layout, closing=closing)
 
     def draw(self, batches: int, seed: int = 0) -> Work:
         """Work for so many batches, steps and batches drawn from the recorded ones, with replacement.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,8 @@ class Recorded:
     """What all epoch boundaries and validations of the measured steps took beyond regular steps, a measured step."""
     device_busy: float | None = None
     """Share of the time that the device was at work, if its driver told."""
+    gap_shares: Mapping[str, float] = field(default_factory=dict)
+    """Which phases the time of ``gap_s`` goes to, as shares of it."""
 
     @property
     def blocked(self) -> Floats:
@@ -65,14 +68,26 @@ def _recorded(
     regular = series.measured & ~series.gap
     rows = regular if regular.any() else series.measured
     durations = series.durations
-    beyond = durations[series.measured & series.gap] - durations[rows].mean()
+    gaps = series.measured & series.gap
+    beyond = durations[gaps] - durations[rows].mean()
+    phases = _told_apart(np.stack([series.phase(name) for name in PHASES], axis=1), measurement)
     return Recorded(
         measurement=measurement,
-        steps=_told_apart(np.stack([series.phase(name)[rows] for name in PHASES], axis=1), measurement),
+        steps=phases[rows],
         fetches=_fetch_seconds(fetches, series) if fetches is not None else np.empty((0, 3)),
         gap_s=float(np.clip(beyond, 0, None).sum()) / int(series.measured.sum()) if regular.any() else 0.0,
         device_busy=device_busy,
+        gap_shares=_gap_shares(phases[gaps], phases[rows]),
     )
+
+
+def _gap_shares(gaps: Floats, regular: Floats) -> dict[str, float]:
+    """Of what the steps with a gap take beyond regular ones, the share of each phase."""
+    if not len(gaps):
+        return {}
+    beyond = np.clip(gaps.mean(axis=0) - regular.mean(axis=0), 0, None)
+    total = float(beyond.sum())
+    return {name: float(part) / total for name, part in zip(PHASES, beyond) if part > 0}
 
 
 def _told_apart(steps: Floats, measurement: Measurement) -> Floats:

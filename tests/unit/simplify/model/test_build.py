@@ -144,6 +144,31 @@ def test_validation_is_shared_out_over_the_steps():
     assert with_gap.step_s < recorded.measurement.step.mean - 0.002
 
 
+def test_a_function_between_epochs_is_taken_out_of_them(tmp_path):
+    source = tmp_path / "train.py"
+    source.write_text("def plot():\n    pass\n")
+    recorded = record(program(service=0.001, workers=0))
+    step_s = recorded.measurement.step.mean
+    sample = StackSample(1, "MainThread", (Frame("plot", str(source), 2),), 90)
+    measurement = replace(recorded.measurement, samples=[sample], step=StepTime(step_s + 0.03, step_s, step_s))
+    gaps = {"callback": 0.9, "validation": 0.1}
+    found = build(replace(recorded, measurement=measurement, gap_s=0.03, gap_shares=gaps))
+    without = predict(found, Changes(scales={"plot": 0.0})).step_s
+    assert without == pytest.approx(step_s + 0.003, rel=0.15)
+    assert predict(found, Changes(scales={"validation": 0.0})).step_s > step_s + 0.02
+
+
+def test_a_body_that_no_law_of_cores_explains_waited_as_long_as_the_scheduler_says():
+    recorded = record(program(service=0.08, workers=2, cores=2.0, threads=2))
+    steps = recorded.steps.copy()
+    steps[:, PHASES.index("forward")] += 0.06
+    told = replace(recorded.measurement, team_delay_s=0.06)
+    told, silent = (build(replace(recorded, steps=steps, measurement=one)) for one in (told, recorded.measurement))
+    assert told.phase_s("forward") < 0.4 * silent.phase_s("forward")
+    free = Changes(scales={"data": 0.0})
+    assert predict(told, free).speedup > 2 * predict(silent, free).speedup
+
+
 def test_samples_name_functions_in_the_workers_and_in_the_main_thread(tmp_path):
     source = tmp_path / "train.py"
     source.write_text(
