@@ -10,12 +10,14 @@ for each alone as well, at its turn, with what the item then gives; the outputs 
 from __future__ import annotations
 
 import functools
+import io
 import os
 import pickle
 import sys
 from typing import Any
 
 from unstall.optimize.child import batches, seed
+from unstall.optimize.child.observe import facts
 
 _CACHE = "_SampleCache"
 
@@ -26,6 +28,21 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if plan.get("remembers"):
         functools.lru_cache = _checking(functools.lru_cache, set(plan["remembers"]), folder)
     return [("torch.utils.data.dataloader", lambda module: _install(module, folder))]
+
+
+class _Pickler(pickle.Pickler):
+    """Writes of a tensor what is in it: torch's own way writes the address of its memory as well."""
+
+    def persistent_id(self, value: Any) -> Any:
+        torch = sys.modules.get("torch")
+        return facts(value) if torch is not None and isinstance(value, torch.Tensor) else None
+
+
+def content(value: Any) -> bytes:
+    """All that is in a value, as bytes: the same for equal ones."""
+    file = io.BytesIO()
+    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
+    return file.getvalue()
 
 
 def _install(module: Any, folder: str) -> None:
@@ -51,7 +68,7 @@ def _check(cache: Any, folder: str) -> None:
             made = []
             for number in (1, 2):
                 seed.seed_all("check", number)
-                made.append(pickle.dumps(load(index)))
+                made.append(content(load(index)))
         if made[0] != made[1]:
             _tell(folder, f"sample {index!r} is not the same every time it is made")
         return get(self, load, index)
@@ -94,10 +111,8 @@ def _watched(function: Any, folder: str) -> Any:
         key = (args, tuple(kwargs.items()))
         if key not in results:
             result = function(*args, **kwargs)
-            results[key] = (result, pickle.dumps(result))
-        elif pickle.dumps(function(*args, **kwargs)) != pickle.dumps(results[key][0]) or (
-            pickle.dumps(results[key][0]) != results[key][1]
-        ):
+            results[key] = (result, content(result))
+        elif not (content(function(*args, **kwargs)) == content(results[key][0]) == results[key][1]):
             _tell(folder, f"{function.__name__} does not always give the same, or its result is changed later")
         return results[key][0]
 

@@ -32,6 +32,19 @@ def test_a_watched_function_is_asked_plain_values(told, given, complains):
     assert told.exists() is complains
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+def test_equal_tensors_have_the_same_content_wherever_they_lie(dtype):
+    torch = pytest.importorskip("torch")
+    made = torch.arange(12).reshape(3, 4).to(getattr(torch, dtype))
+    held = [made.clone() for _ in range(3)]
+    assert len({check.content(("a", one, {"b": one.T})) for one in held}) == 1
+    other = made.clone()
+    other[0, 0] = 1
+    assert check.content(("a", other)) != check.content(("a", made))
+    assert check.content(made.reshape(4, 3)) != check.content(made)
+    assert check.content(made.double()) != check.content(made)
+
+
 def test_a_result_that_is_changed_later_is_told(told):
     @functools.lru_cache(maxsize=8)
     def doubled(value):

@@ -117,7 +117,7 @@ def test_a_team_recorded_without_workers_tells_what_it_does_beside_some(asked):
 @pytest.mark.parametrize("background", [0.0, 1.0])
 def test_neighbours_and_teams_do_not_shift_the_shares_of_what_was_seen(background):
     """Four fifths of the recorded step are the callback's: without it the program is five times as fast."""
-    truth = program(service=0.0, workers=0, cores=2.0, threads=2, width=1.9, body={"forward": 0.004, "callback": 0.016})
+    truth = program(service=0.0, workers=0, cores=2.0, threads=2, width=1.9, body={"forward": 0.4, "callback": 1.6})
     recorded = record(replace(truth, layout=replace(truth.layout, background=background)))
     recorded = replace(recorded, measurement=replace(recorded.measurement, other_cores=background))
     found = predict(build(recorded), Changes(scales={"callback": 0.0}))
