@@ -19,7 +19,7 @@ from unstall.simplify.model.pipeline import MODEL
 if TYPE_CHECKING:
     from unstall.simplify.model.pipeline import Pipeline
 
-COLD_S = {"forward": 0.8e-3, "backward": 0.3e-3, "optimizer": 0.25e-3}
+COLD_S = {"forward": 0.67e-3, "backward": 0.26e-3, "optimizer": 0.22e-3}
 """What each phase loses after much other code; forward comes first and loses most."""
 COLD_AFTER_S = 8e-3
 """Of other code, after which two thirds of that are lost."""
