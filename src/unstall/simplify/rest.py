@@ -1,8 +1,8 @@
 """What becomes of the rest of the step when a component is gone: why a prediction may be far from the measurement.
 
-A prediction takes the component's own time away and leaves the rest as it was recorded. But what ran beside the
-component may have been slow because of it: it empties the caches, the threads of an operator fall asleep while it
-computes, and its own threads and processes take cores.
+A prediction takes the component's own time away, and of the rest gives the model back what such a component usually
+costs it. But what ran beside the component may have been slower still because of it: it empties the caches, the threads
+of an operator fall asleep while it computes, and its own threads and processes take cores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def told(outcome: Outcome) -> str | None:
     return (
         f"the rest of the step takes {before * 1e3:.3g} ms beside it, {after * 1e3:.3g} ms without it "
         f"({most}: {beside[most] * 1e3:.3g} and {without.get(most, 0.0) * 1e3:.3g} ms): cold caches, sleeping threads "
-        "or taken cores, which no prediction knows"
+        "or taken cores, which a prediction knows only roughly"
     )
 
 
