@@ -132,6 +132,7 @@ class Search:
             kept = None
             for proposal in sorted(worthy, key=lambda one: -one.predicted):
                 if self._left() <= self._next_s():
+                    self._note_untried(result, open_ones, unfit)
                     result.why_stopped = "the budget is spent"
                     return
                 if proposal.id in self.done:
@@ -171,10 +172,12 @@ class Search:
         for one in open_ones:
             name = f"{one.remedy}: {one.title}"
             if name not in tried:
+                small = one.predicted - 1 < self.options.worth
+                why_not = f"predicted gain below {self.options.worth:.0%}" if small else "the budget was spent"
                 result.tried.append(
                     Remedy(
                         name=name, exactness=one.exactness, kept=False, predicted_speedup=one.predicted,
-                        why_not=f"not tried: predicted gain below {self.options.worth:.0%} ({one.because})",
+                        why_not=f"not tried: {why_not} ({one.because})",
                     )
                 )  # fmt: skip
         result.notes += [f"{name}: {reason}" for name, reason in unfit.items()]

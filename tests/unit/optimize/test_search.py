@@ -149,6 +149,7 @@ def test_training_is_changed_only_when_that_is_allowed(monkeypatch):
 def test_a_spent_budget_ends_it(monkeypatch):
     result = run(World(monkeypatch, {"a": (2.0, "")}), budget_s=0.0)
     assert not result.kept and result.why_stopped == "the budget is spent"
+    assert entry(result, "a").why_not.startswith("not tried: the budget was spent")
 
 
 def test_no_trial_is_begun_that_would_end_beyond_the_budget(monkeypatch):

@@ -19,7 +19,8 @@ from unstall.words import PHASES
 _FIT_BATCHES = 400
 _FIT_SHARES = 12
 _FIT_ENOUGH = 0.1  # by which the simulated body may miss the recorded one
-_LEAST_SHARE = 0.3  # of what was seen, that computing may have taken alone
+_LEAST_SHARE = 0.3  # of what was seen, that computing may have taken alone by a law of cores
+_LEAST_COMPUTED = 0.1  # and in any case
 _LONG_EPOCH = 100_000  # steps, of a loop that shows no epochs: what validation takes is spread over it
 _SYNCS = 0.02  # share of the step in `sync` from which the program waits for the device in every step
 
@@ -183,8 +184,8 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
         best = min(np.geomspace(min(best * step, most), best / step, _FIT_SHARES), key=miss)
         if miss(float(best)) < _FIT_ENOUGH:
             return scaled(float(best))
-    computed = core_s / seen_s if core_s > 0 else 0.0
-    return scaled(min(1.0, max(computed, 1 - measured.team_delay_s / seen_s)))
+    # Its core-seconds say nothing then: a thread that waits for one without a core does so spinning.
+    return scaled(max(_LEAST_COMPUTED, 1 - measured.team_delay_s / seen_s))
 
 
 def _made_here(pipeline: Pipeline) -> bool:
