@@ -75,7 +75,7 @@ model-bench: $(READY) ## the pipeline model's predictions against real loaders
 	$(BIN)/python bench/model.py
 
 optimize-bench: $(READY) ## speed-up reached against the expert's, over tests/zoo and the example
-	$(BIN)/python bench/optimize.py --rows bench/results/optimize.json --write docs/optimize-figures.md
+	$(BIN)/python bench/optimize.py --rows bench/results/optimize.json --write docs/optimize-figures.md --readme README.md
 
 trace-bench: $(READY) ## reading large traces, next to HolisticTraceAnalysis
 	$(BIN)/python bench/trace.py --write docs/trace-speed.md

@@ -18,6 +18,7 @@ from unstall.optimize.trial import Comparison, TrialFailed, Window, compare, dec
 from unstall.optimize.workshop import Arm, Workshop, WorkshopError
 from unstall.records import Remedy
 from unstall.statistics import Ratio
+from unstall.units import percent
 
 LEAST_GAIN = 1.02
 """A change must be faster than this with 95 % confidence to be kept: less is not worth a changed line."""
@@ -127,7 +128,7 @@ class Search:
             worthy = [one for one in open_ones if one.frees or one.predicted - 1 >= self.options.worth]
             if not worthy:
                 self._note_untried(result, open_ones, unfit)
-                result.why_stopped = f"no remedy left that promises {self.options.worth:.0%}"
+                result.why_stopped = f"no remedy left that promises {percent(self.options.worth)}"
                 return
             kept = None
             for proposal in sorted(worthy, key=lambda one: -one.predicted):
@@ -173,7 +174,7 @@ class Search:
             name = f"{one.remedy}: {one.title}"
             if name not in tried:
                 small = one.predicted - 1 < self.options.worth
-                why_not = f"predicted gain below {self.options.worth:.0%}" if small else "the budget was spent"
+                why_not = f"predicted gain below {percent(self.options.worth)}" if small else "the budget was spent"
                 result.tried.append(
                     Remedy(
                         name=name, exactness=one.exactness, kept=False, predicted_speedup=one.predicted,

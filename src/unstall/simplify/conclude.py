@@ -12,6 +12,7 @@ from unstall.simplify.predicting import Predictor
 from unstall.simplify.study import Findings
 from unstall.simplify.trial import Outcome, Trial
 from unstall.statistics import Ratio
+from unstall.units import percent
 
 _DEEPER = 1.1
 _BLURRED = 0.3  # half of the interval of a sum of elasticities
@@ -159,8 +160,8 @@ def _of_sum(total: float, half: float) -> str:
         return "the components account for the step"
     if total < 1:
         return (
-            f"{1 - total:.0%} of the step is in none of them: something that was not slowed, or a wait that lasts as "
-            "long however slow they are"
+            f"{percent(1 - total)} of the step is in none of them: something that was not slowed, or a wait that "
+            "lasts as long however slow they are"
         )
     return (
         "more than the step: one is part of another, or takes cores that the others need "

@@ -123,7 +123,7 @@ def slopes(**by_component):
     ("parts", "says"),
     [
         ({"forward": 0.6, "data": 0.4}, "account for the step"),
-        ({"forward": 0.3, "data": 0.2}, "50% of the step is in none of them"),
+        ({"forward": 0.3, "data": 0.2}, "50 % of the step is in none of them"),
         ({"forward": 1.0, "layer": 0.9}, "more than the step"),
     ],
 )

@@ -11,6 +11,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.remedies.loader_workers import main_loader, with_keywords
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "async-copies"
 AREA: Area = "communication"
@@ -50,7 +51,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     return [
         Proposal(
             NAME, f"pin_memory=True, and non_blocking=True at {', '.join(lines)}", EXACTNESS,
-            predicted_without(share, _REMOVED), f"copies to the device take {share:.0%} of the step",
+            predicted_without(share, _REMOVED), f"copies to the device take {percent(share)} of the step",
             sources=sources, key=",".join(lines),
         )
     ]  # fmt: skip

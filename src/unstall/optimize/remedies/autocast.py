@@ -11,6 +11,7 @@ from unstall.measurements import Site
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "autocast"
 AREA: Area = "compute"
@@ -31,7 +32,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return Unfit(f"the model is in {model.dtype.removeprefix('torch.') or 'no known type'}")
     share = case.share("forward", "backward")
     if share < _MIN_SHARE or case.report.verdict.pattern == "overhead-bound":
-        return Unfit(f"arithmetic takes less than {max(share, _MIN_SHARE):.0%} of the step")
+        return Unfit(f"arithmetic takes less than {percent(max(share, _MIN_SHARE))} of the step")
     device = "cuda" if model.device.startswith("cuda") else "cpu"
     removed = _ON_GPU if device == "cuda" else removed_by(cpu_flags())
     if removed is None:
@@ -50,7 +51,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return [
             Proposal(
                 NAME, f"autocast to bfloat16 in {forward.function} ({path.name}:{forward.line})", EXACTNESS,
-                predicted_without(share, removed), f"the model takes {share:.0%} of the step in float32",
+                predicted_without(share, removed), f"the model takes {percent(share)} of the step in float32",
                 sources=sources, arithmetic="bfloat16", key=f"{path.name}:{forward.function}",
             )
         ]  # fmt: skip

@@ -15,6 +15,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
 from unstall.optimize.deferring import Deferrable, NotDeferrable, examine, function_around
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "background-callbacks"
 AREA: Area = "communication"
@@ -144,7 +145,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         found.append(
             Proposal(
                 NAME, f"{spot.name} ({spot.path.name}:{deferrable.first_line}) in a thread", EXACTNESS,
-                predict(spot.share), f"it takes {spot.share:.0%} of the step, and nothing waits for what it does",
+                predict(spot.share), f"it takes {percent(spot.share)} of the step, and nothing waits for what it does",
                 sources=sources, key=f"{spot.path.name}:{spot.name}", later=True,
             )
         )  # fmt: skip

@@ -12,6 +12,7 @@ from unstall.optimize.ahead import Ahead, NotInLoop, NotSafe, take_apart
 from unstall.optimize.case import Area, Call, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.inline import inlined
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "batch-calls"
 AREA: Area = "compute"
@@ -75,7 +76,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return Unfit("its dataset is iterable: it may be a stream, which is not known ahead")
     share = case.share("forward")
     if share < _MIN_SHARE:
-        return Unfit(f"the model takes {share:.0%} of the step")
+        return Unfit(f"the model takes {percent(share)} of the step")
     found: dict[tuple[str, str], Proposal] = {}
     reason = "no call of the model with one item, of a size to have several at once, was seen in the program's own code"
     for made in case.probe.models:
@@ -91,7 +92,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             proposal = Proposal(
                 NAME, f"{what} called for {size} items at once in {call.function} ({call.file.name}:{call.line})",
                 EXACTNESS, predicted_without(share, removed(case)),
-                f"its calls for one item take {share:.0%} of the step", sources=sources, in_batches=True,
+                f"its calls for one item take {percent(share)} of the step", sources=sources, in_batches=True,
                 key=f"{call.file.name}:{call.line}:{what}",
             )  # fmt: skip
             found.setdefault(proposal.id, proposal)

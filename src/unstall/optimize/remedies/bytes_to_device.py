@@ -23,6 +23,7 @@ from unstall.optimize.remedies.device_prefetch import AHEAD, of_copies
 from unstall.optimize.remedies.loader_workers import main_loader, own_dataset
 from unstall.optimize.shares import of_loading, of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "bytes-to-device"
 AREA: Area = "communication"
@@ -74,7 +75,8 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         Proposal(
             NAME, f"the samples of {where} sent as bytes, {late.applied_to('x')} for the batch", EXACTNESS,
             predicted_without(saved),
-            f"collating and copying batches takes {share:.0%} of the step, making floats {making:.0%}{not_clear}",
+            f"collating and copying batches takes {percent(share)} of the step, "
+            f"making floats {percent(making)}{not_clear}",
             sources=sources, advice=sources is None, key=where,
         )
     ]  # fmt: skip
@@ -93,7 +95,7 @@ def of_floats(case: Case) -> float | Unfit:
     share = of_loading(case) * min(1.0, measured.collate_s / measured.service_s)
     share = min(1.0, share + of_copies(case)) if on_gpu else share
     if share < _MIN_SHARE:
-        return Unfit(f"putting batches together and copying them takes {share:.1%} of the step")
+        return Unfit(f"putting batches together and copying them takes {percent(share)} of the step")
     return share
 
 
@@ -106,7 +108,7 @@ def _in_transforms(loader: Made, share: float) -> Proposal | None:
             return Proposal(
                 NAME, f"PILToTensor() for {late} in self.{attribute} of {loader['dataset']}, their arithmetic for the "
                 "whole batch", EXACTNESS, predicted_without(_FEWER * share),
-                f"collating and copying batches takes {share:.0%} of the step", advice=True,
+                f"collating and copying batches takes {percent(share)} of the step", advice=True,
                 key=f"{loader['dataset']}.{attribute}",
             )  # fmt: skip
     return None

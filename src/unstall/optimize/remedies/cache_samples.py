@@ -19,6 +19,7 @@ from unstall.optimize.purity import Purity, attributes_read, names
 from unstall.optimize.remedies.loader_workers import own_dataset
 from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "cache-samples"
 AREA: Area = "memory"
@@ -27,8 +28,18 @@ EXACTNESS: Exactness = "exact"
 _READ_BACK = 0.06  # of the time to make a sample: reading it back from the page cache instead
 _MIN_SHARE = 0.03
 CACHE = "_SampleCache"
-IMPORTS = ("os", "pickle", "shutil", "tempfile", "weakref")
-DEFINITION = '''class _SampleCache:
+IMPORTS = ("os", "pickle", "shutil", "tempfile", "torch", "weakref")
+DEFINITION = '''class _SamplePickler(pickle.Pickler):
+    """Writes plain tensors as arrays: ten times as fast as torch's own way."""
+
+    def reducer_override(self, value):
+        plain = type(value) is torch.Tensor and value.layout is torch.strided and value.device.type == "cpu"
+        if plain and not value.requires_grad and value.dtype is not torch.bfloat16:
+            return torch.from_numpy, (value.resolve_conj().resolve_neg().numpy(),)
+        return NotImplemented
+
+
+class _SampleCache:
     """Loaded samples, kept in files for the next epoch and shared by the loader's workers.
 
     It leaves half of the disk space that was free untouched, and removes its files at exit.
@@ -53,7 +64,7 @@ DEFINITION = '''class _SampleCache:
             sample = load(index)
         if shutil.disk_usage(self.folder).free > self.reserve:
             with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-                pickle.dump(sample, file, pickle.HIGHEST_PROTOCOL)
+                _SamplePickler(file, pickle.HIGHEST_PROTOCOL).dump(sample)
             os.replace(file.name, path)
         return sample
 '''
@@ -87,7 +98,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return Unfit(str(error))
     share = of_sample_lines(case, path, head.first_line, head.last_line, in_workers=bool(loader["num_workers"]))
     if share < _MIN_SHARE:
-        return Unfit(f"what stays the same in {head.cls}.__getitem__ takes only {share:.0%} of the step")
+        return Unfit(f"what stays the same in {head.cls}.__getitem__ takes only {percent(share)} of the step")
     try:
         sources = with_cache(case.sources, path, head, int(loader["getitem_line"]))
     except SourceError as error:
@@ -97,7 +108,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         Proposal(
             NAME, f"the samples of {head.cls} ({path.name}:{head.first_line}{part}) kept for the next epoch", EXACTNESS,
             predicted_without(share, 1 - _READ_BACK),
-            f"making them takes {share:.0%} of the step, and gives the same in every epoch",
+            f"making them takes {percent(share)} of the step, and gives the same in every epoch",
             sources=sources, needs_revisits=True, key=f"{path.name}:{head.cls}",
         )
     ]  # fmt: skip

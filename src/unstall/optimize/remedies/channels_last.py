@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.remedies.compiled_model import with_line_after_optimizer
+from unstall.units import percent
 
 NAME = "channels-last"
 AREA: Area = "compute"
@@ -21,7 +22,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     share = sum(module.self_s for module in modules if module.type in ("Conv2d", "ConvTranspose2d")) / total
     share *= case.share("forward", "backward")
     if share < _MIN_SHARE:
-        return Unfit(f"convolutions take {share:.0%} of the step")
+        return Unfit(f"convolutions take {percent(share)} of the step")
     written = with_line_after_optimizer(case, "{model}.to(memory_format=torch.channels_last)")
     if written is None:
         return Unfit("the model's name was not found where the optimizer is made")
@@ -29,6 +30,6 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     return [
         Proposal(
             NAME, f"memory_format=torch.channels_last ({place})", EXACTNESS, predicted_without(share, _REMOVED),
-            f"convolutions take {share:.0%} of the step", sources=sources, key="channels-last",
+            f"convolutions take {percent(share)} of the step", sources=sources, key="channels-last",
         )
     ]  # fmt: skip

@@ -9,6 +9,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "compiled-model"
 AREA: Area = "compute"
@@ -27,7 +28,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     if case.measurement.model.compiled:
         return Unfit("the model is compiled")
     if share < _MIN_SHARE:
-        return Unfit(f"the model takes {share:.0%} of the step: there is little to compile")
+        return Unfit(f"the model takes {percent(share)} of the step: there is little to compile")
     if not case.measurement.model.device.startswith("cuda") and not (shutil.which("g++") or shutil.which("clang++")):
         return Unfit("torch.compile needs a C++ compiler, and none is installed")
     found = []
@@ -39,7 +40,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         found.append(
             Proposal(
                 NAME, f"model.{call} ({place})", EXACTNESS, predicted_without(share, removed),
-                f"the model takes {share:.0%} of the step; compiling takes a while at every start",
+                f"the model takes {percent(share)} of the step; compiling takes a while at every start",
                 sources=sources, key=call,
             )
         )  # fmt: skip

@@ -13,6 +13,7 @@ from unstall.optimize.purity import Purity, attributes_read, names
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.shares import of_loading
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "concurrent-fetch"
 AREA: Area = "communication"
@@ -44,7 +45,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     blocked = min(1.0, max(measured.service_blocked_s, measured.service_network_s) / measured.service_s)
     share = of_loading(case) * blocked
     if share < _MIN_SHARE:
-        return Unfit(f"waiting for the network or a disk takes {share:.1%} of the step")
+        return Unfit(f"waiting for the network or a disk takes {percent(share)} of the step")
     path = case.user_file(loader["getitem_file"])
     if path is None:
         return Unfit(f"the samples of {loader['dataset']} are not made in the program's own code")
@@ -58,7 +59,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         Proposal(
             NAME, f"the samples of a batch of {cls} ({path.name}:{line}) fetched by threads", EXACTNESS,
             predicted_without(share, 1 - 1 / together),
-            f"waiting takes {blocked:.0%} of the making of a sample, {share:.0%} of the step",
+            f"waiting takes {percent(blocked)} of the making of a sample, {percent(share)} of the step",
             sources=sources, key=f"{path.name}:{cls}",
         )
     ]  # fmt: skip

@@ -15,6 +15,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "defer-item"
 AREA: Area = "communication"
@@ -57,7 +58,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
                 Proposal(
                     NAME, f"{', '.join(one.name for one in sums)} summed on the device ({path.name}:{sums[0].line})",
                     EXACTNESS, predicted_without(share, _REMOVED),
-                    f"waiting for the device takes {share:.0%} of the step",
+                    f"waiting for the device takes {percent(share)} of the step",
                     sources=sources, key=path.name,
                 )
             )  # fmt: skip

@@ -18,6 +18,7 @@ from unstall.optimize.batches import NotClear, innermost, is_plain, moves, quote
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit
 from unstall.optimize.remedies.loader_workers import main_loader, with_keywords
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "device-prefetch"
 AREA: Area = "communication"
@@ -92,7 +93,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return Unfit("the model runs on no GPU")
     share = of_copies(case)
     if share < _MIN_SHARE:
-        return Unfit(f"copies to the device take {share:.1%} of the step")
+        return Unfit(f"copies to the device take {percent(share)} of the step")
     loader = main_loader(case)
     if loader is None:
         return Unfit("the program iterates no DataLoader")
@@ -109,7 +110,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     return [
         Proposal(
             NAME, f"the next batch copied to the GPU during the step ({where}{pinning})", EXACTNESS,
-            predict(share), f"copies to the device take {share:.0%} of the step, and need not wait for it",
+            predict(share), f"copies to the device take {percent(share)} of the step, and need not wait for it",
             sources=sources, key=where,
         )
     ]  # fmt: skip

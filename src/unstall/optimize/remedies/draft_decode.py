@@ -13,6 +13,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.shares import hot_lines, of_loading
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "draft-decode"
 AREA: Area = "memory"
@@ -28,7 +29,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     """The functions that the samples fell in which open an image and shrink it to a size that is written there."""
     share = of_loading(case)
     if share < _MIN_SHARE:
-        return Unfit(f"loading takes {share:.0%} of the step")
+        return Unfit(f"loading takes {percent(share)} of the step")
     lines: dict[Path, set[int]] = {}
     for path, line, _ in hot_lines(case):
         lines.setdefault(path, set()).add(line)
@@ -46,7 +47,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
                 Proposal(
                     NAME, f"JPEGs decoded at reduced size ({path.name}:{where})", EXACTNESS,
                     predicted_without(share, _REMOVED),
-                    f"loading takes {share:.0%} of the step; the pixels differ a little from those of a full decode",
+                    f"loading takes {percent(share)} of the step; pixels differ a little from those of a full decode",
                     sources=sources, key=f"{path.name}:{where}",
                 )
             )  # fmt: skip

@@ -12,6 +12,7 @@ from unstall.optimize.attention import Attention, find
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "fused-attention"
 AREA: Area = "compute"
@@ -35,7 +36,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         for attention in places:
             share = share_of(case, path, attention)
             if share < _MIN_SHARE:
-                reason = f"the attention in {attention.function} takes {share:.0%} of the step"
+                reason = f"the attention in {attention.function} takes {percent(share)} of the step"
                 continue
             try:
                 sources = with_fused(case.sources, path, attention)
@@ -47,7 +48,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
                 Proposal(
                     NAME, f"scaled_dot_product_attention in {of} ({path.name}:{attention.line})", EXACTNESS,
                     predicted_without(share, _REMOVED_SPREAD if attention.spread else _REMOVED),
-                    f"the operators of {of} take {share:.0%} of the step",
+                    f"the operators of {of} take {percent(share)} of the step",
                     sources=sources, key=f"{path.name}:{of}:{attention.line}",
                 )
             )  # fmt: skip

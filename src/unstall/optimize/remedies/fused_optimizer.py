@@ -5,6 +5,7 @@ from __future__ import annotations
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
+from unstall.units import percent
 
 NAME = "fused-optimizer"
 AREA: Area = "compute"
@@ -21,7 +22,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     """For each optimizer of torch's that has such a form and does not use it."""
     share = case.share("optimizer")
     if share < _MIN_SHARE:
-        return Unfit(f"the optimizer takes {share:.1%} of the step")
+        return Unfit(f"the optimizer takes {percent(share)} of the step")
     found = []
     for made in case.probe.optimizers:
         name = str(made["type"])
@@ -36,7 +37,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
 def _proposal(case: Case, made: Made, name: str, option: str, share: float) -> Proposal:
     setting = {"optimizer": {option: True}}
     predicted = predicted_without(share, _REMOVED[option])
-    because = f"the optimizer takes {share:.0%} of the step"
+    because = f"the optimizer takes {percent(share)} of the step"
     path = case.user_file(made.call.file) if made.call else None
     if path is not None and made.call is not None:
         try:

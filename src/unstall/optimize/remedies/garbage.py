@@ -7,6 +7,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
+from unstall.units import percent
 
 NAME = "gc-freeze"
 AREA: Area = "memory"
@@ -19,11 +20,11 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     """``gc.freeze()`` before the loop: collections then look only at what was made since."""
     share = case.measurement.gc_s / case.measurement.step.mean
     if share < _MIN_SHARE:
-        return Unfit(f"garbage collection takes {share:.1%} of the step")
+        return Unfit(f"garbage collection takes {percent(share)} of the step")
     title = "gc.freeze() once before the first step"
     proposal = Proposal(
         NAME, title, EXACTNESS, predicted_without(share, 0.9),
-        f"garbage collection takes {share:.0%} of the step, over objects that live on",
+        f"garbage collection takes {percent(share)} of the step, over objects that live on",
         settings={"gc_freeze": True}, not_written="no loop with an optimizer's step was found to put it before",
     )  # fmt: skip
     for made in case.probe.optimizers:

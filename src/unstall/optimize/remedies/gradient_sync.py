@@ -9,6 +9,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "gradient-sync"
 AREA: Area = "communication"
@@ -27,7 +28,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     if len(case.measurement.ranks) < 2 and not share:
         return Unfit("the program is one process")
     if share < _MIN_SHARE:
-        return Unfit(f"the exchange of gradients takes {share:.0%} of the step")
+        return Unfit(f"the exchange of gradients takes {percent(share)} of the step")
     found: list[Proposal] = []
     for path in dict.fromkeys(case.user_file(site.file) for site in case.measurement.sites):
         if path is not None:
@@ -50,7 +51,7 @@ def _of_file(case: Case, path: Path, share: float) -> list[Proposal]:
             found.append(
                 Proposal(
                     NAME, f"{name}={value} ({path.name})", exactness,  # type: ignore[arg-type]
-                    predicted_without(share, removed), f"the exchange of gradients takes {share:.0%} of the step",
+                    predicted_without(share, removed), f"the exchange of gradients takes {percent(share)} of the step",
                     sources=sources, key=f"{path.name}:{name}",
                 )
             )  # fmt: skip
@@ -59,7 +60,7 @@ def _of_file(case: Case, path: Path, share: float) -> list[Proposal]:
         found.append(
             Proposal(
                 NAME, f"model.no_sync() around the batches that only accumulate ({path.name}:{line})", "exact",
-                predicted_without(share, 0.5), f"gradients are exchanged after each of them: {share:.0%} of the step",
+                predicted_without(share, 0.5), f"gradients are exchanged after each: {percent(share)} of the step",
                 advice=True, key=f"{path.name}:no_sync",
             )
         )  # fmt: skip

@@ -10,6 +10,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "gradients-to-none"
 AREA: Area = "memory"
@@ -37,7 +38,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         found.append(
             Proposal(
                 NAME, f"zero_grad() drops the gradients ({path.name}:{lines[0]})", EXACTNESS,
-                predicted_without(share, _REMOVED), f"filling gradients with zeros takes {share:.0%} of the step",
+                predicted_without(share, _REMOVED), f"filling gradients with zeros takes {percent(share)} of the step",
                 sources=sources, key=path.name,
             )
         )  # fmt: skip

@@ -15,6 +15,7 @@ from unstall.optimize.purity import names as names_of
 from unstall.optimize.remedies.memoize import impurity
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "hoist"
 AREA: Area = "compute"
@@ -66,7 +67,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             Proposal(
                 NAME, f"{ast.unparse(statement.targets[0])} computed once before the loop ({path.name}:{line})",
                 EXACTNESS, predicted_without(share, _REMOVED),
-                f"computing it in every turn takes {share:.0%} of the step", sources=sources,
+                f"computing it in every turn takes {percent(share)} of the step", sources=sources,
                 key=f"{path.name}:{ast.unparse(statement)}",
             )
         )  # fmt: skip

@@ -15,6 +15,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.shares import hot_lines, of_loading
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "keep-alive"
 AREA: Area = "communication"
@@ -102,7 +103,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     """The files that make requests one by one while samples are loaded."""
     share = network_share(case)
     if share < _MIN_SHARE:
-        return Unfit(f"loading from the network takes {share:.1%} of the step")
+        return Unfit(f"loading from the network takes {percent(share)} of the step")
     reason = "no call of requests.get or its kin, nor of urlopen, was found in the program's own code"
     found = []
     for path in dict.fromkeys([*(path for path, _, _ in hot_lines(case)), *_loader_files(case)]):
@@ -117,7 +118,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
                 found.append(
                     Proposal(
                         NAME, f"{count} {calls} of {library} in {path.name} on connections kept open", EXACTNESS,
-                        predicted_without(share, _REMOVED), f"the network takes {share:.0%} of the step",
+                        predicted_without(share, _REMOVED), f"the network takes {percent(share)} of the step",
                         sources=sources, key=f"{path.name}:{library}",
                     )
                 )  # fmt: skip

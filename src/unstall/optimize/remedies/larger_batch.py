@@ -8,6 +8,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.sources import SourceError
+from unstall.units import percent
 
 NAME = "larger-batch"
 AREA: Area = "memory"
@@ -43,7 +44,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         Proposal(
             NAME, f"batch_size={size} ({path.name}:{loader.call.line})", EXACTNESS,
             1 / (1 - fixed * (1 - 1 / _FACTOR)),
-            f"{fixed:.0%} of the step hardly grows with the batch; the training is another then",
+            f"{percent(fixed)} of the step hardly grows with the batch; the training is another then",
             sources=sources, key=str(size), work=float(_FACTOR),
         )
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from unstall.measurements import Site
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "later-checkpoint"
 AREA: Area = "communication"
@@ -49,7 +50,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     seconds = sum(value for name, value in case.measurement.callbacks.items() if name.endswith("torch.save"))
     share = seconds / case.measurement.step.mean
     if share < _MIN_SHARE:
-        return Unfit(f"writing checkpoints takes {share:.1%} of the step")
+        return Unfit(f"writing checkpoints takes {percent(share)} of the step")
     if case.cores < 2:
         return Unfit("there is no other core to write with")
     reason = "the call that writes is not in the program's own code"
@@ -65,7 +66,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return [
             Proposal(
                 NAME, f"torch.save in {site.function} ({path.name}:{site.line}) in a thread", EXACTNESS,
-                predicted_without(share, _REMOVED), f"writing checkpoints takes {share:.0%} of the step",
+                predicted_without(share, _REMOVED), f"writing checkpoints takes {percent(share)} of the step",
                 sources=sources, key=f"{path.name}:{site.function}",
             )
         ]  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
+from unstall.units import percent
 
 NAME = "loader-workers"
 AREA: Area = "communication"
@@ -115,7 +116,7 @@ def _persistent(case: Case, loader: Made, now: int) -> Proposal | None:
     share = measured.start_s / case.measurement.step.mean if measured else 0.0
     return with_keywords(
         case, loader, {"persistent_workers": "True"}, title="persistent_workers=True",
-        predicted=1 / max(0.05, 1 - share), because=f"starting {now} workers anew takes {share:.0%} of the time",
+        predicted=1 / max(0.05, 1 - share), because=f"starting {now} workers anew takes {percent(share)} of the time",
     )  # fmt: skip
 
 
@@ -136,7 +137,7 @@ def _pinned(case: Case, loader: Made) -> Proposal | None:
     return with_keywords(
         case, loader, {"pin_memory": "True"}, title="pin_memory=True",
         predicted=predicted_without(case.share("transfer"), 0.5),
-        because=f"copies to the device take {case.share('transfer'):.0%} of the step",
+        because=f"copies to the device take {percent(case.share('transfer'))} of the step",
     )  # fmt: skip
 
 

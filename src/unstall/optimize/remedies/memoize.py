@@ -13,6 +13,7 @@ from unstall.optimize.purity import Purity, attributes_read
 from unstall.optimize.purity import names as names_of
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "memoize"
 AREA: Area = "compute"
@@ -66,7 +67,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             Proposal(
                 NAME, f"{name} ({path.name}:{line}) remembers its results", EXACTNESS,
                 predicted_without(share, _REPEATED),
-                f"it takes {share:.0%} of the step; what it is asked is assumed to repeat",
+                f"it takes {percent(share)} of the step; what it is asked is assumed to repeat",
                 sources=sources, key=f"{path.name}:{name}", remembers=(f"{path}:{name}",),
             )
         )  # fmt: skip

@@ -11,6 +11,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.remedies.threads import with_line_after_imports
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "no-grad"
 AREA: Area = "compute"
@@ -76,7 +77,7 @@ def _proposal(
     return Proposal(
         NAME, f"no gradients in {function} ({path.name}:{line})", EXACTNESS,
         predicted_without(share, _REMOVED),
-        f"it calls the model for {share:.0%} of the step and never goes backward",
+        f"it calls the model for {percent(share)} of the step and never goes backward",
         sources=sources, key=f"{path.name}:{function}",
     )  # fmt: skip
 

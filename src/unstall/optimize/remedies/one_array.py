@@ -10,6 +10,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "one-array"
 AREA: Area = "memory"
@@ -63,7 +64,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         found.append(
             Proposal(
                 NAME, f"torch.tensor of one array ({path.name}:{where})", EXACTNESS,
-                predicted_without(share, _REMOVED), f"these lines take {share:.0%} of the step",
+                predicted_without(share, _REMOVED), f"these lines take {percent(share)} of the step",
                 sources=sources, key=f"{path.name}:{where}",
             )
         )  # fmt: skip

@@ -10,6 +10,7 @@ from unstall.measurements import Site
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "single-precision"
 AREA: Area = "compute"
@@ -38,7 +39,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             return [
                 Proposal(
                     NAME, f"float32 instead of float64 ({path.name})", EXACTNESS, predicted_without(share, 0.5),
-                    f"the model takes {share:.0%} of the step in float64", sources=sources, key=path.name,
+                    f"the model takes {percent(share)} of the step in float64", sources=sources, key=path.name,
                 )
             ]  # fmt: skip
     return Unfit(reason)

@@ -19,6 +19,7 @@ from unstall.optimize.remedies.cache_samples import Head, NotSteady, with_cache
 from unstall.optimize.remedies.loader_workers import own_dataset
 from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "split-transforms"
 AREA: Area = "memory"
@@ -70,7 +71,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             chain = find_chain(case.sources.text(path), line, attribute)
             share = of_sample_lines(case, path, line, chain.last_line, in_workers=bool(loader["num_workers"]))
             if share < _MIN_SHARE:
-                reason = f"making samples up to self.{attribute} takes only {share:.0%} of the step"
+                reason = f"making samples up to self.{attribute} takes only {percent(share)} of the step"
                 continue
             return [_proposal(case, path, line, chain, steady, share, loader)]
         except (SourceError, NotSteady) as error:
@@ -86,7 +87,7 @@ def _proposal(
         f"{', '.join(steady)} of {chain.cls} ({path.name}:{line}) done once, the rest of self.{chain.attribute} anew",
         EXACTNESS,
         predicted_without(share, 1 - _READ_BACK),
-        f"making samples up to there takes {share:.0%} of the step; what comes first gives the same in every epoch",
+        f"making samples up to there takes {percent(share)} of the step; the first ones give the same in every epoch",
         sources=with_split(case.sources, path, line, chain, steady),
         needs_revisits=True,
         key=f"{path.name}:{chain.cls}.{chain.attribute}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.remedies.threads import with_line_after_imports
 from unstall.optimize.sources import SourceError
+from unstall.units import percent
 
 NAME = "tf32"
 AREA: Area = "compute"
@@ -24,7 +25,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return Unfit(f"the model is in {model.dtype.removeprefix('torch.') or 'no known type'}")
     share = case.share("forward", "backward", "sync")
     if share < _MIN_SHARE:
-        return Unfit(f"the model takes {share:.0%} of the step")
+        return Unfit(f"the model takes {percent(share)} of the step")
     path = case.program.script
     try:
         if path is None or not case.program.owns(path) or "set_float32_matmul_precision" in case.sources.text(path):
@@ -37,6 +38,6 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     return [
         Proposal(
             NAME, f"matrix products in TensorFloat-32 ({path.name})", EXACTNESS, predicted_without(share, _REMOVED),
-            f"the model takes {share:.0%} of the step in float32", sources=sources, arithmetic="tf32", key="tf32",
+            f"the model takes {percent(share)} of the step in float32", sources=sources, arithmetic="tf32", key="tf32",
         )
     ]  # fmt: skip

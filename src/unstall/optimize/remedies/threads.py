@@ -10,6 +10,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "threads"
 AREA: Area = "compute"
@@ -52,7 +53,7 @@ def predict(model: float, now: int, count: int, *, crowded: bool) -> tuple[float
     """(predicted speed-up, why): Amdahl with a parallel part for more threads; for fewer, what contention may cost."""
     if count > now:
         left = 1 - model * _PARALLEL_SHARE * (1 - now / count)
-        return 1 / left, f"the model takes {model:.0%} of the step, on {now} of {count} possible threads"
+        return 1 / left, f"the model takes {percent(model)} of the step, on {now} of {count} possible threads"
     if crowded:
         return 1.06, "its threads and others wait for each other's cores: fewer may be faster"
     return 1.02, "small operators may run better with fewer threads"

@@ -11,6 +11,7 @@ from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predic
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 from unstall.optimize.vectorize import NotVectorizable, Vectorized, vectorize
+from unstall.units import percent
 
 NAME = "vectorize-loop"
 AREA: Area = "compute"
@@ -35,7 +36,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
             seen.add((path, loop.first_line))
             total = sum(s for p, one, s in lines if p == path and loop.first_line <= one <= loop.last_line)
             if total < _MIN_SHARE:
-                reasons.append(f"the loop of {loop.function} takes {total:.1%} of the step")
+                reasons.append(f"the loop of {loop.function} takes {percent(total)} of the step")
                 continue
             found.append(_proposal(case, path, loop, total))
         except (NotVectorizable, SourceError) as error:
@@ -49,7 +50,7 @@ def _proposal(case: Case, path: Path, loop: Vectorized, share: float) -> Proposa
         f"the loop of {loop.function} ({path.name}:{loop.first_line}) as array operations",
         EXACTNESS,
         predicted_without(share, _REMOVED),
-        f"the loop takes {share:.0%} of the step",
+        f"the loop takes {percent(share)} of the step",
         sources=with_arrays(case.sources, path, loop),
         key=f"{path.name}:{loop.function}",
     )

@@ -15,6 +15,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.sources import SourceError, Sources
+from unstall.units import percent
 
 NAME = "worker-affinity"
 AREA: Area = "compute"
@@ -55,7 +56,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
         return Unfit(f"the main process's {own} threads take all {case.cores} cores")
     delay = delay_by_workers(case)
     if delay < _MIN_DELAY:
-        return Unfit(f"the main process waits {delay:.1%} of the step for cores that workers are on")
+        return Unfit(f"the main process waits {percent(delay)} of the step for cores that workers are on")
     try:
         sources = with_cores_left(case.sources, path, loader, own)
     except SourceError as error:
@@ -64,7 +65,7 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     return [
         Proposal(
             NAME, f"loader workers on {cores}, {own} left to the main process ({path.name}:{loader.call.line})",
-            EXACTNESS, predict(case, delay, left), f"the main process waits {delay:.0%} of the step for a core",
+            EXACTNESS, predict(case, delay, left), f"the main process waits {percent(delay)} of the step for a core",
             sources=sources, key=f"{own} and {left}",
         )
     ]  # fmt: skip

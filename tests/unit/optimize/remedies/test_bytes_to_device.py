@@ -261,7 +261,7 @@ def test_what_makes_the_floats_is_counted(script):
     ("facts", "why"),
     [
         ({"workers": 0}, "sent nowhere"),
-        ({"collate_s": 0.01}, "takes 1.0% of the step"),
+        ({"collate_s": 0.01}, "takes 1 % of the step"),
         ({"collate": "padded"}, "padded puts its batches together"),
     ],
 )

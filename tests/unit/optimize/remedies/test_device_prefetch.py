@@ -106,7 +106,7 @@ def test_pinned_batches_stay_as_they_are(script):
     ("facts", "why"),
     [
         ({"device": "cpu"}, "no GPU"),
-        ({"share": 0.01}, "1.0% of the step"),
+        ({"share": 0.01}, "1 % of the step"),
         ({"workers": 0}, "makes its batches itself"),
         ({"over": 30}, "something else than a DataLoader"),
         ({"line": 4}, "outside of a loop"),

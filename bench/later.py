@@ -1,0 +1,96 @@
+"""Run a program of the zoo into its second epoch; print its rate there, and that of the first.
+
+    python bench/later.py SECONDS program.py [arguments]
+
+For `make optimize-bench`: a cache pays from the second visit of a sample on, and the first epoch may take minutes. The
+rates are by the ticks of the program's own clock, which is stopped SECONDS after the loop has begun to read its loader
+for the second time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import runpy
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+_LONGEST_S = 500.0
+_SKIPPED = 3  # ticks at the beginning of an epoch
+
+
+class Epochs:
+    """When each epoch began, and the ticks in it: (time, steps)."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.epochs: list[list[tuple[float, int]]] = []
+
+    def open(self) -> None:
+        self.epochs.append([])
+
+    def tick(self, steps: int) -> None:
+        if self.epochs:
+            self.epochs[-1].append((time.monotonic(), steps))
+
+    def over(self, seconds: float) -> bool:
+        """Whether enough of the second epoch, and of those after it, was seen."""
+        now = time.monotonic()
+        later = [at for epoch in self.epochs[1:] for at, _ in epoch]
+        return now - self.began > _LONGEST_S or (len(later) > 2 * _SKIPPED and now - later[0] >= seconds)
+
+    def rates(self) -> tuple[float, float]:
+        """Steps a second in the first epoch, and in all later ones together."""
+        first = self.epochs[0] if self.epochs else []
+        return _rate(first), _rate([tick for epoch in self.epochs[1:] for tick in epoch])
+
+
+def _rate(ticks: list[tuple[float, int]]) -> float:
+    counted = ticks[_SKIPPED:]
+    if len(counted) < 2:
+        return float("nan")
+    return sum(steps for _, steps in counted[1:]) / (counted[-1][0] - counted[0][0])
+
+
+def watch(seconds: float) -> Epochs:
+    """Hooks at the zoo's clock and at torch's loader; the clock is done when the epochs are."""
+    from torch.utils.data import DataLoader
+
+    seen = Epochs()
+    clock: Any = importlib.import_module("common").Clock
+    tick, read = clock.tick, DataLoader.__iter__
+
+    def noted(self: Any, steps: int = 1) -> None:
+        seen.tick(steps)
+        tick(self, steps)
+
+    @functools.wraps(read)
+    def opened(self: Any) -> Any:
+        seen.open()
+        return read(self)
+
+    clock.tick, DataLoader.__iter__ = noted, opened
+    clock.done = property(lambda self: seen.over(seconds))
+    return seen
+
+
+def tell(seen: Epochs) -> None:
+    """Print both rates."""
+    first, later = seen.rates()
+    print(f"first_epoch={first:.3f} later_epochs={later:.3f}", flush=True)
+
+
+def main() -> None:
+    """Become the program."""
+    seconds, script, *words = sys.argv[1:]
+    sys.argv = [script, *words]
+    sys.path[0] = str(Path(script).resolve().parent)
+    atexit.register(tell, watch(float(seconds)))
+    runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
