@@ -29,7 +29,8 @@ _READ_BACK = 0.06  # of the time to make a sample: reading it back from the page
 _MIN_SHARE = 0.03
 CACHE = "_SampleCache"
 IMPORTS = ("os", "pickle", "shutil", "tempfile", "torch", "weakref")
-DEFINITION = '''class _SamplePickler(pickle.Pickler):
+DEFINITIONS = (
+    '''class _SamplePickler(pickle.Pickler):
     """Writes plain tensors as arrays: ten times as fast as torch's own way."""
 
     def reducer_override(self, value):
@@ -37,9 +38,8 @@ DEFINITION = '''class _SamplePickler(pickle.Pickler):
         if plain and not value.requires_grad and value.dtype is not torch.bfloat16:
             return torch.from_numpy, (value.resolve_conj().resolve_neg().numpy(),)
         return NotImplemented
-
-
-class _SampleCache:
+''',
+    '''class _SampleCache:
     """Loaded samples, kept in files for the next epoch and shared by the loader's workers.
 
     It leaves half of the disk space that was free untouched, and removes its files at exit.
@@ -67,7 +67,8 @@ class _SampleCache:
                 _SamplePickler(file, pickle.HIGHEST_PROTOCOL).dump(sample)
             os.replace(file.name, path)
         return sample
-'''
+''',
+)
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,8 @@ def with_cache(sources: Sources, path: Path, head: Head, line: int) -> Sources:
         front = method.with_changes(body=front_body, leading_lines=[cst.EmptyLine(indent=False)])
     module = rewrite.replaced(found.module, method, cst.FlattenSentinel([load, front]))
     module = _with_cache_made(module, head.cls)
-    module = rewrite.with_definition(module, DEFINITION)
+    for definition in reversed(DEFINITIONS):
+        module = rewrite.with_definition(module, definition)
     for name in IMPORTS:
         module = rewrite.with_import(module, name)
     return sources.with_module(path, module)

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from unstall.optimize.remedies.cache_samples import NotSteady, find_head, with_cache
+from unstall.optimize.remedies.cache_samples import DEFINITIONS, IMPORTS, NotSteady, find_head, with_cache
 from unstall.optimize.sources import Sources
 
 FRAME = """
@@ -94,3 +94,33 @@ def test_the_written_cache_gives_the_same_and_works_once(tmp_path):
     assert dataset.made == 2 and len(os.listdir(folder)) == 2
     del dataset
     assert not os.path.exists(folder)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "torch.arange(6).reshape(2, 3)",
+        "torch.rand(4, 3).T",
+        "torch.rand(3, dtype=torch.bfloat16)",
+        "torch.rand(3, requires_grad=True)",
+        "torch.view_as_complex(torch.rand(2, 2)).conj()",
+        "torch.eye(3).to_sparse()",
+        "torch.tensor(True)",
+        "torch.nn.Parameter(torch.rand(2))",
+    ],
+)
+def test_tensors_come_back_as_they_were(make):
+    torch = pytest.importorskip("torch")
+    made: dict = {}
+    lines = [*(f"import {name}" for name in IMPORTS), *DEFINITIONS]
+    exec("\n".join(lines), made)
+    sample = eval(make, {"torch": torch})
+    cache = made["_SampleCache"]()
+    cache.get(lambda index: {"x": [sample], "label": "cat"}, 3)
+    back = cache.get(None, 3)
+    (tensor,) = back["x"]
+    assert back["label"] == "cat" and type(tensor) is type(sample) and tensor.dtype == sample.dtype
+    assert tensor.layout == sample.layout and tensor.requires_grad == sample.requires_grad
+    assert torch.equal(tensor.to_dense(), sample.to_dense())
+    if not sample.requires_grad:
+        assert tensor.zero_() is tensor, "it may be changed in place"
