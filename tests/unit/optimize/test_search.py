@@ -86,9 +86,9 @@ class World:
         return noted
 
 
-def run(world, **options):
+def run(world, *, tell=lambda line: None, **options):
     workshop = SimpleNamespace(suspended_s=0.0)
-    return Search(None, workshop, Options(**options), lambda line: None).run()
+    return Search(None, workshop, Options(**options), tell).run()
 
 
 def entry(result, name):
@@ -130,6 +130,21 @@ def test_what_computes_something_else_or_fails_is_dropped_and_said(monkeypatch, 
 def test_a_gain_that_noise_could_explain_is_not_kept(monkeypatch):
     result = run(World(monkeypatch, {"a": (1.06, "")}, jitter=0.3))
     assert not result.kept and entry(result, "a").why_not in ("the gain is not certain", "no gain")
+
+
+def test_a_large_gain_that_is_not_certain_gets_a_second_look(monkeypatch):
+    world = World(monkeypatch, {"a": (1.6, "")}, jitter=0.5)
+    lines = []
+
+    def calm_down(line):
+        lines.append(line)
+        if "as many pairs again" in line:
+            world.jitter = 0.01
+
+    assert [one.title for one in run(world, tell=calm_down).kept] == ["a"]
+    assert any("2.06×, and not certain" in line for line in lines)
+    hurried = run(World(monkeypatch, {"a": (1.6, "")}, jitter=0.5), budget_s=50.0)
+    assert entry(hurried, "a").why_not == "the gain is not certain"
 
 
 def test_below_what_is_worth_it_nothing_is_tried(monkeypatch):
