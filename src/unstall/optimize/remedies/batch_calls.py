@@ -20,7 +20,7 @@ EXACTNESS: Exactness = "close"
 """Matrix products of another size add in another order."""
 
 _MIN_SHARE = 0.1
-_SIZE = 64
+_SIZE = 256
 _INPUT_BYTES = 16 << 20  # in one call: activations are many times that
 _REMOVED, _REMOVED_ELSE = 0.9, 0.6  # of the model's time, at most; and where neither its arithmetic nor more is known
 _EFFICIENCY = 0.3  # of the machine's peak, in a call with many items

@@ -239,8 +239,8 @@ def test_the_methods_of_the_object_are_looked_into(tmp_path):
 @pytest.mark.parametrize(
     ("shapes", "size", "count"),
     [
-        ([[1, 40]], 160, 64),
-        ([[40]], 160, 64),
+        ([[1, 40]], 160, 256),
+        ([[40]], 160, 256),
         ([[32, 40]], 5120, 1),
         ([], 0, 1),
         ([[1, 3, 1024, 1024]], 12 << 20, 1),
