@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -213,8 +214,18 @@ def summary(rows: Sequence[Row]) -> str:
         f"{share(rows, [row.agrees(row.free) for row in rows])} within the interval or 15 % of the program without its "
         f"culprit, {share(rows, [row.agrees(row.fixed) for row in rows])} of the fixed twin, "
         f"{share(rows, [row.bounds for row in rows])} not exceeded by the fix; "
-        f"median time to answer {middle:.0f} s, longest {times[-1] if times else 0:.0f} s"
+        f"median time to answer {middle:.0f} s, longest {times[-1] if times else 0:.0f} s; {predictions(rows)}"
     )
+
+
+def predictions(rows: Sequence[Row]) -> str:
+    """How far the model's predictions of the same stubs are from what was measured."""
+    errors = [abs(math.log(row.predicted / row.measured)) for row in rows if row.predicted and row.measured]
+    if not errors:
+        return "nothing was predicted"
+    near = sum(error <= math.log1p(NEAR) for error in errors)
+    median = math.expm1(statistics.median(errors))
+    return f"predictions: median error {median:.0%}, {near} of {len(errors)} within {NEAR:.0%} of what was measured"
 
 
 def share(rows: Sequence[Row], right: Sequence[bool]) -> str:
