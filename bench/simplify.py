@@ -220,12 +220,11 @@ def summary(rows: Sequence[Row]) -> str:
 
 def predictions(rows: Sequence[Row]) -> str:
     """How far the model's predictions of the same stubs are from what was measured."""
-    errors = [abs(math.log(row.predicted / row.measured)) for row in rows if row.predicted and row.measured]
+    errors = [abs(row.predicted / row.measured - 1) for row in rows if row.predicted and row.measured]
     if not errors:
         return "nothing was predicted"
-    near = sum(error <= math.log1p(NEAR) for error in errors)
-    median = math.expm1(statistics.median(errors))
-    return f"predictions: median error {median:.0%}, {near} of {len(errors)} within {NEAR:.0%} of what was measured"
+    near = sum(error <= NEAR for error in errors)
+    return f"predictions: median error {statistics.median(errors):.0%}, {near} of {len(errors)} within {NEAR:.0%} of what was measured"
 
 
 def share(rows: Sequence[Row], right: Sequence[bool]) -> str:
