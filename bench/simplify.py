@@ -224,7 +224,8 @@ def predictions(rows: Sequence[Row]) -> str:
     if not errors:
         return "nothing was predicted"
     near = sum(error <= NEAR for error in errors)
-    return f"predictions: median error {statistics.median(errors):.0%}, {near} of {len(errors)} within {NEAR:.0%} of what was measured"
+    median = statistics.median(errors)
+    return f"predictions: median error {median:.0%}, {near} of {len(errors)} within {NEAR:.0%} of what was measured"
 
 
 def share(rows: Sequence[Row], right: Sequence[bool]) -> str:
