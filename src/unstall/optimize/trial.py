@@ -14,7 +14,8 @@ from unstall.statistics import Ratio, ratio_of_blocks
 
 MIN_PAIRS, MAX_PAIRS = 2, 5
 _FAIR_PAIRS = 3  # with two, the interval of a 30 % gain is as wide as the gain
-_HOPELESS = 1.005  # a mean ratio below this after the first pairs is not pursued
+_HOPELESS = 1.005  # a mean ratio below this after the first pairs is not pursued,
+_HOPE = 1.1  # unless one of only two shows as much as this
 _START_S = 90.0  # for imports and set-up, beyond what the steps themselves should take
 _PATIENCE = 4.0
 _ATTEMPTS = 3  # when a run was suspended in between
@@ -166,7 +167,8 @@ def decided(least: float) -> Callable[[Comparison], bool]:
 
     def enough(found: Comparison) -> bool:
         ratio = found.ratio()
-        hopeless = ratio.value < _HOPELESS and len(found.pairs) >= MIN_PAIRS
+        unlike = len(found.pairs) < _FAIR_PAIRS and max(found.log_ratios) > math.log(_HOPE)
+        hopeless = ratio.value < _HOPELESS and len(found.pairs) >= MIN_PAIRS and not unlike
         return ratio.low > least or ratio.high < least or hopeless
 
     return enough

@@ -54,6 +54,9 @@ def test_a_run_that_failed_says_so_in_a_line(tmp_path, facts, status, timed_out,
         ([(1, 0.5), (1, 0.5)], True),
         ([(1, 1.1), (1, 1.2)], True),
         ([(1, 0.5), (1, 0.99)], False),
+        ([(1, 0.6), (1, 1.9)], False),
+        ([(1, 0.6), (1, 1.9), (1, 1.1)], True),
+        ([(1, 0.99), (1, 1.1)], True),
     ],
 )
 def test_a_comparison_goes_on_until_the_interval_lies_on_one_side(pairs, done):

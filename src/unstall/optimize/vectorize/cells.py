@@ -70,6 +70,8 @@ class Cells:
 
     axes: list[Axis]
     pixels: dict[str, str] = field(default_factory=dict)
+    arrays: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Names of arrays that were made of a list or an image, by (base, kind)."""
 
     def of(self, node: ast.expr) -> Cell | None:
         """The cell that an expression is, if it is one."""
@@ -134,16 +136,19 @@ class Cells:
 
     def read(self, cell: Cell, numpy: str, channels: int | None) -> ast.expr:
         """The array of a cell's values over the whole nest, one axis a level."""
-        if cell.kind == "image":
-            text = f"{numpy}.asarray({cell.base}, dtype={numpy}.int64)"
-        else:
-            text = cell.base if cell.kind == "array" else f"{numpy}.asarray({cell.base})"
+        text = self.arrays.get((cell.base, cell.kind)) or _array_of(cell, numpy)
         text += self._slices(cell)
         if cell.order != tuple(range(len(self.axes))):
             text = f"{numpy}.swapaxes({text}, 0, 1)"
         if channels is not None:
             text = f"{numpy}.moveaxis({text}, -1, 0)"
         return ast.parse(text, mode="eval").body
+
+    def name_array(self, cell: Cell, name: str, numpy: str) -> str:
+        """The statement that makes an array of a cell's whole list or image, which is read by its name from now on."""
+        line = f"{name} = {_array_of(cell, numpy)}"
+        self.arrays[cell.base, cell.kind] = name
+        return line
 
     def write(self, cell: Cell, values: list[tuple[str, bool]], numpy: str, image: str | None) -> list[str]:
         """Statements that write the nest's values into the object, in place.
@@ -193,6 +198,12 @@ class Cells:
             if all(source(axis.begin) == "0" for axis in axes) and whole in list(sizes):
                 return ""
         return f"[{', '.join(axis.slice(offset) for axis, offset in zip(axes, cell.offsets))}]"
+
+
+def _array_of(cell: Cell, numpy: str) -> str:
+    if cell.kind == "image":
+        return f"{numpy}.asarray({cell.base}, dtype={numpy}.int64)"
+    return cell.base if cell.kind == "array" else f"{numpy}.asarray({cell.base})"
 
 
 def _length(axis: Axis) -> str:

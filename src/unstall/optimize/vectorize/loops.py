@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -82,6 +83,7 @@ class _Nest:
         expressions = Expressions(self.numpy, names, self._load, self.functions, variables)
         block = Block(expressions, taken=_names(self.function))
         self._values_of_variables(block)
+        self._arrays_read_often(block)
         writes: list[str] = []
         for statement in self.body:
             stored = self._store(statement)
@@ -111,6 +113,19 @@ class _Nest:
                 suffix = "" if len(self.axes) == 1 else f"[{', '.join(place)}]"
                 block.lines.append(f"{axis.variable} = {axis.values(self.numpy)}{suffix}")
                 block.expressions.names[axis.variable] = axis.variable
+
+    def _arrays_read_often(self, block: Block) -> None:
+        """To make an array of a list takes about as long as a turn over it: it is made once, if the nest leaves it."""
+        stored = {cell.base for cell, _ in filter(None, map(self._store, self.body))}
+        read = Counter(cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None)
+        places = Counter((cell.base, cell.kind) for cell in read.elements())
+        for cell in read:
+            often = places[cell.base, cell.kind] > 1 and cell.kind != "array" and cell.base not in stored
+            if often and (cell.base, cell.kind) not in self.cells.arrays:
+                wanted = f"{cell.base.rpartition('.')[2]}_array"
+                name = block.name(wanted, fresh=wanted in block.taken)
+                block.lines.append(self.cells.name_array(cell, name, self.numpy))
+                block.whole.add(name)
 
     def _statement(self, block: Block, statement: ast.stmt) -> None:
         """One statement of the body; an unpacked pixel becomes its channels."""

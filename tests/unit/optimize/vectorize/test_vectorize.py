@@ -112,6 +112,45 @@ def test_one_channel_and_loops_in_the_other_order():
     assert one.tobytes() == two.tobytes() != image.tobytes()
 
 
+def test_a_list_that_is_read_in_several_places_becomes_an_array_once():
+    source = """
+        import numpy as np
+
+        class Plate:
+            def blur(self, cells_array):
+                out = [list(row) for row in self.cells]
+                for y in range(1, len(out) - 1):
+                    for x in range(1, len(out[0]) - 1):
+                        out[y][x] = self.cells[y - 1][x] + self.cells[y + 1][x] - cells_array * self.cells[y][x]
+                return out
+    """
+    text = textwrap.dedent(source).lstrip()
+    written = "".join(vectorize(text, 7).statements)
+    assert written.count("asarray(self.cells)") == 1 and "cells_array_1 = " in written
+    made = []
+    for space in both(source):
+        plate = space["Plate"]()
+        plate.cells = [[(7 * x + 3 * y * y) % 11 / 7 for x in range(6)] for y in range(5)]
+        made.append(plate.blur(0.3))
+    assert made[0] == made[1]
+
+
+def test_a_list_that_the_loop_writes_is_read_when_it_is_needed():
+    slow, fast = both("""
+        import numpy as np
+
+        def steps(first, second):
+            for y in range(3):
+                for x in range(4):
+                    first[y][x] = first[y][x] * 2
+                    second[y][x] = first[y][x] + first[y][x] * 0.5
+            return second
+    """)
+    cells = [[float(x + y) for x in range(4)] for y in range(3)]
+    one, two = (space["steps"]([row[:] for row in cells], [row[:] for row in cells]) for space in (slow, fast))
+    assert one == two
+
+
 def test_nested_lists_with_neighbours_keep_plain_floats():
     slow, fast = both("""
         import numpy as np
