@@ -50,7 +50,7 @@ CACHES = ("cache-samples", "split-transforms")
 HEALTHY = ("healthy_mlp", "healthy_cnn_loader", "healthy_gru")
 _README_BEGIN, _README_END = "<!-- make optimize-bench -->\n", "<!-- end -->\n"
 _RATE = re.compile(r"steps_per_s=([0-9.]+)")
-_EPOCHS = re.compile(r"first_epoch=([0-9.]+|nan) later_epochs=([0-9.]+)")
+_EPOCHS = re.compile(r"first_epoch=([0-9.]+|nan) later_epochs=([0-9.]+|nan)")
 _NO_GAIN = 1.0
 
 
@@ -134,7 +134,8 @@ def case(name: str, budget: str, seconds: float) -> Row:
                     changed.append(later)
                 elif not caches:
                     changed.append(rate(patched, name, "slow", seconds))
-    return Row(name, kept(report), report["total_speedup"], mean(changed) / mean(slow), mean(fast) / mean(slow),
+    again = None if math.isnan(mean(changed)) else mean(changed) / mean(slow)
+    return Row(name, kept(report), report["total_speedup"], again, mean(fast) / mean(slow),
                not_equivalent(report), spent, mean(firsts) / mean(slow) if firsts else None)  # fmt: skip
 
 
@@ -171,7 +172,7 @@ def rate(folder: Path, name: str, variant: str, seconds: float) -> float:
 
 
 def rates_of_epochs(folder: Path, name: str, seconds: float) -> tuple[float, float]:
-    """Steps per second in the first epoch (NaN where it is too short to tell), and in the later ones."""
+    """Steps per second in the first epoch, and in the later ones; NaN where it is too short to tell, or too long."""
     command = [sys.executable, str(LATER), str(seconds), f"{name}.py", "--variant", "slow"]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     found = _EPOCHS.search(done.stdout)

@@ -17,9 +17,10 @@ import sys
 from typing import Any
 
 from unstall.optimize.child import batches, seed
+from unstall.optimize.child import clock as clocks
 from unstall.optimize.child.observe import facts
 
-_CACHE = "_SampleCache"
+_CACHE, _REMEMBERED = "_SampleCache", "_Remembered"
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -27,6 +28,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     batches.watch(lambda line: _tell(folder, line), plan.get("tolerances") or {})
     if plan.get("remembers"):
         functools.lru_cache = _checking(functools.lru_cache, set(plan["remembers"]), folder)
+        functools.update_wrapper = _checking_class(functools.update_wrapper, folder)
     return [("torch.utils.data.dataloader", lambda module: _install(module, folder))]
 
 
@@ -97,26 +99,59 @@ def _checking(original: Any, remembers: set[str], folder: str) -> Any:
     return lru_cache
 
 
-def _watched(function: Any, folder: str) -> Any:
-    """A function that remembers its results, and sees whether that is right."""
+def _checking_class(original: Any, folder: str) -> Any:
+    """``update_wrapper`` that sees the patch's own class remember a function, and watches over it."""
+
+    def update_wrapper(wrapper: Any, wrapped: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(wrapper, wrapped, *args, **kwargs)
+        cls = type(wrapper)
+        if cls.__name__ == _REMEMBERED:
+            wrapper.watched = _watched(wrapped, folder, lists=True)
+            cls.__call__ = lambda self, *given: self.watched(*given)
+        return made
+
+    return update_wrapper
+
+
+def _watched(function: Any, folder: str, *, lists: bool = False) -> Any:
+    """A function that remembers its results, and sees whether that is right. ``lists``: known by which one it is."""
     results: dict[Any, tuple[Any, bytes]] = {}
+    asked: dict[int, tuple[Any, bytes]] = {}
     method = "." in function.__qualname__.rpartition("<locals>.")[2]
 
-    @functools.wraps(function)
+    def differs(key: Any) -> bool:
+        result, before = results[key]
+        return content(result) != before
+
+    def verify() -> None:
+        if any(map(differs, results)):
+            _tell(folder, f"a result of {function.__name__} is changed later")
+
+    @functools.wraps(function, assigned=("__name__", "__doc__"))
     def remembered(*args: Any, **kwargs: Any) -> Any:
         given = [*(args[1:] if method else args), *kwargs.values()]
-        if not all(map(_is_plain, given)):
+        held = [one for one in given if lists and isinstance(one, list)]
+        if not all(_is_plain(one) or (lists and isinstance(one, list)) for one in given):
             _tell(folder, f"{function.__name__} is asked more than plain values")
             return function(*args, **kwargs)
-        key = (args, tuple(kwargs.items()))
+        for one in held:
+            if content(one) != asked.setdefault(id(one), (one, content(one)))[1]:
+                _tell(folder, f"a list that {function.__name__} is asked is changed meanwhile")
+        key = (tuple(map(_known, args)), tuple((name, _known(one)) for name, one in kwargs.items()))
         if key not in results:
+            if not results and clocks.current is not None:
+                clocks.current.on_end.append(verify)
             result = function(*args, **kwargs)
             results[key] = (result, content(result))
-        elif not (content(function(*args, **kwargs)) == content(results[key][0]) == results[key][1]):
+        elif content(function(*args, **kwargs)) != content(results[key][0]) or differs(key):
             _tell(folder, f"{function.__name__} does not always give the same, or its result is changed later")
         return results[key][0]
 
     return remembered
+
+
+def _known(value: Any) -> Any:
+    return (list, id(value)) if isinstance(value, list) else value
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,4 +1,8 @@
-"""A pure function that is asked the same again and again: ``functools.lru_cache``."""
+"""A pure function that is asked the same again and again: ``functools.lru_cache``.
+
+A list cannot be looked up by its value. Where the program gives the function the same list at every call, and leaves
+that as it is, the list is known by which one it is.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from unstall.optimize.purity import Purity, attributes_read
 from unstall.optimize.purity import names as names_of
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.unchanged import held_arguments
 from unstall.units import percent
 
 NAME = "memoize"
@@ -22,6 +27,24 @@ EXACTNESS: Exactness = "exact"
 _MIN_SHARE = 0.05
 _REPEATED = 0.6  # of the calls, assumed: the trial tells
 _MAX_SIZE = 65536
+REMEMBERED = '''class _Remembered:
+    """Remembers a function's results, up to a gigabyte of arrays. A list is known by which one it is: none changes."""
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self.function, self.results, self.bytes = function, {}, 0
+
+    def __call__(self, *args):
+        key = tuple([(list, id(one)) if isinstance(one, list) else (type(one), one) for one in args])
+        if key in self.results:
+            return self.results[key][1]
+        result = self.function(*args)
+        parts = result if isinstance(result, (tuple, list)) else [result]
+        self.bytes += 1000 + sum([getattr(part, "nbytes", 0) for part in parts])
+        if self.bytes < 1 << 30:
+            self.results[key] = args, result  # the lists are held: no other one gets their id
+        return result
+'''
 _MUTATING = {
     "append",
     "extend",
@@ -153,6 +176,12 @@ def with_cache(sources: Sources, path: Path, name: str, line: int) -> Sources:
     if function is None:
         raise SourceError(f"{name} was not found again")
     decorator = cst.Decorator(cst.parse_expression(f"functools.lru_cache(maxsize={_MAX_SIZE})"))
+    alone = found.around(function, cst.ClassDef, cst.FunctionDef) is None
+    by_list = alone and held_arguments(ast.parse(sources.text(path)), name)
+    if by_list:
+        decorator = cst.Decorator(cst.Name("_Remembered"))
     changed = function.with_changes(decorators=[decorator, *function.decorators])
     module = rewrite.replaced(found.module, function, changed)
+    if by_list:
+        module = rewrite.with_definition(module, REMEMBERED)
     return sources.with_module(path, rewrite.with_import(module, "functools"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 
 import pytest
 
 from unstall.optimize.child import check
+from unstall.optimize.remedies.memoize import REMEMBERED
 
 
 @pytest.fixture
@@ -52,4 +54,35 @@ def test_a_result_that_is_changed_later_is_told(told):
 
     doubled(1).append(2)
     doubled(1)
+    assert "changed later" in told.read_text()
+
+
+@pytest.fixture
+def remembering(monkeypatch, tmp_path):
+    """The class that a patch writes, watched over; and the complaints."""
+    monkeypatch.setattr(functools, "update_wrapper", check._checking_class(functools.update_wrapper, str(tmp_path)))
+    space: dict = {"functools": functools}
+    exec(REMEMBERED, space)
+    return space["_Remembered"], tmp_path / "cache-mismatch.txt"
+
+
+def test_lists_that_stay_as_they_are_may_be_asked(remembering):
+    cls, told = remembering
+    lines = ["a", "b"]
+    load = cls(lambda lines, start: lines[start] * 2)
+    assert [load(lines, 0), load(lines, 1), load(lines, 0)] == ["aa", "bb", "aa"] and not told.exists()
+    lines.append("c")
+    load(lines, 1)
+    assert "a list that" in told.read_text()
+
+
+def test_a_result_that_is_changed_is_told_at_the_end_too(remembering, monkeypatch):
+    cls, told = remembering
+    clock = SimpleNamespace(on_end=[])
+    monkeypatch.setattr(check.clocks, "current", clock)
+    load = cls(lambda lines, start: [lines[start]])
+    load(["a"], 0).append("more")
+    assert not told.exists()
+    for verify in clock.on_end:
+        verify()
     assert "changed later" in told.read_text()

@@ -91,6 +91,54 @@ def test_a_function_that_remembers(tmp_path):
     assert "import functools" in changed and "@functools.lru_cache(maxsize=65536)\ndef f(word):" in changed
 
 
+TABLE = """import random
+
+calls = []
+
+
+def load(lines, start):
+    return [float(cell) for cell in lines[start].split(",")]
+
+
+def main():
+    lines = ["1,2", "3,4"]
+    for epoch in range(3):
+        for start in range(len(lines)):
+            calls.append(load(lines, start))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "by_list"),
+    [
+        ("", "", True),
+        ("    for epoch", "    random.shuffle(lines)\n    for epoch", False),
+        ("    for epoch", "    lines.append('5,6')\n    for epoch", False),
+        ("    for epoch", "    lines[0] = '5,6'\n    for epoch", False),
+        ("    for epoch", "    other = lines\n    for epoch", False),
+        ("        for start", "        lines = list(lines)\n        for start", False),
+        ("load(lines, start))", "load(lines, start=start))", False),
+        ("load(lines, start))", "load(list(lines), start))", False),
+    ],
+)
+def test_a_list_that_stays_as_it_is_is_known_by_which_one_it_is(tmp_path, old, new, by_list):
+    path = tmp_path / "table.py"
+    path.write_text(TABLE.replace(old, new))
+    line = path.read_text().splitlines().index("def load(lines, start):") + 1
+    changed = with_memory(Sources(), path, "load", line).bytes_of(path).decode()
+    assert ("@_Remembered\ndef load(" in changed) is by_list
+    assert ("@functools.lru_cache" in changed) is not by_list
+    if by_list:
+        spaces: list[dict] = [{}, {}]
+        for text, space in zip((TABLE, changed), spaces):
+            exec(compile(text, "table.py", "exec"), space)
+            space["main"]()
+        assert spaces[0]["calls"] == spaces[1]["calls"]
+        assert spaces[1]["calls"][0] is spaces[1]["calls"][2], "the first epoch's answer"
+        other = ["9,9"]
+        assert spaces[1]["load"](other, 0) == [9.0, 9.0] and spaces[1]["load"].__name__ == "load"
+
+
 CHECKPOINTS = """import torch
 
 
