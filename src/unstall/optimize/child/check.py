@@ -106,15 +106,18 @@ def _checking_class(original: Any, folder: str) -> Any:
         made = original(wrapper, wrapped, *args, **kwargs)
         cls = type(wrapper)
         if cls.__name__ == _REMEMBERED:
-            wrapper.watched = _watched(wrapped, folder, lists=True)
+            wrapper.watched = _watched(wrapped, folder, lists=wrapper.lists)
             cls.__call__ = lambda self, *given: self.watched(*given)
         return made
 
     return update_wrapper
 
 
-def _watched(function: Any, folder: str, *, lists: bool = False) -> Any:
-    """A function that remembers its results, and sees whether that is right. ``lists``: known by which one it is."""
+def _watched(function: Any, folder: str, *, lists: tuple[int, ...] = ()) -> Any:
+    """A function that remembers its results, and sees whether that is right.
+
+    ``lists``: places of arguments that may be lists, known by which one it is.
+    """
     results: dict[Any, tuple[Any, bytes]] = {}
     asked: dict[int, tuple[Any, bytes]] = {}
     method = "." in function.__qualname__.rpartition("<locals>.")[2]
@@ -127,17 +130,17 @@ def _watched(function: Any, folder: str, *, lists: bool = False) -> Any:
         if any(map(differs, results)):
             _tell(folder, f"a result of {function.__name__} is changed later")
 
-    @functools.wraps(function, assigned=("__name__", "__doc__"))
+    @functools.wraps(function)
     def remembered(*args: Any, **kwargs: Any) -> Any:
+        held = [args[place] for place in lists if place < len(args) and isinstance(args[place], list)]
         given = [*(args[1:] if method else args), *kwargs.values()]
-        held = [one for one in given if lists and isinstance(one, list)]
-        if not all(_is_plain(one) or (lists and isinstance(one, list)) for one in given):
+        if not all(_is_plain(one) or any(one is known for known in held) for one in given):
             _tell(folder, f"{function.__name__} is asked more than plain values")
             return function(*args, **kwargs)
         for one in held:
             if content(one) != asked.setdefault(id(one), (one, content(one)))[1]:
                 _tell(folder, f"a list that {function.__name__} is asked is changed meanwhile")
-        key = (tuple(map(_known, args)), tuple((name, _known(one)) for name, one in kwargs.items()))
+        key = (tuple(map(_known, args)), tuple(kwargs.items()))
         if key not in results:
             if not results and clocks.current is not None:
                 clocks.current.on_end.append(verify)

@@ -28,14 +28,20 @@ _MIN_SHARE = 0.05
 _REPEATED = 0.6  # of the calls, assumed: the trial tells
 _MAX_SIZE = 65536
 REMEMBERED = '''class _Remembered:
-    """Remembers a function's results, up to a gigabyte of arrays. A list is known by which one it is: none changes."""
+    """Remembers a function's results, up to a gigabyte of arrays.
 
-    def __init__(self, function):
+    ``lists``: places of arguments that are known by which list it is, as the program changes none of these.
+    """
+
+    def __init__(self, function, lists):
+        self.function, self.lists, self.results, self.bytes = function, lists, {}, 0
         functools.update_wrapper(self, function)
-        self.function, self.results, self.bytes = function, {}, 0
 
     def __call__(self, *args):
-        key = tuple([(list, id(one)) if isinstance(one, list) else (type(one), one) for one in args])
+        key = tuple([
+            (list, id(one)) if place in self.lists and isinstance(one, list) else (type(one), one)
+            for place, one in enumerate(args)
+        ])
         if key in self.results:
             return self.results[key][1]
         result = self.function(*args)
@@ -177,11 +183,12 @@ def with_cache(sources: Sources, path: Path, name: str, line: int) -> Sources:
         raise SourceError(f"{name} was not found again")
     decorator = cst.Decorator(cst.parse_expression(f"functools.lru_cache(maxsize={_MAX_SIZE})"))
     alone = found.around(function, cst.ClassDef, cst.FunctionDef) is None
-    by_list = alone and held_arguments(ast.parse(sources.text(path)), name)
-    if by_list:
-        decorator = cst.Decorator(cst.Name("_Remembered"))
+    lists = held_arguments(ast.parse(sources.text(path)), name) if alone else set()
+    if lists:
+        places = tuple(sorted(lists))
+        decorator = cst.Decorator(cst.parse_expression(f"functools.partial(_Remembered, lists={places})"))
     changed = function.with_changes(decorators=[decorator, *function.decorators])
     module = rewrite.replaced(found.module, function, changed)
-    if by_list:
+    if lists:
         module = rewrite.with_definition(module, REMEMBERED)
     return sources.with_module(path, rewrite.with_import(module, "functools"))

@@ -69,7 +69,7 @@ def remembering(monkeypatch, tmp_path):
 def test_lists_that_stay_as_they_are_may_be_asked(remembering):
     cls, told = remembering
     lines = ["a", "b"]
-    load = cls(lambda lines, start: lines[start] * 2)
+    load = cls(lambda lines, start: lines[start] * 2, (0,))
     assert [load(lines, 0), load(lines, 1), load(lines, 0)] == ["aa", "bb", "aa"] and not told.exists()
     lines.append("c")
     load(lines, 1)
@@ -80,7 +80,7 @@ def test_a_result_that_is_changed_is_told_at_the_end_too(remembering, monkeypatc
     cls, told = remembering
     clock = SimpleNamespace(on_end=[])
     monkeypatch.setattr(check.clocks, "current", clock)
-    load = cls(lambda lines, start: [lines[start]])
+    load = cls(lambda lines, start: [lines[start]], (0,))
     load(["a"], 0).append("more")
     assert not told.exists()
     for verify in clock.on_end:

@@ -126,7 +126,7 @@ def test_a_list_that_stays_as_it_is_is_known_by_which_one_it_is(tmp_path, old, n
     path.write_text(TABLE.replace(old, new))
     line = path.read_text().splitlines().index("def load(lines, start):") + 1
     changed = with_memory(Sources(), path, "load", line).bytes_of(path).decode()
-    assert ("@_Remembered\ndef load(" in changed) is by_list
+    assert ("@functools.partial(_Remembered, lists=(0,))\ndef load(" in changed) is by_list
     assert ("@functools.lru_cache" in changed) is not by_list
     if by_list:
         spaces: list[dict] = [{}, {}]
@@ -137,6 +137,8 @@ def test_a_list_that_stays_as_it_is_is_known_by_which_one_it_is(tmp_path, old, n
         assert spaces[1]["calls"][0] is spaces[1]["calls"][2], "the first epoch's answer"
         other = ["9,9"]
         assert spaces[1]["load"](other, 0) == [9.0, 9.0] and spaces[1]["load"].__name__ == "load"
+        with pytest.raises(TypeError, match="unhashable"):
+            spaces[1]["load"](other, [0])  # a list at another place may change
 
 
 CHECKPOINTS = """import torch
