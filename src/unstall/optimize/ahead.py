@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from unstall.optimize.bindings import dotted
+from unstall.optimize.bindings import dotted, parents_of
 from unstall.optimize.case import Call
 from unstall.optimize.purity import names
 
@@ -61,7 +61,7 @@ class Ahead:
 def take_apart(text: str, seen: Call) -> Ahead:
     """The loop around a call, if what comes before the call may run ahead. Raises NotSafe."""
     tree = ast.parse(text)
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    parents = parents_of(tree)
     call = _call(tree, seen)
     statement = _statement(call, parents)
     loop, within = _loop(statement, parents)

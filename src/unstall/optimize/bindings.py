@@ -14,6 +14,11 @@ _PLAIN_CALLS = (
 """What these make holds no object of the program's that changes; what they are given is used for its value."""
 
 
+def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """By node: the one it stands in."""
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+
 def arguments(function: ast.FunctionDef) -> list[ast.arg]:
     """All parameters of a function."""
     given = function.args

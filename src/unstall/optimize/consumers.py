@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from unstall.optimize.batches import NotClear
-from unstall.optimize.bindings import arguments, dotted
+from unstall.optimize.bindings import arguments, dotted, parents_of
 
 DATA, LOADER = "data", "loader"
 Kind = str | tuple["Kind", ...] | None
@@ -40,7 +40,7 @@ class _Flow:
         self.cls = cls
         self.through = through
         self.kinds: dict[str, Kind] = {}
-        self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self.parents = parents_of(tree)
         self.functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         named = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
         self.ambiguous = {name for name in named if named.count(name) > 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from unstall.optimize.bindings import dotted
+from unstall.optimize.bindings import dotted, parents_of
 
 _READERS = {
     "len", "range", "enumerate", "zip", "sorted", "reversed", "min", "max", "sum", "any", "all", "map", "filter",
@@ -21,7 +21,7 @@ def held_arguments(tree: ast.Module, function: str) -> set[int]:
     Empty where a call has keywords or starred arguments, where the function is used otherwise than called, and where
     one of the names may be changed.
     """
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    parents = parents_of(tree)
     calls: list[ast.Call] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == function:
@@ -67,7 +67,7 @@ def _only_reads(parents: dict[ast.AST, ast.AST], node: ast.expr, function: str) 
     if isinstance(above, (ast.For, ast.comprehension)):
         return above.iter is node
     if isinstance(above, ast.Call):
-        name = dotted(above.func) or ""
+        name = dotted(above.func)
         head, _, last = name.partition(".")
         return name == function or name in _READERS or (head in _LIBRARIES and "shuffle" not in last)
     return isinstance(above, (ast.Compare, ast.BoolOp, ast.UnaryOp))

@@ -117,8 +117,8 @@ class _Nest:
     def _arrays_read_often(self, block: Block) -> None:
         """To make an array of a list takes about as long as a turn over it: it is made once, if the nest leaves it."""
         stored = {cell.base for cell, _ in filter(None, map(self._store, self.body))}
-        read = Counter(cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None)
-        places = Counter((cell.base, cell.kind) for cell in read.elements())
+        read = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
+        places = Counter((cell.base, cell.kind) for cell in read)
         for cell in read:
             often = places[cell.base, cell.kind] > 1 and cell.kind != "array" and cell.base not in stored
             if often and (cell.base, cell.kind) not in self.cells.arrays:

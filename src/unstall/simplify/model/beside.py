@@ -29,8 +29,7 @@ _LEAST = 0.25  # of a phase, that is left of it
 def apart_s(pipeline: Pipeline) -> float:
     """Seconds a step that the main thread spends on other things than the model's mathematics."""
     own = sum(pipeline.phase_s(name) for name in pipeline.phases if name not in (*MODEL, *pipeline.aside))
-    makes_batches = pipeline.has_loader and not pipeline.layout.workers
-    return own + (pipeline.service_s * pipeline.batches_per_step if makes_batches else 0.0)
+    return own + (pipeline.service_s * pipeline.batches_per_step if pipeline.makes_batches else 0.0)
 
 
 def warmed(before: Pipeline, after: Pipeline) -> Pipeline:

@@ -157,7 +157,7 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
     one is taken whose simulated body takes the recorded time. Where none does, its threads waited for cores and for
     each other longer than any law of sharing says: out of what was seen goes what the scheduler counted of that.
     """
-    core_s = measured.main_cpu_s - (pipeline.service_s * pipeline.batches_per_step if _made_here(pipeline) else 0.0)
+    core_s = measured.main_cpu_s - (pipeline.service_s * pipeline.batches_per_step if pipeline.makes_batches else 0.0)
     seen = pipeline.compute
     seen_s = float(seen.sum(axis=1).mean())
 
@@ -186,10 +186,6 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
             return scaled(float(best))
     # Its core-seconds say nothing then: a thread that waits for one without a core does so spinning.
     return scaled(max(_LEAST_COMPUTED, 1 - measured.team_delay_s / seen_s))
-
-
-def _made_here(pipeline: Pipeline) -> bool:
-    return pipeline.has_loader and not pipeline.layout.workers
 
 
 def _body_s(pipeline: Pipeline) -> float:

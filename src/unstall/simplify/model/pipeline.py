@@ -77,6 +77,11 @@ class Pipeline:
         return float(self.service.sum(axis=1).mean())
 
     @property
+    def makes_batches(self) -> bool:
+        """Whether the main thread makes the loader's batches itself."""
+        return self.has_loader and not self.layout.workers
+
+    @property
     def wide(self) -> tuple[str, ...]:
         """Phases on several cores at once."""
         return () if self.on_device or self.layout.width <= 1 else MODEL
@@ -114,10 +119,10 @@ class Pipeline:
 
     def scale_place(self, name: str, factor: float) -> Pipeline:
         """A phase that takes so many times as long, between epochs too."""
-        parts = {phase: share * (factor if phase == name else 1.0) for phase, share in self.closing.items()}
-        left = 1 + sum(parts.values()) - sum(self.closing.values())
+        left = 1 - self.closing.get(name, 0.0) * (1 - factor)
         layout = replace(self.layout, epoch_close_s=self.layout.epoch_close_s * left)
-        closing = {phase: part / left for phase, part in parts.items()} if left > 0 else {}
+        after = {phase: share * (factor if phase == name else 1.0) for phase, share in self.closing.items()}
+        closing = {phase: share / left for phase, share in after.items()} if left > 0 else {}
         return replace(self.scale_phase(name, factor), layout=layout, closing=closing)
 
     def draw(self, batches: int, seed: int = 0) -> Work:

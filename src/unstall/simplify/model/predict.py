@@ -197,7 +197,7 @@ def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
     if busiest != "main thread":
         return busiest
     times = {name: pipeline.phase_s(name) for name in pipeline.phases if name not in pipeline.aside}
-    if not pipeline.layout.workers and pipeline.has_loader:
+    if pipeline.makes_batches:
         times[DATA] = pipeline.service_s * pipeline.batches_per_step
     if pipeline.layout.syncs and pipeline.device_s:
         times["device"] = pipeline.device_s
