@@ -14,7 +14,6 @@ import ast
 import atexit
 import collections
 import functools
-import importlib
 import itertools
 import math
 import statistics
@@ -23,6 +22,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import ticks
 
 NAME = "_kept_answers"
 TURN_S, SETTLE_S = 2.5, 0.8
@@ -73,31 +74,13 @@ def decorated(source: str, path: str, qualified: str, answers: int) -> ast.Modul
     return ast.fix_missing_locations(tree)
 
 
-def watch_clock() -> list[tuple[float, int]]:
-    """When the zoo's clock ticks from now on, in monotonic seconds, and for how many steps."""
-    clock = importlib.import_module("common").Clock
-    ticks: list[tuple[float, int]] = []
-    tick = clock.tick
-
-    def noted(self: Any, steps: int = 1) -> None:
-        ticks.append((time.monotonic(), steps))
-        tick(self, steps)
-
-    clock.tick = noted
-    return ticks
-
-
-def rates(ticks: Sequence[tuple[float, int]]) -> dict[int, float]:
+def rates(seen: Sequence[ticks.Tick]) -> dict[int, float]:
     """Steps a second in each turn, from its settled part; turns with fewer than two ticks there are left out."""
-    by_turn: dict[int, list[tuple[float, int]]] = collections.defaultdict(list)
-    for at, steps in ticks:
+    by_turn: dict[int, list[ticks.Tick]] = collections.defaultdict(list)
+    for at, steps in seen:
         if at % TURN_S >= SETTLE_S:
             by_turn[int(at / TURN_S)].append((at, steps))
-    return {
-        turn: sum(steps for _, steps in inside[1:]) / (inside[-1][0] - inside[0][0])
-        for turn, inside in by_turn.items()
-        if len(inside) >= 2
-    }
+    return {turn: ticks.rate(inside) for turn, inside in by_turn.items() if len(inside) >= 2}
 
 
 def log_ratios(rate: dict[int, float]) -> list[float]:
@@ -109,9 +92,9 @@ def log_ratios(rate: dict[int, float]) -> list[float]:
     ]
 
 
-def tell(ticks: Sequence[tuple[float, int]]) -> None:
+def tell(seen: Sequence[ticks.Tick]) -> None:
     """Print the ratio with its interval of 95 %, by Student's t."""
-    found = log_ratios(rates(ticks))
+    found = log_ratios(rates(seen))
     if len(found) < 2:
         return
     from scipy import stats  # now that the program has ended
@@ -128,7 +111,9 @@ def main() -> None:
     tree = decorated(Path(script).read_text(encoding="utf-8"), script, qualified, int(answers))
     sys.argv = [script, *words]
     sys.path[0] = str(Path(script).resolve().parent)
-    atexit.register(tell, watch_clock())
+    seen: list[ticks.Tick] = []
+    ticks.watch(seen.append)
+    atexit.register(tell, seen)
     main_module = sys.modules["__main__"].__dict__
     main_module.update({"__file__": script, NAME: kept})
     exec(compile(tree, script, "exec"), main_module)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib
 import runpy
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+import ticks
 
 _LONGEST_S = 500.0
 _SKIPPED = 3  # ticks at the beginning of an epoch
@@ -27,14 +28,14 @@ class Epochs:
 
     def __init__(self) -> None:
         self.began = time.monotonic()
-        self.epochs: list[list[tuple[float, int]]] = []
+        self.epochs: list[list[ticks.Tick]] = []
 
     def open(self) -> None:
         self.epochs.append([])
 
-    def tick(self, steps: int) -> None:
+    def tick(self, tick: ticks.Tick) -> None:
         if self.epochs:
-            self.epochs[-1].append((time.monotonic(), steps))
+            self.epochs[-1].append(tick)
 
     def over(self, seconds: float) -> bool:
         """Whether enough of the second epoch, and of those after it, was seen."""
@@ -45,14 +46,8 @@ class Epochs:
     def rates(self) -> tuple[float, float]:
         """Steps a second in the first epoch, and in all later ones together."""
         first = self.epochs[0] if self.epochs else []
-        return _rate(first), _rate([tick for epoch in self.epochs[1:] for tick in epoch])
-
-
-def _rate(ticks: list[tuple[float, int]]) -> float:
-    counted = ticks[_SKIPPED:]
-    if len(counted) < 2:
-        return float("nan")
-    return sum(steps for _, steps in counted[1:]) / (counted[-1][0] - counted[0][0])
+        later = [tick for epoch in self.epochs[1:] for tick in epoch]
+        return ticks.rate(first[_SKIPPED:]), ticks.rate(later[_SKIPPED:])
 
 
 def watch(seconds: float) -> Epochs:
@@ -60,20 +55,15 @@ def watch(seconds: float) -> Epochs:
     from torch.utils.data import DataLoader
 
     seen = Epochs()
-    clock: Any = importlib.import_module("common").Clock
-    tick, read = clock.tick, DataLoader.__iter__
-
-    def noted(self: Any, steps: int = 1) -> None:
-        seen.tick(steps)
-        tick(self, steps)
+    read = DataLoader.__iter__
 
     @functools.wraps(read)
     def opened(self: Any) -> Any:
         seen.open()
         return read(self)
 
-    clock.tick, DataLoader.__iter__ = noted, opened
-    clock.done = property(lambda self: seen.over(seconds))
+    DataLoader.__iter__ = opened
+    ticks.watch(seen.tick).done = property(lambda self: seen.over(seconds))
     return seen
 
 
