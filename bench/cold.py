@@ -3,27 +3,31 @@
     python bench/cold.py                     the table in docs/what-if.md
     python bench/cold.py --threads 1
 
-Small networks are trained in a loop with plain Python before each step, for 0 to 40 ms, the lengths in turn. A row says
-what each phase takes with nothing before it, and what is added by so many milliseconds of other code (medians). The
-constants of ``unstall/simplify/model/beside.py`` are the mean of the last column, and how fast it is reached.
+Small networks are trained in a loop with other code before each step, for 0 to 40 ms, the lengths in turn, on batches
+that a torch DataLoader makes in the same process. The other code is plain Python, every other time with copies from a
+large memory in it. A row says what each phase takes with nothing before it, and what is added by so many milliseconds
+of other code (medians). The constants of ``unstall/simplify/model/beside.py`` are the mean of the last column, how fast
+it is reached, and the largest share of what a phase takes alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import mean, median
 from typing import Any
 
 from machine import describe
 
 STRETCHES_MS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0)
-PHASES = ("forward", "backward", "optimizer")
+PHASES = ("batch", "forward", "backward", "optimizer")
 _IN_A_ROW_MS = 60.0  # of steps and other code of one length, before it is the next one's turn
 _LEFT_OUT = 2  # steps at the beginning of each row
+_LARGE, _PIECE = bytes(8 << 20), 1 << 17
 
 
 def networks() -> dict[str, tuple[Any, Any]]:
@@ -44,18 +48,33 @@ def networks() -> dict[str, tuple[Any, Any]]:
     }
 
 
-def other_code(milliseconds: float) -> None:
-    """Plain Python with a few objects, for so long."""
+def other_code(milliseconds: float, sweeps: bool) -> None:
+    """Plain Python with a few objects, for so long; ``sweeps``: it copies from a large memory, too."""
     end = time.perf_counter() + milliseconds / 1e3
     held: dict[int, list[Any]] = {}
-    while time.perf_counter() < end:
-        for number in range(200):
+    for at in itertools.cycle(range(0, len(_LARGE), _PIECE)):
+        if time.perf_counter() >= end:
+            return
+        held[-1] = [_LARGE[at : at + _PIECE]] if sweeps else []
+        for number in range(100):
             held[number % 97] = [math.sin(number), number, str(number)]
 
 
-def step(network: Any, x: Any, optimizer: Any) -> tuple[float, float, float]:
-    """Seconds of forward, backward and optimizer in one step of training."""
+def batches(x: Any) -> Iterator[Any]:
+    """Without end, batches like this one, put together item by item in this process."""
+    import torch
+
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x.repeat(50, *[1] * (x.dim() - 1))), len(x))
+    while True:
+        for (batch,) in loader:
+            yield batch
+
+
+def step(network: Any, given: Iterator[Any], optimizer: Any) -> tuple[float, ...]:
+    """Seconds of the batch, forward, backward and the optimizer in one step of training."""
     marks = [time.perf_counter()]
+    x = next(given)
+    marks.append(time.perf_counter())
     optimizer.zero_grad()
     answer = network(x)
     loss = (answer[0] if isinstance(answer, tuple) else answer).pow(2).mean()
@@ -64,22 +83,24 @@ def step(network: Any, x: Any, optimizer: Any) -> tuple[float, float, float]:
     marks.append(time.perf_counter())
     optimizer.step()
     marks.append(time.perf_counter())
-    return marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]
+    return tuple(after - before for before, after in itertools.pairwise(marks))
 
 
 def measure(network: Any, x: Any, seconds: float) -> dict[float, tuple[float, ...]]:
     """By milliseconds of other code: median milliseconds of each phase."""
     import torch
 
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    seen: dict[float, list[tuple[float, float, float]]] = {length: [] for length in STRETCHES_MS}
+    optimizer, given = torch.optim.Adam(network.parameters(), lr=1e-3), batches(x)
+    seen: dict[float, list[tuple[float, ...]]] = {length: [] for length in STRETCHES_MS}
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    for sweeps in itertools.cycle((False, True)):
+        if time.monotonic() >= end:
+            break
         for length in STRETCHES_MS:
             for turn in range(_LEFT_OUT + max(2, int(_IN_A_ROW_MS / (length + 3)))):
                 if length:
-                    other_code(length)
-                taken = step(network, x, optimizer)
+                    other_code(length, sweeps)
+                taken = step(network, given, optimizer)
                 if turn >= _LEFT_OUT:
                     seen[length].append(taken)
     return {length: tuple(1e3 * median(column) for column in zip(*rows)) for length, rows in seen.items()}
@@ -101,6 +122,7 @@ def main() -> int:
     print(f"| network | phase | alone, ms | {' | '.join(f'+ after {length:g} ms' for length in lengths)} |")
     print("| --- | --- | --- |" + " --- |" * len(lengths))
     lost: dict[tuple[str, float], list[float]] = {}
+    shares: dict[tuple[str, float], list[float]] = {}
     for name, (network, x) in networks().items():
         found = measure(network, x, options.seconds)
         for index, phase in enumerate(PHASES):
@@ -108,10 +130,14 @@ def main() -> int:
             more = [found[length][index] - alone for length in lengths]
             for length, value in zip(lengths, more):
                 lost.setdefault((phase, length), []).append(value)
+                shares.setdefault((phase, length), []).append(value / alone)
             print(f"| {name} | {phase} | {alone:.2f} | {' | '.join(f'{value:+.2f}' for value in more)} |", flush=True)
     for phase in PHASES:
         means = [mean(lost[phase, length]) for length in lengths]
         print(f"| **mean** | {phase} | | {' | '.join(f'{value:+.2f}' for value in means)} |")
+    for phase in PHASES:
+        means = [mean(shares[phase, length]) for length in lengths]
+        print(f"| **mean share** | {phase} | | {' | '.join(f'{value:+.0%}' for value in means)} |")
     return 0
 
 

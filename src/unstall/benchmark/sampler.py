@@ -96,6 +96,10 @@ class Sampler:
         elif now - self._started >= self.window_s and not self._interrupted:
             self._interrupt()
 
+    def enough(self, samples: int) -> bool:
+        """Whether the main thread was seen so often, or will not be seen more."""
+        return self.failure is not None or self.done or self.main_samples >= samples
+
     def close(self) -> None:
         """End the open window, keep what it saw, and leave no process and no file behind."""
         process = self._process

@@ -188,10 +188,7 @@ class Session:
             return False
         if self._satisfied_at is None:
             self._satisfied_at = now
-        sampler = self.sampler
-        sampled = (
-            sampler is None or sampler.failure is not None or sampler.done or sampler.main_samples >= _SAMPLES_WANTED
-        )
+        sampled = self.sampler is None or self.sampler.enough(_SAMPLES_WANTED)
         return sampled or now - self._satisfied_at > _PATIENCE_S
 
     def _reserve(self) -> int:

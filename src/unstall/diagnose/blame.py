@@ -55,6 +55,8 @@ class Placed:
     """A phase of the schema, or before, between, after: host code by where it stands to the model's call."""
     user: tuple[tuple[Frame, source.Function], ...]
     """The user's frames, outermost first, with the functions they are in."""
+    in_seam: bool = False
+    """Whether the stack passes through the call that times the phase: torch's loader for data, a module for forward."""
 
     @property
     def count(self) -> int:
@@ -88,22 +90,22 @@ class Blame:
 
     def _place(self, sample: StackSample) -> Placed:
         user = _user_frames(sample.frames)
-        phase = self._phase(sample.frames, user)
-        by_seam = _seam_phase(sample.frames) in ("forward", "data_wait")
-        if by_seam and self.validates and self.loop_path.is_elsewhere(user):
+        seam = _seam_phase(sample.frames)
+        phase = self._phase(seam, sample.frames, user)
+        in_seam = seam == phase
+        if seam in ("forward", "data_wait") and self.validates and self.loop_path.is_elsewhere(user):
             phase = "validation"
-        return Placed(sample, phase, user)
+        return Placed(sample, phase, user, in_seam)
 
-    def _phase(self, frames: Sequence[Frame], user: tuple[tuple[Frame, source.Function], ...]) -> str:
-        phase = _seam_phase(frames)
-        if phase in _SERVES:
-            return phase
+    def _phase(self, seam: str, frames: Sequence[Frame], user: tuple[tuple[Frame, source.Function], ...]) -> str:
+        if seam in _SERVES:
+            return seam
         if vocabulary.is_callback_library(frames):
             return "callback"
         if any(_is_env_step(frame, function) for frame, function in user):
             return "env"
-        if phase:
-            return phase
+        if seam:
+            return seam
         if _calls_functional(frames):
             return "forward"
         return self.loop_path.place(user, frames)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unstall.diagnose import source
@@ -15,6 +17,7 @@ HOST = ("before", "between", "after", "late", "other")
 
 _CLAIMED_BY_SAMPLES = ("data_wait", "env", "callback", "forward")
 _FEWEST_SAMPLES = 20
+_CHANCE = 3.0  # standard deviations of a count of samples
 _MODEL = ("forward", "backward", "optimizer")
 _NEIGHBOURS = 0.1  # cores of other programs from which their part is taken out
 _LEAST_KEPT = 0.05
@@ -166,12 +169,9 @@ def _split_other(measurement: Measurement, blame: Blame, shown: dict[str, float]
     other = shown.get("other", 0.0)
     if blame.total < _FEWEST_SAMPLES:
         return {"other": other}
-    seen = {
-        phase: sum(placed.count for placed in blame.in_phase(phase)) / blame.total * measurement.step.mean
-        for phase in (*_CLAIMED_BY_SAMPLES, *HOST)
-    }
-    claims = {name: max(0.0, seen[name] - shown.get(name, 0.0)) for name in _CLAIMED_BY_SAMPLES}
-    claims |= {place: seen[place] for place in HOST}
+    a_sample = measurement.step.mean / blame.total
+    claims = {name: _claim(blame.in_phase(name), shown.get(name, 0.0), a_sample) for name in _CLAIMED_BY_SAMPLES}
+    claims |= {place: sum(placed.count for placed in blame.in_phase(place)) * a_sample for place in HOST}
     total = sum(claims.values())
     scale = other / total if total else 0.0
     for name in _CLAIMED_BY_SAMPLES:
@@ -185,6 +185,20 @@ def _split_other(measurement: Measurement, blame: Blame, shown: dict[str, float]
     if not left:
         return {"other": shown["other"]}
     return {place: shown["other"] * claim / left for place, claim in claims.items() if claim}
+
+
+def _claim(samples: Sequence[Placed], timed_s: float, a_sample: float) -> float:
+    """Seconds a step of a phase that no seam timed.
+
+    A timer knows more than the samples inside it, so that those count only where they are more than chance explains:
+    then the program has calls that it does not see. Where no stack tells, it is what goes beyond the timed seconds.
+    """
+    inside = sum(placed.count for placed in samples if placed.in_seam)
+    outside = sum(placed.count for placed in samples) - inside
+    beyond = inside * a_sample - timed_s
+    if not inside:
+        return max(0.0, outside * a_sample - timed_s)
+    return outside * a_sample + (beyond if beyond > _CHANCE * math.sqrt(inside) * a_sample else 0.0)
 
 
 def _take_out_neighbours(features: Features) -> None:

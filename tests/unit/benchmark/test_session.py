@@ -7,6 +7,7 @@ import os
 import pytest
 from recorders import load, silence
 
+from unstall.benchmark import sampler as sampler_module
 from unstall.benchmark import session as session_module
 from unstall.benchmark.recording import DATA, ENV, EXPLICIT, FORWARD, OPTIMIZER
 from unstall.benchmark.session import Session, steps_of
@@ -179,6 +180,8 @@ def test_a_program_that_does_not_answer_is_not_waited_for(program, tmp_path, clo
 
 class Sampler:
     """A sampler that failed, or one that has all it needs."""
+
+    enough = sampler_module.Sampler.enough
 
     def __init__(self, failure=None, *, done=False):
         self.failure, self.done = failure, done

@@ -32,6 +32,19 @@ def test_only_what_goes_beyond_the_timed_phase_is_claimed():
     assert f.seconds["other"] == pytest.approx(0.04, rel=0.02)
 
 
+def test_a_timer_knows_more_than_the_samples_inside_it():
+    """By chance a few more samples than the timed seconds explain are in the model; the loss is in none of it."""
+    loss = lib("torch/nn/functional.py", "cross_entropy")
+    samples = [stack(USER, CALL, count=45), stack(USER, loss, count=5), stack(USER, count=50)]
+    f = features({"forward": 0.04, "other": 0.06}, samples=samples)
+    assert f.seconds["forward"] == pytest.approx(0.04 + 0.06 * 5 / 55, rel=0.02)
+
+
+def test_calls_that_the_timer_does_not_see_are_claimed():
+    f = features({"forward": 0.01, "other": 0.09}, samples=[stack(USER, CALL, count=60), stack(USER, count=40)])
+    assert f.seconds["forward"] == pytest.approx(0.01 + 0.09 * 0.05 / 0.09, rel=0.02)
+
+
 def test_too_few_samples_change_nothing():
     f = features({"forward": 0.04, "other": 0.06}, samples=[stack(USER, PLOT, count=5)])
     assert f.seconds == {"forward": 0.04, "other": 0.06}

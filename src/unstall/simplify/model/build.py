@@ -9,6 +9,7 @@ import numpy as np
 
 from unstall.measurements import LoaderMeasurement, Measurement
 from unstall.simplify.model import parts
+from unstall.simplify.model.beside import stalls
 from unstall.simplify.model.machine import speed
 from unstall.simplify.model.pipeline import CONTENTION, MODEL, SHIP_S, TAKE_S, Pipeline
 from unstall.simplify.model.recorded import Recorded
@@ -36,7 +37,8 @@ def build(recorded: Recorded) -> Pipeline:
     seconds, blocked = recorded.steps[:, columns], recorded.blocked[:, columns].copy()
     if not on_device and measured.model.threads > 1:
         # The main thread waits there for its team, not for a disk.
-        blocked[:, [names.index(name) for name in MODEL]] = 0
+        model = [names.index(name) for name in MODEL]
+        blocked[:, model] = stalls(seconds[:, model], measured.team_delay_s)
     pipeline = Pipeline(
         layout=_layout(recorded, loader),
         phases=names,
@@ -49,8 +51,7 @@ def build(recorded: Recorded) -> Pipeline:
         spread=measured.spread,
         parts=parts.of(measured),
         has_loader=loader is not None,
-        team_delay_s=measured.team_delay_s,
-        closing=_closing(recorded, loader),
+        closing=_shares(_closing(recorded, loader)),
     )
     if loader is not None:
         pipeline = replace(pipeline, busy_seen=_busy_seen(pipeline.layout, measured))
@@ -98,15 +99,22 @@ def _epochs(recorded: Recorded, loader: LoaderMeasurement) -> tuple[int, float, 
     opened = loader.start_s * steps
     # The first batch of an epoch is waited for in any case, and the simulation does so by itself.
     opened -= min(opened, loader.service_s) if loader.workers else 0.0
-    closed = max(0.0, recorded.gap_s * steps - loader.start_s * steps)
+    closed = recorded.gap_s * steps * sum(_closing(recorded, loader).values())
     return max(1, round(steps * loader.batches_per_step)), opened, closed
 
 
 def _closing(recorded: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
-    """Shares by phase of what comes between epochs; what opens the loader's next one is known by itself."""
-    shares = {name: share for name, share in recorded.gap_shares.items() if name != "data_wait" or loader is None}
-    total = sum(shares.values())
-    return {name: share / total for name, share in shares.items()}
+    """By phase, the share of what comes between epochs; what opens the loader's next one is known by itself.
+
+    What the model's phases take longer then goes with its causes: other code, and batches that are not yet there.
+    """
+    known = ("data_wait", *MODEL) if loader is not None else MODEL
+    return {name: share for name, share in recorded.gap_shares.items() if name not in known}
+
+
+def _shares(parts: dict[str, float]) -> dict[str, float]:
+    total = sum(parts.values())
+    return {name: part / total for name, part in parts.items()}
 
 
 def _device_s(recorded: Recorded) -> float:
@@ -155,9 +163,10 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
     Its core-seconds a step, those of its intra-op threads included, are known; how many cores it used at once is not:
     the less time it takes alone, the more, and it takes no longer than its core-seconds. Of all that fits these, the
     one is taken whose simulated body takes the recorded time. Where none does, its threads waited for cores and for
-    each other longer than any law of sharing says: out of what was seen goes what the scheduler counted of that.
+    each other longer than any law of sharing says: out of what was seen goes what the scheduler counted of that, but
+    for the stalls, which are out of it already.
     """
-    core_s = measured.main_cpu_s - (pipeline.service_s * pipeline.batches_per_step if pipeline.makes_batches else 0.0)
+    core_s = measured.main_cpu_s - pipeline.making_s
     seen = pipeline.compute
     seen_s = float(seen.sum(axis=1).mean())
 
@@ -185,7 +194,8 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
         if miss(float(best)) < _FIT_ENOUGH:
             return scaled(float(best))
     # Its core-seconds say nothing then: a thread that waits for one without a core does so spinning.
-    return scaled(max(_LEAST_COMPUTED, 1 - measured.team_delay_s / seen_s))
+    stalled_s = float(pipeline.wait[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
+    return scaled(max(_LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / seen_s))
 
 
 def _body_s(pipeline: Pipeline) -> float:

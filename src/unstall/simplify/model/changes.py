@@ -87,8 +87,7 @@ def _factor(text: str, value: str) -> float:
 
 def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
     """The pipeline after the changes. Raises ChangeError for one that the recorded program has no place for."""
-    pipeline = warmed(pipeline, _scale(pipeline, changes.scales))
-    pipeline = _settings(pipeline, changes)
+    pipeline = warmed(pipeline, _settings(_scale(pipeline, changes.scales), changes))
     if changes.threads is not None and changes.threads != pipeline.threads:
         pipeline = _threads(pipeline, changes.threads)
     for name in changes.aside:

@@ -35,7 +35,7 @@ class Pipeline:
     compute: Floats
     """Seconds of computing by step and phase when alone on the machine, shape (steps, phases)."""
     wait: Floats
-    """Seconds on no core; same shape."""
+    """Seconds on no core; same shape. In the model's phases: that a team of threads waited for one without a core."""
     service: Floats = field(default_factory=lambda: np.zeros((1, 2)))
     """Of each batch made: seconds of computing, and on no core; shape (batches, 2)."""
     has_loader: bool = False
@@ -57,8 +57,6 @@ class Pipeline:
     spread: float = 0.0
     """Its relative standard error."""
     parts: Parts = field(default_factory=Parts)
-    team_delay_s: float = 0.0
-    """Of a step, that the main process's threads waited for a core; of all of them together."""
     closing: Mapping[str, float] = field(default_factory=dict)
     """Shares of ``layout.epoch_close_s`` by phase: what the steps between epochs, or with validation, take longer."""
     busy_seen: float = 1.0
@@ -80,6 +78,11 @@ class Pipeline:
     def makes_batches(self) -> bool:
         """Whether the main thread makes the loader's batches itself."""
         return self.has_loader and not self.layout.workers
+
+    @property
+    def making_s(self) -> float:
+        """Seconds a step in which the main thread makes the loader's batches."""
+        return self.service_s * self.batches_per_step if self.makes_batches else 0.0
 
     @property
     def wide(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from unstall.simplify.model import changes as change
@@ -16,7 +16,7 @@ from unstall.simplify.model.simulate import Timeline, simulate
 
 _BATCHES = 2000
 _MOST_IN_FLIGHT = 4000
-_NUDGE = 0.02
+_NUDGE = 0.01
 
 # The error of the model, as ``bench/model.py`` finds it: something for any change, more for one that changes much, and
 # as much again as the simulation misses the recorded step by. Nine of ten measured steps lie inside.
@@ -83,28 +83,44 @@ def elasticities(pipeline: Pipeline, changes: Changes | None = None, *, seed: in
     """How much of a per cent the step grows by if a component takes a per cent longer.
 
     A step time is homogeneous in the times of all its components, so the elasticities sum to 1 (Euler); here as
-    finite differences with the same draws on both sides, so that chance is in neither.
+    central differences with the same draws on both sides: chance is in neither, and of a corner, where a component
+    just begins to be waited for, it is half of either slope. One-sided, a corner would count for all that meet there.
     """
     pipeline = change.apply(pipeline, changes or Changes())
     base, _ = _step_s(pipeline, seed)
 
-    def nudged(other: Pipeline) -> float:
-        return (_step_s(other, seed)[0] / base - 1) / _NUDGE
+    def nudged(scaled: Callable[[float], Pipeline]) -> float:
+        longer, shorter = (_step_s(scaled(factor), seed)[0] for factor in (1 + _NUDGE, 1 - _NUDGE))
+        return (longer - shorter) / (2 * _NUDGE * base)
 
-    factor = 1 + _NUDGE
-    found = {name: nudged(pipeline.scale_phase(name, factor)) for name in pipeline.phases if pipeline.phase_s(name) > 0}
-    layout = pipeline.layout
+    found = {
+        name: nudged(functools.partial(pipeline.scale_phase, name))
+        for name in pipeline.phases
+        if pipeline.phase_s(name) > 0
+    }
     if pipeline.has_loader:
-        longer = replace(pipeline.scale_service(factor), ship_s=pipeline.ship_s * factor)
-        found[DATA] = nudged(replace(longer, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor))
+        found[DATA] = nudged(functools.partial(_data_scaled, pipeline))
     if pipeline.device_s:
-        found["device"] = nudged(replace(pipeline, device_s=pipeline.device_s * factor))
+        found["device"] = nudged(lambda factor: replace(pipeline, device_s=pipeline.device_s * factor))
+    layout = pipeline.layout
     if layout.epoch and (layout.epoch_open_s or layout.epoch_close_s):
-        longer_gap = replace(
-            layout, epoch_open_s=layout.epoch_open_s * factor, epoch_close_s=layout.epoch_close_s * factor
-        )
-        found["epoch"] = nudged(replace(pipeline, layout=longer_gap))
+        found["epoch"] = nudged(functools.partial(_epoch_scaled, pipeline))
     return {name: value for name, value in found.items() if abs(value) > 1e-6}
+
+
+def _data_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
+    """With all that is done to make a batch, and to get it to the loop, taking ``factor`` times as long."""
+    made = pipeline.scale_service(factor)
+    return replace(
+        made, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor
+    )
+
+
+def _epoch_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
+    """With the opening and the closing of an epoch taking ``factor`` times as long."""
+    layout = pipeline.layout
+    longer = replace(layout, epoch_open_s=layout.epoch_open_s * factor, epoch_close_s=layout.epoch_close_s * factor)
+    return replace(pipeline, layout=longer)
 
 
 @functools.lru_cache(maxsize=4)
@@ -198,7 +214,7 @@ def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
         return busiest
     times = {name: pipeline.phase_s(name) for name in pipeline.phases if name not in pipeline.aside}
     if pipeline.makes_batches:
-        times[DATA] = pipeline.service_s * pipeline.batches_per_step
+        times[DATA] = pipeline.making_s
     if pipeline.layout.syncs and pipeline.device_s:
         times["device"] = pipeline.device_s
     return f"main thread: {max(times, key=lambda name: times[name])}" if times else busiest

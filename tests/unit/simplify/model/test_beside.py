@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from pipelines import pipeline
 
 from unstall.simplify.model import Changes, predict
-from unstall.simplify.model.beside import COLD_S, apart_s, warmed
+from unstall.simplify.model.beside import BATCH, COLD_S, COLD_SHARE, apart_s, stalls, warmed
+from unstall.simplify.model.pipeline import MODEL
 
 BODY = {"forward": 0.003, "backward": 0.004, "optimizer": 0.002, "callback": 0.05}
 
@@ -22,7 +24,8 @@ def model_s(found):
 def test_without_long_other_code_the_model_finds_its_caches_warm():
     before = loop()
     after = warmed(before, before.scale_phase("callback", 0.0))
-    assert model_s(before) - model_s(after) == pytest.approx(0.85 * sum(COLD_S.values()), rel=0.1)
+    assert model_s(before) - model_s(after) == pytest.approx(0.88 * sum(COLD_S[name] for name in MODEL), rel=0.05)
+    assert after.service_s == pytest.approx(0.001 - COLD_S[BATCH], rel=0.05)
     speedup = predict(before, Changes(scales={"callback": 0.0})).speedup
     assert speedup > 1.08 * 0.06 / 0.01
 
@@ -32,23 +35,55 @@ def test_more_other_code_costs_the_model_time():
     assert model_s(warmed(before, before.scale_phase("callback", 10.0))) > model_s(before) + 0.0005
 
 
-def test_a_phase_never_gets_faster_than_a_quarter():
-    before = pipeline(service=0.001, workers=0, body={"forward": 0.0002, "callback": 0.05})
+def test_what_is_removed_from_a_models_phase_was_beside_the_others():
+    before = pipeline(service=0.0, workers=0, body={"forward": 0.05, "backward": 0.004})
+    after = warmed(before, before.scale_phase("forward", 0.1))
+    assert after.phase_s("backward") == pytest.approx(0.004 - COLD_S["backward"], rel=0.02)
+
+
+def test_a_small_phase_has_little_to_lose():
+    before = pipeline(service=0.0, workers=0, body={"forward": 0.0002, "callback": 0.1})
     after = warmed(before, before.scale_phase("callback", 0.0))
-    assert after.phase_s("forward") == pytest.approx(0.25 * 0.0002)
+    assert after.phase_s("forward") == pytest.approx(0.0002 / (1 + COLD_SHARE), rel=1e-3)
+
+
+@pytest.mark.parametrize("seconds", [0.0001, 0.001, 0.03])
+def test_what_is_taken_out_comes_back_with_its_cause(seconds):
+    before = pipeline(service=0.002, workers=0, body={"forward": seconds, "other": 0.001, "callback": 0.01})
+    less = warmed(before, before.scale_phase("callback", 0.5))
+    again = warmed(less, less.scale_phase("callback", 2.0))
+    assert again.phase_s("forward") == pytest.approx(before.phase_s("forward"), rel=0.01)
+    assert again.service_s == pytest.approx(before.service_s, rel=0.05)
 
 
 def test_what_threads_waited_for_a_core_goes_with_the_cause():
-    before = replace(loop(), team_delay_s=0.006)
+    wait = np.tile([0.0, 0.002, 0.0, 0.004], (50, 1))
+    before = replace(loop(), threads=2, wait=wait)
     half = warmed(before, before.scale_phase("callback", 0.5))
     none = warmed(before, before.scale_phase("callback", 0.0))
-    assert model_s(none) == pytest.approx(0.009 - 0.006 * 0.05 / 0.051, rel=0.03)
-    assert model_s(half) > model_s(none) + 0.002
+    assert none.wait[:, 1] == pytest.approx(0.002 * 0.001 / 0.055, rel=0.1)
+    assert half.wait[:, 1] == pytest.approx(0.002 * 0.028 / 0.055, rel=0.1)
+    assert none.wait[:, 3] == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("setting", [{"workers": 2}, {"on_device": True}])
-def test_beside_workers_and_on_a_device_other_laws_hold(setting):
-    before = pipeline(**{"service": 0.001, "workers": 0, "body": BODY, **setting})
+@pytest.mark.parametrize(("workers", "kept"), [(2, 0.25), (0, 0.0)])
+def test_what_workers_took_a_core_for_goes_with_them(workers, kept):
+    before = pipeline(service=0.02, workers=2, body=BODY)
+    before = replace(before, threads=2, wait=np.full((50, 4), 0.002))
+    after = replace(before.scale_service(0.25), layout=replace(before.layout, workers=workers))
+    assert warmed(before, after).wait[0] == pytest.approx([0.002 * kept] * 3 + [0.002])
+
+
+def test_steps_that_take_many_times_as_long_as_most_waited_as_far_as_the_scheduler_says():
+    seen = np.array([[0.001, 0.003]] * 6 + [[0.001, 0.043], [0.081, 0.003]])
+    assert stalls(seen, 1.0).sum(axis=0) == pytest.approx([0.08, 0.04], rel=0.05)
+    assert stalls(seen, 0.005).sum() / 8 == pytest.approx(0.005)
+    assert not stalls(seen, 0.0).any()
+    assert not stalls(np.full((5, 2), 0.004), 1.0).any()
+
+
+def test_on_a_device_the_mathematics_is_elsewhere():
+    before = pipeline(service=0.001, workers=0, body=BODY, on_device=True)
     after = before.scale_phase("callback", 0.0)
     assert warmed(before, after) is after
 

@@ -93,8 +93,15 @@ def test_elasticities_sum_to_one(workers, cores, seed, per_step):
         service=random.exponential(0.01, made.service.shape),
         measured_s=0.02,
     )
-    # 2 % steps: what is left over is the curvature, where another server takes over within them.
-    assert sum(elasticities(made).values()) == pytest.approx(1, abs=0.06)
+    # What is left over is the curvature, where another server takes over within a nudge.
+    assert sum(elasticities(made).values()) == pytest.approx(1, abs=0.03)
+
+
+def test_of_a_corner_each_side_gets_half():
+    """A worker that makes batches just as fast as the loop takes them."""
+    made = pipeline(service=0.02, body={"other": 0.02}, workers=1, cores=4.0, measured_s=0.02)
+    found = elasticities(made)
+    assert found["data"] == pytest.approx(0.5, abs=0.05) and found["other"] == pytest.approx(0.5, abs=0.05)
 
 
 def test_elasticities_tell_slack_from_the_critical_path():
