@@ -27,6 +27,9 @@ import ticks
 
 NAME = "_kept_answers"
 TURN_S, SETTLE_S = 2.5, 0.8
+COLLECT_S = 4.0
+"""The longest that first answers are collected, and what is left out at the beginning."""
+_FEWEST = 4
 
 
 def is_free(turn: int) -> bool:
@@ -35,21 +38,27 @@ def is_free(turn: int) -> bool:
 
 
 def kept(answers: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: in every other turn, the answers to the first calls from each place come again."""
+    """A decorator: in every other turn, the answers to the first calls from each place come again.
+
+    A function that takes long gives fewer of them, in :data:`COLLECT_S` from its first call.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         places: dict[Any, list[Any]] = collections.defaultdict(list)
-        count = itertools.count()
+        count, began = itertools.count(), time.monotonic()
 
         @functools.wraps(function)
         def answer(*args: Any, **kwargs: Any) -> Any:
-            caller = sys._getframe(1)
-            given = places[caller.f_code, caller.f_lasti]
-            if len(given) < answers:
+            nonlocal began
+            caller, now = sys._getframe(1), time.monotonic()
+            if not places:
+                began = now
+            given = places[id(caller.f_code), caller.f_lasti]  # hashing the code takes longer than all the rest
+            if len(given) < (answers if now - began < COLLECT_S else _FEWEST):
                 given.append(function(*args, **kwargs))
                 return given[-1]
-            if is_free(int(time.monotonic() / TURN_S)):
-                return given[next(count) % answers]
+            if is_free(int(now / TURN_S)):
+                return given[next(count) % len(given)]
             return function(*args, **kwargs)
 
         return answer
@@ -78,7 +87,7 @@ def rates(seen: Sequence[ticks.Tick]) -> dict[int, float]:
     """Steps a second in each turn, from its settled part; turns with fewer than two ticks there are left out."""
     by_turn: dict[int, list[ticks.Tick]] = collections.defaultdict(list)
     for at, steps in seen:
-        if at % TURN_S >= SETTLE_S:
+        if at - seen[0][0] >= COLLECT_S and at % TURN_S >= SETTLE_S:
             by_turn[int(at / TURN_S)].append((at, steps))
     return {turn: ticks.rate(inside) for turn, inside in by_turn.items() if len(inside) >= 2}
 

@@ -165,7 +165,7 @@ def test_a_program_that_is_not_there(workspace):
 
 
 def test_interrupted_it_leaves_nothing_and_says_so(workspace):
-    workspace.write("program.py", PROGRAM.replace("time.sleep(0.004)", 'Path("begun").touch() or time.sleep(0.004)'))
+    workspace.write("program.py", PROGRAM.replace("time.sleep(0.004)", 'Path("begun").touch() or time.sleep(0.3)'))
     command = [sys.executable, "-m", "unstall", "data", "--no-sandbox", "--budget", "60", "program.py", "signals"]
     running = workspace.start(command)
     deadline = time.monotonic() + 60

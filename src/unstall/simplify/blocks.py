@@ -17,7 +17,7 @@ from unstall.simplify.segment import Segment
 from unstall.simplify.trial import Outcome, Specification, Trial
 from unstall.statistics import abba_log_ratios
 
-MOST_BLOCKS = 8
+_MOST_BLOCKS = 8
 _BUSY_SHARE = 0.15  # of the machine's cores: a block is repeated when what others took changed by more within it
 _MORE_CALLS = 1.5  # a seam that is called so much more often a step: the program takes another course
 
@@ -45,6 +45,20 @@ class Pace:
         """What a block takes, roughly and at most: four segments, two switches."""
         segment_s = max(self.seconds, (self.steps + 1) * self.step_s)
         return 4 * segment_s + 2 * ((self.settle_steps + 2) * self.step_s + self.settle_s)
+
+
+@dataclass(frozen=True)
+class Enough:
+    """When a trial has blocks enough. One that others disturbed is repeated, up to twice as many blocks in all."""
+
+    most: int = _MOST_BLOCKS
+    of_effect: float = 0.1
+    """The interval's half-width over the effect."""
+
+    def of(self, outcome: Outcome) -> bool:
+        """Whether it is tight, or the blocks are as many as may be."""
+        many = len(outcome.log_ratios) >= self.most or outcome.blocks >= 2 * self.most
+        return many or outcome.is_tight(self.of_effect)
 
 
 class Pair(Protocol):
@@ -106,11 +120,11 @@ class Paused:
         lab.settle(self.pace.settle_steps, self.pace.settle_s, self.pace.step_s)
 
 
-def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: int = MOST_BLOCKS) -> Iterator[None]:
-    """Take blocks, a yield after each, until the interval is tight, the blocks are enough or the time is up.
+def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, enough: Enough) -> Iterator[None]:
+    """Take blocks, a yield after each, until they are enough or the time is up.
 
     What was taken stays in ``outcome`` when the program ends in the middle (Ended is raised): a block that is not
-    whole does not count. A block that others disturbed is repeated, up to twice as many blocks in all.
+    whole does not count.
     """
     pair.to_base()
     first = pair.segment()
@@ -122,8 +136,7 @@ def run_blocks(pair: Pair, outcome: Outcome, pace: Pace, deadline: float, most: 
         outcome.failure = outcome.failure or _diverged(base, arm)
         if outcome.failure is None:
             _add(outcome, base, arm, pace)
-        enough = len(outcome.log_ratios) >= most or outcome.blocks >= 2 * most
-        if outcome.failure or outcome.tight or enough or time.monotonic() > deadline:
+        if outcome.failure or enough.of(outcome) or time.monotonic() > deadline:
             return
         yield
         first = pair.segment()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _STEPS = 40
+_SAMPLES = 300  # of the main thread: shares within a few per cent, which predictions rest on
 _SECONDS = 6.0  # of the loop, beyond which fewer steps will do
 _LEAST_STEPS = 8
 _MOST_SECONDS = 25.0
@@ -56,10 +57,10 @@ def observe(
 
 
 def _enough(session: Session, seconds: float) -> bool:
-    steps, sampler = session.clean_steps, session.sampler
+    steps = session.clean_steps
     if seconds > _MOST_SECONDS and steps >= _LEAST_STEPS:
         return True
-    sampled = sampler is None or sampler.failure is not None or sampler.done or sampler.main_samples >= 120
+    sampled = session.sampler is None or session.sampler.enough(_SAMPLES)
     return (sampled and seconds > _SECONDS and steps >= _LEAST_STEPS) or (sampled and steps >= 4 * _STEPS)
 
 

@@ -15,7 +15,7 @@ from unstall.benchmark.rundir import RunDir
 from unstall.measurements import Measurement
 from unstall.records import Report
 from unstall.simplify import blocks, choose, ranks, seams
-from unstall.simplify.blocks import Pace, Paused, Switched, run_blocks
+from unstall.simplify.blocks import Enough, Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
 from unstall.simplify.model import parts
@@ -32,7 +32,10 @@ _SEGMENT_STEPS = 4
 _LONGEST_EPOCH_S = 2.5  # whole epochs of up to this make a segment; of longer ones, the steps between their ends
 _WARM_UP_STEPS, _WARM_UP_S = 6, 1.0
 _TRIAL_S = 40.0  # the most that one trial may take, where others wait
-_SETTING_BLOCKS = 4
+_FIRST, _OF_SETTINGS = Enough(), Enough(most=4)
+_SHARPER, _SHARPER_BLOCKS, _SHARPEST_BLOCKS = 0.05, 4, 24
+"""With time left: the interval's half-width over the effect, so many blocks more at a time, so many in all."""
+_WORTH_SHARPENING = 1.1
 _ALONE_S = 2.5
 _BARREN_STARTS = 2  # of the program, without a whole block in between: then it is too short, or does not go on
 _WORTH_DEEPER = 1.1
@@ -121,26 +124,45 @@ class Study:
             found.outcomes.append(Outcome(trial))
             to_come = len(todo) + (0 if deeper_asked else 1)
             share = (self.deadline - time.monotonic()) / (1 + to_come)
-            self._try(found.outcomes[-1], found.measurement, pace, max(share, _TRIAL_S))
+            enough = _FIRST if trial.settings is None else _OF_SETTINGS
+            self._try(found.outcomes[-1], found.measurement, pace, max(share, _TRIAL_S), enough)
             if trial.intervention == "cached" and found.data_batches_per_s is None:
                 found.data_batches_per_s = self._data_alone()
             if not deeper_asked and not any(one.component and one.intervention != "delay" for one in todo):
                 deeper_asked = True
                 todo = [*deeper(found.outcomes), *todo]
+        self._sharpen(found.outcomes, found.measurement, pace)
 
-    def _try(self, outcome: Outcome, measurement: Measurement, pace: Pace, seconds: float) -> None:
-        """All blocks of one trial, within these seconds; a program that ends meanwhile is started again."""
+    def _sharpen(self, outcomes: list[Outcome], measurement: Measurement, pace: Pace) -> None:
+        """What is left of the budget goes to the ceilings, a few blocks at a time to the one that is known least."""
+        while time.monotonic() + _SHARPER_BLOCKS * pace.block_s < self.deadline:
+            wide = [one for one in outcomes if _can_be_sharper(one)]
+            if not wide:
+                return
+            outcome = max(wide, key=_vagueness)
+            self.tell(f"{outcome.trial.name}, for a narrower interval")
+            before = outcome.blocks
+            more = Enough(len(outcome.log_ratios) + _SHARPER_BLOCKS, _SHARPER)
+            self._try(outcome, measurement, pace, math.inf, more)
+            if outcome.blocks == before:
+                return
+
+    def _try(self, outcome: Outcome, measurement: Measurement, pace: Pace, seconds: float, enough: Enough) -> None:
+        """All blocks of one trial, within these seconds; a program that ends meanwhile is started again.
+
+        One that cannot be started again takes nothing from what was measured before.
+        """
         trial = outcome.trial
         refusal = self._refusal(trial, measurement)
         if refusal is not None:
             outcome.failure = refusal
             return
         deadline = min(self.deadline, time.monotonic() + seconds)
-        barren = 0
+        barren, known = 0, outcome.blocks > 0
         while True:
             before = outcome.blocks
             try:
-                for _ in self._blocks(trial, outcome, measurement, pace, deadline):
+                for _ in self._blocks(trial, outcome, measurement, pace, deadline, enough):
                     self._check_problems(outcome)
                     if outcome.failure:
                         break
@@ -152,9 +174,10 @@ class Study:
                 self._close()
                 barren = barren + 1 if outcome.blocks == before else 0
                 failed = isinstance(error, Ended) and error.status > 0
-                if barren >= (1 if failed else _BARREN_STARTS):
+                given_up = barren >= (1 if failed else _BARREN_STARTS)
+                if given_up and not known:
                     outcome.failure = outcome.failure or why
-                if outcome.failure or time.monotonic() > deadline:
+                if outcome.failure or given_up or time.monotonic() > deadline:
                     return
 
     def _refusal(self, trial: Trial, measurement: Measurement) -> str | None:
@@ -167,7 +190,7 @@ class Study:
         return None
 
     def _blocks(
-        self, trial: Trial, outcome: Outcome, measurement: Measurement, pace: Pace, deadline: float
+        self, trial: Trial, outcome: Outcome, measurement: Measurement, pace: Pace, deadline: float, enough: Enough
     ) -> Iterator[None]:
         lab = self._laboratory()
         loader = measurement.loader
@@ -175,19 +198,19 @@ class Study:
             with self._start(trial.settings) as other:
                 other.warm_up(_WARM_UP_STEPS, _WARM_UP_S)
                 try:
-                    yield from run_blocks(Paused(lab, other, pace), outcome, pace, deadline, _SETTING_BLOCKS)
+                    yield from run_blocks(Paused(lab, other, pace), outcome, pace, deadline, enough)
                 finally:
                     lab.resume()
         elif trial.placebo and loader is not None:
             prefetch = loader.prefetch_factor or 2
             with blocks.placebo(lab, loader.workers, loader.service_cpu_s, prefetch) as burners:
-                yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline)
+                yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline, enough)
         else:
             pair = Switched(lab, trial, pace)
             pair.to_arm()  # what cannot be done shows at once, and stubs get their answers
             self._check_problems(outcome, in_force=True)
             if not outcome.failure:
-                yield from run_blocks(pair, outcome, pace, deadline)
+                yield from run_blocks(pair, outcome, pace, deadline, enough)
 
     def _laboratory(self) -> Laboratory:
         """The child that is running, or a new one."""
@@ -245,6 +268,24 @@ class Study:
         except (Ended, Stuck):
             self._close()
             return None
+
+
+def _can_be_sharper(outcome: Outcome) -> bool:
+    """Whether it is a ceiling worth knowing better, of which more blocks can be had."""
+    trial, ratio = outcome.trial, outcome.ratio
+    if outcome.failure or ratio is None or trial.component is None or trial.settings or trial.intervention == "delay":
+        return False
+    return (
+        ratio.value > _WORTH_SHARPENING
+        and not outcome.is_tight(_SHARPER)
+        and outcome.blocks < _SHARPEST_BLOCKS
+    )  # fmt: skip
+
+
+def _vagueness(outcome: Outcome) -> float:
+    """The interval's half-width over the effect."""
+    assert outcome.ratio is not None
+    return outcome.ratio.half_width / math.log(outcome.ratio.value)
 
 
 def pace_of(measured: Measured) -> Pace:

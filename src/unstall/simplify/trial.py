@@ -12,7 +12,7 @@ from unstall.statistics import Ratio, anytime
 Specification = dict[str, Any]
 _FEW = 3  # blocks
 TIGHT = 0.05
-"""Half-width, in logarithms, at which an interval is tight enough; a tenth of the effect where that is more."""
+"""Half-width, in logarithms, at which an interval is tight enough; a share of the effect where that is more."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,12 @@ class Outcome:
         """All that were taken."""
         return len(self.log_ratios) + len(self.rough)
 
-    @property
-    def tight(self) -> bool:
-        """Whether more blocks would tell no more that matters."""
+    def is_tight(self, of_effect: float) -> bool:
+        """Whether the interval's half-width is no more than this share of the effect, or :data:`TIGHT`."""
         ratio = self.ratio
         if ratio is None or len(self.log_ratios) < _FEW:
             return False
-        return ratio.half_width <= max(TIGHT, abs(math.log(ratio.value)) / 10)
+        return ratio.half_width <= max(TIGHT, abs(math.log(ratio.value)) * of_effect)
 
     @property
     def state(self) -> Literal["measured", "inconclusive", "failed"]:

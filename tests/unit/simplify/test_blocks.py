@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from unstall.simplify.blocks import Pace, run_blocks
+from unstall.simplify.blocks import Enough, Pace, run_blocks
 from unstall.simplify.segment import Segment
 from unstall.simplify.trial import Outcome, Trial
 
@@ -40,7 +40,7 @@ class Program:
 
 def outcome_of(program, *, most=8, deadline=None):
     outcome = Outcome(Trial("without it", "stub", arm=({"kind": "stub"},)))
-    for _ in run_blocks(program, outcome, PACE, deadline or time.monotonic() + 60, most):
+    for _ in run_blocks(program, outcome, PACE, deadline or time.monotonic() + 60, Enough(most)):
         pass
     return outcome
 
@@ -51,7 +51,7 @@ def test_the_order_is_abba_and_the_ratio_is_found():
     assert program.course[:8] == ["base", "arm", "arm", "base"] * 2
     assert outcome.ratio.low <= 4 <= outcome.ratio.high
     assert outcome.state == "measured"
-    assert outcome.tight
+    assert outcome.is_tight(0.1)
 
 
 def test_little_noise_needs_few_blocks_much_noise_all():

@@ -14,7 +14,7 @@ from urllib.response import addinfourl
 from unstall.simplify import replay
 from unstall.simplify.interventions.swapping import Swapping
 
-_OWN_FRAMES = 2
+_OWN_FRAMES = 1
 
 
 class Response(addinfourl):

@@ -10,7 +10,7 @@ from typing import Any
 from unstall.simplify import arguments, functions, replay
 from unstall.simplify.interventions.swapping import Swapping
 
-_OWN_FRAMES = 2  # the stand-in is called by Swapped's, that by the trampoline, and that from the call site
+_OWN_FRAMES = 1  # the stand-in is called by the trampoline, and that from the call site
 
 
 class Here(Swapping):
@@ -23,19 +23,18 @@ class Here(Swapping):
         return functions.why_not(function)
 
     def stand_in(self) -> Any:
-        sites = replay.Sites(self.ring_size)
+        ring_at, frame_of, answer = replay.Sites(self.ring_size).ring, sys._getframe, self.answer
 
         def stand_in(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            ring = sites.ring(sys._getframe(_OWN_FRAMES).f_back)
+            ring = ring_at(frame_of(_OWN_FRAMES).f_back)
             if ring.ready and not self.gave_up:
-                return self.answer(ring, args, kwargs)
+                return answer(ring, args, kwargs)
             return self._let_through(original, ring, args, kwargs)
 
         return stand_in
 
-    def answer(self, ring: replay.Ring, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """In place of the call."""
-        return ring.answer(args, kwargs)
+    answer = staticmethod(replay.Ring.answer)
+    """In place of the call: ``answer(ring, args, kwargs)``."""
 
     def _let_through(self, original: Any, ring: replay.Ring, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.engine.board.count_real_call()

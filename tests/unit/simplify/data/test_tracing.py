@@ -232,9 +232,9 @@ def test_time_is_on_a_core_or_waiting():
     import time
 
     cost = Cost()
-    assert timed(cost, 2, lambda: time.sleep(0.02) or "slept") == "slept"
+    assert timed(cost, 2, lambda: time.sleep(0.1) or "slept") == "slept"
     timed(cost, 2, sum, range(300_000))
     assert cost.count == 4
-    assert cost.blocked_s >= 0.015 and cost.cpu_s > 0
+    assert cost.blocked_s >= 0.05 and cost.cpu_s > 0  # on a busy machine a sleeper waits for a core, too
     assert cost.taken_s <= cost.wall_s * 1.001 + 1e-4
     assert cost.per_item()["blocked_s"] == pytest.approx(cost.blocked_s / 4)
