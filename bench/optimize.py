@@ -3,11 +3,13 @@
     make optimize-bench                               the table in docs/optimize.md
     python bench/optimize.py --only worker_restart --budget 3m
     python bench/optimize.py --only hotdog --budget 15m
+    python bench/optimize.py --only text_stream --kept patches --rows rows.json --again      the kept patch once more
 
 For each program: the speed-up of the expert's fixed twin and that of the patched script, both by the program's own
-``steps_per_s``, in turns with the original (slow, fast, patched, patched, fast, slow). Where samples are kept for the
-next epoch, the patched script counts from its second epoch on (later.py), and what the first one costs is said. A kept
-change that shows no gain when it is measured again so, is a false win. Hot dog has no twin: its goal is 10 times.
+``steps_per_s``, in turns with the original (slow, fast, patched, patched, fast, slow, and again). Where samples are
+kept for the next epoch, the patched script counts from its second epoch on (later.py), and what the first one costs is
+said. A kept change that shows no gain when it is measured again so, is a false win. Hot dog has no twin: its goal is 10
+times.
 """
 
 from __future__ import annotations
@@ -92,6 +94,9 @@ def main() -> int:
     parser.add_argument("--only", help="names of cases, with commas between; hotdog is one")
     parser.add_argument("--budget", default="4m", help="for each program")
     parser.add_argument("--seconds", type=float, default=10.0, help="for each run of a twin")
+    parser.add_argument("--rounds", type=int, default=2, help="of two runs of each twin")
+    parser.add_argument("--kept", type=Path, help="folder for the reports and patches")
+    parser.add_argument("--again", action="store_true", help="measure the patches in that folder, do not search")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     parser.add_argument("--readme", type=Path, help="put a short table between the marks in this file")
@@ -101,7 +106,8 @@ def main() -> int:
         [Row(**row) for row in json.loads(options.rows.read_text())] if options.rows and options.rows.exists() else []
     )
     for name in names:
-        row = hotdog(options.budget) if name == "hotdog" else case(name, options.budget, options.seconds)
+        with tempfile.TemporaryDirectory() as folder:
+            row = (hotdog if name == "hotdog" else case)(name, Path(folder), options)
         rows = [other for other in rows if other.name != name] + [row]
         print(line(row), flush=True)
         if options.rows:
@@ -115,56 +121,58 @@ def main() -> int:
     return int(any(row.false_win or row.not_equivalent for row in rows))
 
 
-def case(name: str, budget: str, seconds: float) -> Row:
+def case(name: str, folder: Path, options: argparse.Namespace) -> Row:
     """One program of the zoo."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "zoo"
-        shutil.copytree(ZOO, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        report, patch, spent = optimize(copy, [f"{name}.py", "--seconds", "600"], budget)
-        patched = Path(folder) / "patched"
-        shutil.copytree(copy, patched)
-        if patch:
-            subprocess.run(["git", "apply", "-"], input=patch, cwd=patched, check=True)
-        slow, fast, changed, firsts = [], [], [], []
-        caches = any(name in CACHES for name in kept(report))
-        for order in ((0, 1, 2), (2, 1, 0)):
-            for which in order:
-                if which == 0:
-                    slow.append(rate(copy, name, "slow", seconds))
-                elif which == 1:
-                    fast.append(rate(copy, name, "fast", seconds))
-                elif caches and not changed:  # its first epoch may take minutes: once is enough
-                    first, later = rates_of_epochs(patched, name, seconds)
-                    firsts.append(first)
-                    changed.append(later)
-                elif not caches:
-                    changed.append(rate(patched, name, "slow", seconds))
+    copy, patched = folder / "zoo", folder / "patched"
+    shutil.copytree(ZOO, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    report, patch, spent = optimized(name, copy, [f"{name}.py", "--seconds", "600"], options)
+    shutil.copytree(copy, patched)
+    if patch:
+        subprocess.run(["git", "apply", "-"], input=patch, cwd=patched, check=True)
+    slow, fast, changed, firsts = [], [], [], []
+    caches = any(name in CACHES for name in kept(report))
+    for order in ((0, 1, 2), (2, 1, 0)) * options.rounds:
+        for which in order:
+            if which == 0:
+                slow.append(rate(copy, name, "slow", options.seconds))
+            elif which == 1:
+                fast.append(rate(copy, name, "fast", options.seconds))
+            elif caches and not changed:  # its first epoch may take minutes: once is enough
+                first, later = rates_of_epochs(patched, name, options.rounds * options.seconds)
+                firsts.append(first)
+                changed.append(later)
+            elif not caches:
+                changed.append(rate(patched, name, "slow", options.seconds))
     again = None if math.isnan(mean(changed)) else mean(changed) / mean(slow)
     return Row(name, kept(report), report["total_speedup"], again, mean(fast) / mean(slow),
                not_equivalent(report), spent, mean(firsts) / mean(slow) if firsts else None)  # fmt: skip
 
 
-def hotdog(budget: str) -> Row:
+def hotdog(name: str, folder: Path, options: argparse.Namespace) -> Row:
     """The example: its speed-up is that of whole epochs but the first, by the seconds that it prints for each."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "hotdog"
-        shutil.copytree(HOTDOG, copy, ignore=shutil.ignore_patterns("__pycache__", "runs", ".unstall"))
-        report, patch, spent = optimize(copy, ["train.py", "--epochs", "20"], budget)
-        slow = epoch_seconds(copy, 2)
-        if patch:
-            subprocess.run(["git", "apply", "-"], input=patch, cwd=copy, check=True)
-        again = slow / epoch_seconds(copy, 4)
-    return Row("hotdog", kept(report), report["total_speedup"], again, None, not_equivalent(report), spent)
+    copy = folder / name
+    shutil.copytree(HOTDOG, copy, ignore=shutil.ignore_patterns("__pycache__", "runs", ".unstall"))
+    report, patch, spent = optimized(name, copy, ["train.py", "--epochs", "20"], options)
+    slow = epoch_seconds(copy, 2)
+    if patch:
+        subprocess.run(["git", "apply", "-"], input=patch, cwd=copy, check=True)
+    again = slow / epoch_seconds(copy, 4)
+    return Row(name, kept(report), report["total_speedup"], again, None, not_equivalent(report), spent)
 
 
-def optimize(folder: Path, words: list[str], budget: str) -> tuple[dict, bytes, float]:
-    """(report, patch, seconds) of the command."""
-    began = time.monotonic()
-    command = [sys.executable, "-m", "unstall", "optimize", "--budget", budget, "--json", "report.json"]
-    subprocess.run([*command, "--patch", "fast.patch", *words], cwd=folder, check=True)
-    patch = folder / "fast.patch"
-    report = json.loads((folder / "report.json").read_text())
-    return report, patch.read_bytes() if patch.exists() else b"", time.monotonic() - began
+def optimized(name: str, folder: Path, words: list[str], options: argparse.Namespace) -> tuple[dict, bytes, float]:
+    """(report, patch, seconds) of the command, or of that which was kept."""
+    at = (options.kept or folder).absolute()
+    report, patch, spent = (at / f"{name}{end}" for end in (".json", ".patch", ".seconds"))
+    if not options.again:
+        at.mkdir(parents=True, exist_ok=True)
+        patch.unlink(missing_ok=True)
+        began = time.monotonic()
+        command = [sys.executable, "-m", "unstall", "optimize", "--budget", options.budget]
+        subprocess.run([*command, "--json", str(report), "--patch", str(patch), *words], cwd=folder, check=True)
+        spent.write_text(f"{time.monotonic() - began:.1f}", encoding="utf-8")
+    found: dict = json.loads(report.read_text())
+    return found, patch.read_bytes() if patch.exists() else b"", float(spent.read_text())
 
 
 def rate(folder: Path, name: str, variant: str, seconds: float) -> float:

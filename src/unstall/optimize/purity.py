@@ -28,8 +28,8 @@ class Purity:
     """Attributes of ``self`` that the statements judged so far set."""
     reason: str = ""
 
-    def is_steady(self, statement: ast.stmt, local: set[str]) -> bool:
-        """Whether a statement computes the same on every visit, as far as the source tells. ``local``: its names."""
+    def is_steady(self, statement: ast.stmt | ast.expr, local: set[str]) -> bool:
+        """Whether this computes the same on every visit, as far as the source tells. ``local``: its names."""
         return self._steady(statement, local, 0)
 
     def _steady(self, node: ast.AST, local: set[str], depth: int) -> bool:

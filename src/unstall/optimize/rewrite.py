@@ -29,6 +29,11 @@ class Found:
         """Where a node lies, lines from 1, columns from 0 in characters."""
         return self.places[node]
 
+    def lines_of(self, node: cst.CSTNode) -> range:
+        """The lines that a node stands on."""
+        place = self.place(node)
+        return range(place.start.line, place.end.line + 1)
+
     def nodes(self, kind: type[N]) -> list[N]:
         """All nodes of a kind, in the order of the source."""
         found = [node for node in self.parents if isinstance(node, kind)]

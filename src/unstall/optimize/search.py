@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
-from typing import Any
 
-from unstall.optimize import equivalence, remedies
+from unstall.optimize import remedies
 from unstall.optimize.case import Proposal, Unfit
 from unstall.optimize.diagnosis import Diagnosis, diagnose
-from unstall.optimize.equivalence import Noted, Unobservable, judge
 from unstall.optimize.program import Program
+from unstall.optimize.reference import Reference
 from unstall.optimize.trial import Comparison, TrialFailed, Window, compare, decided
 from unstall.optimize.workshop import Arm, Workshop, WorkshopError
 from unstall.records import Remedy
@@ -23,8 +22,8 @@ from unstall.units import percent
 LEAST_GAIN = 1.02
 """A change must be faster than this with 95 % confidence to be kept: less is not worth a changed line."""
 _CONFIRM_PAIRS = 2
-_LARGE_GAIN = 1.3  # so large that one fresh pair is enough, and that it is worth a second look where it is not certain
-_OBSERVED_STEPS = 12
+_LARGE_GAIN = 1.3  # so large that one fresh pair is enough
+_MOST_PAIRS = 20  # of runs, spent on one change whose gain is not certain
 _WINDOW_S = 4.0
 _LEAST_TRIAL_S = 40.0
 _TOTAL_ORIGINAL_S, _TOTAL_CHANGED_S = (
@@ -89,14 +88,13 @@ class Search:
         self.tell = tell
         self.began = time.monotonic()
         self.done: set[tuple[str, str]] = set()
+        self.undecided: dict[tuple[str, str], Comparison] = {}
+        """Of changes to the best so far that look worth it and are not certain: gone on with while there is time."""
         self.failures: dict[str, int] = {}
         self.spent_s: list[float] = []
         """Seconds that each trial took."""
         self.diagnosis_s = 0.0
-        self.reference: list[Noted] = []
-        self.own_difference = 0.0
-        self.files: equivalence.Files = {}
-        """What the original writes alike in two runs."""
+        self.reference = Reference(workshop)
         self.in_batches = False
         """A kept change calls the model for many items at once: from then on its rows are what is counted."""
         self.revisits = False
@@ -108,8 +106,9 @@ class Search:
         first = diagnose(self.program, self.workshop, Arm())
         self.diagnosis_s = self._spent()
         result = Result(first, first, Arm())
-        self._refer(first.kind)
-        result.reproducible = self.own_difference == 0.0
+        self.tell("what the original computes, twice")
+        self.reference.observe(first.kind)
+        result.reproducible = self.reference.own_difference == 0.0
         try:
             self._improve(result)
         except KeyboardInterrupt:
@@ -121,41 +120,41 @@ class Search:
 
     def _improve(self, result: Result) -> None:
         current = result.first
+        proposals, unfit = self._proposals(current)
         while True:
-            proposals, unfit = self._proposals(current)
             result.advice = [one for one in proposals if one.advice]
-            open_ones = [one for one in proposals if not one.advice and one.id not in self.done]
+            open_ones = [one for one in proposals if not one.advice and self._is_open(one)]
             worthy = [one for one in open_ones if one.frees or one.predicted - 1 >= self.options.worth]
-            if not worthy:
+            if not worthy or self._left() <= self._next_s():
                 self._note_untried(result, open_ones, unfit)
-                result.why_stopped = f"no remedy left that promises {percent(self.options.worth)}"
+                nothing = f"no remedy left that promises {percent(self.options.worth)}"
+                result.why_stopped = "the budget is spent" if worthy else nothing
                 return
-            kept = None
-            for proposal in sorted(worthy, key=lambda one: -one.predicted):
-                if self._left() <= self._next_s():
-                    self._note_untried(result, open_ones, unfit)
-                    result.why_stopped = "the budget is spent"
-                    return
-                if proposal.id in self.done:
-                    continue
-                began = self._spent()
-                kept = self._try(proposal, current, result)
-                self.spent_s.append(self._spent() - began)
-                if kept is not None:
-                    break
+            proposal = max(worthy, key=self._promise)
+            began = self._spent()
+            kept = self._try(proposal, current, result)
+            self.spent_s.append(self._spent() - began)
             if kept is None:
-                continue  # all of them are done now; what is left is below what is worth it
+                continue
             result.best, result.kept = kept, [*result.kept, proposal]
             self.done = {one for one in self.done if one[0] not in _CONCURRENCY or one == proposal.id}
+            self.undecided.clear()  # they are of another best: what is still worth it is proposed anew
             self.tell("diagnosing again")
             current = result.last = diagnose(self.program, self.workshop, kept)
+            proposals, unfit = self._proposals(current)
+
+    def _is_open(self, proposal: Proposal) -> bool:
+        return proposal.id not in self.done and self.failures.get(proposal.remedy, 0) <= _MAX_FAILURES_OF_REMEDY
+
+    def _promise(self, proposal: Proposal) -> float:
+        """The gain as far as it was measured, else as predicted."""
+        seen = self.undecided.get(proposal.id)
+        return seen.ratio().value if seen else proposal.predicted
 
     def _proposals(self, current: Diagnosis) -> tuple[list[Proposal], dict[str, str]]:
         found: list[Proposal] = []
         unfit: dict[str, str] = {}
         for remedy in remedies.every():
-            if self.failures.get(remedy.NAME, 0) > _MAX_FAILURES_OF_REMEDY:
-                continue
             try:
                 answer = remedy.propose(current.case)
             except Exception as error:  # whatever is wrong with one remedy, the others go on
@@ -187,17 +186,15 @@ class Search:
 
     def _try(self, proposal: Proposal, current: Diagnosis, result: Result) -> Arm | None:
         """Try one change against the best so far; the new best if it is kept."""
-        self.done.add(proposal.id)
         settings = {**result.best.settings, **proposal.settings}
         changed = Arm(proposal.sources or result.best.sources, settings, result.best.work * proposal.work)
-        entry = Remedy(
-            name=f"{proposal.remedy}: {proposal.title}", exactness=proposal.exactness, kept=False,
-            predicted_speedup=proposal.predicted,
-        )  # fmt: skip
-        result.tried.append(entry)
-        self.tell(f"trying {entry.name} (predicted {proposal.predicted:.2f}×)")
+        seen = self.undecided.pop(proposal.id, None)
+        entry = self._entry(proposal, result, anew=seen is None)
+        self.done.add(proposal.id)
+        again = f", {seen.ratio().value:.2f}× so far: more pairs of runs" if seen else ""
+        self.tell(f"trying {entry.name} (predicted {proposal.predicted:.2f}×{again})")
         try:
-            found = self._race(result.best, changed, current, proposal)
+            found = self._race(result.best, changed, current, proposal, seen)
             ratio = found.ratio()
             entry.speedup, entry.ci95 = ratio.value, (ratio.low, ratio.high)
             result.other_cores.append(found.other_cores())
@@ -207,6 +204,9 @@ class Search:
                 entry.why_not = self._holds_on(changed, ratio)
             elif ratio.low <= LEAST_GAIN:
                 entry.why_not = "no gain" if ratio.value <= LEAST_GAIN else "the gain is not certain"
+                if ratio.value - 1 >= self.options.worth and found.could_be_decided(LEAST_GAIN, _MOST_PAIRS):
+                    self.undecided[proposal.id] = found
+                    self.done.remove(proposal.id)
             if entry.why_not or not self._is_equivalent(entry, changed, current.kind, proposal, result):
                 return None
             if not proposal.frees and not self._confirmed(
@@ -222,6 +222,16 @@ class Search:
         self.revisits = self.revisits or proposal.needs_revisits
         self.tell(f"kept {entry.name}: {entry.speedup:.2f}×")
         return changed
+
+    def _entry(self, proposal: Proposal, result: Result, *, anew: bool) -> Remedy:
+        """Where the report tells of a change: a new place, or that of its trial so far."""
+        name = f"{proposal.remedy}: {proposal.title}"
+        if not anew:
+            result.tried = [one for one in result.tried if one.name != name]
+        result.tried.append(
+            Remedy(name=name, exactness=proposal.exactness, kept=False, predicted_speedup=proposal.predicted)
+        )
+        return result.tried[-1]
 
     def _holds_on(self, changed: Arm, ratio: Ratio) -> str | None:
         """Why a change that is to free memory is not kept: it is slower, or memory grows as before."""
@@ -244,15 +254,12 @@ class Search:
         workers = max(1, current.workers)
         return Window(current.kind, _WARMUP_STEPS + _FOLD_BATCHES * (workers + 1), steps, fold=fold)
 
-    def _race(self, base: Arm, changed: Arm, current: Diagnosis, proposal: Proposal) -> Comparison:
+    def _race(
+        self, base: Arm, changed: Arm, current: Diagnosis, proposal: Proposal, seen: Comparison | None
+    ) -> Comparison:
         window, limit_s = self._window(current, proposal), max(_LEAST_TRIAL_S, self.options.budget_s / 8)
-        found = compare(self.workshop, base, changed, window, enough=decided(LEAST_GAIN), limit_s=limit_s)
-        ratio = found.ratio()
-        if ratio.low <= LEAST_GAIN and ratio.value > _LARGE_GAIN and self._left() > limit_s:
-            self.tell(f"  {ratio.value:.2f}×, and not certain: as many pairs again")
-            more = compare(self.workshop, base, changed, window, enough=lambda _: False, limit_s=limit_s)
-            found = Comparison([*found.pairs, *more.pairs])
-        return found
+        enough = decided(LEAST_GAIN)
+        return compare(self.workshop, base, changed, window, enough=enough, limit_s=limit_s, seen=seen)
 
     def _confirmed(self, entry: Remedy, found: Comparison, base: Arm, changed: Arm, window: Window) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
@@ -269,70 +276,10 @@ class Search:
             return False
         return True
 
-    # ------------------------------------------------------------------ equivalence
-
-    def _refer(self, kind: str) -> None:
-        """Two runs of the original: what it computes, and whether it agrees with itself."""
-        self.tell("what the original computes, twice")
-        try:
-            first = equivalence.observe(self.workshop, Arm(), kind, _OBSERVED_STEPS, timeout=self._patience())
-            again = equivalence.observe(self.workshop, Arm(), kind, _OBSERVED_STEPS, timeout=self._patience())
-        except Unobservable as error:
-            raise TrialFailed(f"what the program computes could not be observed: {error}") from error
-        self.reference = first
-        self.own_difference = equivalence.own_difference(first, again)
-        self.files = equivalence.steady(first.files, again.files)
-
     def _is_equivalent(self, entry: Remedy, changed: Arm, kind: str, proposal: Proposal, result: Result) -> bool:
         self.tell(f"does it compute the same? {entry.name}")
-        watched = [*result.kept, proposal]
-        remembers = [one for kept in watched for one in kept.remembers]
-        proven = remembers or any(one.needs_revisits or one.in_batches for one in watched)
-        check = {"remembers": remembers, "tolerances": equivalence.TOLERANCES} if proven else None
-        try:
-            noted = equivalence.observe(
-                self.workshop, changed, kind, _OBSERVED_STEPS, timeout=self._patience(), check=check
-            )
-        except Unobservable as error:
-            entry.equivalent, entry.why_not = False, f"what it computes could not be compared: {error}"
-            return False
-        if proposal.exactness == "training-changing":
-            entry.equivalent = None
-            return True
-        # Kept close changes make the whole close: an exact one on top of them is compared with the same tolerance.
-        exactness: Any = "exact" if all(one.exactness == "exact" for one in watched) else "close"
-        judgement = judge(
-            self.reference, noted, exactness, own=self.own_difference,
-            arithmetic=[one.arithmetic for one in watched if one.arithmetic],
-        )  # fmt: skip
-        why_not = None if judgement.equivalent else f"it computes something else: {judgement.why_not}"
-        if why_not is None and proposal.later:
-            why_not = self._differs_when_late(changed, noted, kind, result, exactness)
-        entry.equivalent, entry.why_not = why_not is None, why_not
-        return entry.equivalent
-
-    def _differs_when_late(
-        self, changed: Arm, at_once: equivalence.Notes, kind: str, result: Result, exactness: Any
-    ) -> str | None:
-        """Whether calls in a thread do something else when they are made as late as they may be."""
-        try:
-            late = equivalence.observe(
-                self.workshop, changed, kind, _OBSERVED_STEPS, timeout=self._patience(), deferred="late"
-            )
-            files = self.files
-            if exactness != "exact":  # the files may hold numbers that a close change has changed
-                best = equivalence.observe(self.workshop, result.best, kind, _OBSERVED_STEPS, timeout=self._patience())
-                files = {name: best.files.get(name, ()) for name in self.files}
-        except Unobservable as error:
-            return f"what it computes with late calls could not be compared: {error}"
-        judgement = judge(equivalence.of_steps(at_once), equivalence.of_steps(late), "exact", own=self.own_difference)
-        if not judgement.equivalent:
-            return f"it computes something else when calls are late: {judgement.why_not}"
-        for written in (at_once.files, late.files):
-            name = equivalence.differing_file(files, written)
-            if name is not None:
-                return f"it does not write the same to {name}"
-        return None
+        entry.equivalent, entry.why_not = self.reference.judge(changed, kind, proposal, result.kept, result.best)
+        return entry.why_not is None
 
     # ------------------------------------------------------------------ the last word
 
@@ -373,9 +320,6 @@ class Search:
         The first one is begun in any case: without it nothing was tried.
         """
         return mean(self.spent_s) + self.diagnosis_s if self.spent_s else 0.0
-
-    def _patience(self) -> float:
-        return 180.0
 
 
 def _is_narrow(found: Comparison) -> bool:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import median, stdev
 from typing import Any
 
 from unstall.optimize.workshop import Arm, Ran, Workshop
@@ -79,6 +79,16 @@ class Comparison:
         """The second arm's speed-up over the first."""
         return ratio_of_blocks(self.log_ratios)
 
+    def could_be_decided(self, least: float, most_pairs: int) -> bool:
+        """Whether more pairs, but no more than so many in all, would put the interval above a gain.
+
+        If the gain is what it looks like: twice its standard error is then less than what it is beyond the least one.
+        """
+        if not MIN_PAIRS <= len(self.pairs) < most_pairs:
+            return False
+        beyond = self.ratio().value / least
+        return beyond > 1 and 2 * stdev(self.log_ratios) / math.sqrt(most_pairs) < math.log(beyond)
+
     def unit_s(self) -> tuple[float, float]:
         """Median seconds for a unit of work, of the first arm and of the second."""
         return median(a.unit_s for a, _ in self.pairs), median(b.unit_s for _, b in self.pairs)
@@ -141,12 +151,15 @@ def compare(
     enough: Callable[[Comparison], bool],
     pairs: int = MAX_PAIRS,
     limit_s: float = math.inf,
+    seen: Comparison | None = None,
 ) -> Comparison:
     """Run the arms in pairs, A B, B A, A B, ..., until ``enough`` says so. Raises TrialFailed for either arm.
 
-    ``limit_s``: after this time no other pair is begun, but three are made if two do not decide.
+    ``limit_s``: after this time no other pair is begun, but three are made if two do not decide. ``seen``: a comparison
+    that is gone on with; ``pairs`` is of new ones.
     """
-    found = Comparison()
+    found = Comparison(list(seen.pairs) if seen else [])
+    pairs += len(found.pairs)
     began = time.monotonic()
     while len(found.pairs) < pairs:
         if len(found.pairs) % 2:

@@ -45,6 +45,8 @@ def lines(report: Report, interval: tuple[float, float] | None, remarks: Sequenc
 
 def _headline(report: Report, interval: tuple[float, float] | None) -> str:
     if report.total_speedup is None:
+        if any(_is_left_for_want_of_time(one) for one in report.remedies):
+            return "  nothing was kept, and not all was tried: a larger --budget may find more"
         return "  nothing was kept: the program runs as fast as this search can make it"
     between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""
     exact = all(one.exactness == "exact" for one in report.remedies if one.kept)
@@ -67,6 +69,10 @@ def _remedy(one: Remedy, width: int) -> Iterator[str]:
     if one.why_not:
         parts.append(plain(one.why_not))
     yield shorten(f"      {', '.join(parts)}", width)
+
+
+def _is_left_for_want_of_time(one: Remedy) -> bool:
+    return bool(one.why_not and one.why_not.startswith("not tried: the budget was spent"))
 
 
 def _is_untried(one: Remedy) -> bool:

@@ -33,7 +33,15 @@ def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
 
 
 def test_nothing_kept_is_said(input_bound):
-    assert "nothing was kept" in shown(msgspec.structs.replace(input_bound, remedies=[], total_speedup=None))
+    text = shown(msgspec.structs.replace(input_bound, remedies=[], total_speedup=None))
+    assert "nothing was kept: the program runs as fast" in text
+
+
+def test_nothing_kept_for_want_of_time_is_not_called_the_end(input_bound):
+    why_not = "not tried: the budget was spent (it takes 18 % of the step)"
+    left = [Remedy(name="memoize: it", exactness="exact", kept=False, predicted_speedup=1.2, why_not=why_not)]
+    text = shown(msgspec.structs.replace(input_bound, remedies=left, total_speedup=None))
+    assert "not all was tried: a larger --budget may find more" in text and "as fast as" not in text
 
 
 def test_close_remedies_are_not_called_bit_for_bit(input_bound):

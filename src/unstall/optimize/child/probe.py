@@ -71,6 +71,7 @@ def _loaders(module: Any, probe: Probe) -> None:
         dataset = _inner(self.dataset)
         getitem = getattr(type(dataset), "__getitem__", None)
         code = getattr(getitem, "__code__", None)
+        collate = _code(self.collate_fn)
         probe.tell(
             "loader",
             site,
@@ -87,6 +88,9 @@ def _loaders(module: Any, probe: Probe) -> None:
             getitem_line=getattr(code, "co_firstlineno", None),
             getitem_class=getattr(getitem, "__qualname__", "").rpartition(".")[0] or None,
             transforms=_chains(dataset),
+            collate_file=getattr(collate, "co_filename", None),
+            collate_line=getattr(collate, "co_firstlineno", None),
+            collate_name=getattr(collate, "co_name", None),
         )
 
     def __iter__(self: Any) -> Any:
@@ -94,6 +98,12 @@ def _loaders(module: Any, probe: Probe) -> None:
         return iterate(self)
 
     module.DataLoader.__init__, module.DataLoader.__iter__ = __init__, __iter__
+
+
+def _code(called: Any) -> Any:
+    """The code that runs when this is called: of a function, of a method, of what a partial or an object calls."""
+    called = getattr(called, "func", called)
+    return getattr(called, "__code__", None) or getattr(vars(type(called)).get("__call__"), "__code__", None)
 
 
 def _inner(dataset: Any) -> Any:

@@ -44,14 +44,13 @@ DEFINITION = '''class _Batches:
         """The model's outputs: one call for all inputs of the same type and shape."""
         alike, outputs = {}, [None] * len(inputs)
         for number, values in enumerate(inputs):
-            kind = tuple((value.dtype, value.{SHAPE}) for value in values)
+            kind = tuple([(value.dtype, value.{SHAPE}) for value in values])
             alike.setdefault(kind, []).append(number)
         for numbers in alike.values():
             together = call(*[_Batches.join(column) for column in zip(*[inputs[number] for number in numbers])])
-            end = 0
-            for number in numbers:
-                start, end = end, end + {COUNT}
-                outputs[number] = _Batches.rows(together, start, end)
+            {COUNTED}
+            for number, output in zip(numbers, _Batches.parts(together{COUNTS})):
+                outputs[number] = output
         return outputs
 
     @staticmethod
@@ -59,13 +58,25 @@ DEFINITION = '''class _Batches:
         return {JOIN}
 
     @staticmethod
-    def rows(output, start, end):
+    def parts(output{COUNTS}):
+        """What is for each item in an output for many."""
         if isinstance(output, dict):
-            return type(output)((name, _Batches.rows(value, start, end)) for name, value in output.items())
+            columns = [_Batches.parts(value{COUNTS}) for value in output.values()]
+            return [type(output)(zip(output, row)) for row in zip(*columns)]
         if isinstance(output, (tuple, list)):
-            return type(output)(_Batches.rows(value, start, end) for value in output)
-        return output[{ROWS}]
+            return [type(output)(row) for row in zip(*[_Batches.parts(value{COUNTS}) for value in output])]
+        {PARTS}
 '''
+
+_COUNTED = "            counts = [len(inputs[number][0]) for number in numbers]\n"
+_ITEMS = """        if isinstance(output, torch.Tensor) and not output.requires_grad:
+            return output.unbind()
+        return [output[at] for at in range(len(output))]
+"""
+_SLICES = """        if isinstance(output, torch.Tensor) and not output.requires_grad:
+            return output.split(counts)
+        return [output[end - count : end] for count, end in zip(counts, itertools.accumulate(counts))]
+"""
 
 
 def propose(case: Case) -> list[Proposal] | Unfit:
@@ -182,9 +193,12 @@ def definition(numpy: str | None, *, whole: bool) -> str:
     """The class that the loop uses."""
     join = "stack" if whole else "cat"
     parts = {
+        "            {COUNTED}\n": ""
+        if whole
+        else "            counts = [len(inputs[number][0]) for number in numbers]\n",
+        "        {PARTS}\n": _ITEMS if whole else _SLICES,
         "{SHAPE}": "shape" if whole else "shape[1:]",
-        "{COUNT}": "1" if whole else "len(inputs[number][0])",
-        "{ROWS}": "start" if whole else "start:end",
+        "{COUNTS}": "" if whole else ", counts",
         "{JOIN}": f"torch.{join}(values)",
     }
     if numpy:

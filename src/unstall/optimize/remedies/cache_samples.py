@@ -58,8 +58,8 @@ DEFINITIONS = (
     def get(self, load, index):
         path = os.path.join(self.folder, repr(index).encode().hex())
         try:
-            with open(path, "rb") as file:
-                return pickle.load(file)
+            with open(path, "rb", buffering=0) as file:
+                return pickle.loads(file.readall())
         except FileNotFoundError:
             sample = load(index)
         if shutil.disk_usage(self.folder).free > self.reserve:

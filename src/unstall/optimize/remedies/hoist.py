@@ -10,9 +10,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.ahead import changed_names, imported, paths_read
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.purity import Purity
-from unstall.optimize.purity import names as names_of
-from unstall.optimize.remedies.memoize import impurity
+from unstall.optimize.computing import NotSteady, check_calls
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 from unstall.units import percent
@@ -23,25 +21,8 @@ EXACTNESS: Exactness = "exact"
 
 _MIN_SHARE = 0.03
 _REMOVED = 0.99
-_LIBRARIES = ("torch", "numpy", "np", "math", "F", "nn", "scipy", "itertools", "functools")
-_PURE_METHODS = {
-    "abs", "astype", "bool", "clone", "contiguous", "copy", "cos", "count", "cumsum", "double", "encode", "exp",
-    "expand", "flatten", "float", "half", "index", "int", "inverse", "items", "join", "keys", "log", "long", "lower",
-    "matmul", "max", "mean", "min", "mul", "norm", "permute", "pow", "prod", "repeat", "reshape", "shape", "sin",
-    "size", "softmax", "split", "sqrt", "square", "squeeze", "std", "strip", "sum", "t", "tanh", "to", "tolist",
-    "transpose", "tril", "triu", "unsqueeze", "upper", "values", "var", "view",
-}  # fmt: skip
-_PURE_BUILTINS = {"len", "range", "list", "tuple", "dict", "set", "sorted", "sum", "min", "max", "abs", "int", "float",
-                  "str", "bool", "enumerate", "zip", "reversed", "round", "frozenset"}  # fmt: skip
-_ONCE = {"iter", "empty", "empty_like", "save", "load", "open", "manual_seed", "seed", "set_num_threads", "no_grad"}
-"""Calls of libraries that are made for an effect, or do not give the same."""
-
 _MUTATING = {"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add", "fill", "data",
              "resize", "backward", "grad", "setdefault", "popitem", "discard"}  # fmt: skip
-
-
-class NotSteady(Exception):
-    """The statement may give something else in another turn; the message says why."""
 
 
 def propose(case: Case) -> list[Proposal] | Unfit:
@@ -110,39 +91,9 @@ def steady_statement(text: str, line: int) -> tuple[ast.Assign, ast.For | ast.Wh
     if not isinstance(target, ast.Name) or not any(isinstance(node, ast.Call) for node in ast.walk(statement.value)):
         raise NotSteady("it calls nothing, or sets more than a name")
     scope = _scope(tree, loop)
-    _check_calls(text, tree, scope, statement)
+    check_calls(text, tree, scope, statement.value)
     _check_names(tree, scope, loop, statement, target.id)
     return statement, loop
-
-
-def _check_calls(text: str, tree: ast.Module, scope: ast.AST, statement: ast.Assign) -> None:
-    """All that it calls only computes. Raises NotSteady."""
-    modules = imported(tree)
-    purity = Purity(tree, ast.ClassDef(name="", bases=[], keywords=[], body=[], decorator_list=[]))
-    local = set(names_of([scope], ast.Store))
-    local |= {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
-    functions = {node.name: node.lineno for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if not purity.is_steady(statement, local if scope is not tree else set()):
-        raise NotSteady(purity.reason)
-    for node in ast.walk(statement.value):
-        if isinstance(node, (ast.NamedExpr, ast.Lambda)):
-            raise NotSteady("it sets a name, or makes a function")
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func)
-        root, last = name.partition(".")[0], name.rpartition(".")[2]
-        if isinstance(node.func, ast.Name):
-            if name in functions:
-                why_not = impurity(text, functions[name], arguments_needed=False)
-                if why_not is not None:
-                    raise NotSteady(f"{name}: {why_not}")
-            elif name not in _PURE_BUILTINS:
-                raise NotSteady(f"what {name} does is not known")
-        elif root in modules and root in _LIBRARIES:
-            if last in _ONCE or last.endswith("_"):
-                raise NotSteady(f"{name} does not only compute")
-        elif last not in _PURE_METHODS:
-            raise NotSteady(f"what {name} does is not known")
 
 
 def _check_names(tree: ast.Module, scope: ast.AST, loop: ast.For | ast.While, statement: ast.Assign, name: str) -> None:

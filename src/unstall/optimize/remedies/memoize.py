@@ -13,8 +13,7 @@ import libcst as cst
 
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.purity import Purity, attributes_read
-from unstall.optimize.purity import names as names_of
+from unstall.optimize.computing import function_around, impurity
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 from unstall.optimize.unchanged import held_arguments
@@ -51,20 +50,6 @@ REMEMBERED = '''class _Remembered:
             self.results[key] = args, result  # the lists are held: no other one gets their id
         return result
 '''
-_MUTATING = {
-    "append",
-    "extend",
-    "insert",
-    "pop",
-    "remove",
-    "clear",
-    "sort",
-    "reverse",
-    "update",
-    "add",
-    "write",
-    "fill",
-}
 
 
 def propose(case: Case) -> list[Proposal] | Unfit:
@@ -103,76 +88,9 @@ def propose(case: Case) -> list[Proposal] | Unfit:
     return found or Unfit(reason)
 
 
-def impurity(text: str, line: int, *, arguments_needed: bool = True) -> str | None:
-    """Why the function around a line may not be remembered; None when it may, as far as the source tells."""
-    tree = ast.parse(text)
-    function = _function(tree, line)
-    if function is None:
-        return "it is in no function"
-    cls = next((one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and function in one.body), None)
-    arguments = function.args
-    if function.decorator_list or arguments.vararg or arguments.kwarg or function.name.startswith("__"):
-        return "it is decorated, special, or takes any number of arguments"
-    if arguments_needed and not (arguments.args[1:] if cls else arguments.args):
-        return "it takes no arguments"
-    if any(
-        isinstance(base, (ast.Name, ast.Attribute)) and "Module" in ast.unparse(base)
-        for base in (cls.bases if cls else [])
-    ):
-        return "it belongs to a model"
-    purity = Purity(tree, cls or ast.ClassDef(name="", bases=[], keywords=[], body=[], decorator_list=[]))
-    names = {argument.arg for argument in arguments.args}
-    if not all(purity.is_steady(statement, names) for statement in function.body) or purity.written:
-        return purity.reason or "it sets attributes"
-    if not any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function)):
-        return "it returns nothing"
-    given = _object_among(function, names - {"self"})
-    if given is not None:
-        return f"{given} is more than a plain value"
-    fresh = set(names_of([function], ast.Store))
-    for node in ast.walk(function):
-        changed = _changed(node)
-        if changed is not None and not (isinstance(changed, ast.Name) and changed.id in fresh):
-            return f"it changes {ast.unparse(changed)}"
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "next"):
-            return f"it calls {ast.unparse(node.func)}"
-    if cls is not None and attributes_read(function.body) & purity.changing_attributes():
-        return "it reads what other methods change"
-    return None
-
-
-def _object_among(function: ast.FunctionDef, arguments: set[str]) -> str | None:
-    """An argument that has attributes other than those of strings: an object, whose content may change."""
-    for node in ast.walk(function):
-        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
-            continue
-        if node.value.id in arguments and not hasattr(str, node.attr):
-            return node.value.id
-    return None
-
-
-def _changed(node: ast.AST) -> ast.expr | None:
-    """What a node changes in place, if it does."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATING:
-        return node.func.value
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        return node.value
-    return None
-
-
 def _function_at(tree: ast.Module, line: int) -> str | None:
-    function = _function(tree, line)
+    function = function_around(tree, line)
     return function.name if function is not None else None
-
-
-def _function(tree: ast.Module, line: int) -> ast.FunctionDef | None:
-    """The innermost function around a line."""
-    holding = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    return max(holding, key=lambda node: node.lineno, default=None)
 
 
 def with_cache(sources: Sources, path: Path, name: str, line: int) -> Sources:

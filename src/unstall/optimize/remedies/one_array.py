@@ -76,8 +76,7 @@ def with_one_array(sources: Sources, path: Path, lines: set[int]) -> tuple[Sourc
     found = rewrite.Found(sources.parse(path))
     calls: dict[cst.CSTNode, set[int]] = {}
     for call in found.nodes(cst.Call):
-        place = found.place(call)
-        on = lines & set(range(place.start.line, place.end.line + 1))
+        on = lines & set(found.lines_of(call))
         if on and rewrite.name_of(call) == "torch.tensor" and _is_plain(call):
             calls[call] = on
     if not calls:

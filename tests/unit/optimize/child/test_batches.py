@@ -55,6 +55,27 @@ def test_an_input_that_depends_on_the_items_before_does_not(checked):
     assert told and "before" in told[0]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("grad", [True, False])
+def test_an_output_of_any_form_is_taken_apart(whole, grad):
+    space = {"torch": torch, "itertools": __import__("itertools"), "numpy": pytest.importorskip("numpy")}
+    exec(definition("numpy", whole=whole), space)
+    weight = torch.tensor(2.0, requires_grad=grad)
+
+    def call(x):
+        return {"logits": x * weight, "more": (x.numpy() + 1, [x - 1])}
+
+    inputs = [(torch.arange(3.0) + one if whole else torch.arange(3.0).repeat(rows, 1) + one,)
+              for one, rows in enumerate((1, 2, 1))]  # fmt: skip
+    for (x,), output in zip(inputs, space["_Batches"].outputs(call, inputs)):
+        expected = call(x)
+        assert list(output) == ["logits", "more"] and isinstance(output["more"], tuple)
+        assert torch.equal(output["logits"], expected["logits"])
+        assert (output["more"][0] == expected["more"][0]).all() and output["more"][0].shape == x.shape
+        assert torch.equal(output["more"][1][0], x - 1)
+        output["logits"] += 1  # of a program that trains nothing but keeps gradients, too
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from unstall.measurements import Site
+from unstall.optimize.computing import impurity
 from unstall.optimize.remedies.later_checkpoint import with_later_save
 from unstall.optimize.remedies.loader_workers import counts
-from unstall.optimize.remedies.memoize import impurity
 from unstall.optimize.remedies.memoize import with_cache as with_memory
 from unstall.optimize.remedies.no_grad import with_gradients_off, with_no_grad
 from unstall.optimize.remedies.single_precision import in_single

@@ -1,0 +1,142 @@
+"""Whether a function or an expression only computes: it changes nothing, and gives the same when it is asked again.
+
+A reading of the names that it calls, to be checked by running the program.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from unstall.optimize.ahead import imported
+from unstall.optimize.purity import Purity, attributes_read
+from unstall.optimize.purity import names as names_of
+
+_LIBRARIES = ("torch", "numpy", "np", "math", "F", "nn", "scipy", "itertools", "functools")
+_PURE_METHODS = {
+    "abs", "astype", "bool", "clone", "contiguous", "copy", "cos", "count", "cumsum", "double", "encode", "exp",
+    "expand", "flatten", "float", "half", "index", "int", "inverse", "items", "join", "keys", "log", "long", "lower",
+    "matmul", "max", "mean", "min", "mul", "norm", "permute", "pow", "prod", "repeat", "reshape", "shape", "sin",
+    "size", "softmax", "split", "sqrt", "square", "squeeze", "std", "strip", "sum", "t", "tanh", "to", "tolist",
+    "transpose", "tril", "triu", "unsqueeze", "upper", "values", "var", "view",
+}  # fmt: skip
+_PURE_BUILTINS = {"len", "range", "list", "tuple", "dict", "set", "sorted", "sum", "min", "max", "abs", "int", "float",
+                  "str", "bool", "enumerate", "zip", "reversed", "round", "frozenset"}  # fmt: skip
+_ONCE = {"iter", "empty", "empty_like", "save", "load", "open", "manual_seed", "seed", "set_num_threads", "no_grad"}
+"""Calls of libraries that are made for an effect, or do not give the same."""
+
+
+_CHANGING = {
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "clear",
+    "sort",
+    "reverse",
+    "update",
+    "add",
+    "write",
+    "fill",
+}
+
+
+class NotSteady(Exception):
+    """It may give something else another time, or do something; the message says why."""
+
+
+def check_calls(text: str, tree: ast.Module, scope: ast.AST, value: ast.expr) -> None:
+    """All that an expression calls only computes. ``scope``: the function it is in, or the module. Raises NotSteady."""
+    modules = imported(tree)
+    purity = Purity(tree, ast.ClassDef(name="", bases=[], keywords=[], body=[], decorator_list=[]))
+    local = set(names_of([scope], ast.Store))
+    local |= {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
+    functions = {node.name: node.lineno for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if not purity.is_steady(value, local if scope is not tree else set()):
+        raise NotSteady(purity.reason)
+    for node in ast.walk(value):
+        if isinstance(node, (ast.NamedExpr, ast.Lambda)):
+            raise NotSteady("it sets a name, or makes a function")
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        root, last = name.partition(".")[0], name.rpartition(".")[2]
+        if isinstance(node.func, ast.Name):
+            if name in functions:
+                why_not = impurity(text, functions[name], arguments_needed=False)
+                if why_not is not None:
+                    raise NotSteady(f"{name}: {why_not}")
+            elif name not in _PURE_BUILTINS:
+                raise NotSteady(f"what {name} does is not known")
+        elif root in modules and root in _LIBRARIES:
+            if last in _ONCE or last.endswith("_"):
+                raise NotSteady(f"{name} does not only compute")
+        elif last not in _PURE_METHODS:
+            raise NotSteady(f"what {name} does is not known")
+
+
+def impurity(text: str, line: int, *, arguments_needed: bool = True) -> str | None:
+    """Why the function around a line may not be remembered; None when it may, as far as the source tells."""
+    tree = ast.parse(text)
+    function = function_around(tree, line)
+    if function is None:
+        return "it is in no function"
+    cls = next((one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and function in one.body), None)
+    arguments = function.args
+    if function.decorator_list or arguments.vararg or arguments.kwarg or function.name.startswith("__"):
+        return "it is decorated, special, or takes any number of arguments"
+    if arguments_needed and not (arguments.args[1:] if cls else arguments.args):
+        return "it takes no arguments"
+    if any(
+        isinstance(base, (ast.Name, ast.Attribute)) and "Module" in ast.unparse(base)
+        for base in (cls.bases if cls else [])
+    ):
+        return "it belongs to a model"
+    purity = Purity(tree, cls or ast.ClassDef(name="", bases=[], keywords=[], body=[], decorator_list=[]))
+    names = {argument.arg for argument in arguments.args}
+    if not all(purity.is_steady(statement, names) for statement in function.body) or purity.written:
+        return purity.reason or "it sets attributes"
+    if not any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function)):
+        return "it returns nothing"
+    given = _object_among(function, names - {"self"})
+    if given is not None:
+        return f"{given} is more than a plain value"
+    fresh = set(names_of([function], ast.Store))
+    for node in ast.walk(function):
+        changed = _changed(node)
+        if changed is not None and not (isinstance(changed, ast.Name) and changed.id in fresh):
+            return f"it changes {ast.unparse(changed)}"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "next"):
+            return f"it calls {ast.unparse(node.func)}"
+    if cls is not None and attributes_read(function.body) & purity.changing_attributes():
+        return "it reads what other methods change"
+    return None
+
+
+def _object_among(function: ast.FunctionDef, arguments: set[str]) -> str | None:
+    """An argument that has attributes other than those of strings: an object, whose content may change."""
+    for node in ast.walk(function):
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+            continue
+        if node.value.id in arguments and not hasattr(str, node.attr):
+            return node.value.id
+    return None
+
+
+def _changed(node: ast.AST) -> ast.expr | None:
+    """What a node changes in place, if it does."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+        return node.func.value
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return node.value
+    return None
+
+
+def function_around(tree: ast.Module, line: int) -> ast.FunctionDef | None:
+    """The innermost function around a line."""
+    holding = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(holding, key=lambda node: node.lineno, default=None)
