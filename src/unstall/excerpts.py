@@ -43,6 +43,8 @@ def around(culprit: Culprit) -> Excerpt | None:
 
     A report names its files itself, and one from elsewhere could name any: what it does not quote is not shown.
     """
+    if "\0" in culprit.file:  # no file's name, and the operating system is not asked for one
+        return None
     lines = linecache.getlines(culprit.file)
     at = culprit.line - 1
     if not culprit.code or not 0 <= at < len(lines) or lines[at].strip() != culprit.code.strip():

@@ -58,3 +58,7 @@ def test_a_long_function_is_cut(tmp_path):
 def test_a_file_that_says_something_else_is_not_kept(path, line, code):
     assert excerpts.around(culprit(path, line, code)) is None
     assert excerpts.around(culprit(path.parent / "gone.py", line, code)) is None
+
+
+def test_a_name_that_no_file_can_have_is_no_error():
+    assert excerpts.around(culprit("\0", 1, "x")) is None

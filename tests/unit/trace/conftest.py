@@ -1,7 +1,11 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
+from kineto_files import write
+
+from unstall.trace.readers import read
 
 
 @pytest.fixture(scope="session")
@@ -11,3 +15,21 @@ def real_traces() -> Path:
     if not folder.is_dir():
         pytest.skip("no folder of recorded traces (UNSTALL_TRACES)")
     return folder
+
+
+@pytest.fixture(params=["native", "python"])
+def scanner(request, monkeypatch):
+    """Read with each of the two scanners."""
+    if request.param == "python":
+        monkeypatch.setitem(sys.modules, "unstall.trace._scan", None)
+    else:
+        pytest.importorskip("unstall.trace._scan")
+
+
+@pytest.fixture
+def timeline_of(tmp_path, scanner):
+    def one(content, name="trace.json"):
+        (timeline,) = read(write(tmp_path / name, content))
+        return timeline
+
+    return one

@@ -102,3 +102,8 @@ def _argument(key: str) -> str:
 
 def _time(ts: float) -> float | int:
     return round(START_US + ts, 3) if ts % 1 else START_US + int(ts)
+
+
+def names(timeline, table):
+    """Of each row of a table of the timeline."""
+    return [timeline.names[n] for n in table.name]
