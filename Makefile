@@ -14,7 +14,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help setup system demo test lint format types unit docs accuracy overhead \
+.PHONY: help setup system demo test lint format types unit fuzz docs accuracy overhead \
         simplify-bench model-bench optimize-bench trace-bench gate-bench page-bench gpu-check lock clean
 
 help: ## list the targets
@@ -54,10 +54,14 @@ format: $(READY) ## put style and formatting right
 types: $(READY) ## check types
 	$(BIN)/mypy
 
-# Tests that measure time or load run alone, after the rest.
+# Tests that measure time or load run alone, after the rest. Property tests draw the same examples every time, so that a
+# change is judged by what it changed; `make fuzz` looks for new ones.
 unit: $(READY) ## run the tests only (PYTEST_ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not serial" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m serial $(PYTEST_ARGS) || test $$? -eq 5
+	$(BIN)/python -m pytest -n $(JOBS) -m "not serial" --hypothesis-profile=ci $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m serial --hypothesis-profile=ci $(PYTEST_ARGS) || test $$? -eq 5
+
+fuzz: $(READY) ## the property tests, with examples of their own
+	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests/unit $(PYTEST_ARGS)
 
 docs: $(READY) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
