@@ -5,8 +5,9 @@
 
 For each program of the zoo whose culprit is a function that can be stubbed, its `slow` variant is studied within the
 budget. There are two truths: its rate with the culprit made free by hand, over its own, in turns of one process
-(free.py), and the rate of its `fast` variant, the expert's fix, which pays for the culprit in its new form, in plain
-runs in turn. A case is right when the truth lies in the 95 % interval of the headroom, or within 15 % of it.
+(free.py), from before the study and after it; and the rate of its `fast` variant, the expert's fix, which pays for the
+culprit in its new form, in plain runs in turn. A case is right when the truth lies in the 95 % interval of the headroom,
+or within 15 % of it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 
 from accuracy import ROOT, command, load_cases, rate
 from machine import describe
+from scipy import stats
 
 FREE = ROOT / "bench" / "free.py"
 MOST_ANSWERS, ANSWERS = 64, {"text_stream": 4096}
@@ -88,7 +90,7 @@ def main() -> int:
     parser.add_argument("--auto", action="store_true", help="let it choose all trials, not the culprit's stub alone")
     parser.add_argument("--twin-seconds", type=float, default=4.0, help="of each plain run of slow and fast")
     parser.add_argument("--twin-rounds", type=int, default=2, help="of two plain runs of each")
-    parser.add_argument("--free-seconds", type=float, default=33.0, help="of the run with the culprit free in turn")
+    parser.add_argument("--free-seconds", type=float, default=23.0, help="of each run with the culprit free")
     parser.add_argument("--free-only", action="store_true", help="measure only that again, of the rows that are kept")
     parser.add_argument("--study-only", action="store_true", help="study again, and keep the truth of those rows")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
@@ -103,7 +105,7 @@ def main() -> int:
         if case.name in wanted if wanted is not None else stubbable(case):
             before = next((row for row in rows if row.name == case.name), None)
             if options.free_only and before is not None:
-                before.free, before.free_low, before.free_high = free(case, options)
+                before.free, before.free_low, before.free_high = interval(free(case, options) + free(case, options))
             elif options.study_only and before is not None:
                 study_again(before, case, options)
             else:
@@ -126,9 +128,11 @@ def stubbable(case: Any) -> bool:
 def judge(case: Any, options: argparse.Namespace) -> Row:
     """Study the slow variant, run it with the culprit free in turn, run both variants plain."""
     row = Row(case.name, case.culprit, None, None, None, None, None, None, 0.0)
+    # The truth from before the study and after it: within minutes a shared machine becomes another.
+    before = free(case, options)
     study_again(row, case, options)
+    row.free, row.free_low, row.free_high = interval(before + free(case, options))
     row.fixed = fixed(case, options)
-    row.free, row.free_low, row.free_high = free(case, options)
     return row
 
 
@@ -169,16 +173,25 @@ def study(case: Any, options: argparse.Namespace) -> dict[str, Any] | None:
         return loaded
 
 
-def free(case: Any, options: argparse.Namespace) -> tuple[float | None, float | None, float | None]:
-    """Steps a second without the culprit over those with it, and the ends of the 95 % interval."""
+def free(case: Any, options: argparse.Namespace) -> list[float]:
+    """Logarithms of steps a second without the culprit over those with it, one for each turn without it."""
     words = command(case, options.zoo, "slow", options.free_seconds)
     with tempfile.TemporaryDirectory() as folder:
         done = run([sys.executable, str(FREE), case.culprit, str(ANSWERS.get(case.name, MOST_ANSWERS)), *words], folder)
-    found = re.search(r"free_over_slow=(\S+) (\S+) (\S+)", done.stdout)
+    found = re.search(r"log_free_over_slow=(\S+)", done.stdout)
     if not found:
         print(done.stdout[-500:], done.stderr[-1000:], file=sys.stderr)
+        return []
+    return [float(value) for value in found[1].split(",")]
+
+
+def interval(logs: Sequence[float]) -> tuple[float, float, float] | tuple[None, None, None]:
+    """The mean ratio with the ends of its interval of 95 %, by Student's t; None for fewer than two."""
+    if len(logs) < 2:
         return None, None, None
-    return float(found[1]), float(found[2]), float(found[3])
+    mean = statistics.mean(logs)
+    half = stats.t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
 def fixed(case: Any, options: argparse.Namespace) -> float | None:
