@@ -6,8 +6,8 @@
 For each program of the zoo whose culprit is a function that can be stubbed, its `slow` variant is studied within the
 budget. There are two truths: its rate with the culprit made free by hand, over its own, in turns of one process
 (free.py), from before the study and after it; and the rate of its `fast` variant, the expert's fix, which pays for the
-culprit in its new form, in plain runs in turn. A case is right when the truth lies in the 95 % interval of the headroom,
-or within 15 % of it.
+culprit in its new form, in plain runs in turn. A case is right when the truth lies in the 95 % interval of the
+headroom, or within 15 % of it.
 """
 
 from __future__ import annotations
