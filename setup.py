@@ -12,6 +12,13 @@ setup(
             extra_compile_args=["-O2", "-std=c11", "-Wall", "-Wextra"],
             optional=True,
         ),
+        # Optional too: unstall.simplify.sandbox.inside.audit does the same in Python, at a cost to the program.
+        Extension(
+            "unstall.simplify._audit",
+            sources=["src/unstall/simplify/native/audit.c"],
+            extra_compile_args=["-O2", "-std=c11", "-Wall", "-Wextra"],
+            optional=True,
+        ),
         # Optional too: unstall.trace.readers.events does the same in Python, slowly.
         Extension(
             "unstall.trace._scan",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from types import CodeType
 
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+TRAMPOLINE = 1
+"""Depth of its frame, as a stand-in sees it; that of the call site is the one before it."""
 _PLACEHOLDER = "unstall: what stands in for the function"
 
 

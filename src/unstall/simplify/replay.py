@@ -8,13 +8,17 @@ them to flow on: to the call's own inputs, as zeros.
 from __future__ import annotations
 
 import collections
+import itertools
 import sys
 import types
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    Give = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+    """Called with the arguments of a call, gives its answer, safe for the caller to change."""
 
 RING = 3
 """Answers kept at least for each call site: the calls that are let through before it is answered from the record."""
@@ -34,20 +38,26 @@ class CannotReplay(Exception):
 class Sites:
     """The rings of one function, a ring for each place it is called from."""
 
-    def __init__(self, size: int = RING) -> None:
-        self.size = size
-        self.rings: dict[tuple[int, int], Ring] = {}
-        self.held: list[types.CodeType | None] = []
+    def __init__(self, new_ring: Callable[[], Ring]) -> None:
+        self.new_ring = new_ring
+        self.rings: dict[int, list[tuple[types.CodeType | None, Ring]]] = collections.defaultdict(list)
+        """By the offset of the call in its code: a code's hash, and its id(), take longer than all the rest."""
+        self.count = 0
 
     def ring(self, frame: types.FrameType | None) -> Ring:
-        """The ring of the call site that this frame stands at."""
-        # By the code's id, as its hash takes longer than all the rest; it is held, so that no other gets the id.
-        site = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
-        ring = self.rings.get(site)
-        if ring is None:
-            ring = Ring(self.size) if len(self.rings) < _MAX_SITES else next(iter(self.rings.values()))
-            self.rings[site] = ring
-            self.held.append(frame and frame.f_code)
+        """The ring of the call site that this frame stands at; None: a call that no Python code makes."""
+        code, offset = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
+        for known, ring in self.rings[offset]:
+            if known is code:
+                return ring
+        return self._add(code, offset)
+
+    def _add(self, code: types.CodeType | None, offset: int) -> Ring:
+        if self.count == _MAX_SITES:
+            return next(ring for known in self.rings.values() for _, ring in known)
+        self.count += 1
+        ring = self.new_ring()
+        self.rings[offset].append((code, ring))
         return ring
 
 
@@ -57,11 +67,12 @@ class Ring:
     def __init__(self, size: int = RING) -> None:
         self.size = size
         self.answers: list[Answer] = []
-        self.turn = 0
         self.seconds = 0.0
         """Mean duration of the calls recorded."""
         self.ready = False
         """Whether there are as many answers as it takes."""
+        self.answer: Give = self._not_ready
+        """The next recorded answer, as :meth:`Answer.give`."""
         self._began = perf_counter()
         self._bytes = 0
 
@@ -72,12 +83,22 @@ class Ring:
         self.seconds += (seconds - self.seconds) / kept
         self._bytes += _size(value)
         full = kept >= _MOST or self._bytes > _MOST_BYTES or perf_counter() - self._began > _COLLECTING_S
-        self.ready = kept >= self.size and full
+        if kept >= self.size and full:
+            self.answer = self.in_turn()
+            self.ready = True
 
-    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The next recorded answer."""
-        self.turn = (self.turn + 1) % len(self.answers)
-        return self.answers[self.turn].give(args, kwargs)
+    def in_turn(self) -> Give:
+        """Gives one after the other, again and again; as quick as can be where all are given in the same plain way."""
+        ways = {answer.how for answer in self.answers}
+        if _REBUILT in ways or len(ways) > 1:
+            following = itertools.cycle(self.answers).__next__
+            return lambda args, kwargs: following().give(args, kwargs)
+        value = itertools.cycle([answer.value for answer in self.answers]).__next__
+        return (lambda args, kwargs: value()) if ways == {_AS_IS} else (lambda args, kwargs: value().copy())
+
+    @staticmethod
+    def _not_ready(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise LookupError("not enough answers are recorded yet")
 
 
 class Answer:

@@ -68,7 +68,7 @@ def test_what_is_used_up_by_reading_cannot_be_given_again(value):
 
 
 def test_each_call_site_has_its_own_ring():
-    sites = replay.Sites(2)
+    sites = replay.Sites(replay.Ring)
 
     def ask():
         return sites.ring(sys._getframe(1))
@@ -101,6 +101,37 @@ def test_short_calls_give_many_answers_so_that_their_mean_is_that_of_the_calls(m
         ring.record(recorded[-1], 1e-6)
     assert 100 < len(recorded) < 10_000
     assert sorted(ring.answer((), {}) for _ in recorded) == recorded
+
+
+def test_what_a_ring_gives_is_the_callers(monkeypatch):
+    """However alike its answers are: all lists, or of any kind."""
+    monkeypatch.setattr(replay, "_COLLECTING_S", 0.0)
+    for recorded in ([[1], [2]], [[1], None], [[1], {"a": [2]}], [None, 1.5]):
+        ring = replay.Ring(2)
+        for value in recorded:
+            ring.record(value, 1e-6)
+        for _ in range(3):
+            given = [ring.answer((), {}) for _ in recorded]
+            assert given == recorded
+            for value in given:
+                if isinstance(value, list):
+                    value.append("changed")
+
+
+def test_a_call_that_no_python_code_makes_has_a_ring():
+    sites = replay.Sites(replay.Ring)
+    assert sites.ring(None) is sites.ring(None)
+    assert sites.ring(None) is not sites.ring(sys._getframe())
+
+
+def test_sites_without_end_share_a_ring(monkeypatch):
+    monkeypatch.setattr(replay, "_MAX_SITES", 2)
+    sites, space = replay.Sites(replay.Ring), {"sys": sys}
+    found = []
+    for _ in range(5):
+        exec("frame = sys._getframe()", space)  # new code each time
+        found.append(sites.ring(space["frame"]))
+    assert len({id(ring) for ring in found}) == 2
 
 
 def test_large_answers_are_not_collected_for_long(monkeypatch):

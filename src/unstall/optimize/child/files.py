@@ -20,6 +20,7 @@ from typing import Any
 
 from unstall.optimize import child
 from unstall.optimize.child import clock as clocks
+from unstall.simplify.sandbox.inside import audit
 
 THREAD = "background"
 """The name that the patch gives to its thread."""
@@ -37,11 +38,10 @@ class Written:
         self.paths: dict[str, None] = {}
         self.pid = os.getpid()
 
-    def hear(self, event: str, args: tuple[Any, ...]) -> None:
-        """An audit hook: must be quick, and must not raise."""
-        if event != "open" or len(self.paths) >= _MAX_FILES or os.getpid() != self.pid:
+    def on_open(self, path: Any, _mode: str | None, flags: int | None) -> None:
+        """Must be quick, and must not raise."""
+        if len(self.paths) >= _MAX_FILES or os.getpid() != self.pid:
             return
-        path, _, flags = args
         if (flags or 0) & _WRITES and isinstance(path, (str, os.PathLike)):
             full = os.path.abspath(path)
             if not full.startswith((self.folder, "/dev/", "/proc/", "/sys/")):
@@ -108,7 +108,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         return []
     written = Written(folder)
     deferred = Deferred(plan.get("deferred") == "late")
-    sys.addaudithook(written.hear)
+    audit.hear({"open": written.on_open})
 
     def finish() -> None:
         clocks.drain()

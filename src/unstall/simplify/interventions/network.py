@@ -11,10 +11,8 @@ import sys
 from typing import Any
 from urllib.response import addinfourl
 
-from unstall.simplify import replay
+from unstall.simplify import functions, replay
 from unstall.simplify.interventions.swapping import Swapping
-
-_OWN_FRAMES = 1
 
 
 class Response(addinfourl):
@@ -37,10 +35,10 @@ class Here(Swapping):
     """``{"kind": "network", "name": "network"}``."""
 
     def stand_in(self) -> Any:
-        sites = replay.Sites()
+        sites = replay.Sites(replay.Ring)
 
         def stand_in(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            ring = sites.ring(sys._getframe(_OWN_FRAMES).f_back)
+            ring = sites.ring(sys._getframe(functions.TRAMPOLINE).f_back)
             if ring.ready:
                 return _again(ring.answer(args, kwargs))
             self.engine.board.count_real_call()

@@ -5,36 +5,35 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unstall.simplify import arguments, functions, replay
 from unstall.simplify.interventions.swapping import Swapping
 
-_OWN_FRAMES = 1  # the stand-in is called by the trampoline, and that from the call site
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Here(Swapping):
     """``{"kind": "stub", "name": "Photos.decode", "file": None}``. A call site's first calls are let through."""
 
-    ring_size = replay.RING
+    new_ring: Callable[[], replay.Ring] = replay.Ring
+    """A call site's record, when it is met for the first time."""
     gave_up = False
 
     def refuses(self, function: FunctionType) -> str | None:
         return functions.why_not(function)
 
     def stand_in(self) -> Any:
-        ring_at, frame_of, answer = replay.Sites(self.ring_size).ring, sys._getframe, self.answer
+        ring_at, frame_of = replay.Sites(self.new_ring).ring, sys._getframe
 
         def stand_in(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            ring = ring_at(frame_of(_OWN_FRAMES).f_back)
+            ring = ring_at(frame_of(functions.TRAMPOLINE).f_back)
             if ring.ready and not self.gave_up:
-                return answer(ring, args, kwargs)
+                return ring.answer(args, kwargs)
             return self._let_through(original, ring, args, kwargs)
 
         return stand_in
-
-    answer = staticmethod(replay.Ring.answer)
-    """In place of the call: ``answer(ring, args, kwargs)``."""
 
     def _let_through(self, original: Any, ring: replay.Ring, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.engine.board.count_real_call()

@@ -7,11 +7,11 @@ It sees Python's own calls through audit events (PEP 578; the table in the libra
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from unstall.simplify.sandbox import vault
+from unstall.simplify.sandbox.inside import audit
 from unstall.simplify.sandbox.inside.refusals import note
 
 if TYPE_CHECKING:
@@ -47,15 +47,23 @@ class Guard:
             "os.system": lambda command: self.on_program(command, [command], None, None),
         }
 
-    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        look = self.looks.get(event)
-        if look is None or getattr(self.here, "busy", False):
-            return
-        self.here.busy = True
-        try:
-            look(*arguments)
-        finally:
-            self.here.busy = False
+    def listen(self) -> None:
+        """From here on."""
+        audit.hear({event: self._once(look) for event, look in self.looks.items()})
+
+    def _once(self, look: Callable[..., None]) -> Callable[..., None]:
+        """Not for what the look itself does."""
+
+        def heard(*arguments: Any) -> None:
+            if getattr(self.here, "busy", False):
+                return
+            self.here.busy = True
+            try:
+                look(*arguments)
+            finally:
+                self.here.busy = False
+
+        return heard
 
     def on_open(self, path: Any, mode: str | None, flags: int) -> None:
         if isinstance(path, int):
@@ -132,4 +140,4 @@ def install(home: str) -> None:
     with open(os.path.join(home, "notes", f"pid-{os.getpid()}"), "w"):
         pass
     kept = tuple(filter(None, os.environ.get("UNSTALL_SANDBOX_KEEP", "").split(os.pathsep)))
-    sys.addaudithook(Guard(home, kept))
+    Guard(home, kept).listen()

@@ -17,6 +17,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from unstall.benchmark.importhook import PostImport
+from unstall.simplify.sandbox.inside import audit
 from unstall.simplify.sandbox.inside.refusals import note
 
 if TYPE_CHECKING:
@@ -47,19 +48,14 @@ class Refusal:
 def install(home: str) -> None:
     """Refuse from here on, in this process and those it forks."""
     refusal = Refusal(home)
-    watch = {
-        "socket.connect": functools.partial(_on_connect, refusal),
-        "socket.sendto": functools.partial(_on_send, refusal),
-        "socket.sendmsg": functools.partial(_on_send, refusal),
-        "smtplib.connect": functools.partial(_on_mail, refusal),
-    }
-
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        look = watch.get(event)
-        if look is not None:
-            look(*arguments)
-
-    sys.addaudithook(audit)
+    audit.hear(
+        {
+            "socket.connect": functools.partial(_on_connect, refusal),
+            "socket.sendto": functools.partial(_on_send, refusal),
+            "socket.sendmsg": functools.partial(_on_send, refusal),
+            "smtplib.connect": functools.partial(_on_mail, refusal),
+        }
+    )
     hook = PostImport(
         {
             "http.client": [functools.partial(_guard_http_client, refusal)],

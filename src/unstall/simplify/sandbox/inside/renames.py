@@ -10,17 +10,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import sys
 import threading
 from typing import Any
+
+from unstall.simplify.sandbox.inside import audit
 
 
 def install() -> None:
     """Watch renames from here on, in this process and those it forks."""
     here = threading.local()
 
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "os.rename" or getattr(here, "busy", False):
+    def on_rename(*arguments: Any) -> None:
+        if getattr(here, "busy", False):
             return
         here.busy = True
         try:
@@ -29,7 +30,7 @@ def install() -> None:
         finally:
             here.busy = False
 
-    sys.addaudithook(audit)
+    audit.hear({"os.rename": on_rename})
 
 
 def _before_rename(source: Any, _target: Any, source_folder: int = -1, _target_folder: int = -1) -> None:
