@@ -93,6 +93,7 @@ def main() -> int:
     parser.add_argument("--free-seconds", type=float, default=23.0, help="of each run with the culprit free")
     parser.add_argument("--free-only", action="store_true", help="measure only that again, of the rows that are kept")
     parser.add_argument("--study-only", action="store_true", help="study again, and keep the truth of those rows")
+    parser.add_argument("--no-twin", action="store_true", help="keep what the rows have of the fixed twin")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
@@ -109,7 +110,7 @@ def main() -> int:
             elif options.study_only and before is not None:
                 study_again(before, case, options)
             else:
-                rows = [row for row in rows if row.name != case.name] + [judge(case, options)]
+                rows = [row for row in rows if row.name != case.name] + [judge(case, options, before)]
             print(line(next(row for row in rows if row.name == case.name)), flush=True)
             if options.rows:
                 options.rows.parent.mkdir(parents=True, exist_ok=True)
@@ -125,14 +126,14 @@ def stubbable(case: Any) -> bool:
     return case.pattern in _STUBBABLE and case.name not in _NOT_A_FUNCTION and bool(case.culprit)
 
 
-def judge(case: Any, options: argparse.Namespace) -> Row:
+def judge(case: Any, options: argparse.Namespace, kept: Row | None) -> Row:
     """Study the slow variant, run it with the culprit free in turn, run both variants plain."""
     row = Row(case.name, case.culprit, None, None, None, None, None, None, 0.0)
     # The truth from before the study and after it: within minutes a shared machine becomes another.
     before = free(case, options)
     study_again(row, case, options)
     row.free, row.free_low, row.free_high = interval(before + free(case, options))
-    row.fixed = fixed(case, options)
+    row.fixed = kept.fixed if kept and options.no_twin else fixed(case, options)
     return row
 
 
