@@ -1,6 +1,6 @@
 """Run a program of the zoo with one of its functions free by hand, and not, in turn; print the ratios of its rates.
 
-    python bench/free.py Class.method ANSWERS program.py [arguments]
+    python bench/free.py Class.method program.py [arguments]
 
 The truth for `make simplify-bench`, got without unstall: a decorator is put on the function in the parsed source, which
 calls it for 2.5 seconds, gives what its first calls returned for the next 2.5, and so on. All of it is in one process:
@@ -27,8 +27,10 @@ import ticks
 NAME = "_kept_answers"
 TURN_S, SETTLE_S = 2.5, 0.8
 COLLECT_S = 4.0
-"""The longest that first answers are collected, and what is left out at the beginning."""
-_FEWEST = 4
+"""How long first answers are collected, and what is left out at the beginning."""
+FEWEST, MOST, MOST_BYTES = 4, 4096, 256 << 20
+"""Answers kept of each call site. Few of them the processor learns by heart: with four, plain_generator is a fifth
+faster than with 256. The program itself never meets the same again."""
 
 
 def is_free(turn: int) -> bool:
@@ -36,36 +38,37 @@ def is_free(turn: int) -> bool:
     return turn % 2 == 1
 
 
-def kept(answers: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: in every other turn, the answers to the first calls from each place come again.
+def kept(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator: in every other turn, the answers to the first calls from each place come again."""
+    places: dict[Any, list[Any]] = collections.defaultdict(list)
+    count, began, room = itertools.count(), time.monotonic(), MOST_BYTES
 
-    A function that takes long gives fewer of them, in :data:`COLLECT_S` from its first call.
-    """
+    @functools.wraps(function)
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        nonlocal began, room
+        caller, now = sys._getframe(1), time.monotonic()
+        if not places:
+            began = now
+        given = places[id(caller.f_code), caller.f_lasti]  # hashing the code takes longer than all the rest
+        if len(given) < (MOST if now - began < COLLECT_S and room > 0 else FEWEST):
+            given.append(function(*args, **kwargs))
+            room -= size(given[-1])
+            return given[-1]
+        if is_free(int(now / TURN_S)):
+            return given[next(count) % len(given)]
+        return function(*args, **kwargs)
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        places: dict[Any, list[Any]] = collections.defaultdict(list)
-        count, began = itertools.count(), time.monotonic()
-
-        @functools.wraps(function)
-        def answer(*args: Any, **kwargs: Any) -> Any:
-            nonlocal began
-            caller, now = sys._getframe(1), time.monotonic()
-            if not places:
-                began = now
-            given = places[id(caller.f_code), caller.f_lasti]  # hashing the code takes longer than all the rest
-            if len(given) < (answers if now - began < COLLECT_S else _FEWEST):
-                given.append(function(*args, **kwargs))
-                return given[-1]
-            if is_free(int(now / TURN_S)):
-                return given[next(count) % len(given)]
-            return function(*args, **kwargs)
-
-        return answer
-
-    return decorate
+    return answer
 
 
-def decorated(source: str, path: str, qualified: str, answers: int) -> ast.Module:
+def size(answer: Any) -> int:
+    """Bytes of an array, of bytes, or of what a tuple or list holds of them."""
+    if isinstance(answer, (tuple, list)):
+        return sum(map(size, answer))
+    return int(getattr(answer, "nbytes", 0)) or sys.getsizeof(answer, 0)
+
+
+def decorated(source: str, path: str, qualified: str) -> ast.Module:
     """The program's tree with the decorator on the function. Raises SystemExit if there is no such function."""
     tree = ast.parse(source, path)
     place: Any = tree
@@ -78,7 +81,7 @@ def decorated(source: str, path: str, qualified: str, answers: int) -> ast.Modul
         if not found:
             raise SystemExit(f"{path} has no {qualified}")
         place = found[0]
-    place.decorator_list.append(ast.parse(f"{NAME}({answers})", mode="eval").body)
+    place.decorator_list.append(ast.Name(NAME, ast.Load()))
     return ast.fix_missing_locations(tree)
 
 
@@ -107,8 +110,8 @@ def tell(seen: Sequence[ticks.Tick]) -> None:
 
 def main() -> None:
     """Become the program."""
-    qualified, answers, script, *words = sys.argv[1:]
-    tree = decorated(Path(script).read_text(encoding="utf-8"), script, qualified, int(answers))
+    qualified, script, *words = sys.argv[1:]
+    tree = decorated(Path(script).read_text(encoding="utf-8"), script, qualified)
     sys.argv = [script, *words]
     sys.path[0] = str(Path(script).resolve().parent)
     seen: list[ticks.Tick] = []

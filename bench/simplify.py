@@ -32,9 +32,6 @@ from machine import describe
 from scipy import stats
 
 FREE = ROOT / "bench" / "free.py"
-MOST_ANSWERS, ANSWERS = 64, {"text_stream": 4096}
-"""Of the culprit that are kept. Of too few the processor learns the data by heart: with four of them plain_generator is
-a fifth faster than with 256. Words differ in their length, and need more."""
 NEAR = 0.15
 WIDEST = 4.0
 """An interval from one end to the other; a wider one says nothing, whatever lies in it."""
@@ -178,7 +175,7 @@ def free(case: Any, options: argparse.Namespace) -> list[float]:
     """Logarithms of steps a second without the culprit over those with it, one for each turn without it."""
     words = command(case, options.zoo, "slow", options.free_seconds)
     with tempfile.TemporaryDirectory() as folder:
-        done = run([sys.executable, str(FREE), case.culprit, str(ANSWERS.get(case.name, MOST_ANSWERS)), *words], folder)
+        done = run([sys.executable, str(FREE), case.culprit, *words], folder)
     found = re.search(r"log_free_over_slow=(\S+)", done.stdout)
     if not found:
         print(done.stdout[-500:], done.stderr[-1000:], file=sys.stderr)

@@ -19,6 +19,13 @@ def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
+def above(parents: dict[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
+    """What a node stands in, the nearest first."""
+    while node in parents:
+        node = parents[node]
+        yield node
+
+
 def arguments(function: ast.FunctionDef) -> list[ast.arg]:
     """All parameters of a function."""
     given = function.args

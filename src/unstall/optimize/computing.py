@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from unstall.optimize.ahead import imported
+from unstall.optimize.outer_names import changed_in_place, changing
 from unstall.optimize.purity import Purity, attributes_read
 from unstall.optimize.purity import names as names_of
 
@@ -23,22 +24,6 @@ _PURE_BUILTINS = {"len", "range", "list", "tuple", "dict", "set", "sorted", "sum
                   "str", "bool", "enumerate", "zip", "reversed", "round", "frozenset"}  # fmt: skip
 _ONCE = {"iter", "empty", "empty_like", "save", "load", "open", "manual_seed", "seed", "set_num_threads", "no_grad"}
 """Calls of libraries that are made for an effect, or do not give the same."""
-
-
-_CHANGING = {
-    "append",
-    "extend",
-    "insert",
-    "pop",
-    "remove",
-    "clear",
-    "sort",
-    "reverse",
-    "update",
-    "add",
-    "write",
-    "fill",
-}
 
 
 class NotSteady(Exception):
@@ -63,7 +48,7 @@ def check_calls(text: str, tree: ast.Module, scope: ast.AST, value: ast.expr) ->
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if isinstance(node.func, ast.Name):
             if name in functions:
-                why_not = impurity(text, functions[name], arguments_needed=False)
+                why_not = impurity(text, functions[name])
                 if why_not is not None:
                     raise NotSteady(f"{name}: {why_not}")
             elif name not in _PURE_BUILTINS:
@@ -75,7 +60,7 @@ def check_calls(text: str, tree: ast.Module, scope: ast.AST, value: ast.expr) ->
             raise NotSteady(f"what {name} does is not known")
 
 
-def impurity(text: str, line: int, *, arguments_needed: bool = True) -> str | None:
+def impurity(text: str, line: int) -> str | None:
     """Why the function around a line may not be remembered; None when it may, as far as the source tells."""
     tree = ast.parse(text)
     function = function_around(tree, line)
@@ -85,8 +70,6 @@ def impurity(text: str, line: int, *, arguments_needed: bool = True) -> str | No
     arguments = function.args
     if function.decorator_list or arguments.vararg or arguments.kwarg or function.name.startswith("__"):
         return "it is decorated, special, or takes any number of arguments"
-    if arguments_needed and not (arguments.args[1:] if cls else arguments.args):
-        return "it takes no arguments"
     if any(
         isinstance(base, (ast.Name, ast.Attribute)) and "Module" in ast.unparse(base)
         for base in (cls.bases if cls else [])
@@ -103,11 +86,14 @@ def impurity(text: str, line: int, *, arguments_needed: bool = True) -> str | No
         return f"{given} is more than a plain value"
     fresh = set(names_of([function], ast.Store))
     for node in ast.walk(function):
-        changed = _changed(node)
+        changed = changed_in_place(node)
         if changed is not None and not (isinstance(changed, ast.Name) and changed.id in fresh):
             return f"it changes {ast.unparse(changed)}"
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("open", "next"):
             return f"it calls {ast.unparse(node.func)}"
+    outer = changing(tree, function)
+    if outer is not None:
+        return f"it reads {outer}, which may be something else another time"
     if cls is not None and attributes_read(function.body) & purity.changing_attributes():
         return "it reads what other methods change"
     return None
@@ -120,15 +106,6 @@ def _object_among(function: ast.FunctionDef, arguments: set[str]) -> str | None:
             continue
         if node.value.id in arguments and not hasattr(str, node.attr):
             return node.value.id
-    return None
-
-
-def _changed(node: ast.AST) -> ast.expr | None:
-    """What a node changes in place, if it does."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
-        return node.func.value
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        return node.value
     return None
 
 

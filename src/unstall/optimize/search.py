@@ -26,10 +26,8 @@ _LARGE_GAIN = 1.3  # so large that one fresh pair is enough
 _MOST_PAIRS = 20  # of runs, spent on one change whose gain is not certain
 _WINDOW_S = 4.0
 _LEAST_TRIAL_S = 40.0
-_TOTAL_ORIGINAL_S, _TOTAL_CHANGED_S = (
-    12.0,
-    3.0,
-)  # of steps in each run of the last comparison: at most, and if it may be
+_TOTAL_ORIGINAL_S, _TOTAL_CHANGED_S = 12.0, 3.0
+"""Of steps in each run of the last comparison: at most of the original's, and of the changed program's if it may be."""
 _TOTAL_SHARE = 1 / 8  # of what is set aside for the last comparison, for the steps of one run of the original
 _TOTAL_PAIRS = 6
 _NARROW = 1.2  # upper over lower end of the interval

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from unstall.optimize.bindings import dotted, parents_of
+from unstall.optimize.bindings import above, dotted, parents_of
 
 _READERS = {
     "len", "range", "enumerate", "zip", "sorted", "reversed", "min", "max", "sum", "any", "all", "map", "filter",
@@ -44,8 +43,8 @@ def _is_held(tree: ast.Module, parents: dict[ast.AST, ast.AST], call: ast.Call, 
         return False
     bound = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == argument.id
              and isinstance(node.ctx, (ast.Store, ast.Del))]  # fmt: skip
-    loops = {node for node in _above(parents, call) if isinstance(node, (ast.For, ast.While, ast.comprehension))}
-    return len(bound) == 1 and not loops.intersection(_above(parents, bound[0]))
+    loops = {node for node in above(parents, call) if isinstance(node, (ast.For, ast.While, ast.comprehension))}
+    return len(bound) == 1 and not loops.intersection(above(parents, bound[0]))
 
 
 def _is_left_alone(tree: ast.Module, parents: dict[ast.AST, ast.AST], name: str, function: str) -> bool:
@@ -79,9 +78,3 @@ def _is_changed(parents: dict[ast.AST, ast.AST], element: ast.expr) -> bool:
     if isinstance(above, ast.Subscript) and above.value is element:
         return not isinstance(above.ctx, ast.Load) or _is_changed(parents, above)
     return isinstance(above, ast.Attribute) and above.attr not in (*_READING_METHODS, *dir(str))
-
-
-def _above(parents: dict[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
-    while node in parents:
-        node = parents[node]
-        yield node

@@ -99,7 +99,7 @@ def with_cache(sources: Sources, path: Path, name: str, line: int) -> Sources:
     function = found.function(name, line)
     if function is None:
         raise SourceError(f"{name} was not found again")
-    decorator = cst.Decorator(cst.parse_expression(f"functools.lru_cache(maxsize={_MAX_SIZE})"))
+    decorator = cst.Decorator(cst.parse_expression(f"functools.lru_cache(maxsize={_MAX_SIZE}, typed=True)"))
     alone = found.around(function, cst.ClassDef, cst.FunctionDef) is None
     lists = held_arguments(ast.parse(sources.text(path)), name) if alone else set()
     if lists:

@@ -58,6 +58,9 @@ def with_generators(sources: Sources, path: Path, line: int) -> Sources:
     calls = [call for call in found.nodes(cst.Call) if _is_such(call) and line in found.lines_of(call)]
     if not calls:
         raise SourceError("no list is made only to look for a true or false element in it")
+    clash = rewrite.clashing(found.module, ("any", "all"))
+    if clash:
+        raise SourceError(f"{path.name} uses the name {clash} for something else")
     return sources.with_module(path, rewrite.with_calls(found.module, calls, _without_list))
 
 

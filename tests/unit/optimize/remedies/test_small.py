@@ -73,7 +73,7 @@ def test_a_function_without_a_loop_where_nothing_trains(tmp_path):
         ("def f(word):\n    return word.lower()\n", True),
         ("import random\ndef f(word):\n    return random.random()\n", False),
         ("def f(word):\n    print(word)\n    return 1\n", False),
-        ("def f():\n    return sum(range(9))\n", False),
+        ("def f():\n    return sum(range(9))\n", True),
         ("def f(word):\n    len(word)\n", False),
         ("class A:\n    def set(self):\n        self.k = 1\n    def f(self, w):\n        return self.k + w\n", False),
         ("class A(nn.Module):\n    def f(self, w):\n        return w + 1\n", False),
@@ -88,7 +88,7 @@ def test_a_function_that_remembers(tmp_path):
     path = tmp_path / "words.py"
     path.write_text("def f(word):\n    return len(word)\n")
     changed = with_memory(Sources(), path, "f", 2).bytes_of(path).decode()
-    assert "import functools" in changed and "@functools.lru_cache(maxsize=65536)\ndef f(word):" in changed
+    assert "import functools" in changed and "@functools.lru_cache(maxsize=65536, typed=True)\ndef f(word):" in changed
 
 
 TABLE = """import random

@@ -75,3 +75,10 @@ def test_elements_that_do_something_are_all_computed(tmp_path, test):
 def test_other_lists_are_left(tmp_path, test):
     with pytest.raises(SourceError):
         written(tmp_path, test)
+
+
+def test_a_name_of_the_programs_own_is_left(tmp_path):
+    path = tmp_path / "points.py"
+    path.write_text(SOURCE.replace("{}", "any([x > 3 for x in one])").replace("import random", "from torch import any"))
+    with pytest.raises(SourceError, match="any"):
+        with_generators(Sources(), path, 16)
