@@ -88,9 +88,7 @@ def main() -> int:
     parser.add_argument("--twin-seconds", type=float, default=4.0, help="of each plain run of slow and fast")
     parser.add_argument("--twin-rounds", type=int, default=2, help="of two plain runs of each")
     parser.add_argument("--free-seconds", type=float, default=23.0, help="of each run with the culprit free")
-    parser.add_argument("--free-only", action="store_true", help="measure only that again, of the rows that are kept")
-    parser.add_argument("--study-only", action="store_true", help="study again, and keep the truth of those rows")
-    parser.add_argument("--no-twin", action="store_true", help="keep what the rows have of the fixed twin")
+    parser.add_argument("--measure", default="free,study,twin", help="which of these; the others as the rows have them")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
@@ -101,14 +99,12 @@ def main() -> int:
     )
     for case in load_cases(options.zoo):
         if case.name in wanted if wanted is not None else stubbable(case):
-            before = next((row for row in rows if row.name == case.name), None)
-            if options.free_only and before is not None:
-                before.free, before.free_low, before.free_high = interval(free(case, options) + free(case, options))
-            elif options.study_only and before is not None:
-                study_again(before, case, options)
-            else:
-                rows = [row for row in rows if row.name != case.name] + [judge(case, options, before)]
-            print(line(next(row for row in rows if row.name == case.name)), flush=True)
+            row = next((row for row in rows if row.name == case.name), None)
+            if row is None:
+                row = Row(case.name, case.culprit, None, None, None, None, None, None, 0.0)
+                rows.append(row)
+            judge(row, case, options)
+            print(line(row), flush=True)
             if options.rows:
                 options.rows.parent.mkdir(parents=True, exist_ok=True)
                 options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
@@ -123,15 +119,17 @@ def stubbable(case: Any) -> bool:
     return case.pattern in _STUBBABLE and case.name not in _NOT_A_FUNCTION and bool(case.culprit)
 
 
-def judge(case: Any, options: argparse.Namespace, kept: Row | None) -> Row:
+def judge(row: Row, case: Any, options: argparse.Namespace) -> None:
     """Study the slow variant, run it with the culprit free in turn, run both variants plain."""
-    row = Row(case.name, case.culprit, None, None, None, None, None, None, 0.0)
+    parts = set(options.measure.split(","))
     # The truth from before the study and after it: within minutes a shared machine becomes another.
-    before = free(case, options)
-    study_again(row, case, options)
-    row.free, row.free_low, row.free_high = interval(before + free(case, options))
-    row.fixed = kept.fixed if kept and options.no_twin else fixed(case, options)
-    return row
+    before = free(case, options) if "free" in parts else []
+    if "study" in parts:
+        study_again(row, case, options)
+    if "free" in parts:
+        row.free, row.free_low, row.free_high = interval(before + free(case, options))
+    if "twin" in parts:
+        row.fixed = fixed(case, options)
 
 
 def study_again(row: Row, case: Any, options: argparse.Namespace) -> None:

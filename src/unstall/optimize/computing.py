@@ -22,6 +22,8 @@ _PURE_METHODS = {
 }  # fmt: skip
 _PURE_BUILTINS = {"len", "range", "list", "tuple", "dict", "set", "sorted", "sum", "min", "max", "abs", "int", "float",
                   "str", "bool", "enumerate", "zip", "reversed", "round", "frozenset"}  # fmt: skip
+_VALUES = {"Path", "PurePath", "Fraction", "Decimal"}
+"""Classes whose objects do not change."""
 _ONCE = {"iter", "empty", "empty_like", "save", "load", "open", "manual_seed", "seed", "set_num_threads", "no_grad"}
 """Calls of libraries that are made for an effect, or do not give the same."""
 
@@ -84,6 +86,9 @@ def impurity(text: str, line: int) -> str | None:
     given = _object_among(function, names - {"self"})
     if given is not None:
         return f"{given} is more than a plain value"
+    made = _object_made(function)
+    if made is not None:
+        return f"it makes a {made}, which may change"
     fresh = set(names_of([function], ast.Store))
     for node in ast.walk(function):
         changed = changed_in_place(node)
@@ -106,6 +111,17 @@ def _object_among(function: ast.FunctionDef, arguments: set[str]) -> str | None:
             continue
         if node.value.id in arguments and not hasattr(str, node.attr):
             return node.value.id
+    return None
+
+
+def _object_made(function: ast.FunctionDef) -> str | None:
+    """A class that is called, but to raise an exception: an object each caller may want of its own."""
+    raised = {id(node.exc) for node in ast.walk(function) if isinstance(node, ast.Raise)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and id(node) not in raised:
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name[:1].isupper() and not name.isupper() and name not in _VALUES:
+                return name
     return None
 
 
