@@ -7,7 +7,6 @@ It sees Python's own calls through audit events (PEP 578; the table in the libra
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING, Any
 
 from unstall.simplify.sandbox import vault
@@ -29,7 +28,6 @@ class Guard:
         self.vault = os.path.join(home, "vault")
         self.kept = (*_KEPT, home + os.sep, *(path + os.sep for path in kept))
         self.saved: set[str] = set()
-        self.here = threading.local()
         self.looks: dict[str, Callable[..., None]] = {
             "open": self.on_open,
             "os.remove": self.on_path,
@@ -49,21 +47,7 @@ class Guard:
 
     def listen(self) -> None:
         """From here on."""
-        audit.hear({event: self._once(look) for event, look in self.looks.items()})
-
-    def _once(self, look: Callable[..., None]) -> Callable[..., None]:
-        """Not for what the look itself does."""
-
-        def heard(*arguments: Any) -> None:
-            if getattr(self.here, "busy", False):
-                return
-            self.here.busy = True
-            try:
-                look(*arguments)
-            finally:
-                self.here.busy = False
-
-        return heard
+        audit.hear(self.looks)
 
     def on_open(self, path: Any, mode: str | None, flags: int) -> None:
         if isinstance(path, int):

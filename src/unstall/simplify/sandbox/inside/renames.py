@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import threading
 from typing import Any
 
 from unstall.simplify.sandbox.inside import audit
@@ -18,17 +17,10 @@ from unstall.simplify.sandbox.inside import audit
 
 def install() -> None:
     """Watch renames from here on, in this process and those it forks."""
-    here = threading.local()
 
     def on_rename(*arguments: Any) -> None:
-        if getattr(here, "busy", False):
-            return
-        here.busy = True
-        try:
-            with contextlib.suppress(OSError, TypeError, ValueError):
-                _before_rename(*arguments)
-        finally:
-            here.busy = False
+        with contextlib.suppress(OSError, TypeError, ValueError):
+            _before_rename(*arguments)
 
     audit.hear({"os.rename": on_rename})
 

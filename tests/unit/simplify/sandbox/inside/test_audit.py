@@ -102,3 +102,18 @@ def test_a_tracer_of_the_programs_does_not_see_it(program):
         print(seen)
     """)
     assert done.stdout == "[]\n"
+
+
+def test_what_a_look_does_is_not_heard(program):
+    done = program("""
+        import os, sys
+
+        def look():
+            print("heard")
+            sys.audit("mine")
+
+        audit.hear({"mine": look})
+        sys.audit("mine")
+        sys.audit("mine")
+    """)
+    assert done.stdout.split() == ["heard"] * 2
