@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from unstall.optimize.bindings import above, names_made, parents_of, root
+from unstall.optimize.purity import names as names_of
 
 CHANGING = {"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add", "write", "fill"}
 """Methods that change what they are called of."""
@@ -20,19 +20,20 @@ def changing(tree: ast.Module, function: ast.FunctionDef) -> str | None:
     """
     parents = parents_of(tree)
     around = {tree, *(node for node in above(parents, function) if isinstance(node, _Function))}
-    read = _names(function, ast.Load) - names_made(function) - {"self"}
+    read = set(names_of([function], ast.Load)) - names_made(function) - {"self"}
     called = {
         node.func.id for node in ast.walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     bound: dict[str, int] = {}
     for node in ast.walk(tree):
-        scope = next((one for one in above(parents, node) if isinstance(one, (*_Function, ast.Module))), tree)
-        if function in (scope, *above(parents, node)):
+        lineage = [*above(parents, node)]
+        scope = next((one for one in lineage if isinstance(one, (*_Function, ast.Module))), tree)
+        if node is function or function in lineage:
             continue
         if isinstance(node, (ast.Global, ast.Nonlocal)) and read & set(node.names):
             return sorted(read & set(node.names))[0]
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and scope in around and node.id in read:
-            in_loop = any(isinstance(one, (ast.For, ast.While)) for one in _within(parents, node, scope))
+            in_loop = any(isinstance(one, (ast.For, ast.While)) for one in lineage[: lineage.index(scope)])
             bound[node.id] = bound.get(node.id, 0) + 1 + in_loop
             if bound[node.id] > 1 or node.id in called:
                 return node.id
@@ -56,14 +57,3 @@ def _changed(node: ast.AST) -> str | None:
         return root(node)[0]
     place = changed_in_place(node)
     return root(place)[0] if place is not None else None
-
-
-def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, context)}
-
-
-def _within(parents: dict[ast.AST, ast.AST], node: ast.AST, scope: ast.AST) -> Iterator[ast.AST]:
-    for one in above(parents, node):
-        if one is scope:
-            return
-        yield one

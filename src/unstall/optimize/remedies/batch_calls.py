@@ -193,9 +193,7 @@ def definition(numpy: str | None, *, whole: bool) -> str:
     """The class that the loop uses."""
     join = "stack" if whole else "cat"
     parts = {
-        "            {COUNTED}\n": ""
-        if whole
-        else "            counts = [len(inputs[number][0]) for number in numbers]\n",
+        "            {COUNTED}\n": "" if whole else _COUNTED,
         "        {PARTS}\n": _ITEMS if whole else _SLICES,
         "{SHAPE}": "shape" if whole else "shape[1:]",
         "{COUNTS}": "" if whole else ", counts",
