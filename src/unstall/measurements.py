@@ -132,6 +132,8 @@ class Measurement:
     phases: list[Phase]
     cores: float
     main_pid: int
+    l2_bytes: int = 0
+    """A core's second cache; 0: not known."""
     regular_s: float = 0.0
     """A step without epoch boundary or validation."""
     worker_pids: frozenset[int] = frozenset()

@@ -23,7 +23,7 @@ def conclude(found: Findings, sandbox: str) -> Report:
     report = found.report
     if found.measurement is None:
         return msgspec.structs.replace(report, kind="simplify")
-    predictor = Predictor(found.measured)
+    predictor = Predictor(found.measured, found.timed)
     done = [one for one in found.outcomes if one.ratio is not None and one.ratio.blocks >= 2]
     base_s = _base_s(done) or found.measurement.step.mean
     study = Study(
@@ -61,7 +61,7 @@ def elasticity(outcome: Outcome) -> tuple[float, float, float] | None:
 def _experiment(outcome: Outcome, predictor: Predictor) -> Experiment:
     ratio, trial = outcome.ratio, outcome.trial
     assert ratio is not None
-    slope, predicted = elasticity(outcome), predictor.ratio(trial)
+    slope, predicted = elasticity(outcome), predictor.ratio(trial, outcome.base_phases)
     notes = [*outcome.notes]
     if predicted is not None and ratio.excludes(predicted) and ratio.value > predicted and trial.settings is None:
         notes += filter(None, [rest.told(outcome)])

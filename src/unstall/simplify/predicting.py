@@ -2,36 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from unstall.simplify.model import parts
+from unstall.simplify.model.parts import Parts
+from unstall.simplify.model.timed import as_long_as, recorded_alone, seconds_of
 from unstall.simplify.trial import Specification, Trial
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
-    from unstall.simplify.model import Changes, Pipeline
+    from unstall.measurements import Measurement
+    from unstall.simplify.model import Changes, Pipeline, Timed
 
+_STUB_S, _STUB_OF_MODULE_S = 0.5e-6, 0.15e-3
+"""An answer, beyond what any call takes; one that gradients flow through, to every parameter."""
+_LEAST_BACKWARD = 0.01  # zeros for every parameter
+_FORWARD = ".forward"
 _PHASES = {"callbacks": "callback", "collectives": "comm"}
 
 
 class Predictor:
     """Answers for one run; without a model of it, None to everything."""
 
-    def __init__(self, measured: Measured | None):
+    def __init__(self, measured: Measured | None, timed: Mapping[str, Timed | None] | None = None):
+        """``timed``: what was gauged of functions, by name."""
+        self._timed = {name: one for name, one in (timed or {}).items() if one is not None}
         self._pipeline = _pipeline(measured)
+        self._sampled, self._callbacks_left, self._alone = Parts(), 0.0, frozenset[str]()
+        if measured is not None and self._pipeline is not None:
+            measurement = measured.measurement
+            self._sampled = parts.of(measurement)
+            self._callbacks_left = _callbacks_left(measurement, self._pipeline)
+            self._alone = recorded_alone(self._pipeline, {phase.name: phase.mean_s for phase in measurement.phases})
 
-    def ratio(self, trial: Trial) -> float | None:
-        """Base over arm, as the model has it; None where the model has no word for the trial."""
+    def ratio(self, trial: Trial, phases: Mapping[str, float] | None = None) -> float | None:
+        """Base over arm, as the model has it; None where the model has no word for the trial.
+
+        ``phases``: seconds a step of each phase in the trial's base, where that has been measured already: what the
+        arm changes is predicted from there.
+        """
         if self._pipeline is None or trial.placebo or "ranks" in (trial.settings or {}):
             return None
-        base, both = _changes(trial.base, None), _changes((*trial.base, *trial.arm), trial.settings)
-        if base is None or both is None:
+        base, arm = self._changes(trial.base, None), self._changes(trial.arm, trial.settings)
+        if base is None or arm is None:
             return None
         try:
             from unstall.simplify.model import predict
 
-            return predict(self._pipeline, base).step_s / predict(self._pipeline, both).step_s
+            pipeline = self._as_in_base(trial, base, phases)
+            before, after = predict(pipeline).step_s, predict(pipeline, arm).step_s
+            return before / (after + self._stubs_s(trial.arm))
         except (ValueError, ZeroDivisionError):
             return None  # the program has no place for it
+
+    def _as_in_base(self, trial: Trial, changes: Changes, phases: Mapping[str, float] | None) -> Pipeline:
+        """The pipeline with what the trial's base changes, and as long as that was measured to take."""
+        from unstall.simplify import model
+
+        pipeline = self._pipeline
+        assert pipeline is not None
+        if phases and not trial.base:
+            pipeline = as_long_as(pipeline, phases, self._alone)
+        for name, one in self._timed.items():
+            pipeline = model.knowing(pipeline, name, one, None if trial.base else phases, self._alone)
+        if trial.base:
+            pipeline = model.apply(pipeline, changes)
+            pipeline = as_long_as(pipeline, phases, self._alone) if phases else pipeline
+        return pipeline
+
+    def _changes(self, interventions: tuple[Specification, ...], settings: Specification | None) -> Changes | None:
+        changes = _changes(interventions, settings, self._callbacks_left)
+        left = 1.0
+        for one in interventions:
+            # A module that answers from a record has no backward of its own either.
+            if one["kind"] == "stub" and one["name"].endswith(_FORWARD):
+                left -= sum(self._sampled.share("forward", key) for key in self._sampled.find(one["name"]))
+        if changes is None or left == 1.0 or "backward" in changes.scales:
+            return changes
+        return replace(changes, scales={**changes.scales, "backward": max(left, _LEAST_BACKWARD)})
+
+    def _stubs_s(self, interventions: tuple[Specification, ...]) -> float:
+        """Seconds a step that the answers of stubs take: of many short calls it shows."""
+        stubs = [one["name"] for one in interventions if one["kind"] == "stub" and one["name"] in self._timed]
+        return sum(
+            self._timed[name].calls * (_STUB_OF_MODULE_S if name.endswith(_FORWARD) else _STUB_S) for name in stubs
+        )
 
 
 def _pipeline(measured: Measured | None) -> Pipeline | None:
@@ -45,19 +102,30 @@ def _pipeline(measured: Measured | None) -> Pipeline | None:
         return None
 
 
-def _changes(interventions: tuple[Specification, ...], settings: Specification | None) -> Changes | None:
+def _callbacks_left(measurement: Measurement, pipeline: Pipeline) -> float:
+    """Of what samples count among the callbacks, the share that is in no call known as one: the program's own code."""
+    seen_s = seconds_of(pipeline, "callback")
+    return max(0.0, 1 - measurement.phase_s("callback") / seen_s) if seen_s else 0.0
+
+
+def _changes(
+    interventions: tuple[Specification, ...], settings: Specification | None, callbacks_left: float = 0.0
+) -> Changes | None:
+    """``callbacks_left``: of the phase, what is not in the calls that the intervention takes out."""
     from unstall.simplify.model import ChangeError, parse
 
     words, threads = [], None
     for one in interventions:
         name = str(one.get("name", one["kind"]))
-        name = "forward" if one["kind"] == "delay" and name.endswith(".forward") else _PHASES.get(name, name)
+        name = "forward" if one["kind"] == "delay" and name.endswith(_FORWARD) else _PHASES.get(name, name)
         if one["kind"] == "threads":
             threads = int(one["threads"])
         elif one["kind"] == "delay":
             words.append(f"{name}=+{100 * one['share']:g}%")
         elif one["kind"] == "sleep":
             return None
+        elif one["kind"] == "callbacks":
+            words.append(f"{name}={callbacks_left:.6f}x")
         else:
             words.append(f"{'data' if one['kind'] == 'cached' else name}=0")
     loader = (settings or {}).get("loader", {})

@@ -14,7 +14,7 @@ import numpy as np
 from unstall.benchmark.rundir import RunDir
 from unstall.measurements import Measurement
 from unstall.records import Report
-from unstall.simplify import blocks, choose, ranks, seams
+from unstall.simplify import blocks, choose, gauge, ranks, seams
 from unstall.simplify.blocks import Enough, Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
@@ -25,6 +25,7 @@ from unstall.simplify.trial import Outcome, Trial
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
     from unstall.benchmark.session import Observation
+    from unstall.simplify.model.timed import Timed
     from unstall.simplify.sandbox import Sandbox
 
 _SEGMENT_S = 0.5
@@ -39,6 +40,7 @@ _WORTH_SHARPENING = 1.1
 _ALONE_S = 2.5
 _BARREN_STARTS = 2  # of the program, without a whole block in between: then it is too short, or does not go on
 _WORTH_DEEPER = 1.1
+_BLOCKS_OF_A_GAUGE = 4  # that must fit into what is left after it, about
 
 
 @dataclass
@@ -60,6 +62,8 @@ class Findings:
     """That run from outside, to be kept."""
     runs: int = 1
     """How often the program was started."""
+    timed: dict[str, Timed | None] = field(default_factory=dict)
+    """What was gauged of functions before their trials, by name."""
 
     @property
     def measurement(self) -> Measurement | None:
@@ -85,6 +89,7 @@ class Study:
         self._lab: Laboratory | None = None
         self._children = 0
         self._kind = ""
+        self._timed: dict[str, Timed | None] = {}
 
     def run(self, requested: list[Trial]) -> Findings:
         """Observe, then try what was requested, or what observation gives cause for.
@@ -93,7 +98,7 @@ class Study:
         """
         self.tell("a first run, only watched")
         report, measured, outcome, output = observe(self.line, self.words, self.directory, self.sandbox, self.wait)
-        found = Findings(report, measured, output=output, seen=outcome.observation)
+        found = Findings(report, measured, output=output, seen=outcome.observation, timed=self._timed)
         if found.measurement is None:
             return found
         self._kind = found.measurement.kind
@@ -206,11 +211,20 @@ class Study:
             with blocks.placebo(lab, loader.workers, loader.service_cpu_s, prefetch) as burners:
                 yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline, enough)
         else:
+            self._gauge(trial, measurement, pace)
             pair = Switched(lab, trial, pace)
             pair.to_arm()  # what cannot be done shows at once, and stubs get their answers
             self._check_problems(outcome, in_force=True)
             if not outcome.failure:
                 yield from run_blocks(pair, outcome, pace, deadline, enough)
+
+    def _gauge(self, trial: Trial, measurement: Measurement, pace: Pace) -> None:
+        """What a prediction should know of the trial's functions, once for each, where time for its blocks is left."""
+        for function in gauge.functions_of(trial):
+            name = function["name"]
+            if name not in self._timed and time.monotonic() + _BLOCKS_OF_A_GAUGE * pace.block_s < self.deadline:
+                self._timed[name] = None  # whatever becomes of it: a program that ends meanwhile is not asked again
+                self._timed[name] = gauge.gauge(self._laboratory(), function, pace, measurement.l2_bytes)
 
     def _laboratory(self) -> Laboratory:
         """The child that is running, or a new one."""

@@ -64,6 +64,13 @@ class Outcome:
         return anytime(values) if values and self.failure is None else None
 
     @property
+    def base_phases(self) -> dict[str, float]:
+        """Seconds a step of each phase in the base; nothing before it was measured."""
+        segments = self.base_segments
+        names = dict.fromkeys(name for segment in segments for name in segment.phases)
+        return {name: sum(one.phases.get(name, 0.0) for one in segments) / len(segments) for name in names}
+
+    @property
     def disturbed(self) -> int:
         """How many blocks others disturbed."""
         return len(self.rough)

@@ -1,6 +1,7 @@
 """Each intervention, switched on and off in this process."""
 
 import itertools
+import threading
 import time
 import urllib.request
 from types import SimpleNamespace
@@ -123,6 +124,129 @@ def test_asleep_takes_its_time(engine):
         answers.append(slow(i))
     assert answers[3] in answers[:3]
     assert time.perf_counter() - began >= 0.009
+
+
+def recur(depth):
+    time.sleep(0.002)
+    return recur(depth - 1) if depth else 0
+
+
+def calls_of(timed):
+    return sum(calls for _, _, calls in timed["bins"])
+
+
+def seconds_of(timed):
+    return sum(seconds for _, seconds, _ in timed["bins"])
+
+
+def told_of(told, kind):
+    return [facts for what, facts in told if what == kind]
+
+
+def test_calls_are_timed_and_go_on_as_they_were(engine, told):
+    specification = {"kind": "timed", "name": "slow", "file": __file__}
+    engine.put_in_force(1, {"interventions": [specification]})
+    began = time.monotonic()
+    assert [slow(i) for i in range(5)] == [0, 2, 4, 6, 8]
+    engine.put_in_force(2, {})
+    assert slow(1) == 2
+    (timed,) = told_of(told, "timed")
+    assert timed["key"] == key_of(specification)
+    assert calls_of(timed) == 5 and seconds_of(timed) >= 0.05
+    assert began <= timed["bins"][0][0] <= timed["bins"][-1][0] <= time.monotonic()
+    assert 0 <= timed["overhead"] < 1e-3
+
+
+def test_of_recursion_the_outermost_call_counts(engine, told):
+    engine.put_in_force(1, {"interventions": [{"kind": "timed", "name": "recur", "file": __file__}]})
+    recur(4)
+    engine.put_in_force(2, {})
+    (timed,) = told_of(told, "timed")
+    assert calls_of(timed) == 1 and seconds_of(timed) >= 0.01
+
+
+def test_timing_starts_anew_each_time_and_leaves_errors_alone(engine, told):
+    specification = {"kind": "timed", "name": "fail", "file": __file__}
+    for generation in (1, 3):
+        engine.put_in_force(generation, {"interventions": [specification]})
+        with pytest.raises(KeyError, match="no such"):
+            fail()
+        engine.put_in_force(generation + 1, {})
+    assert [calls_of(facts) for facts in told_of(told, "timed")] == [1, 1]
+
+
+def fail():
+    raise KeyError("no such")
+
+
+def test_calls_of_other_threads_are_not_timed(engine, told):
+    engine.put_in_force(1, {"interventions": [{"kind": "timed", "name": "slow", "file": __file__}]})
+    thread = threading.Thread(target=slow, args=(1,))
+    thread.start()
+    thread.join()
+    engine.put_in_force(2, {})
+    assert told_of(told, "timed")[0]["bins"] == []
+
+
+def tiny():
+    return 1
+
+
+def test_many_calls_are_added_up_to_a_few_figures(engine, told):
+    engine.put_in_force(1, {"interventions": [{"kind": "timed", "name": "tiny", "file": __file__}]})
+    began = time.monotonic()
+    for _ in range(20_000):
+        tiny()
+    elapsed = time.monotonic() - began
+    engine.put_in_force(2, {})
+    (timed,) = told_of(told, "timed")
+    assert calls_of(timed) == 20_000
+    assert len(timed["bins"]) <= 500 * elapsed + 2
+    assert seconds_of(timed) < elapsed
+
+
+LARGE = list(map(float, range(1_000_000)))
+
+
+def sweep():
+    return sum(LARGE)
+
+
+def rest():
+    return sum(range(100))
+
+
+def test_what_reads_much_memory_leaves_the_caches_emptier_than_what_reads_none(engine, told):
+    emptied = {}
+    for generation, name in enumerate(("sweep", "rest")):
+        specification = {"kind": "cooling", "name": name, "file": __file__, "step_s": 0.0, "bytes": 1 << 19}
+        engine.put_in_force(2 * generation + 1, {"interventions": [specification]})
+        for _ in range(20):
+            globals()[name]()
+            time.sleep(0.011)
+        engine.put_in_force(2 * generation + 2, {})
+        cooling = told_of(told, "cooling")[-1]
+        emptied[name] = cooling["by_call"]
+        assert 0 <= cooling["by_step"] <= 1
+    assert 0 <= emptied["rest"] < emptied["sweep"] <= 1
+
+
+def test_many_short_calls_are_read_as_the_step_they_make(engine, told):
+    specification = {"kind": "cooling", "name": "slow", "file": __file__, "step_s": 0.04, "bytes": 1 << 18}
+    engine.put_in_force(1, {"interventions": [specification]})
+    for _ in range(20):
+        assert slow(1) == 2
+    engine.put_in_force(2, {})
+    assert slow(4) == 8
+    (cooling,) = told_of(told, "cooling")
+    assert cooling["by_call"] is not None and cooling["by_step"] is not None
+
+
+def test_a_function_that_is_not_called_has_nothing_to_tell(engine, told):
+    specification = {"kind": "cooling", "name": "slow", "file": __file__, "step_s": 0.04, "bytes": 1 << 18}
+    engine.put_in_force(1, {"interventions": [specification]})
+    engine.put_in_force(2, {})
+    assert told_of(told, "cooling") == []
 
 
 def test_without_the_optimizer_nothing_is_learned(engine):

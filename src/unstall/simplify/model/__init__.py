@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from unstall.simplify.model.answer import answer, assumptions, survey
 from unstall.simplify.model.build import build
-from unstall.simplify.model.changes import ChangeError, Changes, parse
+from unstall.simplify.model.changes import ChangeError, Changes, apply, parse
 from unstall.simplify.model.limits import deterministic_limit
 from unstall.simplify.model.pipeline import Pipeline
 from unstall.simplify.model.predict import Prediction, elasticities, predict
 from unstall.simplify.model.recorded import NotRecorded
+from unstall.simplify.model.timed import Timed, knowing
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -41,11 +42,14 @@ __all__ = [
     "NotRecorded",
     "Pipeline",
     "Prediction",
+    "Timed",
     "answer",
+    "apply",
     "assumptions",
     "build",
     "deterministic_limit",
     "elasticities",
+    "knowing",
     "of",
     "of_archive",
     "parse",

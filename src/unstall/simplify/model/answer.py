@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from unstall.answers import WhatIf
 from unstall.simplify.model.changes import ChangeError, Changes
@@ -88,12 +88,12 @@ def _functions(pipeline: Pipeline) -> list[Key]:
     """The functions of the user's with the most samples where batches are made, those that only call them left out."""
     stacks = pipeline.parts.stacks.get(DATA, ())
     total = sum(count for _, count in stacks)
-    counts: Counter[Key] = Counter()
+    counts: defaultdict[Key, float] = defaultdict(float)
     for functions, count in stacks:
         for key in functions & pipeline.parts.own:
             counts[key] += count
-    large = [(key, count) for key, count in counts.most_common() if 0.1 * total <= count <= 0.95 * total]
-    return [key for key, _ in large[:_MOST_FUNCTIONS]]
+    large = [key for key, count in counts.items() if 0.1 * total <= count <= 0.95 * total]
+    return sorted(large, key=lambda key: -counts[key])[:_MOST_FUNCTIONS]
 
 
 def assumptions(pipeline: Pipeline, changes: Changes) -> list[str]:

@@ -3,7 +3,8 @@
 Other code empties the caches of the model's: its first operators then wait for memory. The loss grows with the time
 that the other code takes, up to a bound, and is the same with one thread and with several, so it is neither sleeping
 threads nor cores that were taken. It was measured (``bench/cold.py``): a function that is made free gives the model
-back most of it, which for small models is half of their time. What makes the batches loses like the model's phases.
+back most of it, which for small models is half of their time. What makes the batches loses like the model's phases,
+and so does the code between the calls of a function, and what comes after the model's mathematics.
 
 And the threads of a team that slept meanwhile, or that another thread of the program took the core from, hold up the
 team until they get one: a few steps take many times as long as most. The scheduler counts how long they waited; that
@@ -12,34 +13,29 @@ goes with what it comes from.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unstall.simplify.model import caches
+from unstall.simplify.model.parts import DATA, Key
 from unstall.simplify.model.pipeline import MODEL
+from unstall.simplify.model.timed import Timed, place_of
 from unstall.simplify.model.work import Floats
 
 if TYPE_CHECKING:
     from unstall.simplify.model.pipeline import Pipeline
 
-BATCH = "batch"
-COLD_S = {BATCH: 0.28e-3, "other": 0.28e-3, "forward": 0.5e-3, "backward": 0.25e-3, "optimizer": 0.2e-3}
-"""What each part loses after much other code; of the model forward comes first and loses most. Code in no phase of its
-own, which is Python as that of a batch is, is taken to lose as much as a batch."""
-COLD_AFTER_S = 8e-3
-"""Of other code, after which two thirds of that are lost."""
-COLD_SHARE = 2.0
-"""The most that a part loses, over what it takes alone: small ones have little to lose."""
-_UNHINDERED = 20  # per cent of the steps, in which no thread of a team waits for a core
+_UNHINDERED = 10  # per cent of the steps, in which no thread of a team waits for a core
 _ORDINARY = 1.25  # times as long as those: what steps differ by anyway
 
 
 def stalls(seen: Floats, delay_s: float) -> Floats:
     """Of phases' seconds, steps by phases, those that a team waited for a thread without a core.
 
-    They are what a step takes beyond most others, as far as the scheduler's count explains it.
+    They are what a step takes beyond the quick ones, as far as the scheduler's count explains it.
     """
     beyond = np.clip(seen - _ORDINARY * np.percentile(seen, _UNHINDERED, axis=0), 0, None)
     total = float(beyond.sum(axis=1).mean())
@@ -53,37 +49,57 @@ def apart_s(pipeline: Pipeline) -> float:
     return own + pipeline.making_s
 
 
-def warmed(before: Pipeline, after: Pipeline) -> Pipeline:
+def warmed(before: Pipeline, after: Pipeline, freed: Mapping[Key, float] | None = None) -> Pipeline:
     """``after``, a changed ``before``, with the rest of the step as fast as it is beside what is left.
 
-    On an asynchronous device the mathematics is elsewhere; beside loader workers the simulation knows who takes cores.
+    ``freed``: the functions among the changed that were timed, and how many times as long each takes. On an
+    asynchronous device the mathematics is elsewhere; beside loader workers the simulation knows who takes cores.
     """
     if after.on_device:
         return after
     if before.layout.workers or after.layout.workers:
         return _without_stalls(after, _workers_left(before, after))
+    was, now = apart_s(before), apart_s(after)
     gone = sum(before.phase_s(name) - after.phase_s(name) for name in MODEL)
-    was, now = apart_s(before) + max(gone, 0.0), apart_s(after)
-    if was <= 0:
+    if was + gone <= 0:
         return after
-    after = _without_stalls(after, min(1.0, now / was))
-    for name, lost in COLD_S.items():
-        seconds = after.making_s if name == BATCH else after.phase_s(name)
-        if seconds > 0:
+    after = _without_stalls(after, min(1.0, now / (was + max(gone, 0.0))))
+    freed = freed or {}
+    cooling = was, now
+    for key, factor in freed.items():
+        # Some empty the caches sooner than ordinary code does; none leaves them warmer in the end.
+        one = before.timed[key]
+        more = max(0.0, caches.as_ordinary_s(one.emptied, before.cold_after_s) - one.seconds)
+        cooling = cooling[0] + more, cooling[1] + factor * more
+    around = {place_of(before, key): (before.timed[key], factor) for key, factor in freed.items()}
+    for name in dict.fromkeys((*caches.COLD_S, *around)):
+        seconds = after.making_s if name == DATA else after.phase_s(name)
+        if seconds <= 0:
+            continue
+        if name in around:
+            losses = _around(*around[name], before.cold_after_s)
+        else:
             own = 0.0 if name in MODEL else seconds
-            factor = _seconds_beside(seconds, lost, was - own, now - own) / seconds
-            after = after.scale_service(factor) if name == BATCH else after.scale_phase(name, factor)
+            losses = caches.after_other_code(name, _less(cooling, own), _less((was, now), own), before.cold_after_s)
+            losses += caches.after_mathematics(name, (_math_s(before, name), _math_s(after, name)), before.cold_after_s)
+        factor = caches.seconds_after(seconds, losses) / seconds
+        after = after.scale_service(factor) if name == DATA else after.scale_phase(name, factor)
     return after
 
 
-def _seconds_beside(seen_s: float, lost_s: float, was_s: float, now_s: float) -> float:
-    """What a part that took ``seen_s`` beside ``was_s`` of other code takes beside ``now_s`` of it.
+def _around(timed: Timed, factor: float, cold_after_s: float) -> list[caches.Loss]:
+    """What the code loses that is between a function's calls."""
+    emptied = max(timed.emptied_by_call, caches.emptied(timed.seconds / timed.calls, cold_after_s))
+    return caches.between_calls(timed.calls, emptied, factor)
 
-    ``lost_s``: what it loses by much of it, if it is not a small part.
-    """
-    before, after = (1 - math.exp(-max(0.0, other) / COLD_AFTER_S) for other in (was_s, now_s))
-    alone = max(seen_s - lost_s * before, seen_s / (1 + COLD_SHARE * before))
-    return alone + min(lost_s, COLD_SHARE * alone) * after
+
+def _less(seconds: caches.Change, own: float) -> caches.Change:
+    return seconds[0] - own, seconds[1] - own
+
+
+def _math_s(pipeline: Pipeline, beside: str) -> float:
+    """Seconds of the model's phases other than this one."""
+    return sum(pipeline.phase_s(name) for name in MODEL if name != beside)
 
 
 def _workers_left(before: Pipeline, after: Pipeline) -> float:

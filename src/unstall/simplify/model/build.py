@@ -10,6 +10,7 @@ import numpy as np
 from unstall.measurements import LoaderMeasurement, Measurement
 from unstall.simplify.model import parts
 from unstall.simplify.model.beside import stalls
+from unstall.simplify.model.caches import cold_after_s
 from unstall.simplify.model.machine import speed
 from unstall.simplify.model.pipeline import CONTENTION, MODEL, SHIP_S, TAKE_S, Pipeline
 from unstall.simplify.model.recorded import Recorded
@@ -51,6 +52,7 @@ def build(recorded: Recorded) -> Pipeline:
         spread=measured.spread,
         parts=parts.of(measured),
         has_loader=loader is not None,
+        cold_after_s=cold_after_s(measured.l2_bytes),
         closing=_shares(_closing(recorded, loader)),
     )
     if loader is not None:

@@ -87,7 +87,8 @@ def _factor(text: str, value: str) -> float:
 
 def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
     """The pipeline after the changes. Raises ChangeError for one that the recorded program has no place for."""
-    pipeline = warmed(pipeline, _settings(_scale(pipeline, changes.scales), changes))
+    freed = {key: scale for key, scale in _functions(pipeline, changes.scales).items() if key in pipeline.timed}
+    pipeline = warmed(pipeline, _settings(_scale(pipeline, changes.scales), changes), freed)
     if changes.threads is not None and changes.threads != pipeline.threads:
         pipeline = _threads(pipeline, changes.threads)
     for name in changes.aside:
@@ -144,7 +145,7 @@ def _threads(pipeline: Pipeline, threads: int) -> Pipeline:
 
 
 def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
-    functions: dict[Key, float] = {}
+    functions = _functions(pipeline, scales)
     for name, factor in scales.items():
         if name in pipeline.phases or name in pipeline.closing:
             pipeline = pipeline.scale_place(name, factor)
@@ -157,22 +158,41 @@ def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
             pipeline = replace(pipeline, device_s=pipeline.device_s * factor)
         elif name == DATA and "data_wait" in pipeline.phases:
             pipeline = pipeline.scale_place("data_wait", factor)
-        else:
-            functions |= dict.fromkeys(_find(pipeline, name), factor)
     if not functions:
         return pipeline
     pipeline = pipeline.scale_service(pipeline.parts.factor(DATA, functions))
     for phase in dict.fromkeys((*pipeline.phases, *pipeline.closing)):
         place = DATA if phase == "data_wait" else phase
         pipeline = pipeline.scale_place(phase, pipeline.parts.factor(place, functions))
-    return pipeline
+    return replace(pipeline, parts=pipeline.parts.scaled(functions))
+
+
+def _functions(pipeline: Pipeline, scales: Mapping[str, float]) -> dict[Key, float]:
+    """Those of the names that are functions, by the samples. Raises ChangeError for a name that is nothing."""
+    return {
+        key: scale for name, scale in scales.items() if not _is_place(pipeline, name) for key in _find(pipeline, name)
+    }
+
+
+def _is_place(pipeline: Pipeline, name: str) -> bool:
+    """Whether it is a phase, what comes between epochs, or a part of the data."""
+    return (
+        name in pipeline.phases
+        or name in pipeline.closing
+        or name in ("validation", "epoch")
+        or (name in (DATA, "collate", "io") and pipeline.has_loader)
+        or (name == "device" and pipeline.on_device)
+        or (name == DATA and "data_wait" in pipeline.phases)
+    )
 
 
 def _scale_data(pipeline: Pipeline, name: str, factor: float) -> Pipeline:
     if name == "io":
         return replace(pipeline, service=pipeline.service * np.array([1.0, factor]))
-    share = pipeline.collate_share if name == "collate" else 1.0
-    return pipeline.scale_service(1 - share * (1 - factor))
+    if name == "collate":
+        return pipeline.scale_service(1 - pipeline.collate_share * (1 - factor))
+    layout = replace(pipeline.layout, epoch_open_s=pipeline.layout.epoch_open_s * factor)
+    return replace(pipeline.scale_service(factor), layout=layout)
 
 
 def _find(pipeline: Pipeline, name: str) -> set[Key]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ Key = tuple[str, ...]
 class Parts:
     """By place (``data`` or a phase): the functions on each distinct stack, and how often it was seen."""
 
-    stacks: Mapping[str, Sequence[tuple[frozenset[Key], int]]] = field(default_factory=dict)
+    stacks: Mapping[str, Sequence[tuple[frozenset[Key], float]]] = field(default_factory=dict)
     own: frozenset[Key] = frozenset()
     """Of the functions, those in the user's files."""
 
@@ -41,6 +41,30 @@ class Parts:
         total = sum(count for _, count in stacks)
         return sum(count for functions, count in stacks if key in functions) / total if total else 0.0
 
+    def with_share(self, place: str, key: Key, share: float) -> Parts:
+        """The same with another share of a place's samples for this function, which was timed; the rest in proportion.
+
+        Nothing changes in a place where it was never seen.
+        """
+        stacks = self.stacks.get(place, ())
+        seen = self.share(place, key)
+        if not seen:
+            return self
+        total = sum(count for _, count in stacks)
+        inside, outside = share / seen, (1 - share) / (1 - seen) if seen < 1 else 1.0
+        weighed = [(functions, count * (inside if key in functions else outside)) for functions, count in stacks]
+        if seen == 1:
+            weighed.append((frozenset(), total * (1 - share)))
+        return replace(self, stacks={**self.stacks, place: weighed})
+
+    def scaled(self, scales: Mapping[Key, float]) -> Parts:
+        """The samples of a run in which each of these functions takes so many times as long."""
+        stacks = {
+            place: [(functions, _scaled(functions, count, scales)) for functions, count in stacks]
+            for place, stacks in self.stacks.items()
+        }
+        return replace(self, stacks=stacks)
+
     def factor(self, place: str, scales: Mapping[Key, float]) -> float:
         """How many times as long a place takes if each of these functions takes so many times as long.
 
@@ -50,25 +74,26 @@ class Parts:
         total = sum(count for _, count in stacks)
         if not total:
             return 1.0
-        after = 0.0
-        for functions, count in stacks:
-            for key, scale in scales.items():
-                if key in functions:
-                    count = count * scale  # type: ignore[assignment]
-            after += count
-        return after / total
+        return sum(_scaled(functions, count, scales) for functions, count in stacks) / total
 
     def largest(self, most: int = 8) -> list[tuple[str, str, float]]:
         """(function, place, share) of the user's with the most samples, for an error that says what there is."""
         found = []
         for place, stacks in self.stacks.items():
             total = sum(count for _, count in stacks)
-            counts: Counter[Key] = Counter()
+            counts: defaultdict[Key, float] = defaultdict(float)
             for functions, count in stacks:
                 for key in functions & self.own:
                     counts[key] += count
             found += [(short_name(key), place, count / total) for key, count in counts.items()]
         return sorted(found, key=lambda one: -one[2])[:most]
+
+
+def _scaled(functions: frozenset[Key], count: float, scales: Mapping[Key, float]) -> float:
+    for key, scale in scales.items():
+        if key in functions:
+            count *= scale
+    return count
 
 
 def short_name(key: Key) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unstall.simplify.model.machine import rates, speed
-from unstall.simplify.model.parts import Parts
+from unstall.simplify.model.parts import Key, Parts
+from unstall.simplify.model.timed import Timed
 from unstall.simplify.model.work import Floats, Layout, Work
 from unstall.words import PhaseName
 
@@ -57,8 +58,12 @@ class Pipeline:
     spread: float = 0.0
     """Its relative standard error."""
     parts: Parts = field(default_factory=Parts)
+    timed: Mapping[Key, Timed] = field(default_factory=dict)
+    """Functions whose calls were timed."""
     closing: Mapping[str, float] = field(default_factory=dict)
     """Shares of ``layout.epoch_close_s`` by phase: what the steps between epochs, or with validation, take longer."""
+    cold_after_s: float = 10e-3
+    """Of other code, after which two thirds of the caches are empty."""
     busy_seen: float = 1.0
     """Cores that were busy while a batch was made or a step computed, when it was recorded."""
 

@@ -1,0 +1,78 @@
+"""Before a function's trials: how long its calls take, and how cold they leave the caches, for what is predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unstall.simplify import seams
+from unstall.simplify.blocks import Pace
+from unstall.simplify.interventions.base import key_of
+from unstall.simplify.laboratory import Laboratory
+from unstall.simplify.model.timed import Timed
+from unstall.simplify.segment import Segment
+from unstall.simplify.trial import Specification, Trial
+
+_CANARY = 0.6  # of the second cache: what a small model, and the code that runs it, keep there
+_L2_BYTES = 1 << 20
+_TIMING_S, _COOLING_S = 1.5, 0.7
+_ONCE = 1.5  # calls a step
+_FEW_CALLS, _MORE = 8, 3.0
+"""Of a function called in few steps, so many times as long tells more."""
+
+
+def functions_of(trial: Trial) -> list[Specification]:
+    """The functions that a trial changes: name and file. Work that seams record is timed already."""
+    named = [one for one in (*trial.base, *trial.arm) if "name" in one and one["name"] not in seams.KINDS]
+    return [{"name": one["name"], "file": one.get("file")} for one in named]
+
+
+def gauge(lab: Laboratory, function: Specification, pace: Pace, l2_bytes: int) -> Timed | None:
+    """Two stretches in which a function does what it always does; None where the main thread does not call it."""
+    timing = {"kind": "timed", **function}
+    segment = _under(lab, timing, pace, _TIMING_S)
+    calls, taken_s, overhead_s = _within(segment, _told(lab, "timed", timing))
+    if 0 < calls < _FEW_CALLS:
+        segment = _under(lab, timing, pace, _MORE * _TIMING_S)
+        calls, taken_s, overhead_s = _within(segment, _told(lab, "timed", timing))
+    if not calls:
+        return None
+    steps = len(segment.durations)
+    calls, taken_s = calls / steps, taken_s / steps
+    cooling = {"kind": "cooling", **function, "step_s": taken_s, "bytes": int(_CANARY * (l2_bytes or _L2_BYTES))}
+    _under(lab, cooling, pace, _COOLING_S)
+    cooled = _told(lab, "cooling", cooling) or {}
+    by_call, by_step = cooled.get("by_call") or 0.0, cooled.get("by_step")
+    if calls < _ONCE:
+        by_step = by_call * min(calls, 1.0)  # with less than a call in each, most steps are without it
+    elif by_step is None:
+        by_step = 1 - (1 - by_call) ** calls
+    step_s = float(segment.durations.mean())
+    return Timed(taken_s / step_s, calls, by_step, by_call, segment.phases, overhead_s=calls * overhead_s)
+
+
+def _within(segment: Segment, told: dict[str, Any] | None) -> tuple[float, float, float]:
+    """Calls that ended in the segment's steps, their seconds, and what timing adds to one."""
+    if told is None:
+        return 0, 0.0, 0.0
+    inside = [one for one in told["bins"] if segment.began <= one[0] < segment.ended]
+    return sum(one[2] for one in inside), sum(one[1] for one in inside), told["overhead"]
+
+
+def _under(lab: Laboratory, intervention: Specification, pace: Pace, seconds: float) -> Segment:
+    """Steps with it in force, for so long."""
+    lab.switch([intervention])
+    lab.settle(1, 0.0, pace.step_s)
+    segment = lab.run(pace.steps, seconds, pace.step_s)
+    lab.switch([])
+    return segment
+
+
+def _told(lab: Laboratory, kind: str, intervention: Specification) -> dict[str, Any] | None:
+    """What the main process told of it last."""
+    main = lab.session.main
+    facts = [
+        one
+        for one in lab.facts(kind)
+        if one["key"] == key_of(intervention) and main is not None and one["process"] == main.pid
+    ]
+    return facts[-1] if facts else None

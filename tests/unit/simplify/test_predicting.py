@@ -1,0 +1,108 @@
+"""From a trial to what the pipeline model says of it, with what was gauged and measured before the trial."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from unstall.simplify import predicting
+from unstall.simplify.model import Timed
+from unstall.simplify.model.parts import Parts
+from unstall.simplify.model.pipeline import Pipeline
+from unstall.simplify.model.work import Layout
+from unstall.simplify.predicting import Predictor
+from unstall.simplify.trial import Trial
+from unstall.words import PHASES
+
+LOG, NET, DRAW = ("train", "log"), ("train", "Net", "forward"), ("train", "draw")
+BODY = {"forward": 0.02, "backward": 0.04, "optimizer": 0.01, "callback": 0.12, "other": 0.01}
+STUB_LOG = {"kind": "stub", "name": "log", "file": None}
+STUB_NET = {"kind": "stub", "name": "Net.forward", "file": None}
+
+
+def samples():
+    return Parts(
+        {
+            "callback": ((frozenset({LOG}), 80), (frozenset({DRAW}), 20)),
+            "forward": ((frozenset({NET}), 90), (frozenset(), 10)),
+        },
+        own=frozenset({LOG, NET, DRAW}),
+    )
+
+
+@pytest.fixture
+def predictor(monkeypatch):
+    """Makes a predictor of a step of 0.2 s, of which 0.12 are callbacks by the samples; ``recorded`` by their seams."""
+
+    def made(timed=None, recorded=BODY):
+        one = Pipeline(
+            layout=Layout(cores=64.0),
+            phases=tuple(BODY),
+            compute=np.tile(list(BODY.values()), (50, 1)),
+            wait=np.zeros((50, len(BODY))),
+            parts=samples(),
+            measured_s=0.2,
+        )
+        phases = [SimpleNamespace(name=name, mean_s=recorded.get(name, 0.0)) for name in PHASES]
+        measurement = SimpleNamespace(
+            phases=phases, phase_s=lambda *names: sum(recorded.get(name, 0.0) for name in names)
+        )
+        monkeypatch.setattr(predicting, "_pipeline", lambda measured: one)
+        monkeypatch.setattr(predicting.parts, "of", lambda measurement: samples())
+        return Predictor(SimpleNamespace(measurement=measurement), timed)
+
+    return made
+
+
+def without(*specifications, base=()):
+    return Trial("without it", "stub", specifications, base=base, component="it")
+
+
+def test_without_timing_a_function_is_its_share_of_the_samples(predictor):
+    assert predictor().ratio(without(STUB_LOG)) == pytest.approx(0.2 / (0.2 - 0.096), rel=0.05)
+
+
+def test_what_was_timed_counts_more_than_the_samples(predictor):
+    timed = {"log": Timed(0.55, 1.0)}
+    assert predictor(timed).ratio(without(STUB_LOG)) == pytest.approx(0.2 / 0.09, rel=0.06)
+
+
+def test_many_answers_of_a_stub_take_their_time(predictor):
+    few, many = (predictor({"log": Timed(0.4, calls)}).ratio(without(STUB_LOG)) for calls in (1.0, 20_000.0))
+    assert 0.2 / many - 0.2 / few == pytest.approx(0.01, rel=0.3)
+
+
+def test_it_starts_from_what_the_base_takes_now(predictor):
+    slower = {**BODY, "callback": 0.5}
+    now = predictor().ratio(without(STUB_LOG), slower)
+    assert now == pytest.approx(0.58 / (0.58 - 0.4), rel=0.05)
+    timed = Timed(0.55, 1.0, phases=BODY)  # of 0.12 seconds of callbacks it was 0.11
+    now = predictor({"log": timed}).ratio(without(STUB_LOG), slower)
+    assert now == pytest.approx(0.58 / (0.58 - 0.5 * 0.11 / 0.12), rel=0.06)
+
+
+def test_a_second_part_is_predicted_from_the_step_without_the_first(predictor):
+    left = {"forward": 0.02, "backward": 0.04, "optimizer": 0.01, "callback": 0.02, "other": 0.01}
+    second = {"kind": "backward", "name": "backward"}
+    ratio = predictor().ratio(without(second, base=(STUB_LOG,)), left)
+    assert ratio == pytest.approx(0.1 / 0.06, rel=0.05)
+
+
+def test_a_module_without_forward_has_no_backward_either(predictor):
+    assert predictor().ratio(without(STUB_NET)) == pytest.approx(0.2 / (0.2 - 0.018 - 0.036), rel=0.06)
+
+
+def test_known_callbacks_are_not_all_that_samples_count_among_them(predictor):
+    """Samples show 0.12 s of callbacks; those that are known as such, and taken out, take 0.03."""
+    recorded = {**BODY, "callback": 0.03, "other": 0.1}
+    trial = without({"kind": "callbacks", "name": "callbacks"})
+    assert predictor(recorded=recorded).ratio(trial) == pytest.approx(0.2 / 0.17, rel=0.05)
+
+
+def test_what_the_model_has_no_word_for_is_not_predicted(predictor):
+    assert predictor().ratio(without({"kind": "sleep", "name": "log"})) is None
+    assert predictor().ratio(without({"kind": "stub", "name": "no_such"})) is None
+
+
+def test_without_a_model_of_the_run_nothing_is_predicted():
+    assert Predictor(None).ratio(without(STUB_LOG)) is None
