@@ -15,7 +15,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 .PHONY: help setup system demo test lint format types unit fuzz docs accuracy overhead \
-        simplify-bench model-bench optimize-bench trace-bench gate-bench page-bench gpu-check lock clean
+        simplify-bench predictions-bench model-bench optimize-bench trace-bench gate-bench page-bench gpu-check lock clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ overhead: $(READY) ## what recording costs, next to other profilers
 
 simplify-bench: $(READY) ## measured headroom against the true speed-up, over tests/zoo
 	$(BIN)/python bench/simplify.py --rows bench/results/simplify.json --write docs/simplify-accuracy.md
+
+predictions-bench: $(READY) ## what the model predicts of experiments against what they measure, over tests/zoo
+	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json --write docs/prediction-accuracy.md
 
 model-bench: $(READY) ## the pipeline model's predictions against real loaders
 	$(BIN)/python bench/model.py

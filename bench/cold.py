@@ -3,11 +3,11 @@
     python bench/cold.py                     the table in docs/what-if.md
     python bench/cold.py --threads 1
 
-Small networks are trained in a loop with other code before each step, for 0 to 40 ms, the lengths in turn, on batches
+Small networks are trained in a loop with other code before each step, for 0 to 200 ms, the lengths in turn, on batches
 that a torch DataLoader makes in the same process. The other code is plain Python, every other time with copies from a
 large memory in it. A row says what each phase takes with nothing before it, and what is added by so many milliseconds
-of other code (medians). The constants of ``unstall/simplify/model/beside.py`` are the mean of the last column, how fast
-it is reached, and the largest share of what a phase takes alone.
+of other code (medians). The constants of ``unstall/simplify/model/caches.py`` are about the mean of the last column, how
+fast it is reached, and the largest share of what a phase takes alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from machine import describe
 
-STRETCHES_MS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0)
+STRETCHES_MS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0, 100.0, 200.0)
 PHASES = ("batch", "forward", "backward", "optimizer")
 _IN_A_ROW_MS = 60.0  # of steps and other code of one length, before it is the next one's turn
 _LEFT_OUT = 2  # steps at the beginning of each row
@@ -109,7 +109,7 @@ def measure(network: Any, x: Any, seconds: float) -> dict[float, tuple[float, ..
 def main() -> int:
     """Measure the networks and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each network")
+    parser.add_argument("--seconds", type=float, default=25.0, help="for each network")
     parser.add_argument("--threads", type=int, help="torch's threads inside an operator")
     options = parser.parse_args()
     import torch
