@@ -8,12 +8,12 @@ from unstall.simplify import seams
 from unstall.simplify.blocks import Pace
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Laboratory
+from unstall.simplify.model.caches import L2_BYTES
 from unstall.simplify.model.timed import Timed
 from unstall.simplify.segment import Segment
 from unstall.simplify.trial import Specification, Trial
 
 _CANARY = 0.6  # of the second cache: what a small model, and the code that runs it, keep there
-_L2_BYTES = 1 << 20
 _TIMING_S, _COOLING_S = 1.5, 0.7
 _ONCE = 1.5  # calls a step
 _FEW_CALLS, _MORE = 8, 3.0
@@ -38,7 +38,7 @@ def gauge(lab: Laboratory, function: Specification, pace: Pace, l2_bytes: int) -
         return None
     steps = len(segment.durations)
     calls, taken_s = calls / steps, taken_s / steps
-    cooling = {"kind": "cooling", **function, "step_s": taken_s, "bytes": int(_CANARY * (l2_bytes or _L2_BYTES))}
+    cooling = {"kind": "cooling", **function, "step_s": taken_s, "bytes": int(_CANARY * (l2_bytes or L2_BYTES))}
     _under(lab, cooling, pace, _COOLING_S)
     cooled = _told(lab, "cooling", cooling) or {}
     by_call, by_step = cooled.get("by_call") or 0.0, cooled.get("by_step")

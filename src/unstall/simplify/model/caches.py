@@ -27,7 +27,8 @@ BETWEEN_CALLS_S, BETWEEN_CALLS_SHARE = 0.5e-3, 4.0
 """Lost by the code between the calls of a function that empties all caches, for each call."""
 _COLD_AFTER_S_PER_BYTE = 11e-3 / (1 << 20)
 """Of ordinary other code, for each byte of a core's second cache, after which two thirds are empty."""
-_L2_BYTES = 1 << 20
+L2_BYTES = 1 << 20
+"""Where the system does not tell."""
 _MOST_EMPTIED = 0.99
 
 Change = tuple[float, float]
@@ -47,7 +48,7 @@ class Loss:
 
 def cold_after_s(l2_bytes: int) -> float:
     """Seconds of ordinary code that empty two thirds of a cache of this size; 0 bytes: a size not known."""
-    return _COLD_AFTER_S_PER_BYTE * (l2_bytes or _L2_BYTES)
+    return _COLD_AFTER_S_PER_BYTE * (l2_bytes or L2_BYTES)
 
 
 def emptied(seconds: float, cold_after_s: float) -> float:

@@ -87,8 +87,9 @@ def _factor(text: str, value: str) -> float:
 
 def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
     """The pipeline after the changes. Raises ChangeError for one that the recorded program has no place for."""
-    freed = {key: scale for key, scale in _functions(pipeline, changes.scales).items() if key in pipeline.timed}
-    pipeline = warmed(pipeline, _settings(_scale(pipeline, changes.scales), changes), freed)
+    scaled, functions = _scale(pipeline, changes.scales)
+    freed = {key: scale for key, scale in functions.items() if key in pipeline.timed}
+    pipeline = warmed(pipeline, _settings(scaled, changes), freed)
     if changes.threads is not None and changes.threads != pipeline.threads:
         pipeline = _threads(pipeline, changes.threads)
     for name in changes.aside:
@@ -144,46 +145,37 @@ def _threads(pipeline: Pipeline, threads: int) -> Pipeline:
     return replace(pipeline, compute=pipeline.compute * wide, threads=threads, layout=layout)
 
 
-def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
-    functions = _functions(pipeline, scales)
+def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> tuple[Pipeline, dict[Key, float]]:
+    """The pipeline with components that take so many times as long; and those of them that are functions."""
+    functions: dict[Key, float] = {}
     for name, factor in scales.items():
-        if name in pipeline.phases or name in pipeline.closing:
-            pipeline = pipeline.scale_place(name, factor)
-        elif name in ("validation", "epoch"):
-            layout = pipeline.layout
-            pipeline = replace(pipeline, layout=replace(layout, epoch_close_s=layout.epoch_close_s * factor))
-        elif name in (DATA, "collate", "io") and pipeline.has_loader:
-            pipeline = _scale_data(pipeline, name, factor)
-        elif name == "device" and pipeline.on_device:
-            pipeline = replace(pipeline, device_s=pipeline.device_s * factor)
-        elif name == DATA and "data_wait" in pipeline.phases:
-            pipeline = pipeline.scale_place("data_wait", factor)
-    if not functions:
-        return pipeline
-    pipeline = pipeline.scale_service(pipeline.parts.factor(DATA, functions))
-    for phase in dict.fromkeys((*pipeline.phases, *pipeline.closing)):
-        place = DATA if phase == "data_wait" else phase
-        pipeline = pipeline.scale_place(phase, pipeline.parts.factor(place, functions))
-    return replace(pipeline, parts=pipeline.parts.scaled(functions))
+        scaled = _scale_part(pipeline, name, factor)
+        if scaled is None:
+            functions |= dict.fromkeys(_find(pipeline, name), factor)
+        else:
+            pipeline = scaled
+    if functions:
+        pipeline = pipeline.scale_service(pipeline.parts.factor(DATA, functions))
+        for phase in dict.fromkeys((*pipeline.phases, *pipeline.closing)):
+            place = DATA if phase == "data_wait" else phase
+            pipeline = pipeline.scale_place(phase, pipeline.parts.factor(place, functions))
+    return replace(pipeline, parts=pipeline.parts.scaled(functions)), functions
 
 
-def _functions(pipeline: Pipeline, scales: Mapping[str, float]) -> dict[Key, float]:
-    """Those of the names that are functions, by the samples. Raises ChangeError for a name that is nothing."""
-    return {
-        key: scale for name, scale in scales.items() if not _is_place(pipeline, name) for key in _find(pipeline, name)
-    }
-
-
-def _is_place(pipeline: Pipeline, name: str) -> bool:
-    """Whether it is a phase, what comes between epochs, or a part of the data."""
-    return (
-        name in pipeline.phases
-        or name in pipeline.closing
-        or name in ("validation", "epoch")
-        or (name in (DATA, "collate", "io") and pipeline.has_loader)
-        or (name == "device" and pipeline.on_device)
-        or (name == DATA and "data_wait" in pipeline.phases)
-    )
+def _scale_part(pipeline: Pipeline, name: str, factor: float) -> Pipeline | None:
+    """With a phase, what comes between epochs, the data or the device so many times as long; None: no part's name."""
+    if name in pipeline.phases or name in pipeline.closing:
+        return pipeline.scale_place(name, factor)
+    if name in ("validation", "epoch"):
+        layout = pipeline.layout
+        return replace(pipeline, layout=replace(layout, epoch_close_s=layout.epoch_close_s * factor))
+    if name in (DATA, "collate", "io") and pipeline.has_loader:
+        return _scale_data(pipeline, name, factor)
+    if name == "device" and pipeline.on_device:
+        return replace(pipeline, device_s=pipeline.device_s * factor)
+    if name == DATA and "data_wait" in pipeline.phases:
+        return pipeline.scale_place("data_wait", factor)
+    return None
 
 
 def _scale_data(pipeline: Pipeline, name: str, factor: float) -> Pipeline:
