@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unstall.simplify.model import parts
+from unstall.simplify.model.adjust import as_long_as, recorded_alone
 from unstall.simplify.model.parts import Parts
-from unstall.simplify.model.timed import as_long_as, recorded_alone, seconds_of
 from unstall.simplify.trial import Specification, Trial
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _pipeline(measured: Measured | None) -> Pipeline | None:
 
 def _callbacks_left(measurement: Measurement, pipeline: Pipeline) -> float:
     """Of what samples count among the callbacks, the share that is in no call known as one: the program's own code."""
-    seen_s = seconds_of(pipeline, "callback")
+    seen_s = pipeline.seen_s("callback")
     return max(0.0, 1 - measurement.phase_s("callback") / seen_s) if seen_s else 0.0
 
 

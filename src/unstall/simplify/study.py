@@ -165,7 +165,7 @@ class Study:
         deadline = min(self.deadline, time.monotonic() + seconds)
         barren, known = 0, outcome.blocks > 0
         while True:
-            before = outcome.blocks
+            before = outcome.blocks, len(self._timed)
             try:
                 for _ in self._blocks(trial, outcome, measurement, pace, deadline, enough):
                     self._check_problems(outcome)
@@ -177,7 +177,7 @@ class Study:
                 self._check_problems(outcome)
                 why = self._why(error)
                 self._close()
-                barren = barren + 1 if outcome.blocks == before else 0
+                barren = barren + 1 if (outcome.blocks, len(self._timed)) == before else 0
                 failed = isinstance(error, Ended) and error.status > 0
                 given_up = barren >= (1 if failed else _BARREN_STARTS)
                 if given_up and not known:

@@ -21,6 +21,11 @@ Key = tuple[str, ...]
 """A function by the parts of its dotted name: its file's path, then its qualified name."""
 
 
+def phase_of(place: str) -> str:
+    """The phase that records what the main thread does in a place."""
+    return "data_wait" if place == DATA else place
+
+
 @dataclass(frozen=True)
 class Parts:
     """By place (``data`` or a phase): the functions on each distinct stack, and how often it was seen."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unstall.simplify.model.machine import rates, speed
-from unstall.simplify.model.parts import Key, Parts
+from unstall.simplify.model.parts import DATA, Key, Parts, phase_of
 from unstall.simplify.model.timed import Timed
 from unstall.simplify.model.work import Floats, Layout, Work
 from unstall.words import PhaseName
@@ -73,6 +73,22 @@ class Pipeline:
             return 0.0
         index = self.phases.index(name)
         return float((self.compute[:, index] + self.wait[:, index]).mean())
+
+    def seen_s(self, place: str) -> float:
+        """Mean seconds a step of the main thread, in a phase or the making of batches, as long as they were seen.
+
+        What lies between epochs is part of it.
+        """
+        layout, phase = self.layout, phase_of(place)
+        if place == DATA and self.has_loader:
+            return self.making_s / speed(self.busy_seen, layout.cores, layout.contention)
+        between = layout.epoch_close_s * self.closing.get(phase, 0.0) / layout.epoch if layout.epoch else 0.0
+        seen_s = between * self.batches_per_step
+        if phase in self.phases:
+            index = self.phases.index(phase)
+            rate = 1.0 if layout.workers else self.body_rates(layout.contention)[index]
+            seen_s += float((self.compute[:, index] / rate + self.wait[:, index]).mean())
+        return seen_s
 
     @property
     def service_s(self) -> float:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pipelines import DECODE, GETITEM, LOG, READ, parts, pipeline
 
 from unstall.simplify.model import Changes, Timed, knowing, predict
-from unstall.simplify.model.timed import place_of, seconds_of
+from unstall.simplify.model.timed import place_of
 
 BODY = {"forward": 0.004, "callback": 0.01}
 
@@ -54,5 +54,5 @@ def test_what_no_sample_shows_changes_nothing(name):
 
 def test_time_between_epochs_belongs_to_a_place_too():
     one = pipeline(workers=0, body=BODY, epoch=10, epoch_close_s=0.2, closing={"callback": 0.5})
-    assert seconds_of(one, "callback") == pytest.approx(0.01 + 0.01)
-    assert seconds_of(one, "data") == pytest.approx(0.02)
+    assert one.seen_s("callback") == pytest.approx(0.01 + 0.01)
+    assert one.seen_s("data") == pytest.approx(0.02)
