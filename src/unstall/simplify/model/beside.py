@@ -60,10 +60,7 @@ def warmed(before: Pipeline, after: Pipeline, freed: Mapping[Key, float] | None 
     if before.layout.workers or after.layout.workers:
         return _without_stalls(after, _workers_left(before, after))
     was, now = apart_s(before), apart_s(after)
-    gone = sum(before.phase_s(name) - after.phase_s(name) for name in MODEL)
-    if was + gone <= 0:
-        return after
-    after = _without_stalls(after, min(1.0, now / (was + max(gone, 0.0))))
+    after = _without_stalls(after, min(1.0, now / was) if was > 0 else 1.0)
     freed = freed or {}
     cooling = was, now
     for key, factor in freed.items():
