@@ -4,8 +4,9 @@
     python bench/predictions.py --only grid_env --budget 90s
 
 Each program of the zoo is studied in its `slow` variant, with the experiments that the study picks itself. An
-experiment's prediction is made from the watched run, and from what the component's calls take, before the component is
-changed. The error is that of the speed-up, predicted over measured; delays, which make a program slower, count apart.
+experiment's prediction is made from the watched run, from what the component's calls take, and from the phases of the
+experiment's base, which is measured in turn with the arm; nothing of the arm is known to it. The error is that of the
+speed-up, predicted over measured; delays, which make a program slower, count apart.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -121,14 +122,14 @@ def told(rows: Sequence[Row]) -> str:
     return f"median error {median:.1%}, {near} of {len(rows)} ({near / len(rows):.0%}) within {NEAR:.0%}"
 
 
-_KINDS: dict[str, Callable[[Row], bool]] = {
-    "a function free": lambda row: row.kind == "stub",
-    "the loader free": lambda row: row.kind == "cached",
-    "backward, optimizer, callbacks or environment free": lambda row: (
-        row.kind in ("backward", "optimizer", "callbacks", "env", "validation", "collectives", "network")
+_GROUPS = {
+    "stub": "a function free",
+    "cached": "the loader free",
+    **dict.fromkeys(
+        ("backward", "optimizer", "callbacks", "env"), "backward, optimizer, callbacks or environment free"
     ),
-    "a second one, once the first is free": lambda row: row.kind == "interaction",
-    "settings": lambda row: row.kind in ("setting", "threads", "isolate"),
+    "interaction": "a second one, once the first is free",
+    **dict.fromkeys(("setting", "threads"), "settings"),
 }
 
 
@@ -142,17 +143,18 @@ def markdown(rows: Sequence[Row]) -> str:
         f"`make predictions-bench` on {machines}. **Predicted against measured speed-ups: {told(speedups)}.**",
         "",
         "Every program of the zoo, in its slow variant, with the experiments that `unstall simplify` picked itself",
-        "within a minute. The prediction is made before the experiment: from the watched run, and from what the calls",
-        "of the function take and how cold they leave the caches. The constants of the model were chosen on the same",
-        "programs, from other runs. Experiments that were inconclusive are left out, and delays count apart.",
+        "within a minute. The prediction knows the watched run, what the calls of the function take and how cold they",
+        "leave the caches, and how long the phases take in the experiment's own base, which was measured in turn with",
+        "the arm; nothing of the arm. The constants of the model were chosen on the same programs, from other runs.",
+        "Experiments that were inconclusive are left out, and delays count apart. A row is of the last sitting in",
+        "which its program was studied.",
         "",
         "| experiments | how many | median error | within 15 % | in the measured interval |",
         "| --- | --- | --- | --- | --- |",
     ]
-    known = {name for name, test in _KINDS.items() if any(map(test, speedups))}
-    groups = {name: [row for row in speedups if _KINDS[name](row)] for name in _KINDS if name in known}
-    rest = [row for row in speedups if not any(test(row) for test in _KINDS.values())]
-    groups |= {"others": rest} if rest else {}
+    groups: dict[str, list[Row]] = {name: [] for name in [*_GROUPS.values(), "others"]}
+    for row in speedups:
+        groups[_GROUPS.get(row.kind, "others")].append(row)
     groups |= {"**all**": speedups, "delays": [row for row in rows if row.kind == _DELAY]}
     for name, group in groups.items():
         if group:
@@ -172,9 +174,8 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def _figures(rows: Sequence[Row]) -> str:
-    near, inside = (
-        sum(values) / len(rows) for values in ([row.error <= NEAR for row in rows], [r.inside for r in rows])
-    )
+    near = sum(row.error <= NEAR for row in rows) / len(rows)
+    inside = sum(row.inside for row in rows) / len(rows)
     return f"{statistics.median(row.error for row in rows):.1%} | {near:.0%} | {inside:.0%}"
 
 
