@@ -1,4 +1,4 @@
-"""What the pipeline model predicts for a trial, from the first run: said beside what was measured."""
+"""What the pipeline model predicts for a trial, of which it knows all but the arm: said beside what was measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unstall.simplify.model import parts
+from unstall.simplify import model
+from unstall.simplify.model import Changes, Pipeline, Timed, parts
 from unstall.simplify.model.adjust import as_long_as, recorded_alone
 from unstall.simplify.model.parts import Parts
 from unstall.simplify.trial import Specification, Trial
@@ -14,7 +15,6 @@ from unstall.simplify.trial import Specification, Trial
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
     from unstall.measurements import Measurement
-    from unstall.simplify.model import Changes, Pipeline, Timed
 
 _STUB_S, _STUB_OF_MODULE_S = 0.5e-6, 0.15e-3
 """An answer, beyond what any call takes; one that gradients flow through, to every parameter."""
@@ -49,18 +49,14 @@ class Predictor:
         if base is None or arm is None:
             return None
         try:
-            from unstall.simplify.model import predict
-
             pipeline = self._as_in_base(trial, base, phases)
-            before, after = predict(pipeline).step_s, predict(pipeline, arm).step_s
+            before, after = model.predict(pipeline).step_s, model.predict(pipeline, arm).step_s
             return before / (after + self._stubs_s(trial.arm))
         except (ValueError, ZeroDivisionError):
             return None  # the program has no place for it
 
     def _as_in_base(self, trial: Trial, changes: Changes, phases: Mapping[str, float] | None) -> Pipeline:
         """The pipeline with what the trial's base changes, and as long as that was measured to take."""
-        from unstall.simplify import model
-
         pipeline = self._pipeline
         assert pipeline is not None
         if phases and not trial.base:
@@ -94,8 +90,6 @@ class Predictor:
 def _pipeline(measured: Measured | None) -> Pipeline | None:
     if measured is None:
         return None
-    from unstall.simplify import model
-
     try:
         return model.of(measured)
     except ValueError:
@@ -109,11 +103,9 @@ def _callbacks_left(measurement: Measurement, pipeline: Pipeline) -> float:
 
 
 def _changes(
-    interventions: tuple[Specification, ...], settings: Specification | None, callbacks_left: float = 0.0
+    interventions: tuple[Specification, ...], settings: Specification | None, callbacks_left: float
 ) -> Changes | None:
     """``callbacks_left``: of the phase, what is not in the calls that the intervention takes out."""
-    from unstall.simplify.model import ChangeError, parse
-
     words, threads = [], None
     for one in interventions:
         name = str(one.get("name", one["kind"]))
@@ -130,6 +122,8 @@ def _changes(
             words.append(f"{'data' if one['kind'] == 'cached' else name}=0")
     loader = (settings or {}).get("loader", {})
     try:
-        return parse(words, threads=threads, workers=loader.get("num_workers"), prefetch=loader.get("prefetch_factor"))
-    except ChangeError:
+        return model.parse(
+            words, threads=threads, workers=loader.get("num_workers"), prefetch=loader.get("prefetch_factor")
+        )
+    except model.ChangeError:
         return None

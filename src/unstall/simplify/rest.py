@@ -7,11 +7,9 @@ of an operator fall asleep while it computes, and its own threads and processes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from unstall.simplify.segment import Segment
+from unstall.simplify.segment import phases_of
 from unstall.simplify.trial import Outcome
 
 _FASTER = 1.25  # so many times as fast the rest must be without the component, to be worth a word
@@ -20,7 +18,8 @@ _WORTH = 0.1  # of the step without the component, that it must gain by this
 
 def told(outcome: Outcome) -> str | None:
     """One line for a person on the rest of the step, where it is much faster without the component."""
-    beside, without = _phases(outcome.base_segments), _phases(outcome.arm_segments)
+    # The median: one disturbed segment does not move it.
+    beside, without = (phases_of(segments, np.median) for segments in (outcome.base_segments, outcome.arm_segments))
     if not beside or not without:
         return None
     gained = {name: seconds - without.get(name, 0.0) for name, seconds in beside.items()}
@@ -35,9 +34,3 @@ def told(outcome: Outcome) -> str | None:
         f"({most}: {beside[most] * 1e3:.3g} and {without.get(most, 0.0) * 1e3:.3g} ms): cold caches, sleeping threads "
         "or taken cores, which a prediction knows only roughly"
     )
-
-
-def _phases(segments: Sequence[Segment]) -> dict[str, float]:
-    """Seconds a step by phase: of the segments the median, which one disturbed segment does not move."""
-    names = dict.fromkeys(name for segment in segments for name in segment.phases)
-    return {name: float(np.median([segment.phases.get(name, 0.0) for segment in segments])) for name in names}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +65,12 @@ def measure(recording: ProcessRecording, kind: str, since: float) -> Segment | N
         began=began,
         ended=ended,
     )
+
+
+def phases_of(segments: Sequence[Segment], middle: Callable[[list[float]], Any]) -> dict[str, float]:
+    """Seconds a step by phase, of several segments their ``middle``: a mean or a median."""
+    names = dict.fromkeys(name for segment in segments for name in segment.phases)
+    return {name: float(middle([segment.phases.get(name, 0.0) for segment in segments])) for name in names}
 
 
 def _calls(recording: ProcessRecording, loop: Loop, first: int) -> dict[str, float]:

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unstall.simplify.segment import Segment
+import numpy as np
+
+from unstall.simplify.segment import Segment, phases_of
 from unstall.statistics import Ratio, anytime
 
 Specification = dict[str, Any]
@@ -66,9 +68,7 @@ class Outcome:
     @property
     def base_phases(self) -> dict[str, float]:
         """Seconds a step of each phase in the base; nothing before it was measured."""
-        segments = self.base_segments
-        names = dict.fromkeys(name for segment in segments for name in segment.phases)
-        return {name: sum(one.phases.get(name, 0.0) for one in segments) / len(segments) for name in names}
+        return phases_of(self.base_segments, np.mean)
 
     @property
     def disturbed(self) -> int:
