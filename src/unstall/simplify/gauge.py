@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from unstall.simplify import seams
@@ -9,7 +10,7 @@ from unstall.simplify.blocks import Pace
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Laboratory
 from unstall.simplify.model.caches import L2_BYTES
-from unstall.simplify.model.timed import Timed
+from unstall.simplify.model.timed import Backward, Timed
 from unstall.simplify.segment import Segment
 from unstall.simplify.trial import Specification, Trial
 
@@ -30,32 +31,44 @@ def gauge(lab: Laboratory, function: Specification, pace: Pace, l2_bytes: int) -
     """Two stretches in which a function does what it always does; None where the main thread does not call it."""
     timing = {"kind": "timed", **function}
     segment = _under(lab, timing, pace, _TIMING_S)
-    calls, taken_s, overhead_s = _within(segment, _told(lab, "timed", timing))
-    if 0 < calls < _FEW_CALLS:
+    timed = _within(segment, _told(lab, "timed", timing))
+    if timed is not None and timed.calls * len(segment.durations) < _FEW_CALLS:
         segment = _under(lab, timing, pace, _MORE * _TIMING_S)
-        calls, taken_s, overhead_s = _within(segment, _told(lab, "timed", timing))
-    if not calls:
+        timed = _within(segment, _told(lab, "timed", timing))
+    if timed is None:
         return None
-    steps = len(segment.durations)
-    calls, taken_s = calls / steps, taken_s / steps
-    cooling = {"kind": "cooling", **function, "step_s": taken_s, "bytes": int(_CANARY * (l2_bytes or L2_BYTES))}
+    cooling = {"kind": "cooling", **function, "step_s": timed.seconds, "bytes": int(_CANARY * (l2_bytes or L2_BYTES))}
     _under(lab, cooling, pace, _COOLING_S)
     cooled = _told(lab, "cooling", cooling) or {}
     by_call, by_step = cooled.get("by_call") or 0.0, cooled.get("by_step")
-    if calls < _ONCE:
-        by_step = by_call * min(calls, 1.0)  # with less than a call in each, most steps are without it
+    if timed.calls < _ONCE:
+        by_step = by_call * min(timed.calls, 1.0)  # with less than a call in each, most steps are without it
     elif by_step is None:
-        by_step = 1 - (1 - by_call) ** calls
-    step_s = float(segment.durations.mean())
-    return Timed(taken_s / step_s, calls, by_step, by_call, segment.phases, overhead_s=calls * overhead_s)
+        by_step = 1 - (1 - by_call) ** timed.calls
+    return replace(timed, emptied=by_step, emptied_by_call=by_call)
 
 
-def _within(segment: Segment, told: dict[str, Any] | None) -> tuple[float, float, float]:
-    """Calls that ended in the segment's steps, their seconds, and what timing adds to one."""
-    if told is None:
-        return 0, 0.0, 0.0
-    inside = [one for one in told["bins"] if segment.began <= one[0] < segment.ended]
-    return sum(one[2] for one in inside), sum(one[1] for one in inside), told["overhead"]
+def _within(segment: Segment, told: dict[str, Any] | None) -> Timed | None:
+    """What was told of the segment's steps; None where no call ended in them."""
+    steps = len(segment.durations)
+
+    def inside(told: list[list[float]]) -> list[list[float]]:
+        return [one for one in told if segment.began <= one[0] < segment.ended]
+
+    bins = inside(told["bins"]) if told is not None else []
+    if told is None or not bins:
+        return None
+    left = inside(told["backward"])
+    zeros_s = told["zeros"] * len(left) / len(told["backward"]) if left else 0.0
+    calls, seconds = sum(one[2] for one in bins) / steps, sum(one[1] for one in bins) / steps
+    return Timed(
+        share=seconds / float(segment.durations.mean()),
+        calls=calls,
+        phases=segment.phases,
+        overhead_s=calls * told["overhead"],
+        seconds=seconds,
+        backward=Backward(sum(one[1] for one in left) / steps, len(left) / steps, zeros_s / steps),
+    )
 
 
 def _under(lab: Laboratory, intervention: Specification, pace: Pace, seconds: float) -> Segment:

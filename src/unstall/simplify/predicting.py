@@ -7,18 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unstall.simplify import model
-from unstall.simplify.model import Changes, Pipeline, Timed, parts
+from unstall.simplify.model import Changes, Pipeline, Timed
 from unstall.simplify.model.adjust import as_long_as, recorded_alone
-from unstall.simplify.model.parts import Parts
+from unstall.simplify.model.timed import timed_of
 from unstall.simplify.trial import Specification, Trial
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
     from unstall.measurements import Measurement
 
-_STUB_S, _STUB_OF_MODULE_S = 0.5e-6, 0.15e-3
-"""An answer, beyond what any call takes; one that gradients flow through, to every parameter."""
-_LEAST_BACKWARD = 0.01  # zeros for every parameter
+_STUB_S = 0.5e-6
+"""An answer of a stub, beyond what any call takes."""
+_TIED_S = 20e-6
+"""Of one that gradients flow through, forward and backward."""
 _FORWARD = ".forward"
 _PHASES = {"callbacks": "callback", "collectives": "comm"}
 
@@ -30,10 +31,9 @@ class Predictor:
         """``timed``: what was gauged of functions, by name."""
         self._timed = {name: one for name, one in (timed or {}).items() if one is not None}
         self._pipeline = _pipeline(measured)
-        self._sampled, self._callbacks_left, self._alone = Parts(), 0.0, frozenset[str]()
+        self._callbacks_left, self._alone = 0.0, frozenset[str]()
         if measured is not None and self._pipeline is not None:
             measurement = measured.measurement
-            self._sampled = parts.of(measurement)
             self._callbacks_left = _callbacks_left(measurement, self._pipeline)
             self._alone = recorded_alone(self._pipeline, {phase.name: phase.mean_s for phase in measurement.phases})
 
@@ -45,46 +45,59 @@ class Predictor:
         """
         if self._pipeline is None or trial.placebo or "ranks" in (trial.settings or {}):
             return None
-        base, arm = self._changes(trial.base, None), self._changes(trial.arm, trial.settings)
-        if base is None or arm is None:
-            return None
         try:
-            pipeline = self._as_in_base(trial, base, phases)
+            pipeline = self._as_in_base(self._pipeline, trial, phases)
+            arm = self._changes(pipeline, trial.arm, trial.settings)
             before, after = model.predict(pipeline).step_s, model.predict(pipeline, arm).step_s
             return before / (after + self._stubs_s(trial.arm))
         except (ValueError, ZeroDivisionError):
-            return None  # the program has no place for it
+            return None  # the model has no word for it, or the program no place
 
-    def _as_in_base(self, trial: Trial, changes: Changes, phases: Mapping[str, float] | None) -> Pipeline:
+    def _as_in_base(self, pipeline: Pipeline, trial: Trial, phases: Mapping[str, float] | None) -> Pipeline:
         """The pipeline with what the trial's base changes, and as long as that was measured to take."""
-        pipeline = self._pipeline
-        assert pipeline is not None
         if phases and not trial.base:
             pipeline = as_long_as(pipeline, phases, self._alone)
         for name, one in self._timed.items():
             pipeline = model.knowing(pipeline, name, one, None if trial.base else phases, self._alone)
         if trial.base:
-            pipeline = model.apply(pipeline, changes)
+            pipeline = model.apply(pipeline, self._changes(pipeline, trial.base, None))
             pipeline = as_long_as(pipeline, phases, self._alone) if phases else pipeline
         return pipeline
 
-    def _changes(self, interventions: tuple[Specification, ...], settings: Specification | None) -> Changes | None:
+    def _changes(
+        self, pipeline: Pipeline, interventions: tuple[Specification, ...], settings: Specification | None
+    ) -> Changes:
         changes = _changes(interventions, settings, self._callbacks_left)
         left = 1.0
         for one in interventions:
-            # A module that answers from a record has no backward of its own either.
-            if one["kind"] == "stub" and one["name"].endswith(_FORWARD):
-                left -= sum(self._sampled.share("forward", key) for key in self._sampled.find(one["name"]))
-        if changes is None or left == 1.0 or "backward" in changes.scales:
+            if one["kind"] == "stub":
+                left -= _backward_share(pipeline, one["name"])
+        if left == 1.0 or "backward" in changes.scales:
             return changes
-        return replace(changes, scales={**changes.scales, "backward": max(left, _LEAST_BACKWARD)})
+        return replace(changes, scales={**changes.scales, "backward": max(0.0, left)})
 
     def _stubs_s(self, interventions: tuple[Specification, ...]) -> float:
         """Seconds a step that the answers of stubs take: of many short calls it shows."""
         stubs = [one["name"] for one in interventions if one["kind"] == "stub" and one["name"] in self._timed]
-        return sum(
-            self._timed[name].calls * (_STUB_OF_MODULE_S if name.endswith(_FORWARD) else _STUB_S) for name in stubs
-        )
+        return sum(_answers_s(self._timed[name]) for name in stubs)
+
+
+def _backward_share(pipeline: Pipeline, name: str) -> float:
+    """Of backward, what is inside a function: an answer from a record has none of its own.
+
+    Of a module that was not timed, as much as of forward.
+    """
+    timed, whole_s = timed_of(pipeline, name), pipeline.seen_s("backward")
+    if timed is not None:
+        return timed.backward.seconds / whole_s if whole_s else 0.0
+    found = pipeline.parts.find(name) if name.endswith(_FORWARD) else ()
+    return sum(pipeline.parts.share("forward", key) for key in found)
+
+
+def _answers_s(timed: Timed) -> float:
+    """Seconds a step of a function that answers from a record."""
+    each_s = _STUB_S + (_TIED_S if timed.backward.entries else 0.0)
+    return timed.calls * each_s + timed.backward.zeros_s
 
 
 def _pipeline(measured: Measured | None) -> Pipeline | None:
@@ -104,8 +117,11 @@ def _callbacks_left(measurement: Measurement, pipeline: Pipeline) -> float:
 
 def _changes(
     interventions: tuple[Specification, ...], settings: Specification | None, callbacks_left: float
-) -> Changes | None:
-    """``callbacks_left``: of the phase, what is not in the calls that the intervention takes out."""
+) -> Changes:
+    """What the interventions change, in the words of the model. Raises ChangeError where it has none.
+
+    ``callbacks_left``: of the phase, what is not in the calls that the intervention takes out.
+    """
     words, threads = [], None
     for one in interventions:
         name = str(one.get("name", one["kind"]))
@@ -115,15 +131,12 @@ def _changes(
         elif one["kind"] == "delay":
             words.append(f"{name}=+{100 * one['share']:g}%")
         elif one["kind"] == "sleep":
-            return None
+            raise model.ChangeError("the model knows no component that sleeps instead")
         elif one["kind"] == "callbacks":
             words.append(f"{name}={callbacks_left:.6f}x")
         else:
             words.append(f"{'data' if one['kind'] == 'cached' else name}=0")
     loader = (settings or {}).get("loader", {})
-    try:
-        return model.parse(
-            words, threads=threads, workers=loader.get("num_workers"), prefetch=loader.get("prefetch_factor")
-        )
-    except model.ChangeError:
-        return None
+    return model.parse(
+        words, threads=threads, workers=loader.get("num_workers"), prefetch=loader.get("prefetch_factor")
+    )

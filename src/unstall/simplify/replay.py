@@ -14,8 +14,10 @@ import types
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from unstall.simplify import gradients
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     Give = Callable[[tuple[Any, ...], dict[str, Any]], Any]
     """Called with the arguments of a call, gives its answer, safe for the caller to change."""
@@ -131,10 +133,7 @@ class _Kept:
         else:
             data = self.data
         if self.grad and not self.leaf:
-            inputs = [*_inputs(args), *_inputs(kwargs)]
-            if inputs and sys.modules["torch"].is_grad_enabled():
-                return _through(data, inputs)
-            return data
+            return gradients.through(data, args, kwargs)
         return data.requires_grad_() if self.grad else data.detach()
 
 
@@ -202,45 +201,3 @@ def _give(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if numpy is not None and isinstance(value, numpy.ndarray):
         return value.copy()
     return value
-
-
-def _inputs(value: Any, depth: int = 2) -> Iterator[Any]:
-    """The tensors of a call that gradients flow to: its arguments', and the parameters of a module among them."""
-    torch = sys.modules["torch"]
-    if isinstance(value, torch.Tensor):
-        if value.requires_grad:
-            yield value
-    elif isinstance(value, torch.nn.Module):
-        yield from (parameter for parameter in value.parameters() if parameter.requires_grad)
-    elif depth and isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _inputs(item, depth - 1)
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            yield from _inputs(item, depth - 1)
-
-
-_function: Any = None
-
-
-def _through(data: Any, inputs: list[Any]) -> Any:
-    """The recorded values as if computed from these inputs: backward reaches them, with zeros."""
-    global _function
-    if _function is None:
-        torch = sys.modules["torch"]
-
-        class Recorded(torch.autograd.Function):  # type: ignore[name-defined, misc]
-            @staticmethod
-            def forward(ctx: Any, data: Any, *inputs: Any) -> Any:
-                ctx.shapes = [(one.shape, one.dtype, one.device) for one in inputs]
-                return data.view_as(data)
-
-            @staticmethod
-            def backward(ctx: Any, gradient: Any) -> Any:
-                zeros = (
-                    torch.zeros((), dtype=dtype, device=device).expand(shape) for shape, dtype, device in ctx.shapes
-                )
-                return (None, *zeros)
-
-        _function = Recorded
-    return _function.apply(data, *inputs)

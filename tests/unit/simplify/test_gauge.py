@@ -38,8 +38,9 @@ class Lab:
         return [*told, {"key": "of another", "process": 7, "bins": [[5.5, 9.0, 9]], "overhead": 9.0}]
 
 
-def timed(*bins, overhead=1e-6, **more):
-    return [{"bins": [list(one) for one in bins], "overhead": overhead, **more}]
+def timed(*bins, overhead=1e-6, backward=(), **more):
+    gradients = {"backward": [list(one) for one in backward], "zeros": 0.06}
+    return [{"bins": [list(one) for one in bins], "overhead": overhead, **gradients, **more}]
 
 
 def test_a_function_is_timed_and_then_its_cooling_read():
@@ -64,6 +65,14 @@ def test_a_function_that_the_main_thread_does_not_call_is_left_to_the_samples(to
     lab = Lab(timed=told)
     assert gauge.gauge(lab, DECODE, PACE, 0) is None
     assert len(lab.switched) == 2
+
+
+def test_what_backward_spends_inside_is_told_by_the_step():
+    inside = [(4.9, 0.5), (5.1, 0.05), (5.6, 0.05)]
+    lab = Lab(timed=timed((5.2, 0.4, 20), backward=inside))
+    backward = gauge.gauge(lab, DECODE, PACE, 0).backward
+    assert (backward.seconds, backward.entries) == (pytest.approx(0.01), 0.2)
+    assert backward.zeros_s == pytest.approx(0.004), "two of three times"
 
 
 def test_a_loader_worker_tells_nothing_of_the_main_thread():

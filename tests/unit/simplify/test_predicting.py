@@ -9,6 +9,7 @@ from unstall.simplify import predicting
 from unstall.simplify.model import Timed
 from unstall.simplify.model.parts import Parts
 from unstall.simplify.model.pipeline import Pipeline
+from unstall.simplify.model.timed import Backward
 from unstall.simplify.model.work import Layout
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.trial import Trial
@@ -48,7 +49,6 @@ def predictor(monkeypatch):
             phases=phases, phase_s=lambda *names: sum(recorded.get(name, 0.0) for name in names)
         )
         monkeypatch.setattr(predicting, "_pipeline", lambda measured: one)
-        monkeypatch.setattr(predicting.parts, "of", lambda measurement: samples())
         return Predictor(SimpleNamespace(measurement=measurement), timed)
 
     return made
@@ -88,8 +88,22 @@ def test_a_second_part_is_predicted_from_the_step_without_the_first(predictor):
     assert ratio == pytest.approx(0.1 / 0.06, rel=0.05)
 
 
-def test_a_module_without_forward_has_no_backward_either(predictor):
+def test_what_backward_spends_inside_goes_with_a_function(predictor):
+    inside = Backward(seconds=0.03, entries=1.0)
+    timed = {"Net.forward": Timed(0.1, 1.0, phases=BODY, backward=inside)}
+    assert predictor(timed).ratio(without(STUB_NET)) == pytest.approx(0.2 / (0.2 - 0.02 - 0.03), rel=0.06)
+
+
+def test_of_a_module_that_was_not_timed_as_much_of_backward_goes_as_of_forward(predictor):
     assert predictor().ratio(without(STUB_NET)) == pytest.approx(0.2 / (0.2 - 0.018 - 0.036), rel=0.06)
+
+
+def test_answers_that_gradients_flow_through_take_their_time(predictor):
+    def ratio(**more):
+        inside = Backward(seconds=0.03, entries=1.0, **more)
+        return predictor({"Net.forward": Timed(0.1, 1.0, phases=BODY, backward=inside)}).ratio(without(STUB_NET))
+
+    assert 0.2 / ratio(zeros_s=0.006) - 0.2 / ratio() == pytest.approx(0.006, rel=0.1)
 
 
 def test_known_callbacks_are_not_all_that_samples_count_among_them(predictor):

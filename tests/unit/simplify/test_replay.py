@@ -44,23 +44,6 @@ def test_a_tensor_that_is_changed_in_place_is_copied_from_then_on():
     assert torch.equal(answer.give((), {}), answer.give((), {}))
 
 
-def test_gradients_flow_through_an_answer_as_zeros():
-    model = torch.nn.Linear(4, 2)
-    inputs = torch.randn(3, 4)
-    answer = replay.Answer(model(inputs).sum())
-    for _ in range(2):
-        model.zero_grad()
-        loss = answer.give((model, inputs), {})
-        assert loss.requires_grad
-        loss.backward()
-        assert all(parameter.grad is not None and not parameter.grad.any() for parameter in model.parameters())
-
-
-def test_an_answer_without_gradients_asks_for_none():
-    with torch.no_grad():
-        assert not replay.Answer(torch.ones(2)).give((), {}).requires_grad
-
-
 @pytest.mark.parametrize("value", [(x for x in ()), iter([1]), map(str, [1]), [iter([1])]])
 def test_what_is_used_up_by_reading_cannot_be_given_again(value):
     with pytest.raises(replay.CannotReplay):

@@ -5,15 +5,19 @@ Nothing of the program changes. Where a function is nearly all of a step, a pred
 
 from __future__ import annotations
 
+import sys
 import threading
 from time import monotonic
 from types import FunctionType
 from typing import Any
 
 from unstall.simplify import functions
+from unstall.simplify.backpropagation import Backpropagation
 from unstall.simplify.interventions.swapping import Swapping
 
 _TRIES = 2000
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+"""What no gradient flows through."""
 _BINS_PER_S = 500
 """Calls are told by the time of their end, and added up within this: of thousands in a step not each by itself."""
 
@@ -22,22 +26,38 @@ class Here(Swapping):
     """``{"kind": "timed", "name": "Photos.decode"}``: calls of the main thread; told when it is switched off.
 
     The fact ``timed`` has ``bins``, lists of the time of the first call's end (monotonic seconds), the seconds of all
-    and their number; and ``overhead``, what timing adds to a call.
+    and their number; ``overhead``, what timing adds to a call; and ``backward``, lists of the time at which backward
+    left a function whose answers gradients flow through, and the seconds inside, with ``zeros``, the seconds that zeros
+    for all gradients of its parameters would have taken.
     """
 
     bins: list[list[float]]
+    backward: list[list[float]]
+    inside: Backpropagation
+    following_s: float
+    """Spent on following answers to their gradients."""
 
     def on(self) -> None:
-        self.bins = []
+        self.bins, self.backward, self.following_s = [], [], 0.0
+        self.inside = Backpropagation(lambda left, seconds: self.backward.append([left, seconds]))
         super().on()
 
     def off(self) -> None:
         super().off()
         if self.swapped:
-            bins = self.bins
+            zeros_s = self.inside.close()
+            bins, following_s = self.bins, self.following_s
             inside, around = self._cost()
+            calls = sum(one[2] for one in bins)
             bins = [[end, max(0.0, seconds - calls * inside), calls] for end, seconds, calls in bins]
-            self.engine.tell("timed", key=self.key, bins=bins, overhead=around)
+            self.engine.tell(
+                "timed",
+                key=self.key,
+                bins=bins,
+                overhead=around + (following_s / calls if calls else 0.0),
+                backward=self.backward,
+                zeros=zeros_s,
+            )
 
     def stand_in(self) -> Any:
         main, thread = threading.main_thread().ident, threading.get_ident
@@ -50,7 +70,7 @@ class Here(Swapping):
             is_inside = True
             began = monotonic()
             try:
-                return original(*args, **kwargs)
+                answer = original(*args, **kwargs)
             finally:
                 ended = monotonic()
                 if int(ended * _BINS_PER_S) != current or not self.bins:
@@ -60,6 +80,10 @@ class Here(Swapping):
                 last[1] += ended - began
                 last[2] += 1
                 is_inside = False
+            if type(answer) not in _PLAIN and "torch" in sys.modules:
+                self.inside.follow(answer, args, kwargs)
+                self.following_s += monotonic() - ended
+            return answer
 
         return stand_in
 

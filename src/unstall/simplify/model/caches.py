@@ -20,8 +20,8 @@ COLD_SHARE = {DATA: 2.2, "other": 1.0, "forward": 1.6, "backward": 0.3, "optimiz
 NEAR_SHARE = {"other": 0.3, "forward": 0.35, "optimizer": 0.05}
 NEAR_S, NEAR_AFTER_S = 0.1e-3, 0.5e-3
 """What is lost at once, of the smallest caches and of what the core foresees: share, the most, and how soon."""
-AFTER_MATH_S = {DATA: 0.3e-3, "other": 1.5e-3, "optimizer": 0.9e-3}
-AFTER_MATH_SHARE = {DATA: 1.0, "other": 2.5, "optimizer": 0.8}
+AFTER_MATH_S = {DATA: 0.3e-3, "other": 1.8e-3, "optimizer": 0.9e-3, "backward": 2.0e-3}
+AFTER_MATH_SHARE = {DATA: 1.0, "other": 3.0, "optimizer": 0.8, "backward": 2.5}
 """Lost after much of the model's own mathematics, which goes through more memory than other code does."""
 BETWEEN_CALLS_S, BETWEEN_CALLS_SHARE = 0.5e-3, 4.0
 """Lost by the code between the calls of a function that empties all caches, for each call."""
@@ -72,7 +72,7 @@ def after_other_code(part: str, cooling_s: Change, other_s: Change, cold_after_s
 
 
 def after_mathematics(part: str, math_s: Change, cold_after_s: float) -> list[Loss]:
-    """Of a part, beside the model's other phases; these lose nothing to each other that a change gives back."""
+    """Of a part, beside the model's other phases; forward, which comes first, loses nothing by them."""
     if part not in AFTER_MATH_S:
         return []
     was, now = (emptied(seconds, cold_after_s) for seconds in math_s)

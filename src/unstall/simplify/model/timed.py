@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     from unstall.simplify.model.pipeline import Pipeline
 
 
+_GROWN = 1.15
+"""Times as long as the calls of a function let expect: more than two readings differ by."""
+
+
+@dataclass(frozen=True)
+class Backward:
+    """What backward does for the answers of a function."""
+
+    seconds: float = 0.0
+    """A step, inside the function."""
+    entries: float = 0.0
+    """How often a step backward enters it."""
+    zeros_s: float = 0.0
+    """A step, that zeros in place of the gradients of its parameters take."""
+
+
 @dataclass(frozen=True)
 class Timed:
     """A function that the main thread calls."""
@@ -29,7 +45,8 @@ class Timed:
     overhead_s: float = 0.0
     """A step, that timing added to these."""
     seconds: float = 0.0
-    """A step of the pipeline that knows it."""
+    """A step; of the pipeline that knows it, once one does."""
+    backward: Backward = Backward()
 
 
 def knowing(
@@ -60,7 +77,27 @@ def knowing(
         took *= now / (then - timed.overhead_s) if then > timed.overhead_s else 1.0
     for place in parts.stacks:
         parts = parts.with_share(place, key, min(parts.share(place, key) * took / total, 1.0))
-    return replace(pipeline, parts=parts, timed={**pipeline.timed, key: replace(timed, seconds=took)})
+    known = replace(timed, seconds=took, backward=_backward(pipeline, timed, took))
+    return replace(pipeline, parts=parts, timed={**pipeline.timed, key: known})
+
+
+def _backward(pipeline: Pipeline, timed: Timed, took: float) -> Backward:
+    """As much of the pipeline's backward as it was of the timed one.
+
+    Where backward has grown and the function's own calls have not, as that of a graph which is never freed, what it has
+    grown by is outside.
+    """
+    inside, whole = timed.backward.seconds, timed.phases.get("backward", 0.0)
+    if not whole or not timed.seconds:
+        return timed.backward
+    now, as_calls = min(inside / whole, 1.0) * pipeline.seen_s("backward"), inside * took / timed.seconds
+    return replace(timed.backward, seconds=as_calls if now > _GROWN * as_calls else now)
+
+
+def timed_of(pipeline: Pipeline, name: str) -> Timed | None:
+    """What the pipeline knows of a function beyond the samples."""
+    found = pipeline.parts.find(name)
+    return pipeline.timed.get(next(iter(found))) if len(found) == 1 else None
 
 
 def place_of(pipeline: Pipeline, key: Key) -> str:
