@@ -77,8 +77,15 @@ def warmed(before: Pipeline, after: Pipeline, freed: Mapping[Key, float] | None 
             losses = _around(*around[name], before.cold_after_s)
         else:
             own = 0.0 if name in MODEL else seconds
-            losses = caches.after_other_code(name, _less(cooling, own), _less((was, now), own), before.cold_after_s)
-            losses += caches.after_mathematics(name, (_math_s(before, name), _math_s(after, name)), before.cold_after_s)
+            updates = (before.phase_s("optimizer"), after.phase_s("optimizer")) if name == "forward" else (0.0, 0.0)
+            losses = caches.after_other_code(
+                name,
+                _more(cooling, updates, caches.UPDATES, -own),
+                _more((was, now), updates, 1.0, -own),
+                before.cold_after_s,
+            )
+            math_s = _around_backward_s(before, freed) if name == "backward" else _math_s(before, name)
+            losses += caches.after_mathematics(name, (math_s, _math_s(after, name)), before.cold_after_s)
         factor = caches.seconds_after(seconds, losses) / seconds
         after = after.scale_service(factor) if name == DATA else after.scale_phase(name, factor)
     return after
@@ -90,13 +97,22 @@ def _around(timed: Timed, factor: float, cold_after_s: float) -> list[caches.Los
     return caches.between_calls(timed.calls, emptied, factor)
 
 
-def _less(seconds: caches.Change, own: float) -> caches.Change:
-    return seconds[0] - own, seconds[1] - own
+def _more(seconds: caches.Change, others: caches.Change, times: float, own: float) -> caches.Change:
+    return seconds[0] + times * others[0] + own, seconds[1] + times * others[1] + own
 
 
-def _math_s(pipeline: Pipeline, beside: str) -> float:
-    """Seconds of the model's phases other than this one."""
-    return sum(pipeline.phase_s(name) for name in MODEL if name != beside)
+def _math_s(pipeline: Pipeline, part: str) -> float:
+    """Seconds of the model's phases that come before a part, as many as empty what they do."""
+    if part == "backward":
+        return pipeline.phase_s("forward")
+    weights = {name: caches.UPDATES if name == "optimizer" else 1.0 for name in MODEL if name != part}
+    return sum(weight * pipeline.phase_s(name) for name, weight in weights.items())
+
+
+def _around_backward_s(pipeline: Pipeline, freed: Mapping[Key, float]) -> float:
+    """What backward comes after, where part of it is freed: forward in that part empties as much as was read of it."""
+    emptied = max((pipeline.timed[key].emptied for key in freed if pipeline.timed[key].backward.entries), default=0.0)
+    return max(_math_s(pipeline, "backward"), caches.as_ordinary_s(emptied, pipeline.cold_after_s))
 
 
 def _workers_left(before: Pipeline, after: Pipeline) -> float:

@@ -23,6 +23,9 @@ NEAR_S, NEAR_AFTER_S = 0.1e-3, 0.5e-3
 AFTER_MATH_S = {DATA: 0.3e-3, "other": 1.8e-3, "optimizer": 0.9e-3, "backward": 2.0e-3}
 AFTER_MATH_SHARE = {DATA: 1.0, "other": 3.0, "optimizer": 0.8, "backward": 2.5}
 """Lost after much of the model's own mathematics, which goes through more memory than other code does."""
+UPDATES = 3.0
+"""The optimizer's step goes through all parameters and what it keeps of them: as much as other code in so many times as
+long. Forward comes after it."""
 BETWEEN_CALLS_S, BETWEEN_CALLS_SHARE = 0.5e-3, 4.0
 """Lost by the code between the calls of a function that empties all caches, for each call."""
 _COLD_AFTER_S_PER_BYTE = 11e-3 / (1 << 20)
