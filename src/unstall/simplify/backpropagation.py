@@ -36,14 +36,17 @@ class Backpropagation:
         self._handles: list[Any] = []
         self._reached = 0
 
-    def follow(self, answer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A call has ended. Its backward comes later, if ever, and ends where the next call does at the latest."""
+    def follow(self, answer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A call has ended. Its backward comes later, if ever, and ends where the next call does at the latest.
+
+        Whether gradients will flow through the answer.
+        """
         self.finish()
         if isinstance(answer, (list, tuple, dict)) and len(answer) > _MOST_ANSWERS:
-            return  # rows of data: to look at each would take longer than the call
+            return False  # rows of data: to look at each would take longer than the call
         answers = [one for one in gradients.taking((answer,)) if getattr(one, "grad_fn", None) is not None]
         if not answers:
-            return
+            return False
         call = object()
         for one in answers:
             one.register_hook(functools.partial(self._enter, call))
@@ -52,6 +55,7 @@ class Backpropagation:
                 self._watch(one)
             elif one.grad_fn is not None:
                 one.register_hook(functools.partial(self._leave, call))
+        return True
 
     def finish(self) -> None:
         """Calls that no gradient of an input ended, ended with the last of a parameter."""

@@ -66,6 +66,7 @@ def _within(segment: Segment, told: dict[str, Any] | None) -> Timed | None:
         calls=calls,
         phases=segment.phases,
         overhead_s=calls * told["overhead"],
+        answer_s=told["answer"],
         seconds=seconds,
         backward=Backward(sum(one[1] for one in left) / steps, len(left) / steps, zeros_s / steps),
     )

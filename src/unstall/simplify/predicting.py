@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unstall.measurements import Measurement
 
 _STUB_S = 0.5e-6
-"""An answer of a stub, beyond what any call takes."""
+"""An answer of a stub, beyond what any call and the answer itself take."""
 _TIED_S = 20e-6
 """Of one that gradients flow through, forward and backward."""
 _FORWARD = ".forward"
@@ -96,7 +96,7 @@ def _backward_share(pipeline: Pipeline, name: str) -> float:
 
 def _answers_s(timed: Timed) -> float:
     """Seconds a step of a function that answers from a record."""
-    each_s = _STUB_S + (_TIED_S if timed.backward.entries else 0.0)
+    each_s = _STUB_S + timed.answer_s + (_TIED_S if timed.backward.entries else 0.0)
     return timed.calls * each_s + timed.backward.zeros_s
 
 

@@ -39,7 +39,7 @@ class Lab:
 
 
 def timed(*bins, overhead=1e-6, backward=(), **more):
-    gradients = {"backward": [list(one) for one in backward], "zeros": 0.06}
+    gradients = {"backward": [list(one) for one in backward], "zeros": 0.06, "answer": 2e-6}
     return [{"bins": [list(one) for one in bins], "overhead": overhead, **gradients, **more}]
 
 
@@ -49,6 +49,7 @@ def test_a_function_is_timed_and_then_its_cooling_read():
     assert (found.share, found.calls) == (pytest.approx(0.8), 4.0)
     assert (found.emptied, found.emptied_by_call) == (0.6, 0.2), "of four calls a step"
     assert found.phases["data_wait"] == 0.08 and found.overhead_s == pytest.approx(4e-6)
+    assert found.answer_s == 2e-6
     timing, off, cooling, end = lab.switched  # of 40 calls one look is enough
     assert timing == {"kind": "timed", **DECODE} and off == end == "nothing"
     assert cooling["step_s"] == pytest.approx(0.08) and 1 << 20 < cooling["bytes"] < 2 << 20

@@ -36,6 +36,25 @@ def test_what_the_caller_changes_does_not_reach_the_next_answer():
     assert "more" not in again
 
 
+def test_nested_answers_can_be_changed_at_any_depth():
+    value = {"rows": [{"loss": 0.5, "names": ["a", "b"]}, (1, [2])]}
+    ring = replay.Ring(1)
+    ring._began -= 10  # no more are collected
+    ring.record(value, 0.0)
+    for answer in (replay.Answer(value).give, ring.answer):
+        given = answer((), {})
+        assert given == value
+        given["rows"][0]["names"].append("c")
+        given["rows"][1][1].clear()
+        assert answer((), {}) == value == {"rows": [{"loss": 0.5, "names": ["a", "b"]}, (1, [2])]}
+
+
+def test_what_is_no_plain_data_is_given_as_the_same_object():
+    thing = object()
+    given = replay.Answer({"rows": [[thing]]}).give((), {})
+    assert given["rows"][0][0] is thing
+
+
 def test_a_tensor_that_is_changed_in_place_is_copied_from_then_on():
     answer = replay.Answer(torch.ones(3))
     answer.give((), {}).mul_(2)

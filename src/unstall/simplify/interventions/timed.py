@@ -11,11 +11,12 @@ from time import monotonic
 from types import FunctionType
 from typing import Any
 
-from unstall.simplify import functions
+from unstall.simplify import functions, replay
 from unstall.simplify.backpropagation import Backpropagation
 from unstall.simplify.interventions.swapping import Swapping
 
 _TRIES = 2000
+_ANSWERS = 20
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 """What no gradient flows through."""
 _BINS_PER_S = 500
@@ -25,10 +26,12 @@ _BINS_PER_S = 500
 class Here(Swapping):
     """``{"kind": "timed", "name": "Photos.decode"}``: calls of the main thread; told when it is switched off.
 
-    The fact ``timed`` has ``bins``, lists of the time of the first call's end (monotonic seconds), the seconds of all
-    and their number; ``overhead``, what timing adds to a call; and ``backward``, lists of the time at which backward
-    left a function whose answers gradients flow through, and the seconds inside, with ``zeros``, the seconds that zeros
-    for all gradients of its parameters would have taken.
+    The fact ``timed`` has
+
+    - ``bins``, lists of the time of the first call's end (monotonic seconds), the seconds of all and their number;
+    - ``overhead``, what timing adds to a call, and ``answer``, what it takes to give an answer from a record;
+    - ``backward``, lists of the time at which backward left a function whose answers gradients flow through, and the
+      seconds inside; ``zeros``, the seconds that zeros for all gradients of its parameters would have taken.
     """
 
     bins: list[list[float]]
@@ -36,6 +39,8 @@ class Here(Swapping):
     inside: Backpropagation
     following_s: float
     """Spent on following answers to their gradients."""
+    last: Any = None
+    """An answer, unless one that a graph hangs on."""
 
     def on(self) -> None:
         self.bins, self.backward, self.following_s = [], [], 0.0
@@ -47,6 +52,7 @@ class Here(Swapping):
         if self.swapped:
             zeros_s = self.inside.close()
             bins, following_s = self.bins, self.following_s
+            answer_s, self.last = _answer_s(self.last), None
             inside, around = self._cost()
             calls = sum(one[2] for one in bins)
             bins = [[end, max(0.0, seconds - calls * inside), calls] for end, seconds, calls in bins]
@@ -55,6 +61,7 @@ class Here(Swapping):
                 key=self.key,
                 bins=bins,
                 overhead=around + (following_s / calls if calls else 0.0),
+                answer=answer_s,
                 backward=self.backward,
                 zeros=zeros_s,
             )
@@ -81,8 +88,11 @@ class Here(Swapping):
                 last[2] += 1
                 is_inside = False
             if type(answer) not in _PLAIN and "torch" in sys.modules:
-                self.inside.follow(answer, args, kwargs)
+                hangs = self.inside.follow(answer, args, kwargs)
+                self.last = None if hangs else answer
                 self.following_s += monotonic() - ended
+            else:
+                self.last = answer
             return answer
 
         return stand_in
@@ -103,9 +113,18 @@ class Here(Swapping):
         return max(0.0, inside - plain), max(0.0, around - plain)
 
 
-def _seconds(function: Any) -> float:
+def _seconds(function: Any, tries: int = _TRIES) -> float:
     """Of a call."""
     began = monotonic()
-    for _ in range(_TRIES):
+    for _ in range(tries):
         function()
-    return (monotonic() - began) / _TRIES
+    return (monotonic() - began) / tries
+
+
+def _answer_s(value: Any) -> float:
+    """Seconds to give such an answer from a record; 0 for one that cannot be."""
+    try:
+        answer = replay.Answer(value)
+    except replay.CannotReplay:
+        return 0.0
+    return _seconds(lambda: answer.give((), {}), _ANSWERS)

@@ -35,9 +35,11 @@ _ORDINARY = 1.25  # times as long as those: what steps differ by anyway
 def stalls(seen: Floats, delay_s: float) -> Floats:
     """Of phases' seconds, steps by phases, those that a team waited for a thread without a core.
 
-    They are what a step takes beyond the quick ones, as far as the scheduler's count explains it.
+    They are what a step takes beyond the quick ones, as far as the scheduler's count explains it. Some phases come only
+    in some steps.
     """
-    beyond = np.clip(seen - _ORDINARY * np.percentile(seen, _UNHINDERED, axis=0), 0, None)
+    quick = [np.percentile(column[column > 0], _UNHINDERED) if column.any() else 0.0 for column in seen.T]
+    beyond = np.clip(seen - _ORDINARY * np.array(quick), 0, None)
     total = float(beyond.sum(axis=1).mean())
     found: Floats = beyond * min(1.0, delay_s / total) if total > 0 else beyond
     return found

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from unstall.simplify.model.parts import DATA
 
-COLD_S = {DATA: 0.28e-3, "other": 0.28e-3, "forward": 0.7e-3, "backward": 0.25e-3, "optimizer": 0.15e-3}
+COLD_S = {DATA: 0.28e-3, "other": 0.28e-3, "comm": 0.5e-3, "forward": 0.7e-3, "backward": 0.25e-3, "optimizer": 0.15e-3}
 """What each part loses after much other code; of the model forward comes first and loses most. Code in no phase of its
 own, which is Python as that of a batch is, is taken to lose as much as a batch."""
-COLD_SHARE = {DATA: 2.2, "other": 1.0, "forward": 1.6, "backward": 0.3, "optimizer": 0.4}
+COLD_SHARE = {DATA: 2.2, "other": 1.0, "comm": 1.0, "forward": 1.6, "backward": 0.3, "optimizer": 0.4}
 """The most that a part loses, over what it takes alone: small ones have little to lose."""
-NEAR_SHARE = {"other": 0.3, "forward": 0.35, "optimizer": 0.05}
+NEAR_SHARE = {"other": 0.3, "comm": 0.3, "forward": 0.35, "optimizer": 0.05}
 NEAR_S, NEAR_AFTER_S = 0.1e-3, 0.5e-3
 """What is lost at once, of the smallest caches and of what the core foresees: share, the most, and how soon."""
 AFTER_MATH_S = {DATA: 0.3e-3, "other": 1.8e-3, "optimizer": 0.9e-3, "backward": 2.0e-3}

@@ -46,6 +46,8 @@ class Timed:
     """A step, that timing added to these."""
     seconds: float = 0.0
     """A step; of the pipeline that knows it, once one does."""
+    answer_s: float = 0.0
+    """A call that is answered from a record."""
     backward: Backward = Backward()
 
 

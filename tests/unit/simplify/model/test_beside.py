@@ -32,12 +32,22 @@ def model_s(found):
 
 
 def test_without_long_other_code_the_model_finds_its_caches_warm():
-    before = loop()
+    before = pipeline(service=0.001, workers=0, body={**BODY, "optimizer": 0.0005})
     after = warmed(before, before.scale_phase("callback", 0.0))
     assert model_s(before) - model_s(after) == pytest.approx(sum(COLD_S[name] for name in MODEL), rel=0.15)
     assert after.service_s == pytest.approx(0.001 - COLD_S[DATA], rel=0.05)
     speedup = predict(before, Changes(scales={"callback": 0.0})).speedup
     assert speedup > 1.08 * 0.06 / 0.01
+
+
+def test_forward_comes_after_the_optimizer_and_stays_cold_by_it():
+    def gained(optimizer_s):
+        before = pipeline(service=0.001, workers=0, body={**BODY, "optimizer": optimizer_s})
+        return before.phase_s("forward") - warmed(before, before.scale_phase("callback", 0.0)).phase_s("forward")
+
+    assert gained(0.02) < 0.3 * gained(0.0005)
+    before = pipeline(service=0.0, workers=0, body={"forward": 0.001, "optimizer": 0.02})
+    assert warmed(before, before.scale_phase("optimizer", 0.0)).phase_s("forward") < 0.0007
 
 
 def test_more_other_code_costs_the_model_time():
@@ -47,7 +57,7 @@ def test_more_other_code_costs_the_model_time():
 
 def test_after_much_mathematics_the_rest_finds_its_caches_cold():
     before = pipeline(
-        service=0.0, workers=0, body={"forward": 0.05, "backward": 0.05, "optimizer": 0.01, "other": 0.01}
+        service=0.0, workers=0, body={"forward": 0.05, "backward": 0.05, "optimizer": 0.001, "other": 0.01}
     )
     without = before.scale_phase("forward", 0.0).scale_phase("backward", 0.0)
     after = warmed(before, without)
@@ -139,3 +149,11 @@ def test_what_is_between_calls_that_empty_the_caches_gets_quick_without_them():
 def test_calls_that_are_short_and_leave_the_caches_as_they_were_cost_what_is_between_them_nothing():
     before = called(0.0, calls=100.0)
     assert warmed(before, before, {LOG: 0.0}).phase_s("callback") == pytest.approx(0.003, rel=0.01)
+
+
+def test_a_phase_of_few_steps_is_no_stall():
+    rollouts = np.where(np.arange(100)[:, None] % 10 == 9, 0.02, 0.0)
+    assert not stalls(rollouts, delay_s=0.001).any()
+    uneven = rollouts.copy()
+    uneven[9] = 0.1
+    assert stalls(uneven, delay_s=0.001).mean() == pytest.approx(0.1 * 0.75 / 100, rel=0.02)
