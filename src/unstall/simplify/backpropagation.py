@@ -5,6 +5,7 @@ Hooks look on; no gradient changes. Standard library only; torch if the program 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import statistics
 import weakref
@@ -14,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.simplify import gradients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from collections.abc import Callable, Iterable
 
 _MOST_ANSWERS = 64
 _ZEROS = 7
@@ -47,15 +47,18 @@ class Backpropagation:
         answers = [one for one in gradients.taking((answer,)) if getattr(one, "grad_fn", None) is not None]
         if not answers:
             return False
-        call = object()
+        with contextlib.suppress(RuntimeError):  # of tensors that take no hooks, as those of functional transforms
+            self._look_on(object(), answers, gradients.taking((*args, *kwargs.values())))
+        return True
+
+    def _look_on(self, call: object, answers: Iterable[Any], inputs: Iterable[Any]) -> None:
         for one in answers:
             one.register_hook(functools.partial(self._enter, call))
-        for one in gradients.taking((*args, *kwargs.values())):
+        for one in inputs:
             if hasattr(one, "parameters"):
                 self._watch(one)
             elif one.grad_fn is not None:
                 one.register_hook(functools.partial(self._leave, call))
-        return True
 
     def finish(self) -> None:
         """Calls that no gradient of an input ended, ended with the last of a parameter."""

@@ -55,7 +55,8 @@ def elasticity(outcome: Outcome) -> tuple[float, float, float] | None:
     if ratio is None or share is None:
         return None
     scale = math.log1p(share)
-    return -math.log(ratio.value) / scale, -math.log(ratio.high) / scale, -math.log(ratio.low) / scale
+    low, high = interval(ratio)
+    return -math.log(ratio.value) / scale, -math.log(high) / scale, -math.log(low) / scale
 
 
 def _experiment(outcome: Outcome, predictor: Predictor) -> Experiment:

@@ -16,6 +16,8 @@ from unstall.simplify.trial import Specification, Trial
 
 _CANARY = 0.6  # of the second cache: what a small model, and the code that runs it, keep there
 _TIMING_S, _COOLING_S = 1.5, 0.7
+_STEPS = 5
+"""At least, but no whole epochs: it is for the function's own calls."""
 _ONCE = 1.5  # calls a step
 _FEW_CALLS, _MORE = 8, 3.0
 """Of a function called in few steps, so many times as long tells more."""
@@ -76,7 +78,7 @@ def _under(lab: Laboratory, intervention: Specification, pace: Pace, seconds: fl
     """Steps with it in force, for so long."""
     lab.switch([intervention])
     lab.settle(1, 0.0, pace.step_s)
-    segment = lab.run(pace.steps, seconds, pace.step_s)
+    segment = lab.run(min(pace.steps, _STEPS), seconds, pace.step_s)
     lab.switch([])
     return segment
 

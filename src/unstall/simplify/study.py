@@ -40,7 +40,7 @@ _WORTH_SHARPENING = 1.1
 _ALONE_S = 2.5
 _BARREN_STARTS = 2  # of the program, without a whole block in between: then it is too short, or does not go on
 _WORTH_DEEPER = 1.1
-_BLOCKS_OF_A_GAUGE = 4  # that must fit into what is left after it, about
+_BLOCKS_OF_A_GAUGE = 2  # that must fit into what is left after it, about
 
 
 @dataclass

@@ -107,6 +107,16 @@ def test_elasticities_are_slopes_and_sum_up():
     assert study.elasticity_sum == pytest.approx(1.0)
 
 
+def test_a_slope_of_one_block_is_open_on_both_sides_and_in_numbers():
+    forward = outcome("forward", 0.9, intervention="delay", share=0.5)
+    forward.log_ratios, forward.base_s = forward.log_ratios[:1], [0.1]
+    slope, low, high = conclude.elasticity(forward)
+    assert math.isfinite(low) and math.isfinite(high) and low < slope < high
+    study = Study(base_s=0.1)
+    conclude._elasticities(study, [forward, outcome("data", 0.8, intervention="delay", share=0.5)])
+    assert "uncertain" in study.elasticity_says
+
+
 def slopes(**by_component):
     study = Study(base_s=0.1)
     conclude._elasticities(
