@@ -67,7 +67,7 @@ class Predictor:
     def _changes(
         self, pipeline: Pipeline, interventions: tuple[Specification, ...], settings: Specification | None
     ) -> Changes:
-        changes = _changes(interventions, settings, self._callbacks_left)
+        changes = _asked(interventions, settings, self._callbacks_left)
         left = 1.0
         for one in interventions:
             if one["kind"] == "stub":
@@ -115,9 +115,7 @@ def _callbacks_left(measurement: Measurement, pipeline: Pipeline) -> float:
     return max(0.0, 1 - measurement.phase_s("callback") / seen_s) if seen_s else 0.0
 
 
-def _changes(
-    interventions: tuple[Specification, ...], settings: Specification | None, callbacks_left: float
-) -> Changes:
+def _asked(interventions: tuple[Specification, ...], settings: Specification | None, callbacks_left: float) -> Changes:
     """What the interventions change, in the words of the model. Raises ChangeError where it has none.
 
     ``callbacks_left``: of the phase, what is not in the calls that the intervention takes out.
