@@ -115,6 +115,11 @@ class Answer:
         if self.how is _REBUILT and _is_plain(value, _DEPTH):
             self.value, self.how = pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _PACKED
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it is given without any work."""
+        return self.how is _AS_IS
+
     def give(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value, safe for the caller to change."""
         if self.how is _AS_IS:

@@ -314,3 +314,40 @@ def test_every_kind_is_found_where_its_library_is(engine):
     assert {id(p) for p in model.layer.parameters()} <= {id(p) for p in seams.parameters()}
     importless = seams.env(), seams.collectives(), seams.callbacks()
     assert all(isinstance(found, list) for found in importless)
+
+
+def record():
+    return {"rows": [{"loss": 0.5, "names": ["a", "b"]}] * 50}
+
+
+def test_what_an_answer_takes_is_told_unless_it_is_given_as_it_is(engine, told):
+    answers = {}
+    for generation, name in enumerate(("record", "tiny")):
+        engine.put_in_force(2 * generation + 1, {"interventions": [{"kind": "timed", "name": name, "file": __file__}]})
+        globals()[name]()
+        engine.put_in_force(2 * generation + 2, {})
+        answers[name] = told_of(told, "timed")[-1]["answer"]
+    assert answers["record"] > answers["tiny"] == 0
+
+
+class Gate(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, values):
+        return self.weight * values
+
+
+def test_backward_inside_a_module_is_told_with_its_time(engine, told):
+    gate = Gate()
+    engine.put_in_force(1, {"interventions": [{"kind": "timed", "name": "Gate.forward", "file": __file__}]})
+    began = time.monotonic()
+    for _ in range(3):
+        gate(torch.ones(3)).sum().backward()
+    ended = time.monotonic()
+    engine.put_in_force(2, {})
+    (timed,) = told_of(told, "timed")
+    assert len(timed["backward"]) == 3 and timed["zeros"] > 0
+    assert all(began <= left <= ended and 0 <= seconds <= ended - began for left, seconds in timed["backward"])
+    assert torch.equal(gate.weight.grad, torch.full((3,), 3.0))

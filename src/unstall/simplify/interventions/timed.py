@@ -122,9 +122,9 @@ def _seconds(function: Any, tries: int = _TRIES) -> float:
 
 
 def _answer_s(value: Any) -> float:
-    """Seconds to give such an answer from a record, beyond a plain one; 0 for one that cannot be."""
+    """Seconds to give such an answer from a record, beyond one that is given as it is; 0 for one that cannot be."""
     try:
-        answer, plain = replay.Answer(value), replay.Answer(None)
+        answer = replay.Answer(value)
     except replay.CannotReplay:
         return 0.0
-    return max(0.0, _seconds(lambda: answer.give((), {}), _ANSWERS) - _seconds(lambda: plain.give((), {}), _ANSWERS))
+    return 0.0 if answer.is_free else _seconds(lambda: answer.give((), {}), _ANSWERS)
