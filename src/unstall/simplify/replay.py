@@ -136,9 +136,11 @@ class _Kept:
         self.grad = bool(tensor.requires_grad)
         self.leaf = bool(tensor.is_leaf)
         self.data = tensor.detach()
-        self.version = self.data._version
+        self.version = None if self.data.is_inference() else self.data._version
 
     def give(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.version is None:  # whether it was changed in place cannot be seen, and backward takes no such tensor
+            return self.data.clone()
         if self.data._version != self.version:  # the caller works in place: keep ours from now on
             self.data = self.data.clone()
             self.version = self.data._version

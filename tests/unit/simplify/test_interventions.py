@@ -330,6 +330,23 @@ def test_what_an_answer_takes_is_told_unless_it_is_given_as_it_is(engine, told):
     assert answers["record"] > answers["tiny"] == 0
 
 
+class Stubborn(list):
+    def copy(self):
+        raise TypeError("there is only one")
+
+
+def stubborn():
+    return [Stubborn()], torch.ones(2)
+
+
+def test_calls_are_timed_whatever_they_return(engine, told):
+    engine.put_in_force(1, {"interventions": [{"kind": "timed", "name": "stubborn", "file": __file__}]})
+    assert stubborn()[0] == [[]]
+    engine.put_in_force(2, {})
+    (timed,) = told_of(told, "timed")
+    assert calls_of(timed) == 1 and timed["answer"] >= 0
+
+
 class Gate(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -63,6 +63,15 @@ def test_a_tensor_that_is_changed_in_place_is_copied_from_then_on():
     assert torch.equal(answer.give((), {}), answer.give((), {}))
 
 
+def test_an_answer_of_inference_mode_can_be_given_in_training():
+    with torch.inference_mode():
+        answer = replay.Answer(torch.ones(3))
+        answer.give((), {}).mul_(2)
+    weight = torch.ones(3, requires_grad=True)
+    (weight * answer.give((), {})).sum().backward()
+    assert torch.equal(weight.grad, torch.ones(3))
+
+
 @pytest.mark.parametrize("value", [(x for x in ()), iter([1]), map(str, [1]), [iter([1])]])
 def test_what_is_used_up_by_reading_cannot_be_given_again(value):
     with pytest.raises(replay.CannotReplay):
