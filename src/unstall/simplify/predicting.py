@@ -49,7 +49,7 @@ class Predictor:
             pipeline = self._as_in_base(self._pipeline, trial, phases)
             arm = self._changes(pipeline, trial.arm, trial.settings)
             before, after = model.predict(pipeline).step_s, model.predict(pipeline, arm).step_s
-            return before / (after + self._stubs_s(trial.arm))
+            return before / (after + self._stubs_s(pipeline, trial.arm))
         except (ValueError, ZeroDivisionError):
             return None  # the model has no word for it, or the program no place
 
@@ -76,10 +76,30 @@ class Predictor:
             return changes
         return replace(changes, scales={**changes.scales, "backward": max(0.0, left)})
 
-    def _stubs_s(self, interventions: tuple[Specification, ...]) -> float:
-        """Seconds a step that the answers of stubs take: of many short calls it shows."""
-        stubs = [one["name"] for one in interventions if one["kind"] == "stub" and one["name"] in self._timed]
-        return sum(_answers_s(self._timed[name]) for name in stubs)
+    def _stubs_s(self, pipeline: Pipeline, interventions: tuple[Specification, ...]) -> float:
+        """Seconds a step that the answers of stubs take: of many short calls it shows.
+
+        Where the pipeline is without what calls a function, that is not called any more.
+        """
+        stubs = [one["name"] for one in interventions if one["kind"] == "stub"]
+        return sum(
+            _answers_s(self._timed[name]) * _left(pipeline, name, self._timed[name])
+            for name in stubs
+            if name in self._timed
+        )
+
+
+def _left(pipeline: Pipeline, name: str, timed: Timed) -> float:
+    """Of a function's calls, the share that the pipeline still has, by the time that they take."""
+    if not timed.seconds:
+        return 1.0
+    places = pipeline.parts.stacks
+    seconds = sum(
+        pipeline.seen_s(place) * pipeline.parts.share(place, key)
+        for key in pipeline.parts.find(name)
+        for place in places
+    )
+    return min(1.0, seconds / timed.seconds)
 
 
 def _backward_share(pipeline: Pipeline, name: str) -> float:

@@ -109,6 +109,14 @@ def test_answers_that_gradients_flow_through_take_their_time(predictor):
     assert 0.2 / ratio(zeros_s=0.006) - 0.2 / ratio() == pytest.approx(0.006, rel=0.1)
 
 
+def test_what_is_no_longer_called_takes_no_answers(predictor):
+    """``log`` is all of the callbacks' samples but a fifth; without it there is nothing of ``log`` to answer for."""
+    timed = {"log": Timed(0.48, 1e6, phases=BODY, seconds=0.096)}
+    left = {"forward": 0.02, "backward": 0.04, "optimizer": 0.01, "callback": 0.02, "other": 0.01}
+    assert predictor(timed).ratio(without(STUB_LOG, base=(STUB_LOG,)), left) == pytest.approx(1.0, rel=0.02)
+    assert predictor(timed).ratio(without(STUB_LOG)) < 0.4, "a million answers"
+
+
 def test_known_callbacks_are_not_all_that_samples_count_among_them(predictor):
     """Samples show 0.12 s of callbacks; those that are known as such, and taken out, take 0.03."""
     recorded = {**BODY, "callback": 0.03, "other": 0.1}
