@@ -14,7 +14,7 @@ goes with what it comes from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,36 +61,55 @@ def warmed(before: Pipeline, after: Pipeline, freed: Mapping[Key, float] | None 
         return after
     if before.layout.workers or after.layout.workers:
         return _without_stalls(after, _workers_left(before, after))
-    was, now = apart_s(before), apart_s(after)
-    after = _without_stalls(after, min(1.0, now / was) if was > 0 else 1.0)
     freed = freed or {}
-    cooling = was, now
-    for key, factor in freed.items():
-        # Some empty the caches sooner than ordinary code does; none leaves them warmer in the end.
-        one = before.timed[key]
-        more = max(0.0, caches.as_ordinary_s(one.emptied, before.cold_after_s) - one.seconds)
-        cooling = cooling[0] + more, cooling[1] + factor * more
+    others = _others(before, after, freed)
+    was, now = others.seconds
+    after = _without_stalls(after, min(1.0, now / was) if was > 0 else 1.0)
     around = {place_of(before, key): (before.timed[key], factor) for key, factor in freed.items()}
     for name in dict.fromkeys((*caches.COLD_S, *around)):
-        seconds = after.making_s if name == DATA else after.phase_s(name)
+        seconds = _part_s(after, name)
         if seconds <= 0:
             continue
         if name in around:
             losses = _around(*around[name], before.cold_after_s)
         else:
-            own = 0.0 if name in MODEL else seconds
-            updates = (before.phase_s("optimizer"), after.phase_s("optimizer")) if name == "forward" else (0.0, 0.0)
-            losses = caches.after_other_code(
-                name,
-                _more(cooling, updates, caches.UPDATES, -own),
-                _more((was, now), updates, 1.0, -own),
-                before.cold_after_s,
-            )
             math_s = _around_backward_s(before, freed) if name == "backward" else _math_s(before, name)
+            losses = _by_other_code(name, before, after, others)
             losses += caches.after_mathematics(name, (math_s, _math_s(after, name)), before.cold_after_s)
         factor = caches.seconds_after(seconds, losses) / seconds
         after = after.scale_service(factor) if name == DATA else after.scale_phase(name, factor)
     return after
+
+
+@dataclass(frozen=True)
+class _Others:
+    """The code beside the model, before a change and after it."""
+
+    seconds: caches.Change
+    cooling: caches.Change
+    """Seconds of ordinary code that empty the caches as it does."""
+
+
+def _others(before: Pipeline, after: Pipeline, freed: Mapping[Key, float]) -> _Others:
+    seconds = cooling = apart_s(before), apart_s(after)
+    for key, factor in freed.items():
+        # Some empty the caches sooner than ordinary code does; none leaves them warmer in the end.
+        one = before.timed[key]
+        more = max(0.0, caches.as_ordinary_s(one.emptied, before.cold_after_s) - one.seconds)
+        cooling = cooling[0] + more, cooling[1] + factor * more
+    return _Others(seconds, cooling)
+
+
+def _part_s(pipeline: Pipeline, name: str) -> float:
+    return pipeline.making_s if name == DATA else pipeline.phase_s(name)
+
+
+def _by_other_code(name: str, before: Pipeline, after: Pipeline, others: _Others) -> list[caches.Loss]:
+    """What a part loses by the code beside the model, its own aside, and forward by the updates before it."""
+    own = 0.0 if name in MODEL else _part_s(after, name)
+    updates = (before.phase_s("optimizer"), after.phase_s("optimizer")) if name == "forward" else (0.0, 0.0)
+    cooling = _more(others.cooling, updates, caches.UPDATES, -own)
+    return caches.after_other_code(name, cooling, _more(others.seconds, updates, 1.0, -own), before.cold_after_s)
 
 
 def _around(timed: Timed, factor: float, cold_after_s: float) -> list[caches.Loss]:
