@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unstall.simplify import model
 from unstall.simplify.model import Changes, Pipeline, Timed
 from unstall.simplify.model.adjust import as_long_as, recorded_alone
-from unstall.simplify.model.timed import timed_of
+from unstall.simplify.model.timed import seconds_in, timed_of
 from unstall.simplify.trial import Specification, Trial
 
 if TYPE_CHECKING:
@@ -93,12 +93,7 @@ def _left(pipeline: Pipeline, name: str, timed: Timed) -> float:
     """Of a function's calls, the share that the pipeline still has, by the time that they take."""
     if not timed.seconds:
         return 1.0
-    places = pipeline.parts.stacks
-    seconds = sum(
-        pipeline.seen_s(place) * pipeline.parts.share(place, key)
-        for key in pipeline.parts.find(name)
-        for place in places
-    )
+    seconds = sum(sum(seconds_in(pipeline, key).values()) for key in pipeline.parts.find(name))
     return min(1.0, seconds / timed.seconds)
 
 

@@ -153,16 +153,17 @@ class _Kept:
 
 
 _AS_IS, _COPIED, _PACKED, _REBUILT = "as it is", "copied", "packed", "rebuilt"
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+"""What holds nothing else, no gradients either."""
 
 
 def _is_plain(value: Any, depth: int) -> bool:
     """Whether it is made of numbers and text in lists, tuples and dicts: unpacking that is ten times as quick."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return True
     if kind is dict:
-        return depth > 0 and all(type(key) in _PLAIN and _is_plain(one, depth - 1) for key, one in value.items())
+        return depth > 0 and all(type(key) in PLAIN and _is_plain(one, depth - 1) for key, one in value.items())
     return kind in (list, tuple) and depth > 0 and all(_is_plain(one, depth - 1) for one in value)
 
 

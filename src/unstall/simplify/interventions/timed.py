@@ -17,8 +17,6 @@ from unstall.simplify.interventions.swapping import Swapping
 
 _TRIES = 2000
 _ANSWERS = 20
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
-"""What no gradient flows through."""
 _BINS_PER_S = 500
 """Calls are told by the time of their end, and added up within this: of thousands in a step not each by itself."""
 
@@ -87,7 +85,7 @@ class Here(Swapping):
                 last[1] += ended - began
                 last[2] += 1
                 is_inside = False
-            if type(answer) not in _PLAIN and "torch" in sys.modules:
+            if type(answer) not in replay.PLAIN and "torch" in sys.modules:
                 hangs = self.inside.follow(answer, args, kwargs)
                 self.last = None if hangs else answer
                 self.following_s += monotonic() - ended

@@ -64,13 +64,10 @@ def knowing(
     was timed: it takes the same share of the phases that it is in; ``alone`` as in
     :func:`unstall.simplify.model.adjust.as_long_as`.
     """
-    found = pipeline.parts.find(name)
-    if len(found) != 1:
-        return pipeline
-    key = next(iter(found))
-    seconds = {place: pipeline.seen_s(place) * pipeline.parts.share(place, key) for place in pipeline.parts.stacks}
+    key = _key_of(pipeline, name)
+    seconds = seconds_in(pipeline, key) if key is not None else {}
     total = sum(seconds.values())
-    if total <= 0:
+    if key is None or total <= 0:
         return pipeline
     parts, took = pipeline.parts, timed.share * pipeline.measured_s
     if phases and timed.phases:
@@ -98,13 +95,25 @@ def _backward(pipeline: Pipeline, timed: Timed, took: float) -> Backward:
 
 def timed_of(pipeline: Pipeline, name: str) -> Timed | None:
     """What the pipeline knows of a function beyond the samples."""
+    key = _key_of(pipeline, name)
+    return pipeline.timed.get(key) if key is not None else None
+
+
+def _key_of(pipeline: Pipeline, name: str) -> Key | None:
+    """The one function that a name means; None where no sample shows it, or shows several."""
     found = pipeline.parts.find(name)
-    return pipeline.timed.get(next(iter(found))) if len(found) == 1 else None
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def seconds_in(pipeline: Pipeline, key: Key) -> dict[str, float]:
+    """Seconds a step of a function, by place."""
+    return {place: pipeline.seen_s(place) * pipeline.parts.share(place, key) for place in pipeline.parts.stacks}
 
 
 def place_of(pipeline: Pipeline, key: Key) -> str:
     """Where the function takes most of its time."""
-    return max(pipeline.parts.stacks, key=lambda place: pipeline.seen_s(place) * pipeline.parts.share(place, key))
+    seconds = seconds_in(pipeline, key)
+    return max(seconds, key=lambda place: seconds[place])
 
 
 def _around(seconds: Mapping[str, float], phases: Mapping[str, float], alone: frozenset[str]) -> float:
