@@ -23,7 +23,7 @@ help: ## list the targets
 setup: $(READY) ## make .venv and install everything, pinned (done by the others when needed)
 
 # Done once, and again when what is installed would change.
-$(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/*/native/*)
+$(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/*/native/* src/unstall/*/*/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "unstall needs Python 3.10 or newer, and $(PYTHON) is " + sys.version.split()[0])'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock

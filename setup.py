@@ -6,16 +6,16 @@ setup(
     ext_modules=[
         # Optional: where there is no compiler, the pure-Python recorder takes its place.
         Extension(
-            "unstall.benchmark._recorder",
-            sources=sorted(glob("src/unstall/benchmark/native/*.c")),
-            depends=["src/unstall/benchmark/native/recorder.h"],
+            "unstall.child._recorder",
+            sources=sorted(glob("src/unstall/child/native/*.c")),
+            depends=["src/unstall/child/native/recorder.h"],
             extra_compile_args=["-O2", "-std=c11", "-Wall", "-Wextra"],
             optional=True,
         ),
-        # Optional too: unstall.simplify.sandbox.inside.audit does the same in Python, at a cost to the program.
+        # Optional too: unstall.child.sandbox.audit does the same in Python, at a cost to the program.
         Extension(
-            "unstall.simplify._audit",
-            sources=["src/unstall/simplify/native/audit.c"],
+            "unstall.child.sandbox._audit",
+            sources=["src/unstall/child/sandbox/native/audit.c"],
             extra_compile_args=["-O2", "-std=c11", "-Wall", "-Wextra"],
             optional=True,
         ),

@@ -6,7 +6,7 @@
 Small networks are trained in a loop with other code before each step, for 0 to 200 ms, the lengths in turn, on batches
 that a torch DataLoader makes in the same process. The other code is plain Python, every other time with copies from a
 large memory in it. A row says what each phase takes with nothing before it, and what is added by so many milliseconds
-of other code (medians). The constants of ``unstall/simplify/model/caches.py`` are about the mean of the last column,
+of other code (medians). The constants of ``unstall/model/caches.py`` are about the mean of the last column,
 how fast it is reached, and the largest share of what a phase takes alone.
 """
 

@@ -94,7 +94,7 @@ def main() -> int:
 
 def judge(name: str, options: argparse.Namespace) -> tuple[list[float], list[bool]]:
     """Errors of the predicted speed-ups, and whether the truth lies in the interval, over all pairs."""
-    from unstall.simplify import model
+    from unstall import model
 
     runs = recorded_runs(name, options.keep)
     pipelines = {workers: model.build(recorded) for workers, recorded in runs.items()}
@@ -136,7 +136,7 @@ def show(workers: int, measured: Any, pipeline: Any) -> None:
 
 def recorded_runs(name: str, keep: Path | None) -> dict[int, Any]:
     """By number of workers: what the model needs of a run."""
-    from unstall.simplify.model.recorded import of_measured
+    from unstall.model.recorded import of_measured
 
     path = keep / f"rec-{name}.pkl" if keep else None
     if path and path.exists():
@@ -189,7 +189,7 @@ def record(name: str, workers: int) -> Any:
     from datetime import datetime, timezone
 
     from unstall.benchmark import launcher, rundir
-    from unstall.pipeline import make_report
+    from unstall.diagnose.run_report import make_report
 
     command = [sys.executable, __file__, "--play", name, "--workers", str(workers)]
     with tempfile.TemporaryDirectory() as folder:

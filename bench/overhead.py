@@ -149,7 +149,7 @@ def span_in_pairs() -> str:
     """Cost of a recorded span over that of a bare pair of clock calls, best of interleaved repeats."""
     from time import perf_counter_ns
 
-    from unstall.benchmark.recording import NATIVE, native
+    from unstall.child.recording import NATIVE, native
 
     with tempfile.TemporaryDirectory() as folder:
         native.open(os.path.join(folder, "rec.bin"))
@@ -197,7 +197,7 @@ def memory_mb() -> float:
 
     def peak(count: int) -> float:
         code = (
-            "import resource, sys, tempfile; from unstall.benchmark.recording import native;"
+            "import resource, sys, tempfile; from unstall.child.recording import native;"
             "folder = tempfile.TemporaryDirectory(); native.open(folder.name + '/rec.bin'); span = native.span\n"
             f"for _ in range({count}):\n"
             "    with span('x'): pass\n"

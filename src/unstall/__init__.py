@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unstall.api import profile, run, span, steps
-    from unstall.records import Report
+    from unstall.records.report import Report
 
 __version__ = "0.1.0"
 __all__ = ["Report", "profile", "run", "span", "steps"]
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'unstall' has no attribute {name!r}")
     value: Any
     if name == "Report":
-        from unstall import records
+        from unstall.records import report as records
 
         value = records.Report
     else:

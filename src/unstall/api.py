@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unstall.benchmark.recording import EXPLICIT, native, seam_ready
+from unstall.child.recording import EXPLICIT, native, seam_ready
 
 if TYPE_CHECKING:
     from unstall.profiling import Profile
-    from unstall.records import Report
+    from unstall.records.report import Report
 
 T = TypeVar("T")
 
@@ -63,6 +63,6 @@ def run(command: Sequence[str], *, steps: int | None = None, sampling: bool = Tr
         unstall.benchmark.command.CommandError: there is nothing to start; the message says why.
         OSError: neither the working nor the temporary directory can hold the recording.
     """
-    from unstall.pipeline import run_and_report
+    from unstall.diagnose.run_report import run_and_report
 
     return run_and_report(list(command), steps=steps, sampling=sampling)

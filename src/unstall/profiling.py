@@ -13,11 +13,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unstall.benchmark import child, recording
 from unstall.benchmark.rundir import RunDir
+from unstall.child import main as child
+from unstall.child import recording
 
 if TYPE_CHECKING:
-    from unstall.records import Report
+    from unstall.records.report import Report
 
 _POLL_S = 0.1
 
@@ -57,7 +58,7 @@ class Profile:
             raise RuntimeError("report() is for after the `with unstall.profile() as run:` block")
         if self._report is None:
             from unstall.benchmark.launcher import Outcome
-            from unstall.pipeline import make_report
+            from unstall.diagnose.run_report import make_report
 
             directory = RunDir(self._directory.name, self._directory, None)
             outcome = Outcome(0, self._observation)

@@ -69,7 +69,7 @@ def unstall(folder, *words, **options):
 
 
 def can_overlay(tmp_path):
-    from unstall.simplify.sandbox import SandboxError, open_sandbox
+    from unstall.sandbox import SandboxError, open_sandbox
 
     try:
         with open_sandbox(tmp_path, [tmp_path]):

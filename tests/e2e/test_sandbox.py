@@ -28,7 +28,7 @@ _DRIVER = """
 import json, os, subprocess, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from unstall.simplify.sandbox import open_sandbox, overlay
+from unstall.sandbox import open_sandbox, overlay
 asked = json.loads(sys.argv[2])
 if asked["means"] == "guard":
     overlay.prepare = lambda *arguments: None
@@ -434,7 +434,7 @@ def test_guard_is_refused_where_safety_is_required(tmp_path):
     known = homes()
     source = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
-        "from unstall.simplify.sandbox import SandboxError, open_sandbox, overlay\n"
+        "from unstall.sandbox import SandboxError, open_sandbox, overlay\n"
         "overlay.prepare = lambda *arguments: None\n"
         "try:\n    open_sandbox(Path.cwd(), []).__enter__()\n"
         "except SandboxError as error:\n    print('refused:', error)"

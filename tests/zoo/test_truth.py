@@ -7,7 +7,7 @@ import typing
 
 import pytest
 
-from unstall.words import PatternName
+from unstall.records.vocabulary import PatternName
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))

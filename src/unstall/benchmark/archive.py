@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unstall import excerpts
 from unstall.benchmark import rundir
-from unstall.kept import VERSION, Archive, FetchSeries, StepSeries
-from unstall.records import Report
-from unstall.words import PHASES
+from unstall.records import excerpts
+from unstall.records.archive import VERSION, Archive, FetchSeries, StepSeries
+from unstall.records.report import Report
+from unstall.records.vocabulary import PHASES
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured

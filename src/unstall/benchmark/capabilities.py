@@ -18,7 +18,7 @@ from unstall.benchmark.sampler import Sampler
 
 # Spins under the same leave to be traced that the bootstrap gives; ends by itself if left alone.
 _TARGET = """
-from unstall.benchmark.child import allow_tracing
+from unstall.child.main import allow_tracing
 import sys, time
 allow_tracing()
 print(flush=True)
@@ -91,7 +91,7 @@ def _try_to_sample() -> str | None:
 
 
 def _recorder() -> Check:
-    from unstall.benchmark.recording import NATIVE
+    from unstall.child.recording import NATIVE
 
     if NATIVE:
         return Check("C recorder", True, "spans cost a fraction of a microsecond")

@@ -18,7 +18,7 @@ import psutil
 from unstall.benchmark.session import Observation, Session
 from unstall.benchmark.signals import Signals
 
-BOOTSTRAP = Path(__file__).with_name("bootstrap")
+BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 _POLL_S = 0.1
 _STOP_PATIENCE_S = 8.0  # for a program that was asked to stop at a step, and again after SIGTERM
 _ORPHAN_PATIENCE_S = 6.0  # loader workers look for their parent every 5 s

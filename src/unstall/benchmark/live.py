@@ -16,9 +16,9 @@ import psutil
 from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import reader
-from unstall.benchmark.recording import steps_of
-from unstall.observations import Usage, View
-from unstall.words import PHASES, PhaseName
+from unstall.child.recording import steps_of
+from unstall.records.observations import Usage, View
+from unstall.records.vocabulary import PHASES, PhaseName
 
 if TYPE_CHECKING:
     import numpy as np

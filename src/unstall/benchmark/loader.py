@@ -9,7 +9,7 @@ import numpy as np
 
 from unstall.benchmark.reader import CPU_KNOWN, ERROR, NETWORK, ProcessRecording, Spans
 from unstall.benchmark.steps import Loop
-from unstall.measurements import LoaderMeasurement
+from unstall.records.measurements import LoaderMeasurement
 
 
 def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop: Loop) -> LoaderMeasurement | None:

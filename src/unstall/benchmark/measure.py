@@ -19,15 +19,15 @@ from unstall.benchmark.resources import cpu_between, other_cores, run_delay_betw
 from unstall.benchmark.session import Observation
 from unstall.benchmark.stacks import is_user_file
 from unstall.benchmark.steps import Loop, find_loop, main_spans
-from unstall.measurements import (
+from unstall.records.measurements import (
     Measurement,
     MemoryMeasurement,
     RankMeasurement,
     Site,
 )
-from unstall.observations import Frame, ResourcePoint, StackSample
-from unstall.records import Phase, StepTime
-from unstall.words import PHASES
+from unstall.records.observations import Frame, ResourcePoint, StackSample
+from unstall.records.report import Phase, StepTime
+from unstall.records.vocabulary import PHASES
 
 Bools = npt.NDArray[np.bool_]
 

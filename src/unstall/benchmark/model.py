@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unstall.benchmark.reader import MODULE, NOGRAD, ProcessRecording
 from unstall.benchmark.steps import Bools, Loop, main_spans, of_models, primary
-from unstall.measurements import ModelMeasurement, ModuleMeasurement
+from unstall.records.measurements import ModelMeasurement, ModuleMeasurement
 
 
 def measure(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None) -> ModelMeasurement:

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Protocol
 
-from unstall.observations import ResourcePoint
+from unstall.records.observations import ResourcePoint
 
 _MOST_THREADS = 64  # of one process are asked for their scheduling delay
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.recording import phase_of
-from unstall.words import PHASES
+from unstall.child.recording import phase_of
+from unstall.records.vocabulary import PHASES
 
 RECORD = np.dtype(
     [

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import Reader, reader
-from unstall.observations import MachinePoint, ResourcePoint
+from unstall.records.observations import MachinePoint, ResourcePoint
 
 MAX_POINTS = 40_000
 """More points are thinned: a run of days takes no more memory than one of hours."""

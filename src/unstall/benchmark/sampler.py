@@ -21,7 +21,7 @@ from pathlib import Path
 
 from unstall.benchmark import ptrace
 from unstall.benchmark.stacks import merge, parse_raw, relevant, user_leaf
-from unstall.observations import StackSample
+from unstall.records.observations import StackSample
 
 HALF_WIDTH = 0.03
 """Sampling ends when 95 % intervals of the largest shares are no wider than this to either side."""

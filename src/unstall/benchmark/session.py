@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unstall.benchmark.recording import drives, steps_of
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
-from unstall.benchmark.tap import Tap
-from unstall.benchmark.watcher import CALL, PROBE, SAMPLE, STOP
-from unstall.observations import MachinePoint, ResourcePoint, StackSample
+from unstall.child.recording import drives, steps_of
+from unstall.child.tap import Tap
+from unstall.child.watcher import CALL, PROBE, SAMPLE, STOP
+from unstall.records.observations import MachinePoint, ResourcePoint, StackSample
 
 WARMUP_STEPS = 5
 """Steps before any is counted towards ``--steps`` or any stack is sampled; the report's own rule may drop more."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from unstall.observations import Frame, StackSample
+from unstall.records.observations import Frame, StackSample
 
 _RECORD = re.compile(r'^process \d+:"', re.MULTILINE)
 _PROCESS = re.compile(r'(?:^|;)process (\d+):"')

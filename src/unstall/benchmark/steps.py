@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.reader import CPU_KNOWN, ERROR, MAIN, MODULE, NO_PHASE, NOGRAD, ProcessRecording, Spans
-from unstall.words import PHASES
+from unstall.records.vocabulary import PHASES
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

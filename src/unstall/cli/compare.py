@@ -13,11 +13,11 @@ from rich.console import Console
 from unstall.benchmark import archive, rundir
 from unstall.benchmark.archive import ArchiveError
 from unstall.cli.ending import fail
-from unstall.plain import plain
 from unstall.repeat import ledger as ledgers
 from unstall.repeat import noise
 from unstall.repeat.database import LedgerError
 from unstall.report import compare_view
+from unstall.text.sanitize import plain
 
 if TYPE_CHECKING:
     from unstall.repeat.noise import Noise

@@ -15,12 +15,12 @@ from rich.console import Console
 from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.rundir import RunDir
 from unstall.cli.ending import whoever_reads
-from unstall.pipeline import make_report
-from unstall.records import Report
+from unstall.diagnose.run_report import make_report
+from unstall.records.report import Report
+from unstall.records.vocabulary import PHASES
 from unstall.repeat import revision
 from unstall.repeat.revision import Revision
 from unstall.report import terminal
-from unstall.words import PHASES
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -154,8 +154,8 @@ def _tool_lines(directory: RunDir, tools: list[str]) -> list[str]:
 
 
 def _memory_lines(found: Any) -> list[str]:
-    from unstall import units
     from unstall.report.wording import location
+    from unstall.text import units
 
     lines = []
     for title, group in (

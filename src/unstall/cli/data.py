@@ -13,13 +13,13 @@ import typer
 
 from unstall.benchmark import command, rundir
 from unstall.cli.ending import fail, need_folders, write
+from unstall.data.examine import examine
 from unstall.report.progress import Progress
-from unstall.simplify.data.examine import examine
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
-    from unstall.kept import Archive
-    from unstall.simplify.data.examine import Facts
+    from unstall.data.examine import Facts
+    from unstall.records.archive import Archive
 
 _WIDTH = 100
 
@@ -70,7 +70,7 @@ def _place(line: list[str], directory: Path, *, sandbox: bool, network: bool) ->
     if not sandbox:
         yield line, None
         return
-    from unstall.simplify.sandbox import SandboxError, open_sandbox
+    from unstall.sandbox import SandboxError, open_sandbox
 
     try:
         with open_sandbox(Path.cwd(), [directory], network_writes=network) as box:
@@ -98,8 +98,8 @@ def _recorded(run: str | None, words: list[str]) -> Archive | None:
 def _give(words: list[str], facts: Facts, kept: Archive | None, json: Path | None) -> None:
     from rich.console import Console
 
+    from unstall.data.conclude import conclude, model_rate
     from unstall.report import data as view
-    from unstall.simplify.data.conclude import conclude, model_rate
 
     report = conclude(words, facts, model_items_per_s=model_rate(kept))
     if json is not None and str(json) == "-":

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unstall import units
 from unstall.benchmark import machine
 from unstall.benchmark.capabilities import Check, checks
 from unstall.benchmark.machine import Ceilings
+from unstall.text import units
 
 _WIDTH = 100
 

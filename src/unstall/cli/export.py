@@ -13,7 +13,7 @@ from unstall.benchmark import archive
 from unstall.benchmark.archive import ArchiveError
 
 if TYPE_CHECKING:
-    from unstall.kept import Archive
+    from unstall.records.archive import Archive
 
 _EXIT_USAGE = 2
 

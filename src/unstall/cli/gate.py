@@ -39,7 +39,7 @@ def gate(
     from unstall.repeat.gate import EXIT_CODES
     from unstall.repeat.sequential import Plan
     from unstall.repeat.worktree import WorktreeError
-    from unstall.simplify.sandbox import SandboxError
+    from unstall.sandbox import SandboxError
 
     request = gating.Request(
         words=words or [],

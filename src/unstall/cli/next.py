@@ -15,11 +15,11 @@ from unstall.benchmark import archive
 from unstall.benchmark.archive import ArchiveError
 from unstall.cli import amounts
 from unstall.cli.ending import fail
-from unstall.history import Entry
-from unstall.plain import plain
+from unstall.records.comparison import Entry
 from unstall.repeat import ledger as ledgers
 from unstall.repeat.database import LedgerError
 from unstall.report import next_view, wording
+from unstall.text.sanitize import plain
 
 _WIDTH = 100
 

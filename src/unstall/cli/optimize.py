@@ -23,10 +23,10 @@ from unstall.optimize.trial import TrialFailed
 from unstall.optimize.workshop import Workshop
 from unstall.repeat import ledger as ledgers
 from unstall.report import remedies as view
-from unstall.simplify.sandbox import SandboxError, open_sandbox
+from unstall.sandbox import SandboxError, open_sandbox
 
 if TYPE_CHECKING:
-    from unstall.records import Report
+    from unstall.records.report import Report
 
 _EXIT_FAILED = 1
 _WIDTH = 110

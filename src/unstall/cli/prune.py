@@ -8,10 +8,10 @@ from pathlib import Path
 
 import typer
 
-from unstall import units
 from unstall.benchmark import rundir
 from unstall.cli import amounts
 from unstall.repeat import pruning
+from unstall.text import units
 
 
 def prune(

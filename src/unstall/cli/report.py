@@ -12,7 +12,7 @@ import typer
 from unstall.cli.ending import fail
 
 if TYPE_CHECKING:
-    from unstall.kept import Archive
+    from unstall.records.archive import Archive
 
 
 def report(
@@ -61,7 +61,7 @@ def _load(run: str) -> Archive:
 
 def _of_trace(path: Path) -> Archive | None:
     """The report of a GPU trace; None where the file is none."""
-    from unstall.kept import Archive
+    from unstall.records.archive import Archive
     from unstall.trace.ranks import Ranks
     from unstall.trace.readers import read
     from unstall.trace.report import report as diagnose

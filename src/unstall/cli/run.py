@@ -65,7 +65,7 @@ def run(
         nvtx=nvtx,
         tools=tools,
         gpu_window=gpu_window,
-        extensions=["unstall.benchmark.gpu_window"] if gpu_window else [],
+        extensions=["unstall.child.gpu_window"] if gpu_window else [],
         settings={"gpu_window": gpu_window},
     )
     if with_file is not None:

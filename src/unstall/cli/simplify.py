@@ -22,8 +22,8 @@ from unstall.simplify.laboratory import Interrupted
 from unstall.simplify.trial import Trial
 
 if TYPE_CHECKING:
-    from unstall.records import Report
-    from unstall.simplify.sandbox import Sandbox
+    from unstall.records.report import Report
+    from unstall.sandbox import Sandbox
     from unstall.simplify.study import Findings
 
 _WIDTH = 100
@@ -91,8 +91,8 @@ def _study(
     network: bool,
 ) -> tuple[Report, Findings]:
     """The report, and what it was made from."""
+    from unstall.sandbox import SandboxError, open_sandbox
     from unstall.simplify.conclude import conclude
-    from unstall.simplify.sandbox import SandboxError, open_sandbox
     from unstall.simplify.study import Study
 
     progress = Progress()

@@ -177,7 +177,7 @@ def _diagnose(
     progress.clear()
     _write(json, made.to_json())
     if html is not None:
-        from unstall.kept import Archive
+        from unstall.records.archive import Archive
         from unstall.report import html as pages
 
         _write(html, pages.page(Archive(report=made)).encode())

@@ -93,7 +93,7 @@ def _tell_end(directory: Path) -> None:
 
 
 def _verdict(report: Path) -> str:
-    from unstall.records import Report
+    from unstall.records.report import Report
     from unstall.report import wording
 
     try:

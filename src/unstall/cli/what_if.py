@@ -11,9 +11,9 @@ import typer
 from unstall.cli.ending import fail, write
 
 if TYPE_CHECKING:
-    from unstall.answers import WhatIfReport
-    from unstall.kept import Archive
-    from unstall.simplify.model import Changes
+    from unstall.model import Changes
+    from unstall.records.archive import Archive
+    from unstall.records.what_if import WhatIfReport
 
 _WIDTH = 100
 
@@ -35,8 +35,8 @@ def what_if(
     json: Path | None = typer.Option(None, "--json", help="Write the answer as JSON; - for stdout."),
 ) -> None:
     """Predict what a change would bring, from a recorded run; without one, show which changes would bring most."""
+    from unstall import model
     from unstall.benchmark import archive
-    from unstall.simplify import model
 
     try:
         changes = model.parse(
@@ -60,8 +60,8 @@ def what_if(
 
 
 def _answer(kept: Archive, changes: Changes) -> WhatIfReport:
-    from unstall.answers import WhatIfReport
-    from unstall.simplify import model
+    from unstall import model
+    from unstall.records.what_if import WhatIfReport
 
     pipeline = model.of_archive(kept)
     asked = changes != model.Changes()

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from unstall.benchmark.stacks import is_user_file
 from unstall.diagnose import source, vocabulary
-from unstall.measurements import Measurement, Site
-from unstall.observations import Frame, StackSample
-from unstall.records import Culprit, Hotspot
+from unstall.records.measurements import Measurement, Site
+from unstall.records.observations import Frame, StackSample
+from unstall.records.report import Culprit, Hotspot
 
 HOLDS = 0.5
 """A function holds the time of a set of samples when it is in at least this share of them."""

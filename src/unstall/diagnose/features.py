@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from unstall.diagnose import source
 from unstall.diagnose.blame import Blame, Placed, is_idle, short
-from unstall.measurements import Measurement
-from unstall.records import Phase
-from unstall.words import PHASES, PhaseName
+from unstall.records.measurements import Measurement
+from unstall.records.report import Phase
+from unstall.records.vocabulary import PHASES, PhaseName
 
 HOST = ("before", "between", "after", "late", "other")
 """Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""

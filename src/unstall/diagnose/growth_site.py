@@ -57,7 +57,7 @@ def locate(path: str, file: str, function: str) -> Located | None:
     """The line of `file` that grows what a memory probe called `path`.
 
     Args:
-        path: as :func:`unstall.benchmark.retention.probe` names it: ``losses``, ``self.history``,
+        path: as :func:`unstall.child.retention.probe` names it: ``losses``, ``self.history``,
             ``history['loss']``, ``Trainer.seen``, ``step.memo``, ``encode.cache_info``.
         file: the source file to look in.
         function: qualified name of the function or class that holds it; ``<module>`` for a global.

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.benchmark.session import Observation
-from unstall.measurements import Measurement
-from unstall.records import Finding, Report, RunInfo, Throughput, Utilization
+from unstall.records.measurements import Measurement
+from unstall.records.report import Finding, Report, RunInfo, Throughput, Utilization
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.measurements import RankMeasurement
+from unstall.records.measurements import RankMeasurement
 
 
 def exposed_s(rank: RankMeasurement) -> float:

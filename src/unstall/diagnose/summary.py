@@ -8,9 +8,9 @@ from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import Features
 from unstall.diagnose.overview import Run, info, without_steps
 from unstall.diagnose.verdict import doubts, findings
-from unstall.measurements import Measurement
-from unstall.records import Ceiling, Finding, ModuleTime, Report, SpanTime, Startup, Throughput, Utilization
-from unstall.units import seconds
+from unstall.records.measurements import Measurement
+from unstall.records.report import Ceiling, Finding, ModuleTime, Report, SpanTime, Startup, Throughput, Utilization
+from unstall.text.units import seconds
 
 
 def report(run: Run, measured: Measured | None) -> Report:

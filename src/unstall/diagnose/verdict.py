@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from unstall.diagnose.features import Features, build
 from unstall.diagnose.patterns import all_patterns
-from unstall.measurements import Measurement
-from unstall.records import Finding
-from unstall.units import percent
+from unstall.records.measurements import Measurement
+from unstall.records.report import Finding
+from unstall.text.units import percent
 
 WORTH = 1.18
 """Headroom from which a finding is worth a person's time; below it a run is healthy."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from unstall.observations import Frame
+from unstall.records.observations import Frame
 
 _CALLBACK_LIBRARIES = re.compile(
     r"[/\\](matplotlib|seaborn|plotly|tensorboard|tensorboardX|wandb|mlflow|comet_ml|neptune|clearml|aim|torchmetrics|"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unstall.exports.metrics import facts, metrics
-from unstall.plain import plain
-from unstall.records import Report
+from unstall.records.report import Report
+from unstall.text.sanitize import plain
 
 
 def figures(report: Report) -> dict[str, float]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unstall.plain import plain
-from unstall.records import Report
+from unstall.records.report import Report
+from unstall.text.sanitize import plain
 
 
 class Metric(NamedTuple):

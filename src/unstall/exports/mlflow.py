@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unstall.exports.flat import figures, parameters
-from unstall.records import Report
+from unstall.records.report import Report
 
 _MISSING = 'MLflow is not installed; run: pip install "unstall[mlflow]"'
 _LONGEST = 500  # characters of a parameter, MLflow's own limit in older servers

@@ -10,8 +10,8 @@ from typing import Any
 
 import unstall
 from unstall.exports.metrics import Metric, facts, metrics
-from unstall.plain import plain, shorten
-from unstall.records import Report
+from unstall.records.report import Report
+from unstall.text.sanitize import plain, shorten
 
 _MISSING = 'OpenTelemetry is not installed; run: pip install "unstall[opentelemetry]"'
 _PATIENCE_MS = 10_000

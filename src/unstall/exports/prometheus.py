@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from unstall.exports.metrics import metrics
-from unstall.records import Report
+from unstall.records.report import Report
 
 
 def write(report: Report, path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from unstall.kept import Archive
-from unstall.words import PHASES
+from unstall.records.archive import Archive
+from unstall.records.vocabulary import PHASES
 
 _MISSING = 'Parquet needs PyArrow; run: pip install "unstall[parquet]"'
 

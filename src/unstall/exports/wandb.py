@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unstall.exports.flat import figures, parameters
-from unstall.records import Report
+from unstall.records.report import Report
 
 _MISSING = 'Weights & Biases is not installed; run: pip install "unstall[wandb]"'
 _MOST_POINTS = 10_000  # of the series; W&B thins longer ones itself when it draws them

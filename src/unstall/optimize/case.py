@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from unstall.measurements import Measurement
 from unstall.optimize.program import Program
 from unstall.optimize.sources import Sources
-from unstall.records import Report
+from unstall.records.measurements import Measurement
+from unstall.records.report import Report
 
 Area = Literal["compute", "communication", "memory"]
 Exactness = Literal["exact", "close", "training-changing"]

@@ -8,7 +8,7 @@ from unstall.optimize.patch import unified
 from unstall.optimize.patch.place import remarks
 from unstall.optimize.program import Program
 from unstall.optimize.search import Result
-from unstall.records import Remedy, Report
+from unstall.records.report import Remedy, Report
 
 
 def report(program: Program, result: Result) -> Report:

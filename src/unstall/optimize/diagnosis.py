@@ -14,13 +14,13 @@ from typing import Any
 from unstall.benchmark import launcher
 from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.rundir import RunDir
+from unstall.diagnose.run_report import make_report
 from unstall.optimize.case import Call, Case, Made, Probe
 from unstall.optimize.child.clock import KINDS
 from unstall.optimize.program import Program
 from unstall.optimize.trial import TrialFailed, last_line
 from unstall.optimize.workshop import Arm, Workshop
-from unstall.pipeline import make_report
-from unstall.records import Report
+from unstall.records.report import Report
 
 _WANTED_S = 12.0  # of steps under observation
 _PATIENCE_S = 150.0

@@ -15,9 +15,9 @@ from unstall.optimize.program import Program
 from unstall.optimize.reference import Reference
 from unstall.optimize.trial import Comparison, TrialFailed, Window, compare, decided
 from unstall.optimize.workshop import Arm, Workshop, WorkshopError
-from unstall.records import Remedy
+from unstall.records.report import Remedy
 from unstall.statistics import Ratio
-from unstall.units import percent
+from unstall.text.units import percent
 
 LEAST_GAIN = 1.02
 """A change must be faster than this with 95 % confidence to be kept: less is not worth a changed line."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unstall.optimize.case import Case
-from unstall.records import Hotspot
+from unstall.records.report import Hotspot
 
 _MIN_SHARE = 0.005
 _FETCH = "_utils/fetch.py"

@@ -23,7 +23,7 @@ from unstall.benchmark.launcher import BOOTSTRAP
 from unstall.optimize.sources import Sources
 
 if TYPE_CHECKING:
-    from unstall.simplify.sandbox import Sandbox
+    from unstall.sandbox import Sandbox
 
 _PLACE = Path(__file__).with_name("child") / "place.py"
 _POLL_S = 0.05

@@ -19,8 +19,8 @@ from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.measure import measure
 from unstall.benchmark.reader import read_all
 from unstall.benchmark.session import Session
-from unstall.simplify.sandbox import Sandbox
-from unstall.words import PhaseName
+from unstall.records.vocabulary import PhaseName
+from unstall.sandbox import Sandbox
 
 _KILL_AFTER_S = 10.0  # of a program that does not heed SIGTERM
 _TAIL_LINES = 5

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from unstall import statistics
-from unstall.history import Comparison, Conclusion, Difference, Interval, PhaseChange, Side
-from unstall.kept import Archive
+from unstall.records.archive import Archive
+from unstall.records.comparison import Comparison, Conclusion, Difference, Interval, PhaseChange, Side
+from unstall.records.vocabulary import PhaseName
 from unstall.repeat import differences, revision
 from unstall.repeat.noise import Noise
 from unstall.statistics import Ratio
-from unstall.words import PhaseName
 
 _BLOCKS = 10
 _FEWEST_BLOCKS = 4

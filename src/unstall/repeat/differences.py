@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from unstall.history import Difference, Subject
-from unstall.kept import Archive
-from unstall.measurements import LoaderMeasurement, ModelMeasurement
+from unstall.records.archive import Archive
+from unstall.records.comparison import Difference, Subject
+from unstall.records.measurements import LoaderMeasurement, ModelMeasurement
 
 _SUBJECTS: dict[str, Subject] = {
     "cpu": "machine",

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from unstall.history import Entry
-from unstall.records import Finding, Report
+from unstall.records.comparison import Entry
+from unstall.records.report import Finding, Report
 from unstall.repeat.revision import Revision
 
 COLUMNS = Entry.__struct_fields__

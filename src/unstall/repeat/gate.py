@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from unstall.history import Pair, PhaseMedians
+from unstall.records.comparison import Pair, PhaseMedians
+from unstall.records.vocabulary import PhaseName
 from unstall.repeat.arms import Arm, Run
 from unstall.repeat.sequential import FIRST_END, Decision, Finding, Plan, decide
-from unstall.words import PhaseName
 
 EXIT_CODES: dict[Decision, int] = {"pass": 0, "regression": 1, "cannot tell": 2}
 

@@ -13,15 +13,15 @@ import msgspec
 from unstall.benchmark import archive, rundir
 from unstall.benchmark.archive import ArchiveError
 from unstall.benchmark.environment import environment
-from unstall.history import GateResult, Pair, Slowdown
-from unstall.kept import Archive
-from unstall.records import Report
+from unstall.records.archive import Archive
+from unstall.records.comparison import GateResult, Pair, Slowdown
+from unstall.records.report import Report
 from unstall.repeat import arms, differences, revision
 from unstall.repeat.arms import Arm
 from unstall.repeat.gate import Gate, Recorded
 from unstall.repeat.sequential import FIRST_END, Finding, Plan
 from unstall.repeat.worktree import Worktree, check_out
-from unstall.simplify.sandbox import Sandbox, open_sandbox
+from unstall.sandbox import Sandbox, open_sandbox
 
 _FEWEST_STEPS, _MOST_STEPS = 50, 2000
 _WANTED_ERROR = 0.025  # of a run's mean step, relative

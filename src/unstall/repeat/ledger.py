@@ -10,8 +10,8 @@ import msgspec
 
 from unstall.benchmark import rundir
 from unstall.benchmark.archive import REPORT_NAME
-from unstall.history import Entry
-from unstall.records import Report
+from unstall.records.comparison import Entry
+from unstall.records.report import Report
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
 from unstall.repeat.entry import COLUMNS, entry_of, from_row, to_row

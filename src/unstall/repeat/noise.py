@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstall import statistics
-from unstall.history import Entry
+from unstall.records.comparison import Entry
 from unstall.statistics import Ratio
 
 _FEWEST = 2  # degrees of freedom; with one, Student's t is so wide that nothing could be shown

@@ -15,8 +15,8 @@ from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Literal
 
-from unstall.history import Answer, Entry, Iteration, NextStep, Savings, Stopping
-from unstall.records import Report
+from unstall.records.comparison import Answer, Entry, Iteration, NextStep, Savings, Stopping
+from unstall.records.report import Report
 from unstall.repeat.entry import gap_of
 
 CLOSE_ENOUGH = 1.05

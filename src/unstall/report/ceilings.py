@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from unstall import units
-from unstall.plain import shorten
-from unstall.records import Ceiling, Experiment, Report, Study
+from unstall.records.report import Ceiling, Experiment, Report, Study
 from unstall.report import study as phrases
 from unstall.report import wording
 from unstall.report.layout import Page, blocks, pad
+from unstall.text import units
+from unstall.text.sanitize import shorten
 
 _NAME_CELLS = 34
 _FIGURE_CELLS = 36

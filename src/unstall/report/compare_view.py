@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from unstall import units
-from unstall.plain import plain, shorten
 from unstall.report import markdown
 from unstall.report.layout import Page
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten
 
 if TYPE_CHECKING:
-    from unstall.history import Comparison, Interval, Side
+    from unstall.records.comparison import Comparison, Interval, Side
 
 _PHASES = 6
 _NOTABLE = 0.005  # of the largest phase

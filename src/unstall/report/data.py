@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from unstall import units
-from unstall.answers import DataRate, DataReport, DataStage
-from unstall.plain import plain
+from unstall.records.what_if import DataRate, DataReport, DataStage
 from unstall.report.layout import Page
+from unstall.text import units
+from unstall.text.sanitize import plain
 
 
 def render(report: DataReport, console: Console) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from unstall import units
-from unstall.records import Report
+from unstall.records.report import Report
+from unstall.records.trace import TraceFacts
 from unstall.report import wording
 from unstall.report.device_words import USES
 from unstall.report.layout import Page
-from unstall.tracefigures import TraceFacts
+from unstall.text import units
 
 _LEAST = 0.02
 _BUSY = {"communication": "only communicates", "copies": "only copies"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unstall import units
-from unstall.words import PatternName
+from unstall.records.vocabulary import PatternName
+from unstall.text import units
 
 USES = {
     "compute": ("computing", "kernels"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from typing import NamedTuple
 
-from unstall import units
-from unstall.records import Phase, Report, RunInfo, Utilization
+from unstall.records.report import Phase, Report, RunInfo, Utilization
+from unstall.text import units
 
 _NOTABLE_S = 0.5
 _NOTABLE_SHARE = 0.05

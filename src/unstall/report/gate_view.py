@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from unstall import units
-from unstall.plain import plain
 from unstall.report import markdown
 from unstall.report.layout import Page
+from unstall.text import units
+from unstall.text.sanitize import plain
 
 if TYPE_CHECKING:
-    from unstall.history import GateResult, Pair, Slowdown
+    from unstall.records.comparison import GateResult, Pair, Slowdown
 
 _PHASES = 5
 _NOTABLE = 0.005  # of a step

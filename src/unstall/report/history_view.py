@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unstall import units
-from unstall.plain import plain, shorten
 from unstall.report.layout import encodable, show, sparkline
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten
 
 if TYPE_CHECKING:
-    from unstall.history import Entry
+    from unstall.records.comparison import Entry
 
 _PROGRAM_CELLS = 28
 _VERDICT_CELLS = 30

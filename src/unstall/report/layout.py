@@ -1,6 +1,6 @@
 """A page of styled lines for one width: labelled fields, bullets, bars and small tables.
 
-Everything handed in is made safe first (:mod:`unstall.plain`). Widths are counted in
+Everything handed in is made safe first (:mod:`unstall.text.sanitize`). Widths are counted in
 terminal cells, so that wide characters keep the columns straight.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from unstall.plain import plain, shorten
+from unstall.text.sanitize import plain, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console

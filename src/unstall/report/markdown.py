@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from unstall import units
-from unstall.plain import literal, plain
-from unstall.records import Report
+from unstall.records.report import Report
 from unstall.report import facts, study, wording
+from unstall.text import units
+from unstall.text.sanitize import literal, plain
 
 _INLINE = re.compile(r"([\\`*_\[\]|~$])")
 _BLOCK = re.compile(r"^(\d*)(#|[-+.)](?=[\s-]|$))")  # headings, list items, rules

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from unstall import units
 from unstall.report.layout import Page, sparkline
+from unstall.text import units
 
 if TYPE_CHECKING:
-    from unstall.history import Stopping
+    from unstall.records.comparison import Stopping
     from unstall.report.wording import NextCommand
 
 _ITERATIONS = 8

@@ -10,8 +10,8 @@ from typing import TextIO
 
 from rich.cells import cell_len
 
-from unstall import units
-from unstall.plain import plain, shorten
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten
 
 _PERIOD_S = 0.25
 _ERASE_BELOW = "\x1b[J"  # from the cursor to the end of the screen

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from unstall import units
-from unstall.plain import plain, shorten
-from unstall.records import Remedy, Report
+from unstall.records.report import Remedy, Report
 from unstall.report.layout import show
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten
 
 _NARROWEST = 60
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unstall import units
-from unstall.records import Experiment, Report, Study
+from unstall.records.report import Experiment, Report, Study
+from unstall.text import units
 
 _OPEN = 1e4  # times as fast: from an interval that ends beyond, nothing can be read
 

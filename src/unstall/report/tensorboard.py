@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unstall.records import Report
-from unstall.units import known
+from unstall.records.report import Report
+from unstall.text.units import known
 
 _MISSING = 'TensorBoard is not installed; run: pip install "unstall[tensorboard]"'
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.console import Console
 
-from unstall import units
-from unstall.plain import plain, shorten, shorten_left
-from unstall.records import Culprit, Phase, Report
+from unstall.records.report import Culprit, Phase, Report
 from unstall.report import device_block, facts, wording
 from unstall.report.layout import LABEL_CELLS, Page
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten, shorten_left
 
 _HEIGHT = 39  # of a 40-line screen: the prompt takes the last line
 _WIDEST_BAR = 40

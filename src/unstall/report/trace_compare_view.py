@@ -6,11 +6,11 @@ import re
 
 from rich.console import Console
 
-from unstall import units
-from unstall.plain import plain
+from unstall.records.trace import TraceChanged, TraceComparison
 from unstall.report.device_words import USES
 from unstall.report.layout import Page
-from unstall.tracefigures import TraceChanged, TraceComparison
+from unstall.text import units
+from unstall.text.sanitize import plain
 
 _ROWS = 8
 _NAMESPACES = re.compile(r"^void |\b(?:at::native|at|c10|std|cutlass)::|\(anonymous namespace\)::")

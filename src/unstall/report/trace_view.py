@@ -6,14 +6,14 @@ import shlex
 
 from rich.console import Console
 
-from unstall import units
-from unstall.plain import plain, shorten, shorten_left
-from unstall.records import Culprit, Finding, Report
+from unstall.records.report import Culprit, Finding, Report
+from unstall.records.trace import TraceFacts
 from unstall.report import device_block, wording
 from unstall.report import facts as phrases
 from unstall.report.device_words import PATH, USES, sentence
 from unstall.report.layout import Page
-from unstall.tracefigures import TraceFacts
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten, shorten_left
 
 _HEIGHT = 39
 _FOLD = 0.005

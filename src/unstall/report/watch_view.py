@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Group
 from rich.text import Text
 
-from unstall import units
-from unstall.observations import Usage, View
+from unstall.records.observations import Usage, View
+from unstall.records.vocabulary import PhaseName
 from unstall.report.layout import LABEL_CELLS, Page, sparkline
-from unstall.words import PhaseName
+from unstall.text import units
 
 _BAR_CELLS = 30
 _WIDEST = 100

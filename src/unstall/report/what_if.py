@@ -6,10 +6,10 @@ import math
 
 from rich.console import Console
 
-from unstall import units
-from unstall.answers import WhatIf, WhatIfReport
-from unstall.plain import plain
+from unstall.records.what_if import WhatIf, WhatIfReport
 from unstall.report.layout import Page
+from unstall.text import units
+from unstall.text.sanitize import plain
 
 _FASTER = 1.03  # below it, a gain is none to speak of
 

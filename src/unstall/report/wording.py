@@ -6,11 +6,11 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from unstall import units
-from unstall.plain import plain, shorten, shorten_left
-from unstall.records import Culprit, Finding, Report
+from unstall.records.report import Culprit, Finding, Report
+from unstall.records.vocabulary import PatternName, PhaseName
 from unstall.report.device_words import sentence
-from unstall.words import PatternName, PhaseName
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten, shorten_left
 
 NOTICEABLE = 1.02
 """Headroom below this is not worth a word."""

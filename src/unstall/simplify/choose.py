@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from unstall.measurements import Measurement
-from unstall.records import Culprit, Report
-from unstall.simplify.model.parts import DATA, Parts
+from unstall.model.parts import DATA, Parts
+from unstall.records.measurements import Measurement
+from unstall.records.report import Culprit, Report
 from unstall.simplify.trial import Specification, Trial
 
 _WORTH = 0.05  # of the step (or of a process's samples): less is not tried

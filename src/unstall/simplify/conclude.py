@@ -6,13 +6,13 @@ import math
 
 import msgspec
 
-from unstall.records import Ceiling, Experiment, Finding, NotMeasured, Report, Study
+from unstall.records.report import Ceiling, Experiment, Finding, NotMeasured, Report, Study
 from unstall.simplify import rest, verdict
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.study import Findings
 from unstall.simplify.trial import Outcome, Trial
 from unstall.statistics import Ratio
-from unstall.units import percent
+from unstall.text.units import percent
 
 _DEEPER = 1.1
 _BLURRED = 0.3  # half of the interval of a sum of elasticities

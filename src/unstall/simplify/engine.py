@@ -12,15 +12,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstall.benchmark import recording
-from unstall.benchmark.recording import steps_of
-from unstall.benchmark.tap import Tap
+from unstall.child import recording
+from unstall.child.recording import steps_of
+from unstall.child.tap import Tap
 from unstall.simplify import loading
 from unstall.simplify.interventions.base import Intervention, key_of
 from unstall.simplify.switchboard import Switchboard
 
 if TYPE_CHECKING:
-    from unstall.benchmark.child import Child, Targets
+    from unstall.child.main import Child, Targets
 
 
 class Engine:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from unstall.model.caches import L2_BYTES
+from unstall.model.timed import Backward, Timed
 from unstall.simplify import seams
 from unstall.simplify.blocks import Pace
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Laboratory
-from unstall.simplify.model.caches import L2_BYTES
-from unstall.simplify.model.timed import Backward, Timed
 from unstall.simplify.segment import Segment
 from unstall.simplify.trial import Specification, Trial
 

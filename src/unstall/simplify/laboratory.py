@@ -13,16 +13,16 @@ import psutil
 
 from unstall.benchmark.launcher import Options, Program
 from unstall.benchmark.reader import read_facts
-from unstall.benchmark.recording import steps_of
 from unstall.benchmark.resources import other_cores
-from unstall.benchmark.watcher import CALL
+from unstall.child.recording import steps_of
+from unstall.child.watcher import CALL
 from unstall.simplify import segment
 from unstall.simplify.follower import Follower
 from unstall.simplify.segment import Segment
 from unstall.simplify.switchboard import Switchboard
 
 if TYPE_CHECKING:
-    from unstall.simplify.sandbox import Sandbox
+    from unstall.sandbox import Sandbox
 
 ENGINE = "unstall.simplify.engine"
 _POLL_S = 0.05

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.simplify.replay import Answer
 
 if TYPE_CHECKING:
-    from unstall.benchmark.child import Targets
+    from unstall.child.main import Targets
     from unstall.simplify.engine import Engine
 
 _KEPT = 6  # batches of each loader

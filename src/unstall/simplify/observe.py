@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from unstall.benchmark.launcher import Options, Outcome, Program
 from unstall.benchmark.measure import Measured
 from unstall.benchmark.rundir import RunDir
-from unstall.pipeline import make_report
-from unstall.records import Report
+from unstall.diagnose.run_report import make_report
+from unstall.records.report import Report
 from unstall.simplify.laboratory import Waiter
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
-    from unstall.simplify.sandbox import Sandbox
+    from unstall.sandbox import Sandbox
 
 _POLL_S = 0.1
 _STEPS = 40

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unstall.simplify import model
-from unstall.simplify.model import Changes, Pipeline, Timed
-from unstall.simplify.model.adjust import as_long_as, recorded_alone
-from unstall.simplify.model.timed import seconds_in, timed_of
+from unstall import model
+from unstall.model import Changes, Pipeline, Timed
+from unstall.model.adjust import as_long_as, recorded_alone
+from unstall.model.timed import seconds_in, timed_of
 from unstall.simplify.trial import Specification, Trial
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
-    from unstall.measurements import Measurement
+    from unstall.records.measurements import Measurement
 
 _STUB_S = 0.5e-6
 """An answer of a stub, beyond what any call and the answer itself take."""

@@ -11,8 +11,8 @@ import sys
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from unstall.benchmark.seams import callbacks as callback_seam
-from unstall.benchmark.seams import collectives as collective_seam
+from unstall.child.seams import callbacks as callback_seam
+from unstall.child.seams import collectives as collective_seam
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unstall.benchmark.reader import ERROR, ProcessRecording
 from unstall.benchmark.steps import Loop, find_loop
-from unstall.words import PHASES
+from unstall.records.vocabulary import PHASES
 
 Floats = npt.NDArray[np.float64]
 _COUNTED = ("~forward", "~backward", "~optimizer", "~data.next", "~env.step")

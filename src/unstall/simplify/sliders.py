@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from unstall.answers import Knob, Outcome, Sliders
+from unstall.records.what_if import Knob, Outcome, Sliders
 
 if TYPE_CHECKING:
-    from unstall.kept import Archive
-    from unstall.simplify.model import Changes, Pipeline
+    from unstall.model import Changes, Pipeline
+    from unstall.records.archive import Archive
 
 _WORKERS = (0, 1, 2, 3, 4, 6, 8)
 _FACTORS = (1.0, 0.75, 0.5, 0.25, 0.1, 0.0)
@@ -19,7 +19,7 @@ _MOST_THREADS = 5
 
 def sliders(archive: Archive) -> Sliders | None:
     """The table of a run's pipeline model, about a hundred predictions; None where the run gives no model."""
-    from unstall.simplify import model
+    from unstall import model
 
     try:
         pipeline = model.of_archive(archive)
@@ -53,7 +53,7 @@ def _counts(kind: str, label: str, usual: Any, now: int) -> Knob:
 
 def _blamed(archive: Archive, pipeline: Pipeline) -> str | None:
     """What the verdict blames, if the model knows it by name; else the data where there is a loader."""
-    from unstall.simplify import model
+    from unstall import model
 
     culprit = archive.report.verdict.culprit
     named = [culprit.function] if culprit is not None else []
@@ -68,7 +68,7 @@ def _blamed(archive: Archive, pipeline: Pipeline) -> str | None:
 
 def _changes(knobs: list[Knob], positions: tuple[float, ...]) -> Changes:
     """The knobs that are not where the recorded run had them."""
-    from unstall.simplify import model
+    from unstall import model
 
     moved = {knob.kind: value for knob, value in zip(knobs, positions) if value != knob.values[knob.now]}
     workers, threads = moved.pop("workers", None), moved.pop("threads", None)

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unstall.benchmark.rundir import RunDir
-from unstall.measurements import Measurement
-from unstall.records import Report
+from unstall.model import parts
+from unstall.records.measurements import Measurement
+from unstall.records.report import Report
 from unstall.simplify import blocks, choose, gauge, ranks, seams
 from unstall.simplify.blocks import Enough, Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
-from unstall.simplify.model import parts
 from unstall.simplify.observe import observe
 from unstall.simplify.trial import Outcome, Trial
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
     from unstall.benchmark.session import Observation
-    from unstall.simplify.model.timed import Timed
-    from unstall.simplify.sandbox import Sandbox
+    from unstall.model.timed import Timed
+    from unstall.sandbox import Sandbox
 
 _SEGMENT_S = 0.5
 _SEGMENT_STEPS = 4

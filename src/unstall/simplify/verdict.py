@@ -6,10 +6,10 @@ import math
 
 import msgspec
 
-from unstall.records import Culprit, Finding, Hotspot, Report, Study
+from unstall.records.report import Culprit, Finding, Hotspot, Report, Study
+from unstall.records.vocabulary import PatternName
 from unstall.simplify.trial import Outcome
 from unstall.statistics import Ratio
-from unstall.words import PatternName
 
 _WORTH = 1.18  # as for the verdict of `run`: less is not worth a person's time
 _BETTER = 1.15  # by so much another component must be worth more to take the verdict over

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unstall.records import Culprit
+from unstall.records.report import Culprit
 from unstall.trace.timeline import NONE, Flags, HostKind, Ids, Timeline
 
 _FRAME = re.compile(r"^(?P<file>.*\.py)\((?P<line>\d+)\): (?P<function>.+)$", re.DOTALL)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from unstall.records.trace import TraceChanged, TraceComparison
 from unstall.trace.facts import Facts
 from unstall.trace.kernels import Total
 from unstall.trace.look import Look
 from unstall.trace.ranks import Ranks
 from unstall.trace.timeline import Timeline
 from unstall.trace.verdict import findings
-from unstall.tracefigures import TraceChanged, TraceComparison
 
 USES = (
     "compute",

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 
-from unstall.records import Phase
+from unstall.records.report import Phase
+from unstall.records.vocabulary import PhaseName
 from unstall.trace import intervals
 from unstall.trace.facts import Facts
 from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.timeline import Flags, HostKind
-from unstall.words import PhaseName
 
 _OPTIMIZER = re.compile(r"Optimizer\.step|optimizer[._]step", re.IGNORECASE)
 _BACKWARD = re.compile(r"backward", re.IGNORECASE)

@@ -1,11 +1,11 @@
-"""The GPU windows of a run (benchmark.gpu_window), read as any other trace, and joined with the run's own report."""
+"""The GPU windows of a run (child.gpu_window), read as any other trace, and joined with the run's own report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from unstall.records import Finding, Report
+from unstall.records.report import Finding, Report
 from unstall.trace.timeline import TraceError
 
 PATTERN = "gpu-*.json"

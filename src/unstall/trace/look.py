@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from unstall.records.vocabulary import Confidence, KnownBy
 from unstall.trace.facts import Facts
 from unstall.trace.ranks import Ranks
 from unstall.trace.replay.replay import Replay
 from unstall.trace.thresholds import WORTH_GAIN
-from unstall.words import Confidence, KnownBy
 
 _HIGH_SHARE = 0.25
 _FEW_EVENTS = 20

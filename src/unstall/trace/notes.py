@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from unstall.text.units import percent
 from unstall.trace.look import Look
 from unstall.trace.phrases import counted
 from unstall.trace.ranks import Ranks
 from unstall.trace.thresholds import STEP_VARIATION
 from unstall.trace.timeline import problem_lines
-from unstall.units import percent
 
 _FEW_STEPS = 3
 _UNLAUNCHED = 0.02

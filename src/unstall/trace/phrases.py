@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.units import number, seconds
+from unstall.text.units import number, seconds
 
 
 def ns(nanoseconds: float) -> str:

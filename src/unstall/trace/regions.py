@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unstall.records.vocabulary import PatternName
 from unstall.trace import intervals
 from unstall.trace.activity import DeviceActivity
 from unstall.trace.blame import tidy
@@ -20,7 +21,6 @@ from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.nesting import parents, pick
 from unstall.trace.ranges import around
 from unstall.trace.timeline import NONE, DeviceKind, HostKind, Ids, Ints, Timeline
-from unstall.words import PatternName
 
 _PATTERN_OF: dict[str, PatternName] = {
     "compute": "compute-bound",

@@ -9,7 +9,8 @@ from itertools import islice
 
 import numpy as np
 
-from unstall.records import Finding, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.report import Finding, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceRegion, TraceStep, TraceTime
 from unstall.trace.facts import Facts
 from unstall.trace.hosttime import phases
 from unstall.trace.kernels import Total
@@ -20,7 +21,6 @@ from unstall.trace.ranks import Ranks
 from unstall.trace.regions import regions
 from unstall.trace.timeline import problem_lines
 from unstall.trace.verdict import findings
-from unstall.tracefigures import TraceChange, TraceFacts, TraceRank, TraceRegion, TraceStep, TraceTime
 
 STANDARD_WHAT_IFS = ("launch=0", "sync=0", "host=0", "data=0", "copies=overlapped", "nccl=0.5x", "nccl=overlapped")
 """Predicted for every trace; those that would gain nothing are left out of the report."""

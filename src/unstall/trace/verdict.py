@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.records import Finding
+from unstall.records.report import Finding
 from unstall.trace.look import Look
 from unstall.trace.patterns import all_patterns
 from unstall.trace.thresholds import IDLE_SYNC_SHARE, MOSTLY_COMPUTING, PROMPT_SHARE, WORTH_GAIN

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unstall import records as r
 from unstall.benchmark import archive
 from unstall.benchmark.archive import ArchiveError
-from unstall.kept import Archive, FetchSeries, StepSeries
-from unstall.measurements import LoaderMeasurement, Measurement
-from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records import report as r
+from unstall.records.archive import Archive, FetchSeries, StepSeries
+from unstall.records.measurements import LoaderMeasurement, Measurement
+from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
 
 _REPORT = r.Report(
     kind="run",

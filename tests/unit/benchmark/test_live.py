@@ -9,8 +9,9 @@ import time
 import pytest
 from recorders import load, silence
 
-from unstall.benchmark import live, recording
+from unstall.benchmark import live
 from unstall.benchmark.reader import read_latest, read_process
+from unstall.child import recording
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from spanfactory import Recording, train, train_step
 from unstall.benchmark.measure import measure
 from unstall.benchmark.reader import MODULE, NOGRAD
 from unstall.benchmark.session import Observation
-from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
 
 
 def seen(recording, *, cpu=None, rss=None, delay=0.0, busy=1.0, pids=None, **more):

@@ -8,7 +8,7 @@ from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
 from unstall.benchmark.reader import MODULE, NETWORK, NOGRAD
 from unstall.benchmark.steps import find_loop, main_spans, primary
-from unstall.words import PHASES
+from unstall.records.vocabulary import PHASES
 
 # ---------------------------------------------------------------- what belongs where
 

@@ -13,7 +13,7 @@ from recorders import load, silence
 from spanfactory import Recording
 
 from unstall.benchmark.reader import HEADER, NO_PHASE, RECORD, read_all, read_process, read_spans
-from unstall.words import PHASES
+from unstall.records.vocabulary import PHASES
 
 
 @pytest.fixture

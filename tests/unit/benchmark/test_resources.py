@@ -21,7 +21,7 @@ from unstall.benchmark.resources import (
     run_delay_between,
     thin,
 )
-from unstall.observations import MachinePoint, ResourcePoint
+from unstall.records.observations import MachinePoint, ResourcePoint
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from unstall.benchmark import ptrace, sampler
 from unstall.benchmark.sampler import Sampler, half_width
 from unstall.benchmark.stacks import user_leaf
-from unstall.observations import Frame, StackSample
+from unstall.records.observations import Frame, StackSample
 
 PROGRAM = """
 import threading, time

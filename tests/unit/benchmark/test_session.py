@@ -9,11 +9,11 @@ from recorders import load, silence
 
 from unstall.benchmark import sampler as sampler_module
 from unstall.benchmark import session as session_module
-from unstall.benchmark.recording import DATA, ENV, EXPLICIT, FORWARD, OPTIMIZER
 from unstall.benchmark.session import Session, steps_of
-from unstall.benchmark.tap import Tap
-from unstall.benchmark.watcher import PROBE, SAMPLE, STOP
-from unstall.observations import ResourcePoint
+from unstall.child.recording import DATA, ENV, EXPLICIT, FORWARD, OPTIMIZER
+from unstall.child.tap import Tap
+from unstall.child.watcher import PROBE, SAMPLE, STOP
+from unstall.records.observations import ResourcePoint
 
 
 def ticks(**counts):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import unstall
 from unstall.benchmark.stacks import is_user_file, merge, parse_raw, relevant, user_leaf
-from unstall.observations import Frame, StackSample
+from unstall.records.observations import Frame, StackSample
 
 BOOTSTRAP = Frame("BaseProcess._bootstrap", "/py/lib/python3.11/multiprocessing/process.py", 314)
 THREAD = Frame("Thread._bootstrap", "/py/lib/python3.11/threading.py", 1002)

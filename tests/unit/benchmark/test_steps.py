@@ -10,7 +10,7 @@ from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
 from unstall.benchmark.reader import ERROR, NETWORK, NOGRAD
 from unstall.benchmark.steps import find_loop
-from unstall.words import PHASES
+from unstall.records.vocabulary import PHASES
 
 # ---------------------------------------------------------------- training
 

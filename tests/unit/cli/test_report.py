@@ -3,8 +3,8 @@ import webbrowser
 import pytest
 from typer.testing import CliRunner
 
-from unstall import records as r
 from unstall.cli.main import app
+from unstall.records import report as r
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from factory import (
 )
 
 from unstall.diagnose.blame import Blame, culprit, hotspots, is_idle, line_culprit
-from unstall.measurements import RankMeasurement
-from unstall.observations import Frame
+from unstall.records.measurements import RankMeasurement
+from unstall.records.observations import Frame
 
 TEXT = """
 class Photos:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.diagnose.features import HOST, build, network_share
-from unstall.observations import Frame
-from unstall.words import PHASES
+from unstall.records.observations import Frame
+from unstall.records.vocabulary import PHASES
 
 PLOT = lib("matplotlib/figure.py", "savefig")
 USER = Frame("work", "/home/me/train.py", 10)

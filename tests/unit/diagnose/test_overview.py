@@ -8,7 +8,7 @@ import pytest
 from factory import measurement, run
 
 from unstall.diagnose.overview import info, without_steps
-from unstall.measurements import RankMeasurement
+from unstall.records.measurements import RankMeasurement
 from unstall.report.schema import schema
 
 

@@ -15,11 +15,11 @@ from factory import (
 from patterncase import TRAINING, check, match, training_sites
 
 from unstall.diagnose.patterns import all_patterns
-from unstall.measurements import (
+from unstall.records.measurements import (
     LoaderMeasurement,
     ModelMeasurement,
 )
-from unstall.words import PatternName
+from unstall.records.vocabulary import PatternName
 
 
 def test_there_is_one_file_for_each_pattern_of_the_contract():

@@ -10,7 +10,7 @@ from factory import (
 )
 from patterncase import check, match, training_sites
 
-from unstall.measurements import (
+from unstall.records.measurements import (
     MemoryMeasurement,
     ModelMeasurement,
     ModuleMeasurement,

@@ -8,14 +8,14 @@ import pytest
 from factory import CALL, Source, measured, measurement, run, stack, waiting
 
 from unstall.diagnose.summary import report
-from unstall.measurements import (
+from unstall.records.measurements import (
     LoaderMeasurement,
     MemoryMeasurement,
     ModelMeasurement,
     ModuleMeasurement,
     RankMeasurement,
 )
-from unstall.records import Report
+from unstall.records.report import Report
 from unstall.report.schema import schema
 
 TRAINING = {"data_wait": 0.05, "forward": 0.02, "backward": 0.02, "optimizer": 0.01}

@@ -6,7 +6,7 @@ import pytest
 from factory import CALL, measurement, stack
 
 from unstall.diagnose.verdict import doubts, findings
-from unstall.measurements import MemoryMeasurement, ModelMeasurement
+from unstall.records.measurements import MemoryMeasurement, ModelMeasurement
 
 TRAINING = {"forward": 0.03, "backward": 0.06, "optimizer": 0.01}
 ENOUGH = [stack(CALL, count=500)]

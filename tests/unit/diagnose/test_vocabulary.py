@@ -6,7 +6,7 @@ import pytest
 from factory import lib, std
 
 from unstall.diagnose import vocabulary as v
-from unstall.observations import Frame
+from unstall.records.observations import Frame
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import threading
 import numpy as np
 import pytest
 
-from unstall import records as r
 from unstall.exports import flat, metrics, mlflow, opentelemetry, prometheus, tables, wandb
-from unstall.kept import Archive, StepSeries
+from unstall.records import report as r
+from unstall.records.archive import Archive, StepSeries
 
 _HOSTILE = '<script>"\\\n\x1b[31m{x="1"} 5'
 

@@ -7,9 +7,9 @@ import pytest
 from makers import entry, kept, report
 from rich.console import Console
 
-from unstall import records as r
-from unstall.kept import Archive
-from unstall.measurements import LoaderMeasurement, Measurement
+from unstall.records import report as r
+from unstall.records.archive import Archive
+from unstall.records.measurements import LoaderMeasurement, Measurement
 from unstall.repeat import differences, noise
 from unstall.repeat.comparison import compare
 from unstall.report import compare_view

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from unstall.history import GateResult, Pair, PhaseMedians, Slowdown
+from unstall.records.comparison import GateResult, Pair, PhaseMedians, Slowdown
 from unstall.repeat.arms import Arm, Run, relative_error
 from unstall.repeat.gate import EXIT_CODES, Gate, Recorded
 from unstall.repeat.gating import notes_of, steps_for

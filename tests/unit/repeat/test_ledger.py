@@ -8,12 +8,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from makers import entry, report
 
 from unstall.benchmark import archive, rundir
-from unstall.history import Entry
+from unstall.records.comparison import Entry
 from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
 from unstall.repeat.entry import entry_of
@@ -79,7 +80,7 @@ def test_a_row_that_makes_no_sense_is_left_out(path):
 _WRITER = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
+sys.path.insert(0, "{tests}")
 from makers import entry
 from unstall.repeat.ledger import Ledger
 for number in range({count}):
@@ -90,7 +91,7 @@ for number in range({count}):
 
 
 def _writer(path, name, count):
-    source = _WRITER.format(tests=os.path.dirname(__file__), path=str(path), count=count)
+    source = _WRITER.format(tests=Path(__file__).parents[2] / "support", path=str(path), count=count)
     return subprocess.Popen([sys.executable, "-c", source, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

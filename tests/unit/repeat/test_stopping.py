@@ -8,8 +8,8 @@ import pytest
 from makers import entry, report
 from rich.console import Console
 
-from unstall import records as r
-from unstall.history import Savings
+from unstall.records import report as r
+from unstall.records.comparison import Savings
 from unstall.repeat import stopping
 from unstall.report import next_view, wording
 

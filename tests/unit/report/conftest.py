@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_examples import EXAMPLES, finding, make, source, warp
 
-from unstall import records as r
+from unstall.records import report as r
 
 
 @pytest.fixture

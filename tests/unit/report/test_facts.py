@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from report_examples import finding, make
 
-from unstall import records as r
+from unstall.records import report as r
 from unstall.report import facts
 
 

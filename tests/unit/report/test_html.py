@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_strategies import reports
 
-from unstall import records as r
-from unstall.excerpts import Excerpt
-from unstall.kept import Archive, StepSeries
-from unstall.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records import report as r
+from unstall.records.archive import Archive, StepSeries
+from unstall.records.excerpts import Excerpt
+from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.report import html
 from unstall.report.html import charts, flame, series, source
 from unstall.report.html.markup import Markup, el, join, json_block, text

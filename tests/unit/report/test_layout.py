@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from unstall.plain import plain
 from unstall.report.layout import Page, blocks, clip, encodable, pack, sparkline, wrap
+from unstall.text.sanitize import plain
 
 lines = st.text().map(plain)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from report_strategies import reports
 
-from unstall import records as r
+from unstall.records import report as r
 from unstall.report import markdown
 
 

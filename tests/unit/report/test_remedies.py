@@ -7,7 +7,7 @@ import io
 import msgspec
 from rich.console import Console
 
-from unstall.records import Remedy
+from unstall.records.report import Remedy
 from unstall.report import remedies
 
 

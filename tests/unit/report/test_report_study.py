@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from unstall import records as r
+from unstall.records import report as r
 from unstall.report import study
 from unstall.report.html import experiments
 

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from report_examples import EXAMPLES
 from report_strategies import reports
 
-from unstall import records as r
+from unstall.records import report as r
+from unstall.records.vocabulary import PHASES, Confidence, KnownBy, PatternName
 from unstall.report.schema import schema
-from unstall.words import PHASES, Confidence, KnownBy, PatternName
 
 
 @pytest.fixture(scope="module")

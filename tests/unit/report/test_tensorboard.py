@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unstall import records as r
+from unstall.records import report as r
 from unstall.report import tensorboard
 
 

@@ -11,7 +11,7 @@ from report_strategies import reports
 from rich.cells import cell_len
 from rich.console import Console
 
-from unstall import records as r
+from unstall.records import report as r
 from unstall.report import terminal
 
 

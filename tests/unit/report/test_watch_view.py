@@ -4,7 +4,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from unstall.observations import Usage, View
+from unstall.records.observations import Usage, View
 from unstall.report import watch_view
 
 

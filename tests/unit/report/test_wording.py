@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from report_examples import finding, make
 
-from unstall import records as r
+from unstall.records import report as r
+from unstall.records.vocabulary import PatternName
 from unstall.report import wording
-from unstall.words import PatternName
 
 
 def test_the_sentence_of_a_loop_that_waits_for_its_workers(input_bound: r.Report) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from unstall.measurements import LoaderMeasurement, Measurement, ModelMeasurement, RankMeasurement, Site
-from unstall.records import Culprit, Finding, Hotspot, Phase, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.model.parts import Parts
+from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement, RankMeasurement, Site
+from unstall.records.report import Culprit, Finding, Hotspot, Phase, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.simplify import choose
-from unstall.simplify.model.parts import Parts
 from unstall.simplify.study import deeper
 from unstall.simplify.trial import Outcome
 

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from unstall.model import Timed
+from unstall.model.parts import Parts
+from unstall.model.pipeline import Pipeline
+from unstall.model.timed import Backward
+from unstall.model.work import Layout
+from unstall.records.vocabulary import PHASES
 from unstall.simplify import predicting
-from unstall.simplify.model import Timed
-from unstall.simplify.model.parts import Parts
-from unstall.simplify.model.pipeline import Pipeline
-from unstall.simplify.model.timed import Backward
-from unstall.simplify.model.work import Layout
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.trial import Trial
-from unstall.words import PHASES
 
 LOG, NET, DRAW = ("train", "log"), ("train", "Net", "forward"), ("train", "draw")
 BODY = {"forward": 0.02, "backward": 0.04, "optimizer": 0.01, "callback": 0.12, "other": 0.01}

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from unstall.records import Culprit, Finding, Hotspot, Phase, Report, RunInfo, Study, Throughput, Utilization
+from unstall.records.report import Culprit, Finding, Hotspot, Phase, Report, RunInfo, Study, Throughput, Utilization
 from unstall.simplify import conclude, verdict
 from unstall.simplify.study import Findings
 from unstall.simplify.trial import Outcome, Trial

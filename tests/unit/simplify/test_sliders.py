@@ -3,12 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from unstall import records as r
-from unstall.kept import Archive
-from unstall.simplify import model, sliders
-from unstall.simplify.model.parts import Parts
-from unstall.simplify.model.pipeline import Pipeline
-from unstall.simplify.model.work import Layout
+from unstall import model
+from unstall.model.parts import Parts
+from unstall.model.pipeline import Pipeline
+from unstall.model.work import Layout
+from unstall.records import report as r
+from unstall.records.archive import Archive
+from unstall.simplify import sliders
 
 
 def archive(function="decode"):

@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Callable
 
 from unstall.diagnose.features import Features
-from unstall.records import Finding
+from unstall.records.report import Finding
 
 Match = Callable[[Features], Finding | None]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import Features
-from unstall.records import Finding
-from unstall.units import percent, seconds
+from unstall.records.report import Finding
+from unstall.text.units import percent, seconds
 
 _ADVICE = {
     "metrics": "update running sums each step, and compute the metric over the whole history once an epoch",

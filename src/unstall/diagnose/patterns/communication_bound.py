@@ -5,8 +5,8 @@ from __future__ import annotations
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import Features
 from unstall.diagnose.ranks import exposed_s, spread
-from unstall.records import Finding
-from unstall.units import percent, seconds
+from unstall.records.report import Finding
+from unstall.text.units import percent, seconds
 
 
 def match(features: Features) -> Finding | None:

@@ -14,9 +14,9 @@ from unstall.benchmark.stacks import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
-from unstall.measurements import ModuleMeasurement
-from unstall.records import Culprit, Finding
-from unstall.units import percent, seconds
+from unstall.records.measurements import ModuleMeasurement
+from unstall.records.report import Culprit, Finding
+from unstall.text.units import percent, seconds
 
 _DOMINANT = 0.6  # share of the modules' own time from which a layer is out of proportion
 _ALONE = 0.85

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unstall.diagnose.features import Features
-from unstall.records import Finding
-from unstall.units import percent
+from unstall.records.report import Finding
+from unstall.text.units import percent
 
 
 def match(features: Features) -> Finding | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import HOST, Features, is_plain_python
-from unstall.records import Finding
-from unstall.units import percent, seconds
+from unstall.records.report import Finding
+from unstall.text.units import percent, seconds
 
 _CAUSES = {"before": "preprocess", "after": "postprocess"}
 _PLACES = {

@@ -13,9 +13,9 @@ from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import Placed, culprit, line_culprit, short
 from unstall.diagnose.features import Features, network_share
 from unstall.diagnose.source import calls_at
-from unstall.measurements import LoaderMeasurement
-from unstall.records import Culprit, Finding
-from unstall.units import percent, seconds
+from unstall.records.measurements import LoaderMeasurement
+from unstall.records.report import Culprit, Finding
+from unstall.text.units import percent, seconds
 
 _FULL = 0.75  # demand from which the cores count as full
 _LOADER_CPU = 0.25  # share of the CPU time that workers must take to be blamed for full cores

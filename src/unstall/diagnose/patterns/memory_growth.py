@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from unstall.benchmark import retention
+from unstall.child import retention
 from unstall.diagnose import growth, source
 from unstall.diagnose.features import Features
-from unstall.records import Culprit, Finding
-from unstall.units import bytes_
+from unstall.records.report import Culprit, Finding
+from unstall.text.units import bytes_
 
 _EXPLAINED = 0.3
 _FEWEST_POINTS = 8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import Features
-from unstall.records import Culprit, Finding
-from unstall.units import percent, seconds
+from unstall.records.report import Culprit, Finding
+from unstall.text.units import percent, seconds
 
 _TINY_OP_S = 60e-6
 """An operator of useful size takes longer; calling one takes 5 to 30 µs, with autograd and Python around it."""

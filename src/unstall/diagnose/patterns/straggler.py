@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from unstall.diagnose.blame import Placed, culprit
 from unstall.diagnose.features import Features
 from unstall.diagnose.ranks import exposed_s, own_s, spread
-from unstall.records import Finding
-from unstall.units import percent, seconds
-from unstall.words import PhaseName
+from unstall.records.report import Finding
+from unstall.records.vocabulary import PhaseName
+from unstall.text.units import percent, seconds
 
 _CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
 _SHARED = ("forward", "backward", "optimizer", "comm")  # phases that a seam times in every rank

@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-from unstall.benchmark.importhook import PostImport
+from unstall.child.importhook import PostImport
 
 PARTS = ("settings", "seed", "check", "probe", "observe", "files", "clock")
 """In the order they are put in place: the clock last, so that it is the outermost and stops after the others saw."""

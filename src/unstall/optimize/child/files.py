@@ -18,9 +18,9 @@ import threading
 import time
 from typing import Any
 
+from unstall.child.sandbox import audit
 from unstall.optimize import child
 from unstall.optimize.child import clock as clocks
-from unstall.simplify.sandbox.inside import audit
 
 THREAD = "background"
 """The name that the patch gives to its thread."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import libcst as cst
 
-from unstall.measurements import Site
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.records.measurements import Site
+from unstall.text.units import percent
 
 NAME = "autocast"
 AREA: Area = "compute"

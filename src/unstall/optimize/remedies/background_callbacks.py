@@ -15,7 +15,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
 from unstall.optimize.deferring import Deferrable, NotDeferrable, examine, function_around
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "background-callbacks"
 AREA: Area = "communication"

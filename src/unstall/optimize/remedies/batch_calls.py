@@ -12,7 +12,7 @@ from unstall.optimize.ahead import Ahead, NotInLoop, NotSafe, take_apart
 from unstall.optimize.case import Area, Call, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.inline import inlined
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "batch-calls"
 AREA: Area = "compute"

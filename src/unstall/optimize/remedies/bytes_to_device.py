@@ -23,7 +23,7 @@ from unstall.optimize.remedies.device_prefetch import AHEAD, of_copies
 from unstall.optimize.remedies.loader_workers import main_loader, own_dataset
 from unstall.optimize.shares import of_loading, of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "bytes-to-device"
 AREA: Area = "communication"

@@ -19,7 +19,7 @@ from unstall.optimize.purity import Purity, attributes_read, names
 from unstall.optimize.remedies.loader_workers import own_dataset
 from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "cache-samples"
 AREA: Area = "memory"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.remedies.compiled_model import with_line_after_optimizer
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "channels-last"
 AREA: Area = "compute"

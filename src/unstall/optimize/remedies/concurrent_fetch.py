@@ -13,7 +13,7 @@ from unstall.optimize.purity import Purity, attributes_read, names
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.shares import of_loading
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "concurrent-fetch"
 AREA: Area = "communication"

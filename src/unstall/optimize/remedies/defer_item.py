@@ -15,7 +15,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "defer-item"
 AREA: Area = "communication"

@@ -18,7 +18,7 @@ from unstall.optimize.batches import NotClear, innermost, is_plain, moves, quote
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit
 from unstall.optimize.remedies.loader_workers import main_loader, with_keywords
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "device-prefetch"
 AREA: Area = "communication"

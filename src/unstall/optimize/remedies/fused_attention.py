@@ -12,7 +12,7 @@ from unstall.optimize.attention import Attention, find
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "fused-attention"
 AREA: Area = "compute"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "fused-optimizer"
 AREA: Area = "compute"

@@ -7,7 +7,7 @@ import libcst as cst
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "gc-freeze"
 AREA: Area = "memory"

@@ -13,7 +13,7 @@ from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predic
 from unstall.optimize.computing import NotSteady, check_calls
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "hoist"
 AREA: Area = "compute"

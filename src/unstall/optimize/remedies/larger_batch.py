@@ -8,7 +8,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.sources import SourceError
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "larger-batch"
 AREA: Area = "memory"

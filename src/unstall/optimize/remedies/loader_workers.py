@@ -7,7 +7,7 @@ from pathlib import Path
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
 from unstall.optimize.sources import SourceError
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "loader-workers"
 AREA: Area = "communication"

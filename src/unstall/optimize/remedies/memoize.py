@@ -17,7 +17,7 @@ from unstall.optimize.computing import function_around, impurity
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 from unstall.optimize.unchanged import held_arguments
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "memoize"
 AREA: Area = "compute"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import libcst as cst
 
-from unstall.measurements import Site
 from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.remedies.threads import with_line_after_imports
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.records.measurements import Site
+from unstall.text.units import percent
 
 NAME = "no-grad"
 AREA: Area = "compute"

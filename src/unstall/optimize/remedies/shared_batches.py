@@ -15,7 +15,7 @@ from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predic
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "shared-batches"
 AREA: Area = "memory"

@@ -19,7 +19,7 @@ from unstall.optimize.remedies.cache_samples import Head, NotSteady, with_cache
 from unstall.optimize.remedies.loader_workers import own_dataset
 from unstall.optimize.shares import of_sample_lines
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "split-transforms"
 AREA: Area = "memory"

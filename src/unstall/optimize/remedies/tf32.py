@@ -5,7 +5,7 @@ from __future__ import annotations
 from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
 from unstall.optimize.remedies.threads import with_line_after_imports
 from unstall.optimize.sources import SourceError
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "tf32"
 AREA: Area = "compute"

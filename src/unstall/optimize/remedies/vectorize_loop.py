@@ -11,7 +11,7 @@ from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predic
 from unstall.optimize.shares import hot_lines
 from unstall.optimize.sources import SourceError, Sources
 from unstall.optimize.vectorize import NotVectorizable, Vectorized, vectorize
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "vectorize-loop"
 AREA: Area = "compute"

@@ -15,7 +15,7 @@ from unstall.optimize import rewrite
 from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit
 from unstall.optimize.remedies.loader_workers import main_loader
 from unstall.optimize.sources import SourceError, Sources
-from unstall.units import percent
+from unstall.text.units import percent
 
 NAME = "worker-affinity"
 AREA: Area = "compute"

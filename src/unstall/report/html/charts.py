@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from unstall.observations import ResourcePoint
-from unstall.words import PHASES
+from unstall.records.observations import ResourcePoint
+from unstall.records.vocabulary import PHASES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from unstall.kept import Archive
+    from unstall.records.archive import Archive
     from unstall.report.html.series import Floats
 
 _BUCKET_S = 0.5  # resources are looked at about as often

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from unstall import units
 from unstall.report.device_words import PATH
 from unstall.report.html import tables
 from unstall.report.html.markup import Markup, el
+from unstall.text import units
 
 if TYPE_CHECKING:
-    from unstall.records import Report
-    from unstall.tracefigures import TraceFacts, TraceTime
+    from unstall.records.report import Report
+    from unstall.records.trace import TraceFacts, TraceTime
 
 USES = {
     "compute": ("computing", "u-compute"),

@@ -13,15 +13,15 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from unstall.records import Report
+from unstall.records.report import Report
+from unstall.records.vocabulary import PHASES
 from unstall.report import wording
 from unstall.report.html import charts, device, experiments, flame, places, tables, verdict
 from unstall.report.html.markup import Markup, el, join, json_block
-from unstall.words import PHASES
 
 if TYPE_CHECKING:
-    from unstall.answers import Sliders
-    from unstall.kept import Archive
+    from unstall.records.archive import Archive
+    from unstall.records.what_if import Sliders
 
 _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
 _VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")

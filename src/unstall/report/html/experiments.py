@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unstall import units
-from unstall.records import Ceiling, Experiment, Report, Study
+from unstall.records.report import Ceiling, Experiment, Report, Study
 from unstall.report import study as phrases
 from unstall.report.html.markup import Markup, el
 from unstall.report.html.tables import MOST_ROWS, left, table, width, with_interval
+from unstall.text import units
 
 _WIDEST_SCALE = 8.0  # times the program's own speed: a bar that is longer is cut, lest the others vanish
 

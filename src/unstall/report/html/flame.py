@@ -8,11 +8,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unstall.observations import StackSample
-from unstall.plain import plain, shorten, shorten_left
+from unstall.records.observations import StackSample
+from unstall.text.sanitize import plain, shorten, shorten_left
 
 if TYPE_CHECKING:
-    from unstall.kept import Archive
+    from unstall.records.archive import Archive
 
 _LEAST_SHARE = 0.003
 _MOST_NODES = 3000

@@ -11,7 +11,7 @@ import json
 import math
 from typing import Any
 
-from unstall.plain import plain
+from unstall.text.sanitize import plain
 
 _VOID = frozenset(("br", "hr", "input", "meta", "col"))
 

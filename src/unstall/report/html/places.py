@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unstall import units
 from unstall.report.html.markup import Markup, el
+from unstall.text import units
 
 _KEYS = "Drag to zoom, double-click for all of it; with the keyboard: arrows, + and −, 0."
 

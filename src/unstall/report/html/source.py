@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from unstall import excerpts
-from unstall.excerpts import Excerpt
-from unstall.plain import literal
-from unstall.records import Culprit
+from unstall.records import excerpts
+from unstall.records.excerpts import Excerpt
+from unstall.records.report import Culprit
 from unstall.report.html.markup import Markup, el
+from unstall.text.sanitize import literal
 
 _MOST_LINES = 60
 _LONGEST_LINE = 200

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unstall import units
-from unstall.records import Phase, Report
+from unstall.records.report import Phase, Report
 from unstall.report import facts, wording
 from unstall.report.html import source
 from unstall.report.html.markup import Markup, el
+from unstall.text import units
 
 MOST_ROWS = 30
 """Of a table or list; the rest is counted."""

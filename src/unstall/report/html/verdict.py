@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unstall import units
-from unstall.records import Culprit, Finding, Report
+from unstall.records.report import Culprit, Finding, Report
 from unstall.report import facts, wording
 from unstall.report.html import source
 from unstall.report.html.markup import Markup, el, join
+from unstall.text import units
 
 if TYPE_CHECKING:
-    from unstall.excerpts import Excerpt
+    from unstall.records.excerpts import Excerpt
 
 _COMMAND_CELLS = 400
 _MOST_ITEMS = 40

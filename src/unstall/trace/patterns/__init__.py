@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 
-from unstall.records import Finding
+from unstall.records.report import Finding
 from unstall.trace.look import Look
 
 Match = Callable[[Look], Finding | None]

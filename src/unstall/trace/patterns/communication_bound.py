@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import factor, percent, seconds
 from unstall.trace.look import Look
 from unstall.trace.thresholds import COMMUNICATION_SHARE
-from unstall.units import factor, percent, seconds
 
 
 def match(look: Look) -> Finding | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import factor, flops, percent, share
 from unstall.trace.kernels import UNNAMED
 from unstall.trace.look import Look
 from unstall.trace.phrases import short
 from unstall.trace.thresholds import BUSY_WITHOUT_GAPS, MOSTLY_COMPUTING
-from unstall.units import factor, flops, percent, share
 
 
 def match(look: Look) -> Finding | None:

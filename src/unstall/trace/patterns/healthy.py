@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import percent
 from unstall.trace.look import Look
 from unstall.trace.thresholds import WORTH_GAIN
-from unstall.units import percent
 
 _ALL = ("data=0", "sync=0", "launch=0", "host=0", "copies=overlapped", "nccl=0")
 

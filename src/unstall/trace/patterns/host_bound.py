@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import percent, seconds
 from unstall.trace import intervals
 from unstall.trace.blame import longest_function
 from unstall.trace.facts import Facts
 from unstall.trace.look import Look
 from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import HOST_GAP_NS, HOST_SHARE
-from unstall.units import percent, seconds
 
 
 def match(look: Look) -> Finding | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import percent, seconds
 from unstall.trace.look import Look
 from unstall.trace.thresholds import LOADER_SHARE
-from unstall.units import percent, seconds
 
 
 def match(look: Look) -> Finding | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import percent, seconds
 from unstall.trace.look import Look
 from unstall.trace.nesting import pick
 from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import PROMPT_SHARE, SUBMITTING_SHARE
 from unstall.trace.timeline import NONE
-from unstall.units import percent, seconds
 
 _SMALL_KERNELS = 0.5
 _MEMORY_CALLS = 0.02

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import percent
 from unstall.trace.facts import Facts
 from unstall.trace.look import Look
 from unstall.trace.thresholds import LATE_RANK_SHARE
-from unstall.units import percent
 
 _WHY = {
     "idle_loader": ("waits for its next batch", "transform"),

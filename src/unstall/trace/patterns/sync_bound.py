@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import percent, seconds
 from unstall.trace.look import Look
 from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import IDLE_SYNC_SHARE, SEEN_GAIN, TINY_COPY_BYTES
 from unstall.trace.timeline import CopyKind
 from unstall.trace.waiting import WaitSite
-from unstall.units import percent, seconds
 
 _SHAPE = re.compile(r"nonzero|unique|masked_select|\bindex(_put)?\b|\bwhere\b|repeat_interleave")
 _ITEM = re.compile(r"item|local_scalar_dense|is_nonzero|equal|__bool__")

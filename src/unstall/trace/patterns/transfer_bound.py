@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from unstall.records import Finding
+from unstall.records.report import Finding
+from unstall.text.units import bytes_, percent, seconds
 from unstall.trace.look import Look
 from unstall.trace.phrases import counted
 from unstall.trace.thresholds import SEEN_GAIN, TINY_COPY_BYTES, TRANSFER_SHARE
 from unstall.trace.timeline import CopyKind, HostMemory
 from unstall.trace.waiting import CopyGroup
-from unstall.units import bytes_, percent, seconds
 
 _WORDS = {CopyKind.H2D: "from host to device", CopyKind.D2H: "from device to host"}
 

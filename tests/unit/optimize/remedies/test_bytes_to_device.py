@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from unstall.observations import Frame, StackSample
 from unstall.optimize.batches import NotClear
 from unstall.optimize.case import Call, Made, Unfit
 from unstall.optimize.late_floats import find
 from unstall.optimize.remedies import bytes_to_device, device_prefetch
 from unstall.optimize.sources import SourceError, Sources
+from unstall.records.observations import Frame, StackSample
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("numpy")

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from unstall.measurements import Site
 from unstall.optimize.batches import NotClear
 from unstall.optimize.case import Call, Made, Unfit
 from unstall.optimize.remedies import device_prefetch
 from unstall.optimize.sources import Sources
+from unstall.records.measurements import Site
 
 torch = pytest.importorskip("torch")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from unstall.measurements import Site
 from unstall.optimize.computing import impurity
 from unstall.optimize.remedies.later_checkpoint import with_later_save
 from unstall.optimize.remedies.loader_workers import counts
@@ -13,6 +12,7 @@ from unstall.optimize.remedies.no_grad import with_gradients_off, with_no_grad
 from unstall.optimize.remedies.single_precision import in_single
 from unstall.optimize.remedies.threads import predict, with_line_after_imports
 from unstall.optimize.sources import SourceError, Sources
+from unstall.records.measurements import Site
 
 
 @pytest.mark.parametrize(("now", "cores"), [(0, 2), (2, 2), (8, 4), (1, 1), (16, 64)])

@@ -1,0 +1,162 @@
+"""A short look at the GPU: torch.profiler over a few steps after warm-up, and step times by CUDA events.
+
+Runs in the user's process. The parent asks for it once by the control word; a process that has not initialised CUDA (or
+ROCm, which torch calls by the same names) declines. From then on every seam of the main thread is heard until the
+window is done. The steps of the window are told to the parent, which leaves them out of what it measures.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from unstall.child import recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from unstall.child.main import Child
+
+STEP_SEAMS = ("~step.next", "~env.step", "~optimizer", "~forward")
+"""What may mark a step, the surest first; the same order as in ``recording.steps_of``."""
+
+EVENT_STEPS = 10
+"""Steps timed by CUDA events before the profiler starts: it would slow them."""
+
+_SEAMS_TO_LEARN = 40
+"""Seams after which the surest that was heard counts the steps."""
+
+
+def install(child: Child) -> None:
+    """Wait for the parent's wish; the number of steps is in the settings as ``gpu_window``."""
+    steps = int(child.options.get("settings", {}).get("gpu_window", 0))
+    if steps > 0:
+        child.on_control = Window(child, steps).hear
+
+
+class Window:
+    """Hears each seam of the main thread from the parent's wish on; see :meth:`hear`."""
+
+    def __init__(self, child: Child, steps: int):
+        self._child = child
+        self._steps = steps
+        self._heard: dict[str, int] = {}
+        self._seam: str | None = None
+        self._stage: Callable[[], None] = self._time_step
+        self._events: list[Any] = []
+        self._profiler: Any = None
+        self._profiled = 0
+        self._began = 0.0
+        self._guards: list[tuple[Any, str, Any]] = []
+        self._done = False
+
+    def hear(self, seam: str) -> None:
+        """A seam begins. Whatever goes wrong ends the window and is told; nothing reaches the program."""
+        try:
+            if self._done or not _cuda_in_use():
+                self._finish()
+            elif self._is_step(seam):
+                self._stage()
+        except Exception as error:
+            self._child.tell("error", what="GPU window", error=repr(error))
+            self._unguard()
+            self._profiler = None
+            self._finish()
+
+    def _is_step(self, seam: str) -> bool:
+        """Whether this seam counts the steps. Which one does is learnt from the first that are heard."""
+        if self._seam is None:
+            if seam in STEP_SEAMS:
+                self._heard[seam] = self._heard.get(seam, 0) + 1
+            self._heard["all"] = self._heard.get("all", 0) + 1
+            twice = [name for name in STEP_SEAMS if self._heard.get(name, 0) >= 2]
+            if twice and (self._heard["all"] >= _SEAMS_TO_LEARN or twice[0] != "~forward"):
+                self._seam = twice[0]
+        return seam == self._seam
+
+    def _time_step(self) -> None:
+        """One event a step on the current stream; they are read only once the device has passed them all."""
+        torch = sys.modules["torch"]
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        self._events.append(event)
+        if len(self._events) > EVENT_STEPS:
+            self._stage = self._start
+
+    def _start(self) -> None:
+        torch = sys.modules["torch"]
+        if torch.autograd._profiler_enabled():
+            self._child.tell("error", what="GPU window", error="the program profiles itself: no window was recorded")
+            self._finish()
+            return
+        activity = torch.profiler.ProfilerActivity
+        self._began = time.monotonic()
+        self._profiler = torch.profiler.profile(
+            activities=[activity.CPU, activity.CUDA],
+            schedule=torch.profiler.schedule(wait=0, warmup=1, active=self._steps, repeat=1),
+            record_shapes=True,
+        )
+        self._guard(torch)
+        atexit.register(self._stop, write=False)
+        self._profiler.start()
+        self._stage = self._step
+
+    def _step(self) -> None:
+        self._profiled += 1
+        if self._profiled <= self._steps:
+            self._profiler.step()
+        else:
+            self._stop(write=True)
+
+    def _stop(self, *, write: bool) -> None:
+        """End the profiler, if it runs; its file is written in the window, whose time is not measured."""
+        self._unguard()
+        profiler, self._profiler = self._profiler, None
+        if profiler is not None:
+            profiler.stop()
+            if write:
+                path = os.path.join(self._child.directory, f"gpu-{os.getpid()}.json")
+                profiler.export_chrome_trace(path)
+            self._child.tell("window", what="gpu", began=self._began, ended=time.monotonic())
+            self._finish()
+
+    def _finish(self) -> None:
+        """No more seams are heard. The event times are told, if the device has passed the events."""
+        self._done = True
+        recording.native.control(0)
+        events, self._events = self._events, []
+        if len(events) > 1 and events[-1].query():
+            step_s = [a.elapsed_time(b) / 1e3 for a, b in pairwise(events)]
+            self._child.tell("gpu_steps", step_s=step_s)
+
+    def _guard(self, torch: Any) -> None:
+        """Only one profiler can run: if the program starts its own meanwhile, it has the right of way."""
+        for owner, name in ((torch.profiler.profile, "start"), (torch.autograd.profiler.profile, "__enter__")):
+            original = owner.__dict__.get(name) or getattr(owner, name)
+
+            def yielding(instance: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
+                mine = self._profiler
+                if mine is not None and instance is not mine and instance is not getattr(mine, "profiler", None):
+                    self._stop(write=False)
+                return _original(instance, *args, **kwargs)
+
+            self._guards.append((owner, name, owner.__dict__.get(name)))
+            setattr(owner, name, yielding)
+
+    def _unguard(self) -> None:
+        for owner, name, original in self._guards:
+            if original is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+        self._guards.clear()
+
+
+def _cuda_in_use() -> bool:
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    return cuda is not None and bool(cuda.is_initialized())

@@ -1,0 +1,189 @@
+"""What the bootstrap starts in every Python process of the user's program. Standard library only; must not raise.
+
+The process writes two files into the run directory: ``rec-<pid>.bin``, the span records, and ``info-<pid>.jsonl``,
+one JSON object a line: what the records' numbers mean and what was seen at their seams.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from unstall.child import recording, seams
+from unstall.child.importhook import PostImport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+native = recording.native
+
+
+class Child:
+    """The recording of one process, begun at its first seam, and begun afresh in a forked child."""
+
+    def __init__(self, directory: str, options: dict[str, Any]):
+        self.directory = directory
+        self.options = options
+        self.pid = 0
+        self.wanted = True
+        self.tools: list[Callable[[], None]] = []
+        self.on_control: Callable[[str], None] | None = None
+        """An extension's: called as ``on_control(seam)`` at the main thread's next seam when the parent asks for it."""
+        self.on_fork: Callable[[], None] | None = None
+        """An extension's: called in a forked child of the program, after the recording is set up for it."""
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        """Append a line of facts. The file is not kept open: the program may close descriptors it does not know."""
+        line = json.dumps({"kind": kind, "t": time.monotonic(), **facts}, default=str, ensure_ascii=True) + "\n"
+        try:
+            fd = os.open(
+                os.path.join(self.directory, f"info-{os.getpid()}.jsonl"),
+                os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC,
+                0o600,
+            )
+            try:
+                os.write(fd, line.encode())
+            finally:
+                os.close(fd)
+        except OSError:
+            pass
+
+    def open(self) -> None:
+        """Begin this process's recording, once; a directory that takes no file means no recording, no harm."""
+        if self.pid == os.getpid() or not self.wanted:
+            return
+        self.pid = os.getpid()
+        try:
+            native.open(os.path.join(self.directory, f"rec-{self.pid}.bin"))
+        except OSError as error:
+            self.wanted = False
+            self.tell("error", what="recording", error=str(error))
+            return
+        self.tell(
+            "process",
+            pid=self.pid,
+            parent=os.getppid(),
+            argv=sys.orig_argv,
+            native=recording.NATIVE,
+            python=sys.version.split()[0],
+            **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ},
+        )
+        for name, number in native.names().items():
+            self.tell("name", id=number, name=name)
+
+    def move(self, directory: str) -> None:
+        """Record into another directory from the next ``open`` on; what was seen is told anew."""
+        from unstall.child.watcher import Watcher
+
+        self.directory, self.pid, self.wanted = directory, 0, True
+        native.watch(Watcher(self.tell, self.options, self.hear), False)
+
+    def hear(self, seam: str) -> None:
+        """The parent set the control word CALL: let the extension do what it waits for."""
+        if self.on_control is not None:
+            self.on_control(seam)
+
+    def after_fork(self) -> None:
+        """In a forked child: the parent's file is not ours."""
+        opened = self.pid != 0
+        native.close()
+        native.watch(None, False)
+        allow_tracing()  # a fork does not inherit the leave
+        if opened:
+            self.open()
+        if self.on_fork is not None:
+            self.on_fork()
+
+    def start_tools(self) -> None:
+        """Start the profilers asked for, in the program's own processes and not in their helpers."""
+        if "--multiprocessing-fork" in sys.orig_argv:
+            return
+        if os.getppid() != self.options.get("parent") and "RANK" not in os.environ:
+            return
+        for name in self.options.get("tools", ()):
+            from unstall.child import tools
+
+            try:
+                self.tools.append(tools.start(name, self.directory))
+            except Exception as error:
+                self.tell("error", what=name, error=str(error))
+        for stop in self.tools:
+            atexit.register(stop)
+
+
+def allow_tracing() -> None:
+    """Let py-spy, a sibling of this process, attach where Yama lets only ancestors do so."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope") as file:
+            restricted = file.read().strip() == "1"
+    except OSError:
+        return
+    if restricted:
+        import ctypes
+
+        pr_set_ptracer, any_process = 0x59616D61, ctypes.c_ulong(-1)
+        ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
+
+
+Targets = dict[str, list[Any]]
+"""Module name → functions that take the module, once imported, and put something in place there."""
+
+
+def extend(child: Child) -> Targets:
+    """Import each module of ``Options.extensions`` and call its ``install(child)``.
+
+    It may return targets as a seam has them; they are installed before the seams, so that these record the time of
+    whatever an extension puts in the place of a library's function.
+    """
+    targets: Targets = {}
+    for name in child.options.get("extensions", ()):
+        try:
+            found: Targets | None = importlib.import_module(name).install(child)
+        except Exception as error:
+            child.tell("error", what=f"extension {name}", error=repr(error))
+            continue
+        for module, installers in (found or {}).items():
+            targets.setdefault(module, []).extend(installers)
+    return targets
+
+
+def install(child: Child, first: Targets | None = None) -> None:
+    """Put the seams in place, ``first`` before them, for the libraries imported by now and those to come."""
+    from unstall.child.watcher import Watcher
+
+    recording.opened_by = child.open
+    native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
+    native.watch(Watcher(child.tell, child.options, child.hear), False)
+    os.register_at_fork(after_in_child=child.after_fork)
+    import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing
+
+    targets = {name: [*installers] for name, installers in (first or {}).items()}
+    for name, installers in seams.targets().items():
+        targets.setdefault(name, []).extend(installers)
+    hook = PostImport(
+        targets,
+        lambda name, error: child.tell("error", what=f"seam {name}", error=repr(error)),
+    )
+    sys.meta_path.insert(0, hook)
+    hook.install_loaded()
+
+
+def start() -> None:
+    """Called by the bootstrap."""
+    options = json.loads(os.environ.get("UNSTALL_OPTIONS", "{}"))
+    child = Child(os.environ["UNSTALL_RUN_DIR"], options)
+    allow_tracing()
+    if options.get("nvtx"):
+        from unstall.child import nvtx
+
+        try:
+            recording.nvtx_ranges = nvtx.ranges()
+        except ImportError as error:
+            child.tell("error", what="nvtx", error=str(error))
+    install(child, extend(child))
+    child.start_tools()

@@ -1,0 +1,375 @@
+"""Who keeps growing memory: a bounded census of what a training loop can reach.
+
+Runs inside the user's program, at a step boundary, on the loop's own thread. It therefore imports
+the standard library only, never imports torch or numpy for a program that does not, runs none of
+the program's own code (no ``__len__``, ``__iter__``, ``__getattr__`` or property of a user class),
+draws no random number, touches no gradient, and never raises. It is bounded in time and in objects:
+what it could not reach it leaves out, and says so in ``complete``.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import itertools
+import os
+import queue
+import statistics
+import sys
+import time
+import types
+from collections import UserDict, UserList, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from unstall.child import sizes
+
+TIME_LIMIT_S = 0.030
+OBJECT_LIMIT = 200_000
+ENTRY_LIMIT = 5_000
+HOP_LIMIT = 3
+FRAME_LIMIT = 50
+CHILD_LIMIT = 64
+"""A larger container is measured by a sample, and its elements get no entries of their own."""
+GRAPH_NODE_BYTES = 512
+"""What an autograd node is taken to hold at least, to rank graph growth beside plain bytes."""
+GROWING_SHARE = 0.8
+"""Share of the intervals between probes in which something must grow to be called growing;"""
+KEPT_SHARE = 0.5
+"""and the share of all its rises that it must keep."""
+COUNT_SECONDS_PER_BLOCK = 5e-8
+"""About what listing all collectable objects costs, for each memory block of the interpreter's."""
+
+_Owner = tuple[str, str]  # file and qualified name of the function or class that holds an object
+_Item = tuple[str, Any, _Owner, int]  # path, object, owner, hops from a name
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_CO_OPTIMIZED = 0x1  # a function's code: its locals are no dictionary
+# Before 3.13, code that asks for its locals as a dictionary shares it with `frame.f_locals`.
+_READS_LOCALS = frozenset({"locals", "vars"})
+_ATOMS = frozenset({int, float, bool, complex, type(None), range, slice, types.ModuleType}) | {
+    types.CodeType,
+    types.FrameType,
+    types.BuiltinFunctionType,
+}
+_ENTERED = (types.SimpleNamespace, queue.Queue, UserDict, UserList)
+"""The standard library's classes that programs keep things in."""
+
+
+def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[str, Any]:
+    """Count what the loop in `frame` and its callers hold, in at most about 30 ms.
+
+    Args:
+        frame: the live frame of the user's loop.
+        ignore: ids of objects, and names of files, to leave out.
+
+    Returns:
+        JSON-serialisable: ``t`` (monotonic seconds), ``loop`` (file and function), ``complete``,
+        ``blocks`` (memory blocks the interpreter holds), ``gc_objects`` and ``live_tensors`` (None
+        where counting would be dear), and ``entries``: path → ``kind``, ``len``, ``bytes``
+        (estimated), ``bounded``, ``file``, ``function`` and ``graph`` (None, or ``nodes``,
+        ``depth``, ``span``: how many autograd operations ago its oldest node was made, and
+        ``complete``).
+    """
+    started = time.monotonic()
+    census = _Census(started + TIME_LIMIT_S, ignore)
+    try:
+        with sizes.plain_tensors():
+            census.add_frames(frame)
+            census.add_modules()
+            census.run()
+    except Exception:  # whatever a program's objects do, what was counted until then stands
+        census.complete = False
+    objects, tensors = _count_collectable(census.sizer)
+    return {
+        "t": started,
+        "loop": {"file": frame.f_code.co_filename, "function": _qualified(frame.f_code)},
+        "complete": census.complete,
+        "blocks": sys.getallocatedblocks(),
+        "gc_objects": objects,
+        "live_tensors": tensors,
+        "entries": census.entries,
+    }
+
+
+def growth(before: Mapping[str, Any], after: Mapping[str, Any], steps: int) -> list[dict[str, Any]]:
+    """What grew between two probes that are `steps` steps apart; as :func:`trend` returns it."""
+    return trend([(0, before), (max(1, steps), after)])
+
+
+def trend(probes: Sequence[tuple[int, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """What grows steadily over several probes (step, probe), the most bytes a step first.
+
+    It must have grown in at least 80 % of the intervals between the probes that saw it, and in one
+    of the last two, and have kept half of all its rises: what fills up and stays, or empties again,
+    is no leak. Rates are the median over the intervals.
+
+    Returns:
+        Dictionaries of ``path``, ``kind``, ``len_per_step``, ``bytes_per_step``, ``graph_per_step``
+        (autograd nodes), ``file``, ``function``, ``grew`` (the share of the intervals) and
+        ``nodes`` (the size of its graph at the end).
+    """
+    looks: dict[tuple[str, str, str], list[tuple[int, Mapping[str, Any]]]] = {}
+    for step, result in sorted(probes, key=lambda item: item[0]):
+        for path, entry in result["entries"].items():
+            if not entry["bounded"]:
+                key = (path, entry["kind"], entry["file"])
+                looks.setdefault(key, []).append((step, entry))
+    needed = 3 if len(probes) > 2 else 2
+    grown = [
+        found
+        for (path, _, _), seen in looks.items()
+        if len(seen) >= needed and (found := _steady(path, seen)) is not None
+    ]
+    # Of equals, the smaller graph first: it is upstream of those that merely depend on it.
+    grown.sort(key=lambda item: (-_weight(item), item["nodes"]))
+    return [item for item in grown if not _explained_by_child(item, grown)]
+
+
+def _steady(path: str, seen: Sequence[tuple[int, Mapping[str, Any]]]) -> dict[str, Any] | None:
+    """The rates of one entry over its probes, or None if it does not keep growing."""
+    intervals = [
+        (later - step, _change(old, new)) for (step, old), (later, new) in itertools.pairwise(seen) if later > step
+    ]
+    changes = [change for _, change in intervals]
+    grew = [count > 0 or graph > 0 or (count >= 0 and size > 0) for count, size, graph in changes]
+    if not grew or sum(grew) < GROWING_SHARE * len(grew) or not any(grew[-2:]):
+        return None
+    amounts = [count + size + GRAPH_NODE_BYTES * graph for count, size, graph in changes]
+    if sum(amounts) < KEPT_SHARE * sum(max(0, amount) for amount in amounts):
+        return None
+    rates = ([change / steps for change in each] for steps, each in intervals)
+    count, size, graph = (statistics.median(column) for column in zip(*rates))
+    last = seen[-1][1]
+    return {
+        "path": path,
+        "kind": last["kind"],
+        "len_per_step": count,
+        "bytes_per_step": size,
+        "graph_per_step": graph,
+        "file": last["file"],
+        "function": last["function"],
+        "grew": sum(grew) / len(grew),
+        "nodes": last["graph"]["nodes"] if last["graph"] else 0,
+        "wrapped": last.get("wrapped"),
+    }
+
+
+def _change(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Growth of length, bytes and autograd nodes between two looks at one entry."""
+    nodes = 0
+    if old["graph"] and new["graph"]:
+        # A walk that was cut short counts no nodes, but still tells how far back the graph reaches.
+        counted = old["graph"]["complete"] and new["graph"]["complete"]
+        key = "nodes" if counted else "span"
+        nodes = new["graph"][key] - old["graph"][key]
+    return new["len"] - old["len"], new["bytes"] - old["bytes"], nodes
+
+
+def _weight(item: Mapping[str, Any]) -> float:
+    return item["bytes_per_step"] + GRAPH_NODE_BYTES * item["graph_per_step"]
+
+
+def _explained_by_child(item: Mapping[str, Any], grown: list[dict[str, Any]]) -> bool:
+    """Whether an entry of constant length grew only because something listed inside it did."""
+    inside = (item["path"] + "[", item["path"] + ".")
+    return item["len_per_step"] <= 0 and any(other["path"].startswith(inside) for other in grown)
+
+
+class _Census:
+    """A breadth-first walk; what the user's code holds comes before what libraries hold."""
+
+    def __init__(self, deadline: float, ignore: frozenset[Any]) -> None:
+        self.sizer = sizes.Sizer(deadline)
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.complete = True
+        self._ignore = ignore
+        self._main_file = ""
+        self._seen: set[int] = set()
+        self._names: set[str] = set()
+        self._users: deque[_Item] = deque()
+        self._libraries: deque[_Item] = deque()
+
+    def add_frames(self, loop: types.FrameType) -> None:
+        """The loop's locals, those of the user's frames that called it, and their globals."""
+        frame: types.FrameType | None = loop
+        for _ in range(FRAME_LIMIT):
+            if frame is None:
+                return
+            file = frame.f_code.co_filename
+            if file not in self._ignore and (frame is loop or is_user_file(file)):
+                module = frame.f_globals.get("__name__")
+                if module == "__main__":
+                    self._main_file = file
+                if frame.f_code.co_flags & _CO_OPTIMIZED:
+                    function = _qualified(frame.f_code)
+                    self._add_names(_locals(frame), (file, function), function)
+                self._add_names(frame.f_globals, (file, "<module>"), str(module))
+            frame = frame.f_back
+
+    def add_modules(self) -> None:
+        """The globals of the user's modules."""
+        for name, module in list(sys.modules.items()):
+            file = _module_file(module)
+            if file and is_user_file(file) and file not in self._ignore:
+                self._add_names(module.__dict__, (file, "<module>"), name, bare=False)
+
+    def _add_names(self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True) -> None:
+        if id(names) in self._seen:
+            return
+        self._seen.add(id(names))
+        for name, value in list(names.items()):
+            if type(name) is str and not name.startswith("__") and type(value) not in _ATOMS:
+                path = name if bare and name not in self._names else f"{qualifier}.{name}"
+                self._names.add(path)
+                self._users.append((path, value, owner, 0))
+
+    def run(self) -> None:
+        """Visit until nothing is left, or until the time or the number of objects is used up."""
+        for visited in itertools.count():
+            if not self._users and not self._libraries:
+                return
+            late = visited & 31 == 0 and time.monotonic() > self.sizer.deadline
+            if late or visited >= OBJECT_LIMIT or len(self.entries) >= ENTRY_LIMIT:
+                self.complete = False
+                return
+            path, value, owner, hops = (self._users or self._libraries).popleft()
+            if id(value) in self._seen or id(value) in self._ignore:
+                continue
+            self._seen.add(id(value))
+            try:
+                self._visit(path, value, owner, hops)
+            except Exception:  # an object that cannot be looked at is left out
+                self.complete = False
+
+    def _visit(self, path: str, value: Any, owner: _Owner, hops: int) -> None:
+        entry = self.sizer.measure(value)
+        if entry is not None:
+            name = path
+            if entry["kind"] == "lru_cache":
+                name = path + ".cache_info"
+                code = getattr(getattr(value, "__wrapped__", None), "__code__", None)
+                if code is not None:  # whatever name the cache goes by, this is the function that fills it
+                    wrapped = value.__wrapped__.__qualname__
+                    entry = {**entry, "wrapped": [code.co_filename, wrapped, code.co_firstlineno]}
+            self.entries.setdefault(name, {**entry, "file": owner[0], "function": owner[1]})
+        if hops < HOP_LIMIT:
+            holder = self._owner_of(value) or owner
+            line = self._users if is_user_file(holder[0]) else self._libraries
+            for step, child in itertools.chain(_elements(value), self._attributes(value)):
+                if type(child) not in _ATOMS:
+                    line.append((path + step, child, holder, hops + 1))
+
+    def _attributes(self, value: Any) -> Iterator[tuple[str, Any]]:
+        """What an object holds besides its elements, and how its path goes on."""
+        kind = type(value)
+        if kind is types.FunctionType:
+            if is_user_file(value.__code__.co_filename):
+                yield from _held_by_function(value)
+        elif kind is types.MethodType:
+            yield "", value.__self__
+        elif kind is functools.partial:
+            yield from (("", value.func), (".args", value.args), (".keywords", value.keywords))
+        elif kind is property:
+            yield "", value.fget
+        elif kind in (staticmethod, classmethod, sizes.LRU_CACHE):
+            yield "", value.__wrapped__
+        elif issubclass(kind, type):
+            if self._class_file(value):
+                for name, held in list(type.__getattribute__(value, "__dict__").items()):
+                    if not name.startswith("__") or type(held) is types.FunctionType:
+                        yield f".{name}", held
+        elif not issubclass(kind, self.sizer.tensor) and self._is_entered(kind):
+            yield from ((f".{name}", held) for name, held in sizes.fields(value))
+            yield "", kind
+
+    def _owner_of(self, value: Any) -> _Owner | None:
+        if type(value) is types.FunctionType:
+            return value.__code__.co_filename, value.__qualname__
+        kind = value if isinstance(value, type) else type(value)
+        file = self._class_file(kind)
+        return (file, kind.__qualname__) if file else None
+
+    def _class_file(self, kind: type) -> str:
+        """The file of a class that the user wrote; empty for all others."""
+        module = getattr(kind, "__module__", None)
+        if module == "__main__":
+            return self._main_file or "__main__"
+        file = _module_file(sys.modules.get(module)) if type(module) is str else ""
+        return file if file and is_user_file(file) else ""
+
+    def _is_entered(self, kind: type) -> bool:
+        """Whether instances of a class may hold what programs collect; the language's do not."""
+        if issubclass(kind, _ENTERED) or self._class_file(kind):
+            return True
+        package = str(getattr(kind, "__module__", "builtins")).partition(".")[0]
+        return package not in sys.stdlib_module_names and package not in ("unstall", "numpy")
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_file(file: str) -> bool:
+    """Whether a file is the user's: not the standard library's, a package's, nor unstall's."""
+    if file.startswith(("<frozen", "<string>", _STDLIB, _PACKAGE)):
+        return False
+    return not {"site-packages", "dist-packages"} & set(file.split(os.sep))
+
+
+def _module_file(module: Any) -> str:
+    file = module.__dict__.get("__file__") if isinstance(module, types.ModuleType) else None
+    return file if type(file) is str else ""
+
+
+def _qualified(code: types.CodeType) -> str:
+    return getattr(code, "co_qualname", code.co_name)  # the qualified name is there from 3.11 on
+
+
+def _locals(frame: types.FrameType) -> dict[str, Any]:
+    """A copy of a function frame's locals that leaves nothing behind in the frame."""
+    if sys.version_info >= (3, 13):
+        return dict(frame.f_locals)
+    if not _READS_LOCALS.isdisjoint(frame.f_code.co_names):
+        return {}  # the program may hold the very dictionary that reading would refresh
+    snapshot: Any = frame.f_locals
+    copy = dict(snapshot)
+    if sys.getrefcount(snapshot) <= 3:  # the frame's, this variable's and the argument's
+        snapshot.clear()  # or the frame would keep what the program deletes later
+    return copy
+
+
+def _elements(value: Any) -> Iterable[tuple[str, Any]]:
+    base = sizes.base_of(type(value))
+    if base is None or sizes.length(value) > CHILD_LIMIT:
+        return ()
+    if base is dict:
+        return [(_key(key, i), held) for i, (key, held) in enumerate(list(dict.items(value)))]
+    return [(f"[{i}]", held) for i, held in enumerate(sizes.elements(value, CHILD_LIMIT))]
+
+
+def _key(key: Any, index: int) -> str:
+    return f"[{key!r:.40}]" if type(key) in (str, int) else f"[#{index}]"
+
+
+def _held_by_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """A function's closure, the defaults of its arguments, and its attributes."""
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+        try:
+            yield f".{name}", cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    defaults = function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    yield from ((f".{name}", value) for name, value in zip(names[-len(defaults) :], defaults))
+    yield from ((f".{name}", v) for name, v in list((function.__kwdefaults__ or {}).items()))
+    for name, value in list(function.__dict__.items()):
+        yield ("" if name == "__wrapped__" else f".{name}"), value
+
+
+def _count_collectable(sizer: sizes.Sizer) -> tuple[int | None, int | None]:
+    """How many objects the garbage collector knows, and tensors among them; None if too dear."""
+    if time.monotonic() + COUNT_SECONDS_PER_BLOCK * sys.getallocatedblocks() > sizer.deadline:
+        return None, None
+    objects = gc.get_objects()
+    tensors = list(map(type, objects)).count(sizer.tensor) if sizer.tensor else None
+    return len(objects), tensors

@@ -1,0 +1,23 @@
+"""Starts, in one process of the program, the means that the parent names in ``UNSTALL_SANDBOX_MEANS``."""
+
+from __future__ import annotations
+
+import os
+
+
+def start() -> None:
+    """Called by the bootstrap, before any of the program's code."""
+    means = os.environ.get("UNSTALL_SANDBOX_MEANS", "").split(",")
+    home = os.environ["UNSTALL_SANDBOX"]
+    if "network" in means:
+        from unstall.child.sandbox import network
+
+        network.install(home)
+    if "renames" in means:
+        from unstall.child.sandbox import renames
+
+        renames.install()
+    if "guard" in means:
+        from unstall.child.sandbox import guard
+
+        guard.install(home)

@@ -1,0 +1,313 @@
+"""Hears of the first calls of each seam: who calls it, what passes through it. Runs in the user's process.
+
+After some tens of calls it falls silent, so what it does here costs nothing in the steps that are measured. It never
+raises into the program, but for the SystemExit by which a run ends after ``--steps``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from unstall.child import flops, recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+STOP, PROBE, SAMPLE, CALL = 1, 2, 3, 4
+"""Control words: end the run here; look at what the program keeps in memory; sample stacks from inside; call the
+extension, which clears the word itself when it is done."""
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MAX_FRAMES = 40
+
+
+class Watcher:
+    """Called by the recorder as ``watcher(name, control, first, second)`` where a seam begins on the main thread."""
+
+    def __init__(self, tell: Callable[..., None], options: dict[str, Any], hear: Callable[[str], None] | None = None):
+        self.tell = tell
+        self.options = options
+        self.hear = hear
+        self.seen: set[Any] = set()
+        self.calls: dict[tuple[str, int], int] = {}
+        self.names: dict[int, str] = {}
+        self.windows = Windows(tell, self, options)
+        self.introduced = False
+
+    def __call__(self, number: int, control: int, first: Any, second: Any) -> None:
+        name = self.names.get(number)
+        if name is None:
+            self.names = {value: key for key, value in recording.native.names().items()}
+            name = self.names.get(number, "?")
+        if control == STOP:
+            raise SystemExit
+        try:
+            if control == CALL and self.hear is not None:
+                self.hear(name)
+            self._look(name, control, first, second)
+        except Exception as error:
+            recording.native.watch(None, False)
+            self.tell("error", what="watcher", error=repr(error))
+
+    def _look(self, name: str, control: int, first: Any, second: Any) -> None:
+        frame = _user_frame(sys._getframe(2))
+        if frame is not None:
+            self._site(name, frame)
+        if not self.introduced and "torch" in sys.modules:
+            self.introduced = True
+            self.tell("torch", **_torch_facts())
+        key = (name, id(first))
+        count = self.calls[key] = self.calls.get(key, 0) + 1
+        if name == "~data.iter" and count == 1:
+            self.tell("loader", **_loader_facts(first))
+        elif name == "~forward":
+            if count == 1:
+                self.tell("root", **_root_facts(first))
+            if count <= 8:
+                self.tell("batch", root=id(first), size=_batch_size(first, second))
+        elif name == "~env.step" and count == 1:
+            self.tell(
+                "env",
+                id=id(first),
+                type=type(first).__qualname__,
+                num_envs=getattr(first, "num_envs", 1),
+            )
+        elif name == "~backward" and "nan" not in self.seen and _is_nan(first):
+            self.seen.add("nan")
+            self.tell("nan", call=count)
+        self.windows.event(name, first, count)
+        if control == PROBE and frame is not None:
+            from unstall.child import retention
+
+            recording.native.control(0)
+            self.tell("probe", seam=name, found=retention.probe(frame))
+        elif control == SAMPLE:
+            from unstall.child.inprocess import InProcessSampler
+
+            recording.native.control(0)
+            InProcessSampler(self.tell).start()
+
+    def _site(self, name: str, frame: FrameType) -> None:
+        """Write down who calls this seam, once for each place."""
+        above = frame.f_back
+        key = (name, frame.f_code, frame.f_lineno, above and above.f_code, above and above.f_lineno)
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        stack: list[list[Any]] = []
+        walk: FrameType | None = frame
+        while walk is not None and len(stack) < _MAX_FRAMES:
+            code = walk.f_code
+            stack.append([code.co_filename, code.co_name, walk.f_lineno, code.co_firstlineno])
+            walk = walk.f_back
+        torch = sys.modules.get("torch")
+        self.tell("site", name=name, stack=stack, grad=torch is None or torch.is_grad_enabled())
+
+
+class Windows:
+    """Two early looks, each between two calls of the same seam with the same subject: FLOPs, then modules."""
+
+    FLOPS_AT_OPTIMIZER = 2
+    FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
+    MODULE_CYCLES = 8
+    MODULES_ENOUGH_S = 1.5  # then two cycles do
+
+    def __init__(self, tell: Callable[..., None], watcher: Watcher, options: dict[str, Any]):
+        self.tell = tell
+        self.watcher = watcher
+        self.state = "waiting" if options.get("flops", True) else "done"
+        self.key: tuple[str, int] | None = None
+        self.counter: Any = None
+        self.began = 0.0
+        self.marks: list[float] = []
+        self.optimizer_seen = False
+        self.roots: dict[int, Any] = {}
+
+    def event(self, name: str, first: Any, count: int) -> None:
+        if self.state == "done":
+            return
+        self.optimizer_seen = self.optimizer_seen or name == "~optimizer"
+        if name == "~forward" and len(self.roots) < 8:
+            self.roots[id(first)] = first
+        if self.state == "waiting":
+            by_optimizer = name == "~optimizer" and count == self.FLOPS_AT_OPTIMIZER
+            by_forward = name == "~forward" and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
+            if by_optimizer or by_forward:
+                self.key = (name, id(first))
+                self._open_flops()
+        elif (name, id(first)) == self.key:
+            if self.state == "flops":
+                self._close_flops()
+            elif self.state == "modules":
+                self.marks.append(_now())
+                cycles = len(self.marks) - 1
+                long = self.marks[-1] - self.marks[0] > self.MODULES_ENOUGH_S
+                if cycles == self.MODULE_CYCLES or (long and cycles >= 2):
+                    self._close_modules()
+
+    def _open_flops(self) -> None:
+        recording.native.watch(self.watcher, True)
+        self.began = _now()
+        if flops.compiled():
+            self.tell("flops", compiled=True)
+            self._open_modules()
+            return
+        self.counter = flops.make_counter()
+        self.counter.__enter__()
+        self.state = "flops"
+
+    def _close_flops(self) -> None:
+        counter = self.counter
+        if not flops.innermost(counter):
+            return  # inside a mode of the program's own: try at the next call
+        counter.__exit__(None, None, None)
+        self.counter = None
+        assert self.key is not None
+        self.tell("window", what="flops", began=self.began, ended=_now())
+        self.tell(
+            "flops",
+            per=self.key[0],
+            flops=counter.flops,
+            ops=counter.ops,
+            known=counter.known,
+            unknown=counter.unknown,
+        )
+        self._open_modules()
+
+    def _open_modules(self) -> None:
+        self.marks = [_now()]
+        self.state = "modules"
+        recording.native.modules(True)
+
+    def _close_modules(self) -> None:
+        recording.native.modules(False)
+        recording.native.watch(self.watcher, False)
+        self.state = "done"
+        assert self.key is not None
+        self.tell(
+            "window",
+            what="modules",
+            marks=self.marks,
+            per=self.key[0],
+        )
+        for root in self.roots.values():
+            self.tell("modules", root=id(root), modules=_module_table(root))
+        self.roots.clear()
+
+
+def _now() -> float:
+    import time
+
+    return time.monotonic()
+
+
+def _user_frame(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame that is not unstall's own."""
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return frame
+
+
+def _torch_facts() -> dict[str, Any]:
+    torch = sys.modules["torch"]
+    facts: dict[str, Any] = {
+        "version": str(getattr(torch, "__version__", "")),
+        "threads": torch.get_num_threads(),
+    }
+    if torch.cuda.is_initialized():
+        facts["cuda"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return facts
+
+
+def _loader_facts(loader: Any) -> dict[str, Any]:
+    dataset = getattr(loader, "dataset", None)
+    collate = getattr(loader, "collate_fn", None)
+    facts = {
+        name: getattr(loader, name, None)
+        for name in (
+            "num_workers",
+            "batch_size",
+            "prefetch_factor",
+            "persistent_workers",
+            "pin_memory",
+            "in_order",
+        )
+    }
+    return {
+        "id": id(loader),
+        **facts,
+        "dataset": type(dataset).__qualname__,
+        "iterable": isinstance(dataset, getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
+        "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
+        "collate_file": getattr(getattr(collate, "__code__", None), "co_filename", ""),
+    }
+
+
+def _root_facts(module: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "id": id(module),
+        "type": type(module).__qualname__,
+        "training": bool(module.training),
+    }
+    count = 0
+    for parameter in module.parameters():
+        if not count:
+            facts["dtype"], facts["device"] = str(parameter.dtype), str(parameter.device)
+        if not hasattr(parameter, "materialize"):  # a lazy module's, which has no size before its first call
+            count += parameter.numel()
+    facts["parameters"] = count
+    code = getattr(type(module).forward, "__code__", None)
+    facts["file"], facts["line"] = (
+        getattr(code, "co_filename", ""),
+        getattr(code, "co_firstlineno", 0),
+    )
+    return facts
+
+
+def _module_table(root: Any) -> list[dict[str, Any]]:
+    """Address, name, type, and where ``forward`` is written, of the root and each module in it (at most 5,000)."""
+    table = []
+    for name, module in root.named_modules():
+        code = getattr(type(module).forward, "__code__", None)
+        table.append(
+            {
+                "id": id(module),
+                "name": name,
+                "type": type(module).__qualname__,
+                "file": getattr(code, "co_filename", ""),
+                "line": getattr(code, "co_firstlineno", 0),
+                "repr": module.extra_repr()[:80],
+            }
+        )
+        if len(table) == 5000:
+            break
+    return table
+
+
+def _batch_size(module: Any, batch: Any) -> int | None:
+    """Length of the first dimension of the first tensor in a call's second argument, if there is one."""
+    for _ in range(4):
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            if len(shape) == 3 and getattr(module, "batch_first", None) is False:
+                return int(shape[1])
+            return int(shape[0]) if len(shape) > 1 else None
+        if isinstance(batch, dict):
+            batch = next(iter(batch.values()), None)
+        elif isinstance(batch, (list, tuple)) and batch:
+            batch = batch[0]
+        else:
+            return None
+    return None
+
+
+def _is_nan(outputs: Any) -> bool:
+    """Whether the value that backward starts from, a single number on the CPU, is not a number."""
+    try:
+        loss = outputs[0].detach()
+        return bool(loss.numel() == 1 and loss.device.type == "cpu" and loss.item() != loss.item())
+    except (TypeError, IndexError, AttributeError, RuntimeError):
+        return False

@@ -1,0 +1,184 @@
+"""From what the program measured of its data pipeline to a report with one sentence on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unstall.data.examine import Facts
+from unstall.records.what_if import DataRate, DataReport, DataStage
+from unstall.text import units
+
+if TYPE_CHECKING:
+    from unstall.records.archive import Archive
+
+_ENOUGH = 0.97
+"""Of the best rate, that a smaller number of workers must give to be named instead."""
+_DISTURBED = 0.2
+"""Cores taken by other programs that are worth a note."""
+_REST_SHARE = 0.02
+"""Of an item, that its time outside all stages must be to be listed."""
+
+
+def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None) -> DataReport:
+    """The report. ``model_items_per_s``: what the model would take if data were free, where a run tells."""
+    stages = _stages(facts, model_items_per_s)
+    rates = sorted((DataRate(**rate) for rate in facts.rates), key=lambda rate: rate.workers)
+    given = [rate for rate in rates if rate.items_per_s]
+    ceiling = max((rate.items_per_s or 0.0 for rate in given), default=None)
+    report = DataReport(
+        command=words,
+        loader=facts.loader,
+        stages=stages,
+        rates=rates,
+        ceiling_items_per_s=ceiling,
+        model_items_per_s=model_items_per_s,
+        conclusion="",
+        first_item_s=float(facts.sample.get("first_s", 0.0)),
+        notes=_notes(facts),
+    )
+    report.conclusion = _sentence(report, given)
+    return report
+
+
+def model_rate(kept: Archive | None) -> float | None:
+    """Items a second that the recorded program's model would take without waiting for data; None if not known."""
+    from unstall import model
+
+    if kept is None:
+        return None
+    try:
+        pipeline = model.of_archive(kept)
+    except model.NotRecorded:
+        return None
+    free = model.predict(pipeline, model.Changes(scales={"data": 0.0})) if pipeline.has_loader else None
+    loader = kept.measurement.loader if kept.measurement else None
+    if free is None or loader is None or not free.step_s:
+        return None
+    return loader.batches_per_step * (loader.batch_size or 1) / free.step_s
+
+
+def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
+    found = []
+    for line in sorted(facts.stages, key=lambda line: line["order"]):
+        note = "" if line["replayed"] else str(line.get("why", ""))
+        if line["calls"] > 1.5:
+            note = f"{line['calls']:.0f} calls a sample" + (f"; {note}" if note else "")
+        found.append(
+            DataStage(
+                name=line["name"],
+                seconds=line["taken_s"],
+                cpu_s=line["cpu_s"],
+                blocked_s=max(line["blocked_s"], min(line["reads_s"], line["taken_s"])),
+                known_by="replayed" if line["replayed"] else "traced",
+                depth=max(0, line["depth"] - 1),
+                file=line["file"],
+                line=line["line"],
+                note=note,
+            )
+        )
+    whole = _whole(facts, found)
+    after = [_after(name, facts.after[name]) for name in ("collate", "pin", "transfer") if name in facts.after]
+    total = whole.seconds + sum(stage.seconds for stage in after)
+    stages = [whole, *found, *_rest(whole, found), *after]
+    for stage in stages:
+        stage.share = min(1.0, stage.seconds / total) if total else 0.0
+        if model_items_per_s is not None:
+            stage.cores_needed = stage.cpu_s * model_items_per_s
+    return stages
+
+
+def _whole(facts: Facts, stages: list[DataStage]) -> DataStage:
+    sample = facts.sample
+    reads = sum(stage.blocked_s for stage in stages if stage.depth == 0)
+    return DataStage(
+        name="one item, read" if facts.loader["iterable"] else "one item",
+        seconds=sample["taken_s"],
+        cpu_s=sample["cpu_s"],
+        blocked_s=min(max(sample["blocked_s"], reads), sample["taken_s"]),
+        known_by="timed",
+        depth=-1,
+    )
+
+
+def _rest(whole: DataStage, stages: list[DataStage]) -> list[DataStage]:
+    """What an item takes outside all stages."""
+    outer = [stage for stage in stages if stage.depth == 0]
+    seconds = whole.seconds - sum(stage.seconds for stage in outer)
+    if not outer or seconds < _REST_SHARE * whole.seconds:
+        return []
+    cpu = min(seconds, max(0.0, whole.cpu_s - sum(stage.cpu_s for stage in outer)))
+    blocked = min(seconds - cpu, max(0.0, whole.blocked_s - sum(stage.blocked_s for stage in outer)))
+    return [
+        DataStage(name="the rest of an item", seconds=seconds, cpu_s=cpu, blocked_s=blocked, known_by="timed", depth=0)
+    ]
+
+
+def _after(name: str, line: dict[str, float]) -> DataStage:
+    return DataStage(
+        name=name,
+        seconds=line["taken_s"],
+        cpu_s=line["cpu_s"],
+        blocked_s=line["blocked_s"],
+        known_by="timed",
+        depth=-1,
+    )
+
+
+def slowest(stages: list[DataStage]) -> DataStage | None:
+    """The stage that takes most of an item, the innermost that still holds most of its caller's time."""
+    candidates = [stage for stage in stages if stage.depth >= 0 or stage.name in ("collate", "pin", "transfer")]
+    candidates = [stage for stage in candidates if stage.file or stage.depth < 0]
+    best = max(candidates, key=lambda stage: stage.seconds, default=None)
+    if best is None:
+        return None
+    inner = [stage for stage in candidates if stage.depth > best.depth and stage.seconds >= 0.7 * best.seconds]
+    return max(inner, key=lambda stage: stage.depth, default=best)
+
+
+def _sentence(report: DataReport, given: list[DataRate]) -> str:
+    items = str(report.loader.get("items", "samples"))
+    worst = slowest(report.stages)
+    blame = ""
+    if worst is not None:
+        place = f" ({Path(worst.file).name}:{worst.line})" if worst.file else ""
+        blame = f"; {worst.name}{place} takes {units.percent(worst.share)} of the time of one"
+    if not given or report.ceiling_items_per_s is None:
+        return f"The loader could not be run by itself{blame}."
+    enough = next(rate for rate in given if (rate.items_per_s or 0) >= _ENOUGH * report.ceiling_items_per_s)
+    ceiling = units.rate(report.ceiling_items_per_s, items)
+    now = next((rate for rate in given if rate.workers == report.loader.get("workers")), None)
+    text = f"The data pipeline gives at most {ceiling}, with {_workers(enough.workers)}"
+    if now is not None and now.items_per_s and now.items_per_s < _ENOUGH * report.ceiling_items_per_s:
+        text += f" ({units.rate(now.items_per_s, items)} with {_workers(now.workers)} as it is)"
+    if report.model_items_per_s is None:
+        return f"{text}{blame}. What the model takes is not known: record it with `unstall run`."
+    taken = units.rate(report.model_items_per_s, items)
+    if report.ceiling_items_per_s < report.model_items_per_s:
+        factor = units.factor(report.model_items_per_s / report.ceiling_items_per_s)
+        return f"{text}; the model would take {taken}, {factor} as much{blame}."
+    cores = sum(stage.cores_needed or 0.0 for stage in report.stages if stage.depth < 0)
+    return (
+        f"{text}; the model takes {taken}, for which the data need {units.number(cores)} of the "
+        f"{units.number(report.loader['cores'])} cores{blame}."
+    )
+
+
+def _workers(count: int) -> str:
+    return "no workers" if count == 0 else f"{count} worker{'s' if count > 1 else ''}"
+
+
+def _notes(facts: Facts) -> list[str]:
+    notes = []
+    first, mean = facts.sample.get("first_s", 0.0), facts.sample.get("taken_s", 0.0)
+    if mean and first > 5 * mean:
+        notes.append(f"the first item took {units.seconds(first)}: files were opened, caches were cold")
+    if facts.other_cores > _DISTURBED:
+        notes.append(f"other programs took {facts.other_cores:.1f} cores meanwhile: the rates are lower for it")
+    if facts.loader.get("iterable"):
+        notes.append("an iterable dataset: whether several workers share it out, or all give the same, is up to it")
+    if not facts.loader.get("cuda"):
+        notes.append("no CUDA device here: pinning and the copy to it are not measured")
+    if not facts.stages:
+        notes.append("no stage could be told apart: no function of the program's own is called for an item")
+    return notes

@@ -1,0 +1,168 @@
+"""Start the program with the measurement in it, and read what it measured of its data pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unstall.benchmark import launcher
+from unstall.benchmark.environment import usable_cores
+from unstall.benchmark.resources import other_cores
+
+if TYPE_CHECKING:
+    from unstall.benchmark.session import Session
+
+_STEPS_WITHOUT_LOADER = 30
+"""Steps after which a program that has iterated no DataLoader is taken to have none."""
+_LOOK_EVERY_S = 1.0
+_MOST_S = 600.0
+"""After which a program that has not iterated the wanted one is stopped."""
+_LAST_LINES = 6
+
+
+class DataError(RuntimeError):
+    """Nothing of the data pipeline could be measured; the message says why and what to do."""
+
+
+@dataclass
+class Facts:
+    """What the program measured, as it told it."""
+
+    loader: dict[str, Any] = field(default_factory=dict)
+    sample: dict[str, Any] = field(default_factory=dict)
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    after: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """collate, pin and transfer."""
+    rates: list[dict[str, Any]] = field(default_factory=list)
+    failed: str = ""
+    done: bool = False
+    other_cores: float = 0.0
+    """Cores that other programs took meanwhile, mean."""
+    met: int = 0
+    """Loaders that the program began to iterate."""
+
+
+def examine(
+    line: list[str],
+    directory: Path,
+    *,
+    budget_s: float = 30.0,
+    loader: int = 1,
+    environ: Callable[[dict[str, str]], dict[str, str]] | None = None,
+    on_poll: Callable[[Session], None] = lambda session: None,
+) -> Facts:
+    """Run a program until its DataLoader number ``loader`` was measured. Raises :class:`DataError`."""
+    output = directory / "output.txt"
+    options = launcher.Options(
+        sampling=False,
+        flops=False,
+        probing=False,
+        extensions=["unstall.data.child"],
+        settings={"budget_s": budget_s, "cores": usable_cores(), "loader": loader},
+        environ=environ,
+        output=output,
+    )
+    try:
+        outcome = launcher.launch(line, directory, options, _Patience(directory, loader, on_poll))
+        facts = read_facts(directory)
+        seen = outcome.observation
+        facts.other_cores = other_cores(seen.machine, seen.points, seen.began, seen.ended)
+        if facts.failed:
+            raise DataError(facts.failed)
+        if not facts.done:
+            raise DataError(_why_nothing(facts, outcome, output, wanted=loader))
+        return facts
+    finally:
+        with contextlib.suppress(OSError):
+            output.unlink(missing_ok=True)
+
+
+class _Patience:
+    """Stops a program that goes on and on without iterating the loader that is wanted, or after it was measured."""
+
+    def __init__(self, directory: Path, wanted: int, on_poll: Callable[[Session], None]):
+        self.directory, self.wanted, self.on_poll = directory, wanted, on_poll
+        self.began = self.looked = time.monotonic()
+
+    def __call__(self, session: Session) -> None:
+        self.on_poll(session)
+        now = time.monotonic()
+        if now - self.looked < _LOOK_EVERY_S:
+            return
+        self.looked = now
+        facts = read_facts(self.directory)
+        without = session.steps >= _STEPS_WITHOUT_LOADER and not facts.met
+        late = now - self.began > _MOST_S and facts.met < self.wanted
+        if facts.done or without or late:
+            session.stop()
+
+
+def read_facts(directory: Path) -> Facts:
+    """The lines of kind ``data`` that the program's processes wrote."""
+    facts = Facts()
+    for path in sorted(directory.glob("info-*.jsonl")):
+        for text in path.read_bytes().splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue  # the program was killed while it wrote this line
+            if line.get("kind") == "data":
+                _add(facts, line)
+            elif line.get("kind") == "error" and str(line.get("what", "")).startswith("extension"):
+                facts.failed = f"the measurement could not be put in place: {line.get('error')}"
+    return facts
+
+
+def _add(facts: Facts, line: dict[str, Any]) -> None:
+    part = line.pop("part", "")
+    line = {key: value for key, value in line.items() if key not in ("kind", "t")}
+    if part == "loader":
+        facts.loader = line
+    elif part == "sample":
+        facts.sample = line
+    elif part == "stage":
+        facts.stages.append(line)
+    elif part == "workers":
+        facts.rates.append(line)
+    elif part == "met":
+        facts.met += 1
+    elif part == "failed":
+        facts.failed = str(line["why"])
+    elif part == "done":
+        facts.done = True
+    else:
+        facts.after[part] = line
+
+
+def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wanted: int) -> str:
+    if facts.loader:
+        return f"{_ending(outcome)} before its data pipeline was measured{_last_lines(output)}"
+    if facts.met:
+        return f"the program iterated {facts.met} DataLoader(s) and no number {wanted}: name another with --loader"
+    if outcome.observation.stopped:
+        return (
+            f"no DataLoader was iterated in the first {_STEPS_WITHOUT_LOADER} steps: data that the program makes in a "
+            "loop of its own cannot be taken apart here; `unstall run` tells what its steps wait for"
+        )
+    if outcome.status:
+        return f"{_ending(outcome)} before it iterated a DataLoader{_last_lines(output)}"
+    return "the program ended without iterating a DataLoader: there is nothing to measure"
+
+
+def _ending(outcome: launcher.Outcome) -> str:
+    if outcome.status < 0:
+        return f"the program was ended by signal {-outcome.status}"
+    return f"the program ended with exit code {outcome.status}"
+
+
+def _last_lines(output: Path) -> str:
+    try:
+        lines = output.read_text(errors="replace").strip().splitlines()[-_LAST_LINES:]
+    except OSError:
+        lines = []
+    return ":\n  " + "\n  ".join(lines) if lines else ""

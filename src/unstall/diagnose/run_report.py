@@ -1,0 +1,140 @@
+"""From a command, or from recordings, to a Report: the four folders joined in a row."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from unstall.benchmark import command, launcher, rundir
+from unstall.benchmark.environment import environment
+from unstall.benchmark.launcher import Outcome
+from unstall.benchmark.rundir import RunDir
+from unstall.diagnose.overview import Run, without_steps
+from unstall.records.report import Report
+
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.reader import ProcessRecording
+
+
+def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Report:
+    """Run a command under observation and return its report; nothing is printed or kept."""
+    line = command.resolve(words)
+    directory = rundir.make()
+    started = datetime.now(timezone.utc)
+    try:
+        options = launcher.Options(steps=steps, sampling=sampling)
+        outcome = launcher.launch(line, directory.path, options, lambda session: None)
+        return make_report(words, directory, started, outcome, steps=steps)[0]
+    finally:
+        directory.discard_recordings()
+
+
+def make_report(
+    words: list[str],
+    directory: RunDir,
+    started: datetime,
+    outcome: Outcome,
+    *,
+    steps: int | None = None,
+    modules: bool = False,
+    since: float = 0.0,
+) -> tuple[Report, Measured | None, list[ProcessRecording]]:
+    """Read the recordings of a run and diagnose them. ``since``: leave out spans that began before."""
+    processes = _read(directory, since)
+    run = Run(
+        id=directory.id,
+        command=words,
+        started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        exit_code=outcome.status,
+        environment=_environment(processes),
+        observation=outcome.observation,
+        notes=_notes(directory, processes, outcome),
+        modules=modules,
+    )
+    if not processes:
+        return without_steps(run), None, []
+    from unstall.benchmark.measure import measure
+    from unstall.diagnose.summary import report
+
+    measured = measure(processes, outcome.observation, wanted=steps, peak_flops=_peak_flops(processes))
+    return _with_gpu_windows(report(run, measured), directory, processes), measured, processes
+
+
+def _with_gpu_windows(made: Report, directory: RunDir, processes: list[ProcessRecording]) -> Report:
+    """What was recorded of the GPU's work, if there is a GPU, has the verdict."""
+    from unstall.trace import live
+
+    device_step_s = [
+        seconds for process in processes for fact in process.facts.get("gpu_steps", []) for seconds in fact["step_s"]
+    ]
+    return live.join(made, directory.path, device_step_s)
+
+
+def _read(directory: RunDir, since: float) -> list[ProcessRecording]:
+    """The recordings, if there are any; NumPy is not even imported for a program that made none."""
+    if not any(directory.path.glob("info-*.jsonl")):
+        return []
+    from unstall.benchmark.reader import read_all
+
+    processes = read_all(directory.path)
+    for process in processes:
+        process.spans = process.spans[process.spans["start"] >= since * 1e9]
+    return processes
+
+
+def _environment(processes: list[ProcessRecording]) -> dict[str, Any]:
+    facts = environment()
+    for process in processes:
+        torch = process.first("torch")
+        if torch:
+            facts["torch"] = torch["version"]
+            facts["torch_threads"] = torch["threads"]
+            facts["python"] = (process.first("process") or {}).get("python", facts["python"])
+            break
+    return facts
+
+
+def _peak_flops(processes: list[ProcessRecording]) -> float | None:
+    """The machine's matmul rate: as `unstall doctor` measured it, or quickly now if it never did."""
+    versions = {fact["version"] for process in processes for fact in process.facts.get("torch", [])}
+    if not versions:
+        return None
+    from unstall.benchmark import machine
+
+    gpus = [name for process in processes for fact in process.facts.get("torch", []) for name in fact.get("cuda", ())]
+    if gpus:
+        return machine.listed_peak(gpus[0], "bf16")
+    found = machine.cached(next(iter(versions)))
+    return found.matmul_flops_f32 if found else machine.quick_matmul_flops()
+
+
+def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Outcome) -> list[str]:
+    notes = []
+    seen = outcome.observation
+    if directory.note:
+        notes.append(directory.note)
+    if outcome.status < 0 and not seen.stopped:
+        notes.append(f"the program was ended by signal {-outcome.status}; the report covers what ran until then")
+    elif outcome.status and not seen.stopped:
+        notes.append(f"the program ended with exit code {outcome.status}; the report covers what ran until then")
+    if not processes:
+        notes.append(
+            "nothing was recorded: no torch and no gymnasium was imported, or not by a Python that can be watched"
+        )
+        if outcome.status == 1:
+            notes.append("if torch is in another Python, name it: unstall run -- python train.py")
+    dropped = sum(process.dropped for process in processes)
+    if dropped:
+        notes.append(f"the disk took no more: the last {dropped} spans are missing")
+    for process in processes:
+        for fact in process.facts.get("error", []):
+            notes.append(f"{fact.get('what')}: {fact.get('error')}")
+    if any(not (process.first("process") or {"native": True}).get("native") for process in processes):
+        notes.append("the C recorder is not built for the program's Python: the Python one is slower, spans cost more")
+    try:
+        for line in (directory.path / "bootstrap-error.txt").read_text().splitlines()[:1]:
+            notes.append(f"the program could not be watched: {line}")
+    except OSError:
+        pass
+    return list(dict.fromkeys(notes))

@@ -1,0 +1,110 @@
+"""The answer to a what-if: the changes that were asked for, or where none were, what would bring how much."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unstall.model.changes import ChangeError, Changes
+from unstall.model.parts import DATA, Key
+from unstall.model.pipeline import MODEL, Pipeline
+from unstall.model.predict import predict
+from unstall.records.what_if import WhatIf
+
+_LEAST_SHARE = 0.05
+"""Of the step, that a phase must take for it to be worth asking what if it were free."""
+_MOST_FUNCTIONS = 4
+_WORTH_A_WORKER = 1.01
+"""Speed-up over the next smaller number of workers from which a number is worth telling."""
+
+
+def answer(pipeline: Pipeline, changes: Changes) -> WhatIf:
+    """One prediction as a record. Raises :class:`ChangeError`."""
+    found = predict(pipeline, changes)
+    low, high = found.speedup_interval
+    return WhatIf(
+        changes=changes.describe(),
+        step_s=found.step_s,
+        low=found.low,
+        high=found.high,
+        speedup=found.speedup,
+        speedup_low=low,
+        speedup_high=high,
+        bottleneck=found.bottleneck,
+        utilisation=dict(found.utilisation),
+        limit_s=found.limit_s,
+    )
+
+
+def survey(pipeline: Pipeline) -> list[WhatIf]:
+    """What the usual settings would bring, and each large component at half its time; the largest gain first.
+
+    Of what gains alike, settings come before components.
+    """
+    answers = []
+    enough = 1.0
+    for changes in [*_settings(pipeline), *_components(pipeline)]:
+        try:
+            found = answer(pipeline, changes)
+        except ChangeError:
+            continue  # no place for it in this program
+        if changes.workers is not None and changes.workers > pipeline.layout.workers:
+            if found.speedup < enough * _WORTH_A_WORKER:
+                continue  # fewer workers do as much
+            enough = found.speedup
+        answers.append(found)
+    return sorted(answers, key=lambda found: -round(found.speedup, 2))
+
+
+def _settings(pipeline: Pipeline) -> list[Changes]:
+    layout = pipeline.layout
+    asked = []
+    if pipeline.has_loader:
+        most = int(layout.cores) + 2
+        counts = {0, 1, 2, 4, 8, 16, max(1, layout.workers // 2), 2 * layout.workers, most}
+        asked += [Changes(workers=count) for count in sorted(counts) if count <= most and count != layout.workers]
+        if layout.workers:
+            asked += [Changes(prefetch=2 * layout.prefetch), Changes(in_order=not layout.in_order)]
+        if layout.workers and layout.epoch and not pipeline.persistent_workers:
+            asked.append(Changes(persistent=True))
+    if not pipeline.on_device and pipeline.phase_s("forward"):
+        asked += [Changes(threads=count) for count in {1, int(layout.cores)} if count not in (0, pipeline.threads)]
+    if _matters(pipeline, "callback"):
+        asked.append(Changes(aside=frozenset({"callback"})))
+    return asked
+
+
+def _components(pipeline: Pipeline) -> list[Changes]:
+    names = [DATA] if pipeline.has_loader else []
+    names += [name for name in pipeline.phases if name not in MODEL and _matters(pipeline, name)]
+    names += [".".join(key[-2:]) for key in _functions(pipeline)]
+    return [Changes(scales={name: 0.5}) for name in names]
+
+
+def _matters(pipeline: Pipeline, phase: str) -> bool:
+    return pipeline.phase_s(phase) >= _LEAST_SHARE * pipeline.measured_s
+
+
+def _functions(pipeline: Pipeline) -> list[Key]:
+    """The functions of the user's with the most samples where batches are made, those that only call them left out."""
+    stacks = pipeline.parts.stacks.get(DATA, ())
+    total = sum(count for _, count in stacks)
+    counts: defaultdict[Key, float] = defaultdict(float)
+    for functions, count in stacks:
+        for key in functions & pipeline.parts.own:
+            counts[key] += count
+    large = [key for key, count in counts.items() if 0.1 * total <= count <= 0.95 * total]
+    return sorted(large, key=lambda key: -counts[key])[:_MOST_FUNCTIONS]
+
+
+def assumptions(pipeline: Pipeline, changes: Changes) -> list[str]:
+    """What the prediction takes for granted, one line each: what a recording cannot tell."""
+    lines = []
+    if changes.threads is not None and changes.threads > pipeline.threads == 1:
+        lines.append("how much of the model more threads could share out is not in a recording with one thread")
+    if changes.aside:
+        lines.append("async: what is handed to the other thread must not be changed by the next step")
+    if changes.workers and not pipeline.layout.workers:
+        lines.append("no worker was recorded: what it costs to hand over a batch is taken from another machine")
+    if pipeline.layout.background > 0.1 * pipeline.layout.cores:
+        lines.append(f"other programs took {pipeline.layout.background:.1f} cores in the recording, and do so here")
+    return lines

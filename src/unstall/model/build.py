@@ -1,0 +1,207 @@
+"""From a recording to a pipeline: what each part of the program would take if it were alone on the machine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from unstall.model import parts
+from unstall.model.beside import stalls
+from unstall.model.caches import cold_after_s
+from unstall.model.machine import speed
+from unstall.model.pipeline import CONTENTION, MODEL, SHIP_S, TAKE_S, Pipeline
+from unstall.model.recorded import Recorded
+from unstall.model.simulate import simulate
+from unstall.model.work import Floats, Layout
+from unstall.records.measurements import LoaderMeasurement, Measurement
+from unstall.records.vocabulary import PHASES
+
+_FIT_BATCHES = 400
+_FIT_SHARES = 12
+_FIT_ENOUGH = 0.1  # by which the simulated body may miss the recorded one
+_LEAST_SHARE = 0.3  # of what was seen, that computing may have taken alone by a law of cores
+_LEAST_COMPUTED = 0.1  # and in any case
+_LONG_EPOCH = 100_000  # steps, of a loop that shows no epochs: what validation takes is spread over it
+_SYNCS = 0.02  # share of the step in `sync` from which the program waits for the device in every step
+
+
+def build(recorded: Recorded) -> Pipeline:
+    """The pipeline of a recorded run, fitted so that its simulation takes the recorded time."""
+    measured = recorded.measurement
+    loader = measured.loader if measured.loader and measured.loader.batches_per_step else None
+    on_device = measured.model.device not in ("", "cpu")
+    left_out = {"validation", *(("data_wait",) if loader else ()), *(("sync",) if on_device else ())}
+    names = tuple(name for name in PHASES if name not in left_out)
+    columns = [PHASES.index(name) for name in names]
+    seconds, blocked = recorded.steps[:, columns], recorded.blocked[:, columns].copy()
+    if not on_device and measured.model.threads > 1:
+        # The main thread waits there for its team, not for a disk.
+        model = [names.index(name) for name in MODEL]
+        blocked[:, model] = stalls(seconds[:, model], measured.team_delay_s)
+    pipeline = Pipeline(
+        layout=_layout(recorded, loader),
+        phases=names,
+        compute=np.clip(seconds - blocked, 0, None),
+        wait=blocked,
+        on_device=on_device,
+        device_s=_device_s(recorded) if on_device else 0.0,
+        threads=measured.model.threads or 1,
+        measured_s=measured.step.mean,
+        spread=measured.spread,
+        parts=parts.of(measured),
+        has_loader=loader is not None,
+        cold_after_s=cold_after_s(measured.l2_bytes),
+        closing=_shares(_closing(recorded, loader)),
+    )
+    if loader is not None:
+        pipeline = replace(pipeline, busy_seen=_busy_seen(pipeline.layout, measured))
+        pipeline = _with_loader(pipeline, recorded, loader)
+    if not on_device:
+        pipeline = _fit(pipeline, measured, float((seconds).sum(axis=1).mean()))
+    return pipeline if pipeline.layout.workers else _alone(pipeline)
+
+
+def _alone(pipeline: Pipeline) -> Pipeline:
+    """Without workers it is known what the main thread had beside it: out of what was seen goes what that cost.
+
+    It cost teams of threads more than a single one, so that it shifts the shares of the phases.
+    """
+    return replace(pipeline, compute=pipeline.compute * pipeline.body_rates(pipeline.layout.contention))
+
+
+def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:
+    measured = recorded.measurement
+    syncs = measured.share("sync") > _SYNCS
+    cores = measured.cores / max(len(measured.rank_pids), 1)
+    layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores, contention=CONTENTION)
+    if loader is None:
+        return replace(layout, epoch=_LONG_EPOCH, epoch_close_s=recorded.gap_s * _LONG_EPOCH)
+    epoch, open_s, close_s = _epochs(recorded, loader)
+    return replace(
+        layout,
+        workers=loader.workers,
+        prefetch=loader.prefetch_factor or 2,
+        in_order=loader.in_order,
+        pins=loader.pin_memory and measured.model.device not in ("", "cpu"),
+        epoch=epoch,
+        epoch_open_s=open_s,
+        epoch_close_s=close_s,
+    )
+
+
+def _epochs(recorded: Recorded, loader: LoaderMeasurement) -> tuple[int, float, float]:
+    """Batches in an epoch, and the seconds to open one and to close one."""
+    measured = recorded.measurement
+    if not loader.epochs or measured.total_steps <= loader.epochs:
+        batches = _LONG_EPOCH * loader.batches_per_step
+        return round(batches), 0.0, recorded.gap_s * _LONG_EPOCH
+    steps = measured.total_steps / loader.epochs
+    opened = loader.start_s * steps
+    # The first batch of an epoch is waited for in any case, and the simulation does so by itself.
+    opened -= min(opened, loader.service_s) if loader.workers else 0.0
+    closed = recorded.gap_s * steps * sum(_closing(recorded, loader).values())
+    return max(1, round(steps * loader.batches_per_step)), opened, closed
+
+
+def _closing(recorded: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
+    """By phase, the share of what comes between epochs; what opens the loader's next one is known by itself.
+
+    What the model's phases take longer then goes with its causes: other code, and batches that are not yet there.
+    """
+    known = ("data_wait", *MODEL) if loader is not None else MODEL
+    return {name: share for name, share in recorded.gap_shares.items() if name not in known}
+
+
+def _shares(parts: dict[str, float]) -> dict[str, float]:
+    total = sum(parts.values())
+    return {name: part / total for name, part in parts.items()}
+
+
+def _device_s(recorded: Recorded) -> float:
+    """The device's work a step, from how long the program waits for it: all of the step, if it does in each."""
+    measured = recorded.measurement
+    if recorded.device_busy is not None:
+        return recorded.device_busy * measured.regular_s
+    waiting = measured.phase_s("sync")
+    launching = measured.phase_s(*MODEL)
+    return waiting + launching if waiting else 0.0
+
+
+def _with_loader(pipeline: Pipeline, recorded: Recorded, loader: LoaderMeasurement) -> Pipeline:
+    service = np.array([[loader.service_cpu_s, loader.service_blocked_s]])
+    if len(recorded.fetches):
+        wall, cpu, blocked = recorded.fetches.T
+        waited = np.clip(blocked, 0, wall)
+        # What a thread did on a core; the rest of the wall time it was ready and had none.
+        alone = np.clip(np.minimum(cpu, wall - waited), 0, None) * speed(
+            pipeline.busy_seen, pipeline.layout.cores, pipeline.layout.contention
+        )
+        service = np.stack([alone, waited], axis=1)
+    return replace(
+        pipeline,
+        service=service,
+        ship_s=SHIP_S,
+        take_s=TAKE_S,
+        collate_share=min(1.0, loader.collate_s / loader.service_s) if loader.service_s else 0.0,
+        batches_per_step=loader.batches_per_step,
+        persistent_workers=loader.persistent_workers,
+    )
+
+
+def _busy_seen(layout: Layout, measured: Measurement) -> float:
+    """Cores that were busy, those of other programs too, while a batch was made."""
+    step_s = measured.step.mean
+    if not step_s or not layout.workers:
+        return 1 + layout.background
+    others = measured.main_cpu_s + measured.worker_cpu_s * (1 - 1 / layout.workers)
+    return 1 + layout.background + others / step_s
+
+
+def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
+    """Find what the main thread's computing takes alone, where loader workers took cores from it while recorded.
+
+    Its core-seconds a step, those of its intra-op threads included, are known; how many cores it used at once is not:
+    the less time it takes alone, the more, and it takes no longer than its core-seconds. Of all that fits these, the
+    one is taken whose simulated body takes the recorded time. Where none does, its threads waited for cores and for
+    each other longer than any law of sharing says: out of what was seen goes what the scheduler counted of that, but
+    for the stalls, which are out of it already.
+    """
+    core_s = measured.main_cpu_s - pipeline.making_s
+    seen = pipeline.compute
+    seen_s = float(seen.sum(axis=1).mean())
+
+    def scaled(share: float) -> Pipeline:
+        compute = seen * share
+        wide_s = float(compute[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
+        narrow_s = float(compute.sum(axis=1).mean()) - wide_s
+        width = (core_s - narrow_s) / wide_s if wide_s else 1.0
+        width = float(np.clip(width, 1.0, min(pipeline.threads, pipeline.layout.cores)))
+        return replace(pipeline, compute=compute, layout=replace(pipeline.layout, width=width))
+
+    def miss(share: float) -> float:
+        """Of the simulated body, relative."""
+        simulated = _body_s(scaled(share))
+        return abs(math.log(simulated / body_s)) if simulated > 0 else math.inf
+
+    if not pipeline.layout.workers or seen_s <= 0 or body_s <= 0:
+        return scaled(1.0)
+    most = min(1.0, core_s / seen_s) if core_s > 0 and pipeline.threads > 1 else 1.0
+    if most >= _LEAST_SHARE:
+        shares = np.geomspace(most, _LEAST_SHARE, _FIT_SHARES)
+        best = min(shares, key=miss)
+        step = float(shares[0] / shares[1])
+        best = min(np.geomspace(min(best * step, most), best / step, _FIT_SHARES), key=miss)
+        if miss(float(best)) < _FIT_ENOUGH:
+            return scaled(float(best))
+    # Its core-seconds say nothing then: a thread that waits for one without a core does so spinning.
+    stalled_s = float(pipeline.wait[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
+    return scaled(max(_LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / seen_s))
+
+
+def _body_s(pipeline: Pipeline) -> float:
+    """Simulated seconds a step from a batch in hand to the step's end."""
+    timeline = simulate(pipeline.draw(_FIT_BATCHES), replace(pipeline.layout, epoch=0))
+    body: Floats = timeline.done - timeline.got
+    return float(body[_FIT_BATCHES // 10 :].mean()) * pipeline.batches_per_step

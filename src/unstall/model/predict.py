@@ -1,0 +1,220 @@
+"""What a changed pipeline would do: the step time with its interval, what it is busy with, what limits it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from unstall.model import changes as change
+from unstall.model.changes import Changes
+from unstall.model.limits import deterministic_limit
+from unstall.model.parts import DATA
+from unstall.model.pipeline import Pipeline
+from unstall.model.simulate import Timeline, simulate
+
+_BATCHES = 2000
+_MOST_IN_FLIGHT = 4000
+_NUDGE = 0.01
+
+# The error of the model, as ``bench/model.py`` finds it: something for any change, more for one that changes much, and
+# as much again as the simulation misses the recorded step by. Nine of ten measured steps lie inside.
+_ERROR, _ERROR_OF_CHANGE = 0.06, 0.12
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds a step after a change; ``low`` to ``high`` holds the true time in about nine of ten cases."""
+
+    step_s: float
+    low: float
+    high: float
+    utilisation: Mapping[str, float]
+    """Share of the time that each server is at work: main thread, workers, cores, pin thread, device."""
+    bottleneck: str
+    measured_s: float
+    """The recorded step."""
+    limit_s: float
+    """What it takes at least, without chance and contention: a cross-check of the simulation."""
+
+    @property
+    def speedup(self) -> float:
+        """Times as fast as recorded."""
+        return _times(self.measured_s, self.step_s)
+
+    @property
+    def speedup_interval(self) -> tuple[float, float]:
+        """The same for ``high`` and ``low``."""
+        return _times(self.measured_s, self.high), _times(self.measured_s, self.low)
+
+
+def _times(before_s: float, after_s: float) -> float:
+    return before_s / after_s if after_s else math.inf
+
+
+def predict(pipeline: Pipeline, changes: Changes | None = None, *, seed: int = 0) -> Prediction:
+    """The step time of a recorded program after changes, as a multiple of what was recorded.
+
+    The simulation of the program as recorded takes out what it gets wrong in both. Raises
+    :class:`~unstall.model.changes.ChangeError` for a change that the program has no place for.
+    """
+    changed = change.apply(pipeline, changes or Changes())
+    before = _recorded_s(pipeline, seed)
+    after, timeline = _step_s(changed, seed)
+    ratio = after / before if before else 1.0
+    step_s = pipeline.measured_s * ratio
+    miss = abs(math.log(pipeline.measured_s / before)) if before and pipeline.measured_s else 0.0
+    low, high = _interval(pipeline, changes or Changes(), ratio, miss, seed)
+    scale = pipeline.measured_s / before if before else 1.0
+    utilisation = _utilisation(changed, timeline)
+    return Prediction(
+        step_s=step_s,
+        low=pipeline.measured_s * low,
+        high=pipeline.measured_s * high,
+        utilisation=utilisation,
+        bottleneck=_bottleneck(changed, utilisation),
+        measured_s=pipeline.measured_s,
+        limit_s=deterministic_limit(changed) * scale,
+    )
+
+
+def elasticities(pipeline: Pipeline, changes: Changes | None = None, *, seed: int = 0) -> dict[str, float]:
+    """How much of a per cent the step grows by if a component takes a per cent longer.
+
+    A step time is homogeneous in the times of all its components, so the elasticities sum to 1 (Euler); here as
+    central differences with the same draws on both sides: chance is in neither, and of a corner, where a component
+    just begins to be waited for, it is half of either slope. One-sided, a corner would count for all that meet there.
+    """
+    pipeline = change.apply(pipeline, changes or Changes())
+    base, _ = _step_s(pipeline, seed)
+
+    def nudged(scaled: Callable[[float], Pipeline]) -> float:
+        longer, shorter = (_step_s(scaled(factor), seed)[0] for factor in (1 + _NUDGE, 1 - _NUDGE))
+        return (longer - shorter) / (2 * _NUDGE * base)
+
+    found = {
+        name: nudged(functools.partial(pipeline.scale_phase, name))
+        for name in pipeline.phases
+        if pipeline.phase_s(name) > 0
+    }
+    if pipeline.has_loader:
+        found[DATA] = nudged(functools.partial(_data_scaled, pipeline))
+    if pipeline.device_s:
+        found["device"] = nudged(lambda factor: replace(pipeline, device_s=pipeline.device_s * factor))
+    layout = pipeline.layout
+    if layout.epoch and (layout.epoch_open_s or layout.epoch_close_s):
+        found["epoch"] = nudged(functools.partial(_epoch_scaled, pipeline))
+    return {name: value for name, value in found.items() if abs(value) > 1e-6}
+
+
+def _data_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
+    """With all that is done to make a batch, and to get it to the loop, taking ``factor`` times as long."""
+    made = pipeline.scale_service(factor)
+    return replace(
+        made, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor
+    )
+
+
+def _epoch_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
+    """With the opening and the closing of an epoch taking ``factor`` times as long."""
+    layout = pipeline.layout
+    longer = replace(layout, epoch_open_s=layout.epoch_open_s * factor, epoch_close_s=layout.epoch_close_s * factor)
+    return replace(pipeline, layout=longer)
+
+
+@functools.lru_cache(maxsize=4)
+def _recorded_s(pipeline: Pipeline, seed: int) -> float:
+    """Simulated seconds a step as recorded: the same for all that is asked of a pipeline."""
+    return _step_s(pipeline, seed)[0]
+
+
+def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, Timeline]:
+    """Simulated seconds a step, epochs included."""
+    layout = pipeline.layout
+    in_flight = layout.workers * layout.prefetch
+    skip = min(max(2 * in_flight, 20), _MOST_IN_FLIGHT)
+    batches = _BATCHES + skip
+    if layout.epoch and layout.epoch * 4 <= batches:
+        batches = batches // layout.epoch * layout.epoch
+        timeline = simulate(pipeline.draw(batches, seed), layout)
+        whole = timeline.duration_s + layout.epoch_close_s
+        return whole / batches * pipeline.batches_per_step, timeline
+    timeline = simulate(pipeline.draw(batches, seed), replace(layout, epoch=0))
+    gap = 0.0
+    if layout.epoch:
+        first = pipeline.service_s if layout.workers else 0.0
+        gap = (layout.epoch_open_s + layout.epoch_close_s + first) / layout.epoch
+    return (timeline.batch_s(skip) + gap) * pipeline.batches_per_step, timeline
+
+
+def _interval(pipeline: Pipeline, changes: Changes, ratio: float, miss: float, seed: int) -> tuple[float, float]:
+    """Of the step's ratio: the model's own error around it, and what a recording cannot tell about it."""
+    if changes == Changes():
+        error = pipeline.spread * 1.96
+        return math.exp(-error), math.exp(error)
+    error = math.hypot(_ERROR + _ERROR_OF_CHANGE * abs(math.log(max(ratio, 1e-3))), miss, 1.96 * pipeline.spread)
+    ratios = [ratio, *_other_readings(pipeline, changes, seed)]
+    return min(ratios) * math.exp(-error), max(ratios) * math.exp(error)
+
+
+def _other_readings(pipeline: Pipeline, changes: Changes, seed: int) -> list[float]:
+    """Ratios of the step under other readings of the same recording."""
+    readings = []
+    before = _recorded_s(pipeline, seed)
+    for contention in (0.0, 2 * pipeline.layout.contention) if pipeline.layout.contention else ():
+        other = pipeline.with_contention(contention)
+        readings.append(_step_s(change.apply(other, changes), seed)[0] / _step_s(other, seed)[0])
+    if changes.threads is not None and changes.threads != pipeline.threads and not pipeline.on_device:
+        # Threads of a team that wait for each other by spinning look busy: the mathematics may not be parallel at all.
+        others = change.apply(pipeline, replace(changes, threads=None))
+        narrow = replace(others, layout=replace(others.layout, width=1.0)) if changes.threads == 1 else others
+        readings.append(_step_s(narrow, seed)[0] / before)
+    if changes.aside:
+        # A callback in Python holds the interpreter's lock: what it computes the main thread cannot compute meanwhile.
+        sync = change.apply(pipeline, replace(changes, aside=frozenset()))
+        columns = [name in changes.aside for name in sync.phases]
+        wait = sync.wait.copy()
+        wait[:, columns] = 0
+        readings.append(_step_s(replace(sync, wait=wait), seed)[0] / before)
+    return readings
+
+
+def _utilisation(pipeline: Pipeline, timeline: Timeline) -> dict[str, float]:
+    layout, total = pipeline.layout, timeline.duration_s
+    if not total:
+        return {}
+    found = {
+        "main thread": 1 - timeline.waited_s / total if layout.workers else 1.0,
+        "cores": min(1.0, timeline.cores_busy_s / total / layout.cores + layout.background / layout.cores),
+    }
+    if layout.workers:
+        found["workers"] = timeline.workers_busy_s / total / layout.workers
+    if layout.workers and layout.pins:
+        found["pin thread"] = timeline.pin_busy_s / total
+    if pipeline.device_s:
+        found["device"] = min(1.0, timeline.device_busy_s / total)
+    if pipeline.aside:
+        found["thread aside"] = timeline.aside_busy_s / total
+    return found
+
+
+_FULL = 0.93
+
+
+def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
+    """What the step waits for: the cores where they are full, else the largest part of the busiest server."""
+    if pipeline.layout.workers and utilisation.get("cores", 0) > _FULL:
+        return "cores"
+    servers = [name for name in utilisation if name != "cores"]
+    busiest = max(servers, key=lambda name: utilisation[name], default="nothing")
+    if busiest == "workers":
+        return "loader workers"
+    if busiest != "main thread":
+        return busiest
+    times = {name: pipeline.phase_s(name) for name in pipeline.phases if name not in pipeline.aside}
+    if pipeline.makes_batches:
+        times[DATA] = pipeline.making_s
+    if pipeline.layout.syncs and pipeline.device_s:
+        times["device"] = pipeline.device_s
+    return f"main thread: {max(times, key=lambda name: times[name])}" if times else busiest

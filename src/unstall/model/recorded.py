@@ -1,0 +1,120 @@
+"""What the model needs of a run: the steps phase by phase, and how long each batch took to make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unstall.benchmark import archive
+from unstall.model.work import Floats
+from unstall.records.archive import Archive, FetchSeries, StepSeries
+from unstall.records.measurements import Measurement
+from unstall.records.vocabulary import PHASES
+
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+
+
+class NotRecorded(ValueError):
+    """The run holds nothing to make a model of; the message says what is missing and what to do."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One run, as far as the model looks at it; times are seconds."""
+
+    measurement: Measurement
+    steps: Floats
+    """Seconds of each phase in each regular step (no epoch boundary, no validation), shape (steps, len(PHASES))."""
+    fetches: Floats
+    """Of each batch made: wall, core and blocked seconds, shape (batches, 3)."""
+    gap_s: float
+    """What all epoch boundaries and validations of the measured steps took beyond regular steps, a measured step."""
+    device_busy: float | None = None
+    """Share of the time that the device was at work, if its driver told."""
+    gap_shares: Mapping[str, float] = field(default_factory=dict)
+    """Which phases the time of ``gap_s`` goes to, as shares of it."""
+
+    @property
+    def blocked(self) -> Floats:
+        """Of ``steps``, neither on a core nor waiting for one: the mean share of each phase."""
+        shares = {phase.name: phase.blocked_s / phase.mean_s for phase in self.measurement.phases if phase.mean_s}
+        return self.steps * np.minimum([shares.get(name, 0.0) for name in PHASES], 1.0)
+
+
+def of_measured(measured: Measured, *, device_busy: float | None = None) -> Recorded:
+    """From a run that has just been measured."""
+    return _recorded(
+        measured.measurement, archive.step_series(measured), archive.fetch_series(measured), device_busy=device_busy
+    )
+
+
+def of_archive(kept: Archive) -> Recorded:
+    """From a run that was kept. Raises :class:`NotRecorded` where only its report is left, or it had no steps."""
+    if kept.measurement is None or kept.steps is None:
+        raise NotRecorded(
+            f"run {kept.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
+        )
+    busy = kept.report.utilization.gpu
+    return _recorded(kept.measurement, kept.steps, kept.fetches, device_busy=sum(busy) / len(busy) if busy else None)
+
+
+def _recorded(
+    measurement: Measurement, series: StepSeries, fetches: FetchSeries | None, *, device_busy: float | None
+) -> Recorded:
+    regular = series.measured & ~series.gap
+    rows = regular if regular.any() else series.measured
+    durations = series.durations
+    gaps = series.measured & series.gap
+    beyond = durations[gaps] - durations[rows].mean()
+    phases = _told_apart(np.stack([series.phase(name) for name in PHASES], axis=1), measurement)
+    return Recorded(
+        measurement=measurement,
+        steps=phases[rows],
+        fetches=_fetch_seconds(fetches, series) if fetches is not None else np.empty((0, 3)),
+        gap_s=float(np.clip(beyond, 0, None).sum()) / int(series.measured.sum()) if regular.any() else 0.0,
+        device_busy=device_busy,
+        gap_shares=_gap_shares(phases[gaps], phases[rows]),
+    )
+
+
+def _gap_shares(gaps: Floats, regular: Floats) -> dict[str, float]:
+    """Of what the steps with a gap take beyond regular ones, the share of each phase."""
+    if not len(gaps):
+        return {}
+    beyond = np.clip(gaps.mean(axis=0) - regular.mean(axis=0), 0, None)
+    total = float(beyond.sum())
+    return {name: float(part) / total for name, part in zip(PHASES, beyond) if part > 0}
+
+
+def _told_apart(steps: Floats, measurement: Measurement) -> Floats:
+    """What no seam claims is in `other`; the part that the samples know better is moved to its own phase."""
+    from unstall.diagnose import features
+
+    shown = features.build(measurement).shown
+    recorded = {phase.name: phase.mean_s for phase in measurement.phases}
+    other = PHASES.index("other")
+    mean = recorded.get("other", 0.0)
+    rest = steps[:, other].copy()
+    for index, name in enumerate(PHASES):
+        claimed = shown.get(name, 0.0) - recorded.get(name, 0.0)
+        kept_apart = name == "data_wait" and measurement.loader is not None
+        if index != other and mean > 0 and claimed > 0 and not kept_apart:
+            moved = rest * min(claimed / mean, 1.0)
+            steps[:, index] += moved
+            steps[:, other] -= moved
+    return np.clip(steps, 0, None)
+
+
+def _fetch_seconds(fetches: FetchSeries, series: StepSeries) -> Floats:
+    """Of the batches that were made during the loop, those whose core time is known; if none is, all was on a core."""
+    inside = (fetches.starts >= series.starts[0]) & (fetches.starts < series.ends[-1])
+    known = inside & ~np.isnan(fetches.cpu)
+    if not known.any():
+        wall = fetches.wall[inside]
+        return np.stack([wall, wall, np.zeros(len(wall))], axis=1)
+    wall, cpu, blocked = fetches.wall[known], fetches.cpu[known], fetches.blocked[known]
+    return np.stack([wall, np.minimum(cpu, wall), np.nan_to_num(blocked)], axis=1)

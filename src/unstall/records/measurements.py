@@ -1,0 +1,184 @@
+"""What the benchmark step hands to the diagnosis: one run, measured. Knows nothing of any other module but records.
+
+Times are seconds and per step unless a name says otherwise; a step is the mean measured step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstall.records.observations import StackSample
+from unstall.records.report import Phase, StepTime
+from unstall.records.vocabulary import PhaseName
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the program calls a seam: the user's line, and the user's functions above it, innermost first."""
+
+    seam: str
+    file: str
+    function: str
+    line: int
+    callers: tuple[tuple[str, str, int], ...] = ()
+    """(file, function, line) of the user frames above."""
+    grad: bool = True
+    """Whether gradients were enabled: validation calls the model without."""
+
+
+@dataclass
+class LoaderMeasurement:
+    """The data loader of the main loop."""
+
+    workers: int = 0
+    batch_size: int | None = None
+    prefetch_factor: int | None = None
+    persistent_workers: bool = False
+    pin_memory: bool = False
+    iterable: bool = False
+    in_order: bool = True
+    dataset: str = ""
+    collate: str = ""
+    batches_per_step: float = 0.0
+    service_s: float = 0.0
+    """To make one batch, wall time, in the process that makes it."""
+    service_cpu_s: float = 0.0
+    service_blocked_s: float = 0.0
+    """Of it, neither on a core nor waiting for one: disk, network, locks."""
+    service_network_s: float = 0.0
+    network_bytes: float = 0.0
+    collate_s: float = 0.0
+    """Of it, in collate_fn."""
+    start_s: float = 0.0
+    """Starting workers and waiting for the first batch of an epoch, a step."""
+    epochs: int = 0
+
+
+@dataclass
+class ModelMeasurement:
+    """What the model is and does in a step."""
+
+    root: str = ""
+    file: str = ""
+    line: int = 0
+    dtype: str = ""
+    device: str = ""
+    parameters: int = 0
+    threads: int = 0
+    compiled: bool = False
+    batch_size: int | None = None
+    forwards: float = 0.0
+    """Outermost calls of the main module in a step."""
+    flops: float | None = None
+    ops: float | None = None
+    flops_coverage: float | None = None
+    peak_flops: float | None = None
+    """Of this machine, single precision."""
+
+
+@dataclass
+class ModuleMeasurement:
+    """One module's forward, from the early steps in which every module call is recorded."""
+
+    name: str
+    type: str
+    file: str
+    line: int
+    calls: float
+    forward_s: float
+    self_s: float
+    """Without the modules inside it."""
+    children: int
+    detail: str = ""
+
+
+@dataclass
+class RankMeasurement:
+    """One process of a distributed program."""
+
+    rank: int
+    pid: int
+    step_s: float
+    phases: dict[PhaseName, float]
+    blocked: dict[PhaseName, float]
+    worker_pids: frozenset[int] = frozenset()
+
+
+@dataclass
+class MemoryMeasurement:
+    """Memory over the measured steps."""
+
+    rss_by_step: list[tuple[float, float]] = field(default_factory=list)
+    """(step, resident bytes of the main process)."""
+    device_by_step: list[tuple[float, float]] = field(default_factory=list)
+    rss_peak: int | None = None
+    device_peak: int | None = None
+    probes: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    """(step, what the program kept then), see child.retention."""
+    available: int = 0
+    """Bytes that the program may use in all."""
+
+
+@dataclass
+class Measurement:
+    """One run of a program, measured."""
+
+    kind: str
+    steps: int
+    warmup: int
+    total_steps: int
+    step: StepTime
+    phases: list[Phase]
+    cores: float
+    main_pid: int
+    l2_bytes: int = 0
+    """A core's second cache; 0: not known."""
+    regular_s: float = 0.0
+    """A step without epoch boundary or validation."""
+    worker_pids: frozenset[int] = frozenset()
+    rank_pids: frozenset[int] = frozenset()
+    main_cpu_s: float = 0.0
+    """Core-seconds of the main process a step, all its threads."""
+    worker_cpu_s: float = 0.0
+    """Core-seconds of its other processes a step."""
+    run_delay: float | None = None
+    """Share of the step that the main thread was ready to run and had no core."""
+    team_delay_s: float = 0.0
+    """Seconds a step that the threads of the main process, together, were ready to run and had no core."""
+    other_cores: float = 0.0
+    loader: LoaderMeasurement | None = None
+    model: ModelMeasurement = field(default_factory=ModelMeasurement)
+    modules: list[ModuleMeasurement] = field(default_factory=list)
+    ranks: list[RankMeasurement] = field(default_factory=list)
+    callbacks: dict[str, float] = field(default_factory=dict)
+    """Seconds a step by seam, e.g. ``torch.save``."""
+    gc_s: float = 0.0
+    memory: MemoryMeasurement = field(default_factory=MemoryMeasurement)
+    samples: list[StackSample] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    envs: int = 1
+    """Environments in one env step."""
+    disk_read: float = 0.0
+    """Bytes a step that reached the disk, whole tree."""
+    read_chars: float = 0.0
+    """Bytes a step that were asked of files, from the page cache or not."""
+    spread: float = 0.0
+    """Standard error of the mean step, relative."""
+    trend: float = 0.0
+    """Step time in the last third over that in the first, less one: a step that grows."""
+    sampling_failure: str | None = None
+    nan_loss: bool = False
+    disturbed: bool = False
+    """Too few steps were free of unstall's own sampling, so the others count as well."""
+
+    def phase_s(self, *names: PhaseName) -> float:
+        """Seconds a step in these phases."""
+        return sum(phase.mean_s for phase in self.phases if phase.name in names)
+
+    def share(self, *names: PhaseName) -> float:
+        """Share of the step in these phases."""
+        return self.phase_s(*names) / self.step.mean if self.step.mean else 0.0
+
+    def phase(self, name: PhaseName) -> Phase | None:
+        return next((phase for phase in self.phases if phase.name == name), None)

@@ -1,0 +1,85 @@
+"""What was seen of a running program from outside: stacks, looks at its processes and at the machine, and a live view.
+
+Times are seconds, of looks on the machine's monotonic clock; sizes are bytes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unstall.records.vocabulary import PhaseName
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One Python frame: function name as the interpreter gives it, absolute file, current line."""
+
+    function: str
+    file: str
+    line: int
+
+
+class StackSample(msgspec.Struct, frozen=True):
+    """A distinct stack, outermost frame first, and how often the sampler saw it in one thread."""
+
+    pid: int
+    thread: str
+    frames: tuple[Frame, ...]
+    count: int
+    main_thread: bool = True
+
+
+class ResourcePoint(msgspec.Struct, frozen=True):
+    """One look at one process: monotonic time, CPU seconds so far, memory, disk I/O, scheduling delay."""
+
+    t: float
+    pid: int
+    cpu_s: float
+    main_cpu_s: float
+    run_delay_s: float
+    rss_bytes: int
+    read_bytes: int = 0
+    write_bytes: int = 0
+    read_chars: int = 0
+    team_delay_s: float = 0.0
+    """Scheduling delay of all its threads together: one that waits for a core holds up a parallel operator."""
+
+
+class MachinePoint(msgspec.Struct, frozen=True):
+    """One look at the whole machine: busy and stolen core-seconds so far, and each GPU's state."""
+
+    t: float
+    busy_cpu_s: float
+    steal_cpu_s: float
+    gpu_utilization: tuple[float, ...] = ()
+    gpu_memory_bytes: tuple[int, ...] = ()
+
+
+class Usage(msgspec.Struct):
+    """What one kind of process takes."""
+
+    processes: int = 0
+    cores: float = 0.0
+    rss_bytes: int = 0
+
+
+class View(msgspec.Struct):
+    """A run as it is at one moment. Times are seconds."""
+
+    id: str
+    command: str = ""
+    running_s: float = 0.0
+    steps: int = 0
+    rate: float | None = None
+    """Steps a second over the last few."""
+    rates: list[float] = msgspec.field(default_factory=list)
+    """The same at earlier looks, oldest first."""
+    phases: dict[PhaseName, float] = msgspec.field(default_factory=dict)
+    """Seconds a step, over ``phase_steps``."""
+    phase_steps: int = 0
+    usage: dict[str, Usage] = msgspec.field(default_factory=dict)
+    """By kind: main process, loader workers, its other processes."""
+    gpus: list[float] = msgspec.field(default_factory=list)
+    """Share of the time that each was at work."""
+    sampling: str = "starting"
+    """What unstall does at the moment: starting, watching, or sampling stacks."""
+    ended: bool = False

@@ -1,0 +1,276 @@
+"""The report contract: the typed records of a run's report, field by field the published JSON schema ``unstall/1``.
+
+Beside it are ``words`` (phases and patterns), ``observations`` (what was seen of the program), ``tracefigures`` (what a
+GPU trace shows) and ``answers`` (of the verbs that make no report); none of them knows anything of the steps.
+Times are seconds, shares are 0..1, sizes are bytes, unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any, Literal
+
+import msgspec
+
+from unstall.records.trace import TraceFacts
+from unstall.records.vocabulary import Confidence, KnownBy, PatternName, PhaseName
+
+SCHEMA: Literal["unstall/1"] = "unstall/1"
+
+
+class RunInfo(msgspec.Struct, kw_only=True):
+    """What was run, when, how it ended, and on what."""
+
+    id: str
+    command: list[str]
+    started: str
+    duration_s: float
+    steps: int
+    exit_code: int | None
+    environment: dict[str, Any]
+    warmup_steps: int = 0
+    world_size: int = 1
+    notes: list[str] = msgspec.field(default_factory=list)
+    """What could not be measured, and why; said plainly, one line each."""
+
+
+class StepTime(msgspec.Struct):
+    """Seconds a step, over the measured steps."""
+
+    mean: float
+    p50: float
+    p95: float
+
+
+class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Rates over the measured steps; what was not measured is absent."""
+
+    steps_per_s: float | None
+    batches_per_s: float | None = None
+    samples_per_s: float | None = None
+    env_steps_per_s: float | None = None
+    flops_per_s: float | None = None
+    mfu: float | None = None
+    step_s: StepTime | None = None
+    flops_coverage: float | None = None
+    """Share of the operator calls seen for which a FLOP formula is known."""
+
+
+class Utilization(msgspec.Struct, kw_only=True):
+    """How busy the hardware was during the measured steps."""
+
+    cpu: float | None = None
+    gpu: list[float] | None = None
+    run_delay: float | None = None
+    rss_peak_bytes: int | None = None
+    rss_growth_bytes_per_step: float | None = None
+    gpu_memory_peak_bytes: int | None = None
+    gpu_memory_growth_bytes_per_step: float | None = None
+    network_bytes_per_step: float | None = None
+    disk_read_bytes_per_step: float | None = None
+    disk_write_bytes_per_step: float | None = None
+    other_processes_cores: float | None = None
+    """Cores taken by processes outside this program, mean over the measured steps."""
+
+
+class Phase(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A disjoint part of the mean step on the main thread."""
+
+    name: PhaseName
+    share: float
+    mean_s: float
+    p95_s: float = 0.0
+    network_s: float = 0.0
+    network_bytes: float = 0.0
+    blocked_s: float = 0.0
+    """Part of it spent neither on a core nor waiting for one: disk, network, sleep, locks, other ranks."""
+
+
+class Culprit(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The component that is blamed, in the user's own code where there is any."""
+
+    function: str
+    file: str
+    line: int
+    share: float
+    where: str = "main"
+    code: str = ""
+    """The source line itself, stripped."""
+    via: str = ""
+    """The library call the line spends its time in, if any."""
+
+    @property
+    def name(self) -> str:
+        """The function's name; for module-level code, the file and line it stands on."""
+        return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
+
+
+class Finding(msgspec.Struct, kw_only=True):
+    """One pattern that matched: who, why, how much faster it could get, how sure we are."""
+
+    pattern: PatternName
+    headroom: float
+    headroom_known_by: KnownBy
+    confidence: Confidence
+    evidence: list[str]
+    advice: list[str]
+    cause: str | None = None
+    culprit: Culprit | None = None
+
+
+class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Steps per second if everything but this component, or this component alone, were free."""
+
+    component: str
+    steps_per_s: float
+    known_by: KnownBy
+    ci95: tuple[float, float] | None = None
+    gap: float | None = None
+
+
+class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One intervention and what it did to the step time."""
+
+    name: str
+    intervention: str
+    ratio: float
+    ci95: tuple[float, float]
+    predicted_ratio: float | None = None
+    segments: int | None = None
+    component: str | None = None
+    """What was free, or slowed, in it."""
+    conclusive: bool = True
+    """False where noise could explain what was seen, and could hide an effect that matters."""
+    elasticity: float | None = None
+    """Of a delay: relative change of the step time over that of the component's own time; 1 on the critical path."""
+    notes: list[str] = msgspec.field(default_factory=list)
+
+
+class NotMeasured(msgspec.Struct, kw_only=True):
+    """An experiment without a result, and why."""
+
+    name: str
+    intervention: str
+    why: str
+
+
+class Study(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What the experiments of ``unstall simplify`` tell together. Seconds are a step's."""
+
+    base_s: float
+    """The step of the program as it is, in the experiments."""
+    elasticity_sum: float | None = None
+    """Of all components that were slowed: 1 where they account for the whole step."""
+    elasticity_ci95: tuple[float, float] | None = None
+    elasticity_says: str = ""
+    """What the sum means, in words."""
+    waiting_s: float | None = None
+    """With cached batches the step is shorter by this, and by ``taken_s``."""
+    taken_s: float | None = None
+    """What the loader's workers cost by taking cores from the step: with placebos in their place it stays."""
+    data_batches_per_s: float | None = None
+    """The loader alone, without the model."""
+    disagreements: list[str] = msgspec.field(default_factory=list)
+    """Where observation and experiment say different things: both, and why."""
+    deeper: list[str] = msgspec.field(default_factory=list)
+    """What shows once the first bottleneck is gone."""
+    failures: list[NotMeasured] = msgspec.field(default_factory=list)
+    untried: list[str] = msgspec.field(default_factory=list)
+    sandbox: str = ""
+    """What kept the program's files as they were."""
+    runs: int = 1
+    """How often the program was started; more than for the trials where it ends before they do."""
+
+
+class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A change that was tried: whether it is kept, and why not."""
+
+    name: str
+    exactness: Literal["exact", "close", "training-changing"]
+    kept: bool
+    speedup: float | None = None
+    ci95: tuple[float, float] | None = None
+    predicted_speedup: float | None = None
+    equivalent: bool | None = None
+    why_not: str | None = None
+
+
+class ModuleTime(msgspec.Struct, kw_only=True):
+    """Mean forward seconds a step of one module, its children's time left out of ``self_s``."""
+
+    name: str
+    type: str
+    calls_per_step: float
+    forward_s: float
+    self_s: float
+
+
+class Hotspot(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A user's line by share of the samples of the process it runs in."""
+
+    function: str
+    file: str
+    line: int
+    share: float
+    where: str
+    phase: str = "other"
+    via: str = ""
+
+
+class SpanTime(msgspec.Struct, kw_only=True):
+    """A span the user named with ``unstall.span``."""
+
+    name: str
+    count: int
+    total_s: float
+    mean_s: float
+
+
+class Startup(msgspec.Struct, kw_only=True):
+    """Wall time outside the measured steps, so that nothing of the run is unaccounted for."""
+
+    before_first_batch_s: float
+    worker_start_s: float
+    warmup_s: float
+    epoch_gaps_s: float
+    after_last_step_s: float
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The report contract, version 1. Extra keys beyond the schema are allowed and additive."""
+
+    kind: Literal["run", "simplify", "optimize", "trace"]
+    run: RunInfo
+    throughput: Throughput
+    utilization: Utilization
+    phases: list[Phase]
+    verdict: Finding
+    findings: list[Finding]
+    schema: str = SCHEMA
+    ceilings: list[Ceiling] = msgspec.field(default_factory=list)
+    experiments: list[Experiment] = msgspec.field(default_factory=list)
+    study: Study | None = None
+    remedies: list[Remedy] = msgspec.field(default_factory=list)
+    total_speedup: float | None = None
+    patch: str | None = None
+    hotspots: list[Hotspot] = msgspec.field(default_factory=list)
+    modules: list[ModuleTime] = msgspec.field(default_factory=list)
+    spans: list[SpanTime] = msgspec.field(default_factory=list)
+    startup: Startup | None = None
+    trace: TraceFacts | None = None
+    """Of a GPU trace: `unstall trace`, and `unstall run` where there is a device."""
+
+    def to_json(self) -> bytes:
+        """The report as indented JSON that satisfies ``unstall/1``."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2)
+
+    def _repr_html_(self) -> str:
+        """The report in short, as a notebook shows it."""
+        from unstall.report import html
+
+        return html.inline(self)
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> Report:
+        """Read a report back; raises :class:`msgspec.ValidationError` naming the field that is wrong."""
+        return msgspec.json.decode(data, type=cls)

@@ -1,0 +1,49 @@
+"""Where what children write is put: a folder on the roomiest disk that the user may write to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+RESERVE_BYTES = 1 << 30
+"""No experiment begins with less free than this, and one is ended before the disk is full."""
+
+PREFIX = "unstall-sandbox-"
+
+
+def homes(folder: Path) -> Iterator[Path]:
+    """New folders to try, the one with most room first; each is made, with one for notes, when it is asked for."""
+    known = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home() / ".cache", folder.resolve().parent]
+    roomy = sorted(
+        {path for path in known if os.access(path, os.W_OK) and free_bytes(path) > 2 * RESERVE_BYTES},
+        # In memory only when nothing else will do: what is there is taken from the program.
+        key=lambda path: (not _in_memory(path), free_bytes(path), -known.index(path)),
+        reverse=True,
+    )
+    seen: set[int] = set()
+    for path in roomy:
+        device = path.stat().st_dev
+        if device not in seen:
+            seen.add(device)
+            home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
+            (home / "notes").mkdir()
+            yield home
+
+
+def free_bytes(path: Path) -> int:
+    """Bytes an ordinary user may still write there; 0 when that cannot be told."""
+    try:
+        facts = os.statvfs(path)
+    except OSError:
+        return 0
+    return facts.f_bavail * facts.f_frsize
+
+
+def _in_memory(path: Path) -> bool:
+    """Whether a path lies on a tmpfs."""
+    from unstall.sandbox.mounts import mount_of, read_mounts
+
+    found = mount_of(str(path.resolve()), read_mounts())
+    return found is not None and found.kind in {"tmpfs", "ramfs"}

@@ -1,0 +1,103 @@
+"""FLOPs and operators counted by torch's own formulas, with results unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from unstall.child import flops
+
+torch = pytest.importorskip("torch", reason="counts the operators of torch")
+
+
+def test_a_matrix_product_counts_two_per_multiply_add():
+    a, b = torch.ones(3, 4), torch.ones(4, 5)
+    with flops.make_counter() as counter:
+        product = a @ b
+    assert counter.flops == 2 * 3 * 4 * 5
+    assert (counter.known, counter.unknown) == (1, 0)
+    assert counter.ops >= 1
+    assert torch.equal(product, a @ b)
+
+
+def test_forward_and_backward_are_counted_and_gradients_stay_the_same_bit_for_bit():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    x = torch.randn(4, 8)
+
+    def gradients():
+        model.zero_grad()
+        model(x).sum().backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    plain = gradients()
+    with flops.make_counter() as counter:
+        counted = gradients()
+    assert all(torch.equal(one, other) for one, other in zip(plain, counted))
+    forward = 2 * 4 * (8 * 16 + 16 * 2)
+    # Backward: the weights' gradients, and those of the hidden layer's input.
+    assert counter.flops == forward + forward + 2 * 4 * 16 * 2
+    assert counter.unknown == 0
+
+
+def test_counting_does_not_import_the_compiler_into_a_program_that_does_not_use_it():
+    program = """
+import sys, torch
+from unstall.child import flops
+with torch.no_grad(), flops.make_counter() as counter:
+    torch.nn.Linear(3, 4)(torch.ones(2, 3))
+print(counter.flops, "torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == [str(2 * 2 * 3 * 4), "False"]
+
+
+def test_costly_operators_without_a_formula_lower_the_coverage():
+    gru = torch.nn.GRU(4, 4)
+    x = torch.randn(5, 2, 4)
+    with flops.make_counter() as counter, torch.no_grad():
+        gru(x)
+        torch.fft.fft(x)
+    assert counter.unknown >= 1
+
+
+def test_operators_that_compute_little_do_not():
+    with flops.make_counter() as counter:
+        torch.ones(4) + 1
+    assert (counter.flops, counter.known, counter.unknown) == (0, 0, 0)
+    assert counter.ops >= 1
+
+
+def test_a_formula_that_fails_harms_nothing(monkeypatch):
+    from torch.utils import flop_counter
+
+    def broken(*args, **kwargs):
+        raise ValueError("no such shape")
+
+    monkeypatch.setitem(flop_counter.flop_registry, torch.ops.aten.mm, broken)
+    with flops.make_counter() as counter:
+        product = torch.ones(2, 3) @ torch.ones(3, 2)
+    assert product.sum() == 12
+    assert (counter.flops, counter.unknown) == (0, 1)
+
+
+def test_only_the_innermost_mode_may_be_left():
+    outer, inner = flops.make_counter(), flops.make_counter()
+    with outer:
+        assert flops.innermost(outer)
+        with inner:
+            assert flops.innermost(inner)
+            assert not flops.innermost(outer)
+
+
+@pytest.mark.parametrize("frames, expected", [({"ok": 1}, True), ({}, False)])
+def test_compiled_programs_are_known_by_dynamos_own_count(monkeypatch, frames, expected):
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", SimpleNamespace(counters={"frames": frames}))
+    assert flops.compiled() is expected
+
+
+def test_without_dynamo_nothing_is_compiled(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch._dynamo.utils", raising=False)
+    assert not flops.compiled()

@@ -1,0 +1,180 @@
+"""The GPU window with a stand-in for torch: when it starts, what it counts, that it never outlives its steps."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from unstall.child import gpu_window
+from unstall.child.gpu_window import EVENT_STEPS, Window
+
+
+class Child:
+    def __init__(self, directory, steps=3):
+        self.directory = str(directory)
+        self.options = {"settings": {"gpu_window": steps}}
+        self.on_control = None
+        self.told = []
+
+    def tell(self, kind, **facts):
+        self.told.append((kind, facts))
+
+    def facts(self, kind):
+        return [facts for one, facts in self.told if one == kind]
+
+
+class Event:
+    made = 0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+        Event.made += 1
+        self.at = Event.made
+
+    def record(self):
+        pass
+
+    def query(self):
+        return True
+
+    def elapsed_time(self, other):
+        return 2.0 * (other.at - self.at)
+
+
+class Profile:
+    """As torch.profiler.profile: start, step, stop."""
+
+    running = None
+    exported = None
+
+    def __init__(self, **options):
+        self.options, self.steps = options, 0
+
+    def start(self):
+        assert Profile.running is None
+        Profile.running = self
+
+    def step(self):
+        self.steps += 1
+
+    def stop(self):
+        assert Profile.running is self
+        Profile.running = None
+
+    def export_chrome_trace(self, path):
+        Profile.exported = path
+
+
+class Legacy:
+    def __enter__(self):
+        return self
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    Profile.running = Profile.exported = None
+    Event.made = 0
+    module = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(is_initialized=lambda: True, Event=Event),
+        autograd=types.SimpleNamespace(
+            _profiler_enabled=lambda: False, profiler=types.SimpleNamespace(profile=type("profile", (Legacy,), {}))
+        ),
+        profiler=types.SimpleNamespace(
+            profile=type("profile", (Profile,), {}),
+            schedule=lambda **options: options,
+            ProfilerActivity=types.SimpleNamespace(CPU="cpu", CUDA="cuda"),
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "torch", module)
+    words = []
+    monkeypatch.setattr(gpu_window.recording, "native", types.SimpleNamespace(control=words.append))
+    module.control_words = words
+    return module
+
+
+def _steps(window, count, seams=("~forward", "~backward", "~optimizer")):
+    for _ in range(count):
+        for seam in seams:
+            window.hear(seam)
+
+
+def test_it_profiles_its_steps_and_falls_silent(torch, tmp_path):
+    child = Child(tmp_path)
+    gpu_window.install(child)
+    window = child.on_control.__self__
+    _steps(window, EVENT_STEPS + 2)
+    assert Profile.running is None
+    _steps(window, 2)
+    assert Profile.running is not None
+    assert Profile.running.options["schedule"] == {"wait": 0, "warmup": 1, "active": 3, "repeat": 1}
+    _steps(window, 8)
+    assert Profile.running is None
+    assert Profile.exported.startswith(str(tmp_path))
+    assert [facts["what"] for facts in child.facts("window")] == ["gpu"]
+    assert child.facts("gpu_steps")[0]["step_s"] == [0.002] * EVENT_STEPS
+    assert torch.control_words[-1] == 0
+    assert not child.facts("error")
+    made = Event.made
+    _steps(window, 3)
+    assert Event.made == made
+
+
+def test_without_an_optimizer_forwards_count(torch, tmp_path):
+    window = Window(Child(tmp_path), 2)
+    _steps(window, 80, ("~forward",))
+    assert Profile.exported is not None
+
+
+def test_without_cuda_it_declines_at_once(torch, tmp_path):
+    torch.cuda.is_initialized = lambda: False
+    child = Child(tmp_path)
+    _steps(Window(child, 3), 5)
+    assert torch.control_words[0] == 0
+    assert not child.told
+
+
+def test_a_program_that_profiles_itself_is_left_alone(torch, tmp_path):
+    torch.autograd._profiler_enabled = lambda: True
+    child = Child(tmp_path)
+    _steps(Window(child, 3), 40)
+    assert Profile.exported is None
+    assert "profiles itself" in child.facts("error")[0]["error"]
+
+
+@pytest.mark.parametrize("how", ["new", "legacy"])
+def test_a_profiler_that_the_program_starts_meanwhile_has_the_right_of_way(torch, tmp_path, how):
+    child = Child(tmp_path, steps=100)
+    window = Window(child, 100)
+    _steps(window, 20)
+    assert Profile.running is not None
+    if how == "new":
+        theirs = torch.profiler.profile()
+        theirs.start()
+        assert Profile.running is theirs
+        theirs.stop()
+    else:
+        torch.autograd.profiler.profile().__enter__()
+        assert Profile.running is None
+    assert Profile.exported is None
+    assert "start" not in torch.profiler.profile.__dict__
+    assert "__enter__" not in torch.autograd.profiler.profile.__dict__
+    assert child.facts("window")
+
+
+def test_an_error_ends_it_and_is_told(torch, tmp_path, monkeypatch):
+    def fail(self):
+        raise RuntimeError("CUPTI is in use")
+
+    monkeypatch.setattr(Profile, "start", fail)
+    child = Child(tmp_path)
+    _steps(Window(child, 3), 40)
+    assert "CUPTI" in child.facts("error")[0]["error"]
+    assert torch.control_words[-1] == 0
+
+
+def test_it_can_be_turned_off(tmp_path):
+    child = Child(tmp_path, steps=0)
+    gpu_window.install(child)
+    assert child.on_control is None

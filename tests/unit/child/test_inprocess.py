@@ -1,0 +1,66 @@
+"""Stacks that the program samples of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+
+from unstall.child import inprocess
+from unstall.child.inprocess import InProcessSampler
+
+
+def here():
+    return inprocess._stack(sys._getframe())
+
+
+def test_a_stack_is_outermost_first_with_current_lines():
+    stack = here()
+    assert stack[-1][:2] == ("here", __file__)
+    assert stack[-2][0] == "test_a_stack_is_outermost_first_with_current_lines"
+    assert stack[-1][2] == here.__code__.co_firstlineno + 1
+    assert inprocess._stack(None) == ()
+
+
+def test_a_deep_stack_keeps_its_innermost_frames():
+    def down(n):
+        return here() if n == 0 else down(n - 1)
+
+    stack = down(200)
+    assert len(stack) <= 60
+    assert stack[-1][0] == "here"
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(inprocess, "_WINDOW_S", 0.05)
+    monkeypatch.setattr(inprocess, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(inprocess, "_PERIOD_S", 0.001)
+    monkeypatch.setattr(inprocess, "_WINDOWS", 2)
+
+
+def test_the_main_thread_is_sampled_in_windows_and_told(quick):
+    told = []
+
+    def tell(kind, **facts):
+        told.append((kind, json.loads(json.dumps(facts))))
+
+    sampler = InProcessSampler(tell)
+    sampler.start()
+    sampler._thread.join(timeout=60)
+    assert not sampler._thread.is_alive()
+    assert [kind for kind, _ in told] == ["samples", "samples"]
+    for _, window in told:
+        assert window["pid"] == os.getpid()
+        assert window["began"] < window["ended"]
+        for stack, count in window["stacks"]:
+            assert count > 0
+            assert all(len(frame) == 3 for frame in stack)
+    (stack, _) = told[0][1]["stacks"][0]
+    assert any(frame[1] == __file__ for frame in stack)
+
+
+def test_it_does_not_keep_the_program_from_ending():
+    assert InProcessSampler(lambda *args, **kwargs: None)._thread.daemon

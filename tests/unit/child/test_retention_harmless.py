@@ -1,0 +1,164 @@
+"""The census of what a loop holds disturbs nothing: no code of the program runs, nothing is kept alive, any data is bounded.
+
+PYTEST_DONT_REWRITE: a rewritten assertion reads its function's locals, and such a function is left alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import textwrap
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unstall.child import retention
+
+SOURCE = Path(retention.__file__)
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch):
+    """A busy machine must not cut the census short."""
+    monkeypatch.setattr(retention, "TIME_LIMIT_S", 10.0)
+
+
+def probe():
+    return retention.probe(sys._getframe(1))
+
+
+def test_no_code_of_the_programs_classes_is_called():
+    class Trap(list):
+        def __len__(self):
+            raise AssertionError
+
+        __iter__ = __getitem__ = __sizeof__ = __bool__ = __eq__ = __hash__ = __repr__ = __len__
+
+    class Object:
+        def __init__(self):
+            self.items = Trap([1, 2])
+
+        def __getattr__(self, name):
+            raise AssertionError(name)
+
+        @property
+        def value(self):
+            raise AssertionError
+
+    objects = {"trap": Trap([1]), "object": Object()}
+    result = probe()
+    assert result["complete"]
+    assert result["entries"]["objects['trap']"]["kind"] == "list"
+    assert result["entries"]["objects['object'].items"]["kind"] == "list"
+    del objects
+
+
+def test_nothing_is_kept_alive():
+    class Thing:
+        pass
+
+    def loop():
+        thing = Thing()
+        alive = weakref.ref(thing)
+        held = [thing]
+        retention.probe(sys._getframe())
+        del thing, held
+        return alive()
+
+    assert loop() is None
+
+
+def test_a_dictionary_of_locals_that_the_program_holds_is_not_refreshed():
+    def loop(snapshot):
+        value = 1
+        mine = snapshot()
+        value = 2
+        retention.probe(sys._getframe())
+        return mine["value"], value
+
+    def plain_loop():
+        value = 1
+        mine = locals()
+        value = 2
+        retention.probe(sys._getframe())
+        return mine["value"], value
+
+    assert plain_loop() == (1, 2)
+    # Reached in another way, it may be refreshed, as by a debugger, but it is not emptied.
+    assert loop(lambda: sys._getframe(1).f_locals) == (2, 2)
+
+
+def test_cycles_and_broken_objects_do_no_harm():
+    cycle: list = []
+    cycle.append(cycle)
+
+    class Broken:
+        __dict__ = property(lambda self: 1 / 0)
+
+    broken = [Broken()]
+    assert probe()["entries"]["cycle"]["len"] == len(broken)
+
+
+def test_it_is_bounded():
+    nested = [[[str(k) for k in range(60)] for _ in range(60)] for _ in range(60)]
+    result = probe()
+    assert len(result["entries"]) <= retention.ENTRY_LIMIT
+    assert result["entries"]["nested"]["len"] == len(nested)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner) | st.tuples(inner) | st.sets(st.integers()) | st.dictionaries(st.text() | st.integers() | st.binary(), inner)))  # fmt: skip
+@settings(deadline=None, max_examples=50)
+def test_any_data_is_counted_and_stays_json(data):
+    result = probe()
+    json.dumps(result)
+    if isinstance(data, (list, tuple, set, dict)):
+        assert result["entries"]["data"]["len"] == len(data)
+
+
+def test_the_random_state_stays_what_it_was():
+    torch = pytest.importorskip("torch")
+    before = torch.random.get_rng_state()
+    probe()
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_it_imports_the_standard_library_only_and_no_torch():
+    code = f"""
+    import importlib.util, sys
+    spec = importlib.util.spec_from_file_location(
+        "unstall", {str(SOURCE.parent.parent / "__init__.py")!r},
+        submodule_search_locations=[{str(SOURCE.parent.parent)!r}],
+    )
+    module = sys.modules["unstall"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    from unstall.child import retention, tools
+    items = [1]
+    assert retention.probe(sys._getframe())["entries"]["items"]["len"] == 1
+    assert not {{"torch", "numpy", "msgspec", "psutil", "rich"}} & set(sys.modules)
+    """
+    command = [sys.executable, "-I", "-S", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "file, is_users",
+    [
+        (importlib.util.__file__, False),
+        (np.__file__, False),
+        (retention.__file__, False),
+        ("<frozen importlib._bootstrap>", False),
+        ("<string>", False),
+        (__file__, True),
+        ("train.py", True),
+        ("<ipython-input-1-abc>", True),
+    ],
+)
+def test_the_users_files_are_told_from_others(file, is_users):
+    assert retention.is_user_file(file) == is_users

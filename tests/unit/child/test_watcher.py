@@ -1,0 +1,285 @@
+"""What is told of the first calls of each seam, and the two early looks at operators and modules."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from recorders import load, silence
+
+from unstall.child import flops, inprocess, recording, retention
+from unstall.child.tap import Tap
+from unstall.child.watcher import PROBE, SAMPLE, STOP, Watcher
+
+torch = pytest.importorskip("torch", reason="the seams watched are those of torch")
+
+
+class Watched:
+    """A watcher whose words are kept, and the seams as a program would pass them."""
+
+    def __init__(self, api, path, options=None):
+        self.api, self.path = api, path
+        self.told = []
+        self.watcher = Watcher(self._tell, {"flops": False} if options is None else options)
+        api.watch(self.watcher, False)
+
+    def _tell(self, kind, **facts):
+        json.dumps(facts, default=str)
+        self.told.append((kind, facts))
+
+    def of(self, kind):
+        return [facts for told, facts in self.told if told == kind]
+
+    def see(self, name, first=None, second=None, *, control=0):
+        """As the recorder calls it where a seam begins."""
+        self.watcher(self.api.intern(name), control, first, second)
+
+
+@pytest.fixture
+def api(tmp_path, monkeypatch):
+    api = load("fallback")
+    silence(api)
+    monkeypatch.setattr(recording, "native", api)
+    api.open(str(tmp_path / "rec-1.bin"))
+    yield api
+    silence(api)
+
+
+@pytest.fixture
+def watched(api, tmp_path):
+    return Watched(api, tmp_path / "rec-1.bin")
+
+
+# ---------------------------------------------------------------- facts
+
+
+def test_each_place_that_calls_a_seam_is_told_once_with_its_stack(watched):
+    number = watched.api.intern("~optimizer")
+
+    def step():
+        watched.watcher(number, 0, None, None)
+
+    for _ in range(3):
+        step()
+    step()
+    sites = watched.of("site")
+    assert len(sites) == 2  # the same line, called from two lines of this test
+    for site in sites:
+        assert site["name"] == "~optimizer"
+        (file, function, line, first_line), (_, caller, *_) = site["stack"][:2]
+        assert (file, function) == (__file__, "step")
+        assert (first_line, line) == (step.__code__.co_firstlineno, step.__code__.co_firstlineno + 1)
+        assert caller == "test_each_place_that_calls_a_seam_is_told_once_with_its_stack"
+    assert sites[0]["stack"][1] != sites[1]["stack"][1]
+
+
+def test_torch_is_introduced_once(watched):
+    for _ in range(3):
+        watched.see("~optimizer")
+    (facts,) = watched.of("torch")
+    assert facts["version"] == str(torch.__version__)
+    assert facts["threads"] == torch.get_num_threads()
+
+
+def test_a_loader_is_told_when_its_first_epoch_begins(watched):
+    dataset = torch.utils.data.TensorDataset(torch.zeros(8, 2))
+    loader = torch.utils.data.DataLoader(dataset, batch_size=4)
+    for _ in range(2):
+        watched.see("~data.iter", loader)
+    (facts,) = watched.of("loader")
+    assert facts["id"] == id(loader)
+    assert (facts["num_workers"], facts["batch_size"], facts["pin_memory"]) == (0, 4, False)
+    assert (facts["dataset"], facts["iterable"]) == ("TensorDataset", False)
+    assert facts["collate"] == "default_collate"
+
+
+def test_an_iterable_dataset_is_known_as_one(watched):
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    watched.see("~data.iter", torch.utils.data.DataLoader(Stream()))
+    assert watched.of("loader")[0]["iterable"]
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def test_a_root_module_is_told_with_where_it_is_written(watched):
+    net = Net().double()
+    watched.see("~forward", net, torch.zeros(5, 3))
+    watched.see("~forward", net, torch.zeros(6, 3))
+    (facts,) = watched.of("root")
+    assert (facts["type"], facts["parameters"], facts["dtype"]) == ("Net", 3 * 2 + 2, "torch.float64")
+    assert (facts["file"], facts["line"]) == (__file__, Net.forward.__code__.co_firstlineno)
+    assert [batch["size"] for batch in watched.of("batch")] == [5, 6]
+
+
+@pytest.mark.parametrize(
+    "module, batch, size",
+    [
+        (None, torch.zeros(7, 3), 7),
+        (None, {"pixels": torch.zeros(7, 3), "labels": torch.zeros(7)}, 7),
+        (None, [torch.zeros(7, 3), 5], 7),
+        (None, ([torch.zeros(7, 3)],), 7),
+        (None, torch.zeros(7), None),
+        (None, "text", None),
+        (None, None, None),
+        (None, {}, None),
+        (torch.nn.GRU(2, 2), torch.zeros(11, 7, 2), 7),
+        (torch.nn.GRU(2, 2, batch_first=True), torch.zeros(7, 11, 2), 7),
+    ],
+    ids=["tensor", "dict", "list", "nested", "vector", "text", "none", "empty", "time first", "batch first"],
+)
+def test_the_batch_size_is_that_of_the_first_tensor(watched, module, batch, size):
+    watched.see("~forward", module or Net(), batch)
+    assert watched.of("batch")[0]["size"] == size
+
+
+def test_an_environment_is_told_once(watched):
+    env = SimpleNamespace(num_envs=4)
+    for _ in range(2):
+        watched.see("~env.step", env)
+    (facts,) = watched.of("env")
+    assert (facts["id"], facts["num_envs"]) == (id(env), 4)
+
+
+@pytest.mark.parametrize("value, told", [(float("nan"), 1), (1.0, 0), (float("inf"), 0)])
+def test_a_loss_that_is_not_a_number_is_told_once(watched, value, told):
+    for _ in range(2):
+        watched.see("~backward", (torch.tensor(value, requires_grad=True),))
+    assert len(watched.of("nan")) == told
+
+
+@pytest.mark.parametrize("outputs", [None, (), (None,), ("text",), (torch.zeros(3),)])
+def test_what_else_backward_starts_from_is_no_trouble(watched, outputs):
+    watched.see("~backward", outputs)
+    assert watched.of("error") == watched.of("nan") == []
+
+
+# ---------------------------------------------------------------- wishes of the parent's
+
+
+def test_stop_ends_the_program(watched):
+    with pytest.raises(SystemExit) as caught:
+        watched.see("~optimizer", control=STOP)
+    assert caught.value.code is None
+
+
+def test_a_probe_is_answered_and_the_wish_taken_back(watched, monkeypatch):
+    monkeypatch.setattr(retention, "probe", lambda frame: {"frame": frame.f_code.co_name})
+    tap = Tap(watched.path)
+    tap.control = PROBE
+    watched.see("~optimizer", control=PROBE)
+    assert tap.control == 0
+    assert watched.of("probe") == [{"seam": "~optimizer", "found": {"frame": "see"}}]
+
+
+def test_sampling_from_inside_begins_and_the_wish_is_taken_back(watched, monkeypatch):
+    started = []
+    monkeypatch.setattr(inprocess.InProcessSampler, "start", lambda self: started.append(self))
+    tap = Tap(watched.path)
+    tap.control = SAMPLE
+    watched.see("~optimizer", control=SAMPLE)
+    assert tap.control == 0
+    assert len(started) == 1
+
+
+def test_a_failure_of_its_own_is_told_and_silences_it(watched, monkeypatch):
+    class Rude:
+        @property
+        def num_workers(self):
+            raise RuntimeError("do not look at me")
+
+    watched.see("~data.iter", Rude())
+    (error,) = watched.of("error")
+    assert "do not look at me" in error["error"]
+    heard = len(watched.told)
+    watched.api.wrap(lambda x: x, "~forward", kind=3)(1)
+    assert len(watched.told) == heard
+
+
+# ---------------------------------------------------------------- the early looks
+
+
+@pytest.fixture
+def looking(api, tmp_path):
+    return Watched(api, tmp_path / "rec-1.bin", {})
+
+
+def train(watched, net, steps):
+    """As the seams see a training loop, with the work done between them."""
+    optimizer = SimpleNamespace()
+    keep = []
+    for _ in range(steps):
+        watched.see("~forward", net, keep)
+        loss = net.layer(torch.ones(4, 3)).sum()
+        watched.see("~backward", (loss,))
+        loss.backward()
+        watched.see("~optimizer", optimizer)
+    return optimizer
+
+
+def test_the_operators_of_one_optimizer_step_are_counted(looking):
+    train(looking, Net(), 12)
+    (fact,) = looking.of("flops")
+    assert fact["per"] == "~optimizer"
+    assert fact["flops"] == 2 * (2 * 4 * 3 * 2)  # forward, and the weights' gradient
+    assert fact["ops"] > 0
+    windows = looking.of("window")
+    assert [window["what"] for window in windows] == ["flops", "modules"]
+    assert windows[0]["began"] <= windows[0]["ended"]
+    assert windows[1]["marks"] == sorted(windows[1]["marks"])
+    (table,) = looking.of("modules")
+    assert [(row["name"], row["type"]) for row in table["modules"]] == [("", "Net"), ("layer", "Linear")]
+    assert looking.of("error") == []
+
+
+def test_no_mode_is_left_active_after_the_look(looking):
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+    train(looking, Net(), 12)
+    assert _get_current_dispatch_mode() is None
+    assert looking.watcher.windows.state == "done"
+
+
+def test_without_an_optimizer_the_operators_of_one_model_call_are_counted(looking):
+    net = Net()
+    for _ in range(12):
+        looking.see("~forward", net, None)
+        with torch.no_grad():
+            net.layer(torch.ones(4, 3))
+    (fact,) = looking.of("flops")
+    assert (fact["per"], fact["flops"]) == ("~forward", 2 * 4 * 3 * 2)
+
+
+def test_a_compiled_program_says_so_instead(looking, monkeypatch):
+    monkeypatch.setattr(flops, "compiled", lambda: True)
+    train(looking, Net(), 12)
+    assert looking.of("flops") == [{"compiled": True}]
+    assert [window["what"] for window in looking.of("window")] == ["modules"]
+
+
+def test_a_mode_of_the_programs_own_is_waited_for(looking):
+    optimizer = SimpleNamespace()
+    for _ in range(2):
+        looking.see("~optimizer", optimizer)
+    own = flops.make_counter()
+    with own:
+        looking.see("~optimizer", optimizer)
+        assert looking.of("flops") == []
+    looking.see("~optimizer", optimizer)
+    assert len(looking.of("flops")) == 1
+    assert looking.of("error") == []
+
+
+def test_no_look_is_taken_when_not_asked_for(watched):
+    train(watched, Net(), 10)
+    assert watched.of("flops") == watched.of("window") == []

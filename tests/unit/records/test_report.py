@@ -1,0 +1,144 @@
+"""The report contract: what is written satisfies the schema and reads back as it was."""
+
+from __future__ import annotations
+
+import jsonschema
+import msgspec
+import pytest
+
+from unstall.records.observations import Frame, StackSample
+from unstall.records.report import (
+    Ceiling,
+    Culprit,
+    Experiment,
+    Finding,
+    Hotspot,
+    ModuleTime,
+    Phase,
+    Remedy,
+    Report,
+    RunInfo,
+    SpanTime,
+    Startup,
+    StepTime,
+    Throughput,
+    Utilization,
+)
+from unstall.records.vocabulary import PHASES, Confidence, KnownBy, PatternName
+from unstall.report.schema import schema
+
+
+def finding(**more):
+    values = {
+        "pattern": "input-bound",
+        "headroom": 2.5,
+        "headroom_known_by": "estimated",
+        "confidence": "high",
+        "evidence": ["so"],
+        "advice": ["do"],
+    }
+    return Finding(**{**values, **more})
+
+
+def smallest():
+    run = RunInfo(id="1", command=[], started="", duration_s=0, steps=0, exit_code=None, environment={})
+    return Report(
+        kind="run",
+        run=run,
+        throughput=Throughput(steps_per_s=None),
+        utilization=Utilization(),
+        phases=[],
+        verdict=finding(),
+        findings=[finding()],
+    )
+
+
+def fullest():
+    report = smallest()
+    report.kind = "optimize"
+    report.run.environment = {"python": "3.11", "gpus": [{"name": "GPU"}], "cpu_count": 4}
+    report.run.exit_code = -9
+    report.throughput = Throughput(
+        steps_per_s=10.0, samples_per_s=320.0, mfu=0.2, step_s=StepTime(0.1, 0.1, 0.2), flops_coverage=0.9
+    )
+    report.utilization = Utilization(cpu=0.5, gpu=[0.1, 0.9], run_delay=0.1, rss_peak_bytes=10, gpu_memory_peak_bytes=5)
+    report.phases = [Phase(name=name, share=1 / len(PHASES), mean_s=0.1, p95_s=0.2, network_s=0.1) for name in PHASES]
+    report.verdict = finding(
+        culprit=Culprit(function="f", file="a.py", line=3, share=0.4, where="rank 3"), cause="storage"
+    )
+    report.findings = [report.verdict, finding(pattern="healthy", headroom=1.0)]
+    report.ceilings = [Ceiling(component="f", steps_per_s=20.0, known_by="measured", ci95=(19.0, 21.0), gap=0.5)]
+    report.experiments = [
+        Experiment(name="f", intervention="stub", ratio=2.0, ci95=(1.9, 2.1), predicted_ratio=2.2, segments=8)
+    ]
+    report.remedies = [Remedy(name="r", exactness="exact", kept=False, why_not="slower", speedup=0.9, ci95=(0.8, 1.0))]
+    report.total_speedup, report.patch = 2.0, "--- a\n+++ b\n"
+    report.hotspots = [Hotspot(function="f", file="a.py", line=3, share=0.4, where="main")]
+    report.modules = [ModuleTime(name="m", type="Linear", calls_per_step=1, forward_s=0.1, self_s=0.1)]
+    report.spans = [SpanTime(name="s", count=1, total_s=1.0, mean_s=1.0)]
+    report.startup = Startup(before_first_batch_s=1, worker_start_s=1, warmup_s=1, epoch_gaps_s=1, after_last_step_s=1)
+    return report
+
+
+@pytest.mark.parametrize("report", [smallest(), fullest()], ids=["smallest", "fullest"])
+def test_a_report_satisfies_the_schema_and_reads_back_as_it_was(report):
+    written = report.to_json()
+    jsonschema.validate(msgspec.json.decode(written), schema())
+    assert Report.from_json(written) == report
+    assert Report.from_json(written.decode()) == report
+
+
+def test_a_report_says_which_contract_it_keeps():
+    assert msgspec.json.decode(smallest().to_json())["schema"] == "unstall/1"
+
+
+def test_the_words_are_those_of_the_schema():
+    definitions = schema()
+    phase = definitions["properties"]["phases"]["items"]["properties"]["name"]["enum"]
+    assert list(PHASES) == phase
+    found = definitions["$defs"]["finding"]["properties"]
+    assert list(PatternName.__args__) == found["pattern"]["enum"]
+    assert list(KnownBy.__args__) == found["headroom_known_by"]["enum"]
+    assert list(Confidence.__args__) == found["confidence"]["enum"]
+
+
+def test_keys_that_a_later_version_adds_are_passed_over():
+    raw = msgspec.json.decode(fullest().to_json())
+    raw["new"] = 1
+    raw["verdict"]["new"] = {"x": []}
+    assert Report.from_json(msgspec.json.encode(raw)) == fullest()
+
+
+@pytest.mark.parametrize(
+    "path, value, names",
+    [
+        (("verdict", "pattern"), "tired", "verdict.pattern"),
+        (("run", "steps"), "many", "run.steps"),
+        (("phases", 0, "name"), "lunch", r"phases\[0\].name"),
+        (("verdict", "confidence"), "total", "verdict.confidence"),
+    ],
+)
+def test_what_is_wrong_in_a_report_is_named(path, value, names):
+    raw = msgspec.json.decode(fullest().to_json())
+    place = raw
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(msgspec.ValidationError, match=names):
+        Report.from_json(msgspec.json.encode(raw))
+
+
+@pytest.mark.parametrize("missing", ["run", "verdict", "findings", "throughput"])
+def test_what_is_missing_in_a_report_is_named(missing):
+    raw = msgspec.json.decode(smallest().to_json())
+    del raw[missing]
+    with pytest.raises(msgspec.ValidationError, match=missing):
+        Report.from_json(msgspec.json.encode(raw))
+
+
+def test_samples_are_values():
+    one = StackSample(1, "MainThread", (Frame("f", "a.py", 1),), 2)
+    assert one == StackSample(1, "MainThread", (Frame("f", "a.py", 1),), 2)
+    assert hash(one.frames[0]) == hash(Frame("f", "a.py", 1))
+    with pytest.raises(AttributeError):
+        one.count = 3
