@@ -147,9 +147,9 @@ CASES = (
 
 def diagnose(torch: Any, step: Step, what_if: str) -> tuple[str, float]:
     """The pattern of a recorded run of this step, and the gain that the replay predicts for a what-if."""
+    from unstall.diagnose.trace_report import report
     from unstall.trace.ranks import Ranks
     from unstall.trace.readers import read
-    from unstall.trace.report import report
 
     activity = torch.profiler.ProfilerActivity
     with tempfile.TemporaryDirectory() as folder:

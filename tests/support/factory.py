@@ -10,7 +10,7 @@ from unstall.benchmark.measure import Measured
 from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.session import Observation
 from unstall.benchmark.steps import Loop
-from unstall.diagnose.features import Features, build
+from unstall.diagnose.features import HostFeatures, build
 from unstall.diagnose.overview import Run
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
@@ -45,7 +45,7 @@ def measurement(phases, **more) -> Measurement:
     return Measurement(**{**values, **more})
 
 
-def features(phases, **more) -> Features:
+def features(phases, **more) -> HostFeatures:
     return build(measurement(phases, **more))
 
 

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from factory import features
 
+from unstall.diagnose import findings as ranking
+from unstall.diagnose.features import build
 from unstall.diagnose.patterns import all_patterns
+from unstall.diagnose.patterns.base import Features
+from unstall.records.report import Utilization
 
 TRAINING = {"data_wait": 0.001, "forward": 0.03, "backward": 0.06, "optimizer": 0.008, "other": 0.001}
 """An ordinary step with nothing in its way."""
 
 
 def match(pattern, phases=None, **more):
-    return all_patterns()[pattern](features(phases or TRAINING, **more))
+    return all_patterns()[pattern].on_host(features(phases or TRAINING, **more))
+
+
+def host_findings(measurement):
+    """The findings of a run without a device."""
+    return ranking.findings(Features(host=build(measurement)), Utilization())
+
+
+def device_findings(features):
+    """The findings of a trace alone."""
+    return ranking.findings(Features(device=features), Utilization())
 
 
 def check(finding, pattern, *, headroom=1.2):

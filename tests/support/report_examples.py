@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+import msgspec
+
+from unstall.diagnose.patterns import all_patterns
 from unstall.records import report as r
 
 EXAMPLES = (
@@ -32,6 +35,10 @@ def make(verdict: r.Finding, phases: dict[str, float], *, step_s: float = 0.0241
         "environment": {"python": "3.11.7", "torch": "2.13.0", "cpu_count": 2, "gpus": []},
         **more.pop("run", {}),
     }
+    utilization = more.pop("utilization", None) or r.Utilization(
+        cpu=0.98, run_delay=0.31, rss_peak_bytes=812_000_000, gpu=None
+    )
+    verdict = told(verdict, phases, utilization)
     return r.Report(
         kind="run",
         run=r.RunInfo(**run),
@@ -45,15 +52,24 @@ def make(verdict: r.Finding, phases: dict[str, float], *, step_s: float = 0.0241
             flops_coverage=0.98,
             step_s=r.StepTime(mean=step_s, p50=0.97 * step_s, p95=1.4 * step_s),
         ),
-        utilization=more.pop("utilization", None)
-        or r.Utilization(cpu=0.98, run_delay=0.31, rss_peak_bytes=812_000_000, gpu=None),
+        utilization=utilization,
         phases=[
             more.get("special", {}).get(name) or r.Phase(name=name, share=s, mean_s=s * step_s)
             for name, s in phases.items()
         ],
         verdict=verdict,
-        findings=more.pop("findings", [verdict]),
+        findings=[verdict, *more.pop("findings", [verdict])[1:]],
         **{key: value for key, value in more.items() if key != "special"},
+    )
+
+
+def told(found: r.Finding, phases: dict[str, float], use: r.Utilization) -> r.Finding:
+    """The finding with what the diagnosis says of it, where the phases take these shares."""
+    pattern = all_patterns()[found.pattern]
+    share = sum(phases.get(name, 0.0) for name in pattern.phases) or None
+    found = msgspec.structs.replace(found, share=share, phases=pattern.phases)
+    return msgspec.structs.replace(
+        found, summary=pattern.sentence(found, use), condition=found.condition or pattern.condition(found)
     )
 
 

@@ -6,8 +6,9 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
+from unstall.diagnose.patterns import all_patterns
 from unstall.records import report as r
-from unstall.records.vocabulary import PHASES, Confidence, KnownBy, PatternName
+from unstall.records.vocabulary import PHASES, Confidence, KnownBy
 
 words = st.text(max_size=30)
 share = st.floats(0, 1)
@@ -30,7 +31,7 @@ culprits = st.builds(
 )
 findings = st.builds(
     r.Finding,
-    pattern=st.sampled_from(get_args(PatternName)),
+    pattern=st.sampled_from(sorted(all_patterns())) | words,
     cause=st.none() | words,
     culprit=st.none() | culprits,
     headroom=st.floats(1, 1e6),
@@ -38,6 +39,10 @@ findings = st.builds(
     confidence=st.sampled_from(get_args(Confidence)),
     evidence=st.lists(words, max_size=6),
     advice=st.lists(words, max_size=4),
+    summary=words,
+    condition=words,
+    share=st.none() | share,
+    phases=st.lists(st.sampled_from(PHASES), max_size=3).map(tuple),
 )
 phases = st.lists(
     st.builds(
@@ -49,6 +54,8 @@ phases = st.lists(
         network_s=amount,
         network_bytes=amount,
         blocked_s=amount,
+        wall_s=maybe_amount,
+        attributed_s=maybe_amount,
     ),
     max_size=11,
     unique_by=lambda phase: phase.name,
@@ -116,6 +123,7 @@ reports = st.builds(
     throughput=throughputs,
     utilization=utilizations,
     phases=phases,
+    account=st.none() | st.builds(r.Account, name=st.just("without_neighbours"), step_s=amount),
     verdict=findings,
     findings=st.lists(findings, max_size=3),
     ceilings=st.lists(

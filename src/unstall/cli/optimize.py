@@ -47,7 +47,7 @@ def optimize(
     allow_training_change: bool = typer.Option(
         False, "--allow-training-change", help="Also try what changes the training, such as the batch size."
     ),
-    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/2)."),
     ledger: str | None = typer.Option(
         None, "--ledger", envvar=ledgers.VARIABLE, help="Keep the history there: a file, or postgresql://..."
     ),

@@ -23,7 +23,7 @@ def report(
     ),
     html: Path | None = typer.Option(None, "--html", help="One self-contained page, for any browser."),
     markdown: Path | None = typer.Option(None, "--md", "--markdown", help="Markdown, for a pull request."),
-    json: Path | None = typer.Option(None, "--json", help="JSON (schema unstall/1)."),
+    json: Path | None = typer.Option(None, "--json", help="JSON (schema unstall/2)."),
     show: bool = typer.Option(False, "--open", help="Open the page in the browser."),
 ) -> None:
     """Write the report of a run that is kept; without an option, show it here."""
@@ -61,10 +61,10 @@ def _load(run: str) -> Archive:
 
 def _of_trace(path: Path) -> Archive | None:
     """The report of a GPU trace; None where the file is none."""
+    from unstall.diagnose.trace_report import report as diagnose
     from unstall.records.archive import Archive
     from unstall.trace.ranks import Ranks
     from unstall.trace.readers import read
-    from unstall.trace.report import report as diagnose
     from unstall.trace.timeline import TraceError
 
     try:

@@ -24,7 +24,7 @@ def run(
         help="A script, `-m module`, or after `--` any command (torchrun ...).",
     ),
     steps: int | None = typer.Option(None, "--steps", min=1, help="Stop after this many measured steps."),
-    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/2)."),
     markdown: Path | None = typer.Option(None, "--markdown", help="Write the report as Markdown."),
     modules: bool = typer.Option(False, "--modules", help="Show the forward time of each module."),
     memory: bool = typer.Option(False, "--memory", help="Name the lines that allocate (memray; slower)."),

@@ -44,7 +44,7 @@ def simplify(
     ),
     settings: list[str] = typer.Option([], "--set", metavar="NAME=N", help=_SET_HELP),
     budget: str = typer.Option("5m", "--budget", help="How long the experiments may take in all: 90s, 5m."),
-    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/2)."),
     ledger: str | None = typer.Option(
         None, "--ledger", envvar="UNSTALL_LEDGER", help="Keep the history there: a file, or postgresql://..."
     ),

@@ -32,7 +32,7 @@ def trace(
         metavar="FILE...",
         help="torch.profiler traces or Nsight Systems exports; all ranks of a run.",
     ),
-    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/1)."),
+    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/2)."),
     html: Path | None = typer.Option(None, "--html", help="Write it as one page for a browser."),
     what_if: list[str] = typer.Option(
         [],
@@ -166,9 +166,9 @@ class _Progress:
 def _diagnose(
     files: Sequence[Path], what_ifs: Sequence[str], json: Path | None, html: Path | None, progress: _Progress
 ) -> None:
+    from unstall.diagnose.trace_report import report
     from unstall.report import trace_view
     from unstall.trace.replay.whatif import parse
-    from unstall.trace.report import report
 
     for text in what_ifs:
         parse(text)  # before a long reading, not after it
@@ -187,8 +187,8 @@ def _diagnose(
 def _compare(files: Sequence[Path], json: Path | None, progress: _Progress) -> None:
     import msgspec
 
+    from unstall.diagnose.trace_comparison import compare
     from unstall.report import trace_compare_view
-    from unstall.trace.compare import compare
 
     before, after = (_first(_read([file], progress)) for file in files)
     made = compare(before, after)

@@ -8,32 +8,29 @@ from dataclasses import dataclass, field
 
 from unstall.diagnose import source
 from unstall.diagnose.blame import Blame, Placed, is_idle, short
+from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEAST_LEFT, NEIGHBOURS, STRAY
 from unstall.records.measurements import Measurement
-from unstall.records.report import Phase
+from unstall.records.report import Account, Phase
 from unstall.records.vocabulary import PHASES, PhaseName
 
 HOST = ("before", "between", "after", "late", "other")
 """Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
 
 _CLAIMED_BY_SAMPLES = ("data_wait", "env", "callback", "forward")
-_FEWEST_SAMPLES = 20
-_CHANCE = 3.0  # standard deviations of a count of samples
 _MODEL = ("forward", "backward", "optimizer")
-_NEIGHBOURS = 0.1  # cores of other programs from which their part is taken out
-_LEAST_KEPT = 0.05
 
 
 @dataclass
-class Features:
+class HostFeatures:
     """One measured step, ready for the patterns."""
 
     measurement: Measurement
     blame: Blame
-    shown: dict[str, float]
+    attributed: dict[str, float]
     """Seconds a step by phase; what the samples could tell apart in `other` is in its own phase."""
     seconds: dict[str, float] = field(default_factory=dict)
     """The same without what other programs added: the time that threads waited for cores these had taken."""
-    host: dict[str, float] = field(default_factory=dict)
+    places: dict[str, float] = field(default_factory=dict)
     """Seconds a step of host code by place; sums to ``seconds["other"]``."""
 
     @property
@@ -109,7 +106,7 @@ class Features:
     @property
     def without_neighbours(self) -> bool:
         """Whether what other programs took has been taken out of ``seconds``."""
-        return self.seconds != self.shown
+        return self.seconds != self.attributed
 
     def worker_samples(self) -> list[Placed]:
         """Samples of other processes that were at work."""
@@ -119,12 +116,17 @@ class Features:
     def worker_total(self) -> int:
         return sum(placed.count for placed in self.blame.workers)
 
+    @property
+    def account(self) -> Account | None:
+        """What the shares are of, where that is not the step as it was timed."""
+        return Account(name="without_neighbours", step_s=self.step_s) if self.without_neighbours else None
+
     def refined_phases(self) -> list[Phase]:
-        """The phases for the report, after the samples' say."""
+        """The phases of the report: the one account that every share on the screen is taken from."""
         measured = {phase.name: phase for phase in self.measurement.phases}
         phases = []
         for name in PHASES:
-            seconds = self.shown.get(name, 0.0)
+            seconds = self.seconds.get(name, 0.0)
             if seconds <= 0:
                 continue
             old = measured.get(name)
@@ -132,59 +134,61 @@ class Features:
             phases.append(
                 Phase(
                     name=name,
-                    share=seconds / self.measurement.step.mean,
+                    share=self.share(name),
                     mean_s=seconds,
                     p95_s=max(old.p95_s * scale, seconds) if old else seconds,
                     network_s=min(old.network_s, seconds) if old else 0.0,
                     network_bytes=old.network_bytes if old else 0.0,
                     blocked_s=min(old.blocked_s, seconds) if old else 0.0,
+                    wall_s=old.mean_s if old else 0.0,
+                    attributed_s=self.attributed.get(name, 0.0),
                 )
             )
         return phases
 
 
-def build(measurement: Measurement) -> Features:
+def build(measurement: Measurement) -> HostFeatures:
     """Place the samples, split the time that no seam claimed by what they show, and take other programs' part out."""
     blame = Blame(measurement)
-    shown: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
-    _expose_collectives(measurement, shown)
-    host = _split_other(measurement, blame, shown)
-    features = Features(measurement, blame, shown, dict(shown), host)
+    attributed: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
+    _expose_collectives(measurement, attributed)
+    places = _split_other(measurement, blame, attributed)
+    features = HostFeatures(measurement, blame, attributed, dict(attributed), places)
     _take_out_neighbours(features)
     features.python_in_forward = _python_in_forward(features)
     return features
 
 
-def _expose_collectives(measurement: Measurement, shown: dict[str, float]) -> None:
+def _expose_collectives(measurement: Measurement, attributed: dict[str, float]) -> None:
     """Move the time that backward is blocked to `comm`: gradient exchange that the computation does not hide."""
     backward = measurement.phase("backward")
     if len(measurement.ranks) > 1 and backward is not None:
-        exposed = min(backward.blocked_s, shown["backward"])
-        shown["backward"] -= exposed
-        shown["comm"] = shown.get("comm", 0.0) + exposed
+        exposed = min(backward.blocked_s, attributed["backward"])
+        attributed["backward"] -= exposed
+        attributed["comm"] = attributed.get("comm", 0.0) + exposed
 
 
-def _split_other(measurement: Measurement, blame: Blame, shown: dict[str, float]) -> dict[str, float]:
-    """Move what the samples claim from `other` to its phase, in ``shown``; the rest by place is returned."""
-    other = shown.get("other", 0.0)
-    if blame.total < _FEWEST_SAMPLES:
+def _split_other(measurement: Measurement, blame: Blame, attributed: dict[str, float]) -> dict[str, float]:
+    """Move what the samples claim from `other` to its phase, in ``attributed``; the rest by place is returned."""
+    other = attributed.get("other", 0.0)
+    if blame.total < FEWEST_SAMPLES:
         return {"other": other}
     a_sample = measurement.step.mean / blame.total
-    claims = {name: _claim(blame.in_phase(name), shown.get(name, 0.0), a_sample) for name in _CLAIMED_BY_SAMPLES}
+    claims = {name: _claim(blame.in_phase(name), attributed.get(name, 0.0), a_sample) for name in _CLAIMED_BY_SAMPLES}
     claims |= {place: sum(placed.count for placed in blame.in_phase(place)) * a_sample for place in HOST}
     total = sum(claims.values())
     scale = other / total if total else 0.0
     for name in _CLAIMED_BY_SAMPLES:
         claimed = claims.pop(name) * scale
         # A fraction of a per cent is a stray sample, not a phase.
-        if claimed > 0.005 * measurement.step.mean:
-            shown[name] = shown.get(name, 0.0) + claimed
-            shown["other"] = shown.get("other", 0.0) - claimed
-    shown["other"] = max(0.0, shown.get("other", 0.0))
+        if claimed > STRAY * measurement.step.mean:
+            attributed[name] = attributed.get(name, 0.0) + claimed
+            attributed["other"] = attributed.get("other", 0.0) - claimed
+    attributed["other"] = max(0.0, attributed.get("other", 0.0))
     left = sum(claims.values())
     if not left:
-        return {"other": shown["other"]}
-    return {place: shown["other"] * claim / left for place, claim in claims.items() if claim}
+        return {"other": attributed["other"]}
+    return {place: attributed["other"] * claim / left for place, claim in claims.items() if claim}
 
 
 def _claim(samples: Sequence[Placed], timed_s: float, a_sample: float) -> float:
@@ -198,17 +202,17 @@ def _claim(samples: Sequence[Placed], timed_s: float, a_sample: float) -> float:
     beyond = inside * a_sample - timed_s
     if not inside:
         return max(0.0, outside * a_sample - timed_s)
-    return outside * a_sample + (beyond if beyond > _CHANCE * math.sqrt(inside) * a_sample else 0.0)
+    return outside * a_sample + (beyond if beyond > CHANCE * math.sqrt(inside) * a_sample else 0.0)
 
 
-def _take_out_neighbours(features: Features) -> None:
+def _take_out_neighbours(features: HostFeatures) -> None:
     """Scale the phases down by the time that other programs kept threads of this one from a core.
 
     The main thread's own wait lies in all phases alike; that of the other threads of a team holds up the parallel
     operators of the model. Of both, the part is other programs' that they have in the cores not left to this thread.
     """
     measured = features.measurement
-    if measured.other_cores < _NEIGHBOURS or not measured.team_delay_s:
+    if measured.other_cores < NEIGHBOURS or not measured.team_delay_s:
         return
     workers = measured.worker_cpu_s / measured.step.mean
     theirs = measured.other_cores / (measured.other_cores + workers)
@@ -219,12 +223,12 @@ def _take_out_neighbours(features: Features) -> None:
         kept = 1 - theirs * own
         if name in _MODEL and model_s:
             kept -= theirs * team_s / model_s
-        features.seconds[name] *= max(kept, _LEAST_KEPT)
-    factor = features.seconds.get("other", 0.0) / max(features.shown.get("other", 0.0), 1e-12)
-    features.host = {place: seconds * factor for place, seconds in features.host.items()}
+        features.seconds[name] *= max(kept, LEAST_LEFT)
+    factor = features.seconds.get("other", 0.0) / max(features.attributed.get("other", 0.0), 1e-12)
+    features.places = {place: seconds * factor for place, seconds in features.places.items()}
 
 
-def _python_in_forward(features: Features) -> float:
+def _python_in_forward(features: HostFeatures) -> float:
     samples = features.blame.in_phase("forward")
     count = sum(placed.count for placed in samples)
     if not count:
@@ -244,7 +248,7 @@ def is_plain_python(placed: Placed) -> bool:
     return source.is_python_loop(frame.file, frame.line)
 
 
-def network_share(features: Features, name: PhaseName) -> float:
+def network_share(features: HostFeatures, name: PhaseName) -> float:
     """Share of a phase that was inside socket calls."""
     phase = features.measurement.phase(name)
     return phase.network_s / phase.mean_s if phase and phase.mean_s else 0.0

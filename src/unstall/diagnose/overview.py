@@ -11,6 +11,7 @@ from typing import Any
 from unstall.benchmark.session import Observation
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, Report, RunInfo, Throughput, Utilization
+from unstall.records.vocabulary import NO_VERDICT
 
 
 @dataclass
@@ -49,7 +50,7 @@ def without_steps(run: Run) -> Report:
     """A report that says that no step was seen, and what to do."""
     why = "no step was seen: no optimizer step, model call, batch or environment step repeated"
     finding = Finding(
-        pattern="healthy",
+        pattern=NO_VERDICT,
         headroom=1.0,
         headroom_known_by="estimated",
         confidence="low",

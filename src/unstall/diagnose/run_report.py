@@ -15,6 +15,7 @@ from unstall.records.report import Report
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
     from unstall.benchmark.reader import ProcessRecording
+    from unstall.diagnose.gpu_windows import GpuWindow
 
 
 def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Report:
@@ -58,17 +59,17 @@ def make_report(
     from unstall.diagnose.summary import report
 
     measured = measure(processes, outcome.observation, wanted=steps, peak_flops=_peak_flops(processes))
-    return _with_gpu_windows(report(run, measured), directory, processes), measured, processes
+    return report(run, measured, _gpu_window(directory, processes)), measured, processes
 
 
-def _with_gpu_windows(made: Report, directory: RunDir, processes: list[ProcessRecording]) -> Report:
-    """What was recorded of the GPU's work, if there is a GPU, has the verdict."""
-    from unstall.trace import live
+def _gpu_window(directory: RunDir, processes: list[ProcessRecording]) -> GpuWindow | None:
+    """What was recorded of the device's work, if there is a device."""
+    from unstall.diagnose import gpu_windows
 
-    device_step_s = [
+    step_s = [
         seconds for process in processes for fact in process.facts.get("gpu_steps", []) for seconds in fact["step_s"]
     ]
-    return live.join(made, directory.path, device_step_s)
+    return gpu_windows.read(directory.path, step_s)
 
 
 def _read(directory: RunDir, since: float) -> list[ProcessRecording]:

@@ -5,25 +5,31 @@ from __future__ import annotations
 from unstall.benchmark.measure import Measured
 from unstall.diagnose import growth
 from unstall.diagnose.blame import hotspots
-from unstall.diagnose.features import Features
+from unstall.diagnose.features import HostFeatures, build
+from unstall.diagnose.findings import doubts, findings
+from unstall.diagnose.gpu_windows import GpuWindow
 from unstall.diagnose.overview import Run, info, without_steps
-from unstall.diagnose.verdict import doubts, findings
+from unstall.diagnose.patterns.base import Features
 from unstall.records.measurements import Measurement
 from unstall.records.report import Ceiling, Finding, ModuleTime, Report, SpanTime, Startup, Throughput, Utilization
 from unstall.text.units import seconds
 
 
-def report(run: Run, measured: Measured | None) -> Report:
-    """The report of a run; without a loop in it, one that says so."""
+def report(run: Run, measured: Measured | None, window: GpuWindow | None = None) -> Report:
+    """The report of a run; without a loop in it, one that says so. ``window``: what was recorded of its device."""
     if measured is None:
         return without_steps(run)
     measurement = measured.measurement
-    features, found = findings(measurement)
+    host = build(measurement)
+    window = window or GpuWindow()
+    use = _utilization(run, measured, host, window.gpu)
+    found = findings(Features(host, window.features), use)
     lines, _ = doubts(measurement)
     notes = [*run.notes, *lines]
-    if features.without_neighbours:
-        undisturbed = seconds(features.step_s)
-        notes.append(f"verdict and evidence are of a step without the time that others took, about {undisturbed}")
+    if host.account is not None:
+        undisturbed = seconds(host.account.step_s)
+        notes.append(f"time lost to other programs is taken out: shares and verdict are of a step of {undisturbed}")
+    notes += [note for note in window.notes if note not in notes]
     if measurement.nan_loss:
         notes.append("the loss was NaN in the first steps: timings hold, but the training is broken")
     per_s = 1 / measurement.step.mean
@@ -41,15 +47,17 @@ def report(run: Run, measured: Measured | None) -> Report:
             step_s=measurement.step,
             flops_coverage=measurement.model.flops_coverage,
         ),
-        utilization=_utilization(run, measured, features),
-        phases=features.refined_phases(),
+        utilization=use,
+        phases=host.refined_phases(),
+        account=host.account,
         verdict=found[0],
         findings=found,
-        ceilings=_ceilings(features, found),
-        hotspots=hotspots(features.blame),
+        ceilings=_ceilings(host, found),
+        hotspots=hotspots(host.blame),
         modules=_modules(measurement) if run.modules else [],
         spans=[SpanTime(name=n, count=c, total_s=s, mean_s=s / c) for n, c, s in measured.spans],
         startup=Startup(**measured.start_up),
+        trace=window.figures,
     )
 
 
@@ -71,7 +79,7 @@ def _mfu(measurement: Measurement) -> float | None:
     return share if share <= 1 else None  # the peak was measured while others had the cores
 
 
-def _utilization(run: Run, measured: Measured, features: Features) -> Utilization:
+def _utilization(run: Run, measured: Measured, host: HostFeatures, traced: list[float] | None) -> Utilization:
     measurement = measured.measurement
     memory = measurement.memory
     begin, end = float(measured.loop.starts[0]), float(measured.loop.ends[-1])
@@ -81,8 +89,8 @@ def _utilization(run: Run, measured: Measured, features: Features) -> Utilizatio
     if measurement.loader and measurement.loader.workers:
         network += measurement.loader.network_bytes * measurement.loader.batches_per_step
     return Utilization(
-        cpu=min(1.0, features.demand),
-        gpu=gpus,
+        cpu=min(1.0, host.demand),
+        gpu=gpus or traced,
         run_delay=measurement.run_delay,
         rss_peak_bytes=memory.rss_peak,
         rss_growth_bytes_per_step=_growth(memory.rss_by_step),
@@ -100,9 +108,9 @@ def _growth(series: list[tuple[float, float]]) -> float | None:
     return growth.slope(series)[0]
 
 
-def _ceilings(features: Features, found: list[Finding]) -> list[Ceiling]:
+def _ceilings(host: HostFeatures, found: list[Finding]) -> list[Ceiling]:
     """What the step rate would be without each finding's component."""
-    actual = 1 / features.measurement.step.mean
+    actual = 1 / host.measurement.step.mean
     return [
         Ceiling(
             component=f"without {finding.culprit.name if finding.culprit else finding.pattern}",

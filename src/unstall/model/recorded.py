@@ -94,7 +94,7 @@ def _told_apart(steps: Floats, measurement: Measurement) -> Floats:
     """What no seam claims is in `other`; the part that the samples know better is moved to its own phase."""
     from unstall.diagnose import features
 
-    shown = features.build(measurement).shown
+    shown = features.build(measurement).attributed
     recorded = {phase.name: phase.mean_s for phase in measurement.phases}
     other = PHASES.index("other")
     mean = recorded.get("other", 0.0)

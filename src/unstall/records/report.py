@@ -1,4 +1,4 @@
-"""The report contract: the typed records of a run's report, field by field the published JSON schema ``unstall/1``.
+"""The report contract: the typed records of a run's report, field by field the published JSON schema ``unstall/2``.
 
 Beside it are ``words`` (phases and patterns), ``observations`` (what was seen of the program), ``tracefigures`` (what a
 GPU trace shows) and ``answers`` (of the verbs that make no report); none of them knows anything of the steps.
@@ -15,7 +15,7 @@ import msgspec
 from unstall.records.trace import TraceFacts
 from unstall.records.vocabulary import Confidence, KnownBy, PatternName, PhaseName
 
-SCHEMA: Literal["unstall/1"] = "unstall/1"
+SCHEMA: Literal["unstall/2"] = "unstall/2"
 
 
 class RunInfo(msgspec.Struct, kw_only=True):
@@ -84,6 +84,22 @@ class Phase(msgspec.Struct, kw_only=True, omit_defaults=True):
     network_bytes: float = 0.0
     blocked_s: float = 0.0
     """Part of it spent neither on a core nor waiting for one: disk, network, sleep, locks, other ranks."""
+    wall_s: float | None = None
+    """Seconds a step as the calls were timed, before code that no call claims was told apart by its samples."""
+    attributed_s: float | None = None
+    """Seconds a step with that code in its own phase, and with the time that other programs added.
+
+    ``mean_s`` is the same without what other programs added: it is what verdict, evidence and shares rest on.
+    """
+
+
+class Account(msgspec.Struct, kw_only=True, frozen=True):
+    """A step that was corrected: which correction, and what is left of it."""
+
+    name: Literal["without_neighbours"]
+    """The time that other programs kept threads of this one waiting for a core is taken out."""
+    step_s: float
+    """Seconds of the corrected step."""
 
 
 class Culprit(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -116,6 +132,14 @@ class Finding(msgspec.Struct, kw_only=True):
     advice: list[str]
     cause: str | None = None
     culprit: Culprit | None = None
+    summary: str = ""
+    """What takes the time, as the middle of the headline: "83 % of each step waits for the next batch"."""
+    condition: str = ""
+    """Under which the step is so much faster: "without it", "with kernels twice as fast"; empty where that is plain."""
+    share: float | None = None
+    """Of the step, as the headline and the first line of evidence say it; None where no share tells the pattern."""
+    phases: tuple[str, ...] = ()
+    """The phases whose shares make up ``share``; empty where it is not made of whole phases."""
 
 
 class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -244,9 +268,12 @@ class Report(msgspec.Struct, kw_only=True):
     throughput: Throughput
     utilization: Utilization
     phases: list[Phase]
+    """Of the step in the ``account`` below; their shares sum to 1."""
     verdict: Finding
     findings: list[Finding]
     schema: str = SCHEMA
+    account: Account | None = None
+    """What the shares are shares of, where that is not the step as it was timed."""
     ceilings: list[Ceiling] = msgspec.field(default_factory=list)
     experiments: list[Experiment] = msgspec.field(default_factory=list)
     study: Study | None = None
@@ -261,7 +288,7 @@ class Report(msgspec.Struct, kw_only=True):
     """Of a GPU trace: `unstall trace`, and `unstall run` where there is a device."""
 
     def to_json(self) -> bytes:
-        """The report as indented JSON that satisfies ``unstall/1``."""
+        """The report as indented JSON that satisfies ``unstall/2``."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
 
     def _repr_html_(self) -> str:

@@ -22,19 +22,10 @@ PhaseName = Literal[
 ]
 PHASES: tuple[PhaseName, ...] = PhaseName.__args__  # type: ignore[attr-defined]
 
-PatternName = Literal[
-    "input-bound",
-    "transfer-bound",
-    "compute-bound",
-    "overhead-bound",
-    "sync-bound",
-    "host-bound",
-    "callback-bound",
-    "environment-bound",
-    "communication-bound",
-    "straggler",
-    "memory-growth",
-    "healthy",
-]
+PatternName = str
+"""The name of a pattern; which there are is said by their objects, see :mod:`unstall.diagnose.patterns`."""
+
+HEALTHY: PatternName = "healthy"
+NO_VERDICT: PatternName = "no-verdict"
 KnownBy = Literal["measured", "predicted", "estimated"]
 Confidence = Literal["high", "medium", "low"]

@@ -53,6 +53,9 @@ def step_times(report: Report) -> list[str]:
         return []
     percentiles = (("p50", times.p50), ("p95", times.p95))
     told = [f"{name} {units.seconds(value)}" for name, value in percentiles if units.known(value)]
+    account = report.account
+    if account is not None:
+        told.append(f"shares are of {units.seconds(account.step_s)}, without the time that other programs took")
     return [f"{units.seconds(times.mean)} a step", *told]
 
 

@@ -125,7 +125,7 @@ def _phases(page: Page, report: Report, limits: _Limits) -> None:
     columns = LABEL_CELLS + 1 + cell_len(_phase_figures(shown[0])) + 2
     room = page.width - columns - max(map(cell_len, notes.values()))
     cells = min(max(room, _NARROWEST_BAR), _WIDEST_BAR)
-    blamed = wording.PATTERN_PHASES.get(report.verdict.pattern, ())
+    blamed = report.verdict.phases
     for phase in shown:
         figures = f"{_phase_figures(phase)}  {notes[phase.name]}".rstrip()
         style = _verdict_colour(report) if phase.name in blamed else "blue"

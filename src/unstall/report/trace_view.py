@@ -10,7 +10,7 @@ from unstall.records.report import Culprit, Finding, Report
 from unstall.records.trace import TraceFacts
 from unstall.report import device_block, wording
 from unstall.report import facts as phrases
-from unstall.report.device_words import PATH, USES, sentence
+from unstall.report.device_words import PATH, USES
 from unstall.report.layout import Page
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
@@ -67,19 +67,9 @@ def _fill(page: Page, report: Report, rows: int) -> None:
 
 def headline(report: Report) -> str:
     """The verdict as one sentence."""
-    verdict, trace = report.verdict, report.trace
-    if trace is None:
+    if report.trace is None:
         return "no verdict: the trace holds no GPU activity at all"
-    told = sentence(verdict.pattern, trace.device)
-    if not told:
-        return wording.headline(report)
-    sure = f"{verdict.confidence} confidence"
-    if verdict.headroom < wording.NOTICEABLE:
-        return f"{wording.subject(verdict)}: {told} ({sure})"
-    gain = f"at most {wording.gain_factor(verdict.headroom)} faster"
-    what = "with kernels twice as fast" if verdict.pattern == "compute-bound" else "without that"
-    what = "is left" if verdict.pattern == "healthy" else what
-    return f"{wording.subject(verdict)}: {told}; {gain} {what} ({verdict.headroom_known_by}, {sure})"
+    return wording.headline(report)
 
 
 def _colour(report: Report) -> str:

@@ -7,41 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unstall.records.report import Culprit, Finding, Report
-from unstall.records.vocabulary import PatternName, PhaseName
-from unstall.report.device_words import sentence
+from unstall.records.vocabulary import HEALTHY
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
 
 NOTICEABLE = 1.02
 """Headroom below this is not worth a word."""
 
-_MODEL: tuple[PhaseName, ...] = ("forward", "backward", "optimizer")
-PATTERN_PHASES: dict[PatternName, tuple[PhaseName, ...]] = {
-    "input-bound": ("data_wait",),
-    "transfer-bound": ("transfer",),
-    "compute-bound": _MODEL,
-    "overhead-bound": _MODEL,
-    "sync-bound": ("sync",),
-    "host-bound": ("other",),
-    "callback-bound": ("callback",),
-    "environment-bound": ("env",),
-    "communication-bound": ("comm",),
-    "straggler": ("comm",),
-}
-"""Where in the step a pattern shows; memory growth and health show in none."""
-
-_SENTENCES: dict[PatternName, str] = {
-    "transfer-bound": "{part} copies data between host and device{at}",
-    "compute-bound": "{part} is model math{above_all}",
-    "overhead-bound": "{part} goes into many small operations{at}",
-    "sync-bound": "{part} goes into waiting for results of the device{at}",
-    "host-bound": "{part} goes into {name_comma}Python code between the model's calls",
-    "callback-bound": "{part} goes into {what}",
-    "environment-bound": "{part} goes into stepping the environment{at}",
-    "communication-bound": "{part} goes into communication between the ranks{at}",
-    "memory-growth": "{growth}{keeper}",
-    "healthy": "nothing worth fixing was found",
-}
 _STABLE_STEPS = 200
 _BUSY_CORES = 0.5
 _NAME_CELLS = 60
@@ -59,7 +31,7 @@ def headline(report: Report) -> str:
     if report.run.steps == 0:
         return _no_verdict(report)
     verdict = report.verdict
-    return f"{subject(verdict)}: {_clause(report, verdict)}{_tail(verdict)}"
+    return f"{subject(verdict)}: {_clause(verdict)}{_tail(verdict)}"
 
 
 def subject(finding: Finding) -> str:
@@ -69,7 +41,7 @@ def subject(finding: Finding) -> str:
 
 def runner_up(report: Report) -> Finding | None:
     """The strongest finding after the verdict, if there is one."""
-    others = (f for f in report.findings if f != report.verdict and f.pattern != "healthy")
+    others = (f for f in report.findings if f != report.verdict and f.pattern != HEALTHY)
     return next(others, None)
 
 
@@ -157,7 +129,7 @@ def next_command(report: Report) -> NextCommand:
     verdict = report.verdict
     if verdict.confidence == "low":
         return _surer(report, command)
-    if verdict.pattern == "healthy":
+    if verdict.pattern == HEALTHY:
         return NextCommand("nothing to fix", None)
     if verdict.pattern == "compute-bound" and not report.modules:
         return NextCommand("time by module:", f"unstall run --modules {command}")
@@ -192,80 +164,9 @@ def _first(lines: list[str]) -> str | None:
     return lines[0] if lines else None
 
 
-def _clause(report: Report, finding: Finding) -> str:
-    """What takes the time, as the middle of the sentence."""
-    if report.trace is not None and (told := sentence(finding.pattern, report.trace.device)) and not _named(finding):
-        return told
-    if finding.pattern == "input-bound":
-        return _input_clause(report, finding)
-    if finding.pattern == "straggler":
-        return _straggler_clause(finding)
-    name = culprit_name(finding.culprit) if finding.culprit else ""
-    return _SENTENCES[finding.pattern].format(
-        part=_part(report, finding),
-        growth=_growth(report),
-        name_comma=name and f"{name}, ",
-        at=name and f" in {name}",
-        above_all=name and f", above all in {name}",
-        keeper=name and f", kept by {name}",
-        what=name or "logging, metrics, plots or checkpoints",
-    )
-
-
-def _named(finding: Finding) -> bool:
-    """Whether the run knows more than the device shows: whose batches are late, and which rank."""
-    return finding.pattern in ("input-bound", "straggler") and finding.culprit is not None
-
-
-def _input_clause(report: Report, finding: Finding) -> str:
-    culprit = finding.culprit
-    part = _part(report, finding)
-    if culprit is None:
-        return f"{part} waits for the next batch"
-    name = culprit_name(culprit)
-    if not in_worker(culprit):
-        return f"{part} goes into preparing the next batch in {name}"
-    if _waits_explain(report, finding):
-        return f"{part} waits for {name} in the loader workers"
-    delay = report.utilization.run_delay
-    starved = ""
-    if units.known(delay) and delay >= 0.05:
-        starved = f", which waits {units.percent(delay)} of each step for one"
-    return f"{name} in the loader workers takes the cores from the model{starved}"
-
-
-def _straggler_clause(finding: Finding) -> str:
-    culprit = finding.culprit
-    if culprit is None:
-        return "one rank comes late to the collectives"
-    who = plain(culprit.where) if culprit.where.startswith("rank") else "one rank"
-    return f"{who} comes late to the collectives, held up by {culprit_name(culprit)}"
-
-
-def _waits_explain(report: Report, finding: Finding) -> bool:
-    """Whether waiting for batches is at least half of what the headroom promises.
-
-    If it is not, the workers cost more by taking the model's cores than by being late.
-    """
-    waits = sum(phase.share for phase in report.phases if phase.name == "data_wait")
-    return waits >= 0.5 * (1 - 1 / max(finding.headroom, 1))
-
-
-def _part(report: Report, finding: Finding) -> str:
-    """As "83 % of each step", or "each step" where the share was not measured."""
-    names = PATTERN_PHASES.get(finding.pattern, ())
-    amount = sum(phase.share for phase in report.phases if phase.name in names)
-    culprit = finding.culprit
-    if culprit is not None and culprit.where == "main" and names != _MODEL:
-        amount = max(amount, culprit.share)  # its time may lie in more phases than the usual one
-    return f"{units.percent(amount)} of each step" if amount > 0 else "each step"
-
-
-def _growth(report: Report) -> str:
-    use = report.utilization
-    amounts = (use.rss_growth_bytes_per_step, use.gpu_memory_growth_bytes_per_step)
-    growing = [amount for amount in amounts if units.known(amount) and amount > 0]
-    return f"memory grows by {units.bytes_(max(growing))} every step" if growing else "memory grows"
+def _clause(finding: Finding) -> str:
+    """What takes the time, as the middle of the sentence; of a report that has none, its first evidence."""
+    return plain(finding.summary) or plain(_first(finding.evidence) or "")
 
 
 def _tail(finding: Finding) -> str:
@@ -274,11 +175,7 @@ def _tail(finding: Finding) -> str:
     if not units.known(finding.headroom) or finding.headroom < NOTICEABLE:
         return f" ({sure})"
     at_most = "" if finding.headroom_known_by == "measured" else "at most "
-    gain = f"{at_most}{gain_factor(finding.headroom)} faster"
-    if finding.pattern == "healthy":
-        gain += " is left"
-    elif finding.culprit is not None and finding.pattern not in ("compute-bound", "memory-growth"):
-        gain += " without it"
+    gain = f"{at_most}{gain_factor(finding.headroom)} faster {plain(finding.condition)}".rstrip()
     return f"; {gain} ({finding.headroom_known_by}, {sure})"
 
 

@@ -85,7 +85,7 @@ def idle_reasons(activity: Activity, queue: Queue, device: DeviceActivity, windo
 
 
 def _by_length(late: Intervals) -> tuple[Intervals, Intervals]:
-    long = late.end - late.start >= HOST_GAP_NS.value
+    long = late.end - late.start >= HOST_GAP_NS
     return Intervals(late.start[long], late.end[long]), Intervals(late.start[~long], late.end[~long])
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from unstall.records.report import Phase
 from unstall.records.vocabulary import PhaseName
 from unstall.trace import intervals
-from unstall.trace.facts import Facts
 from unstall.trace.intervals import Floats, Intervals
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.timeline import Flags, HostKind
 
 _OPTIMIZER = re.compile(r"Optimizer\.step|optimizer[._]step", re.IGNORECASE)
@@ -19,11 +19,11 @@ _AUTOGRAD = re.compile(r"^autograd::engine|Backward\d*$|AccumulateGrad")
 _COLLECTIVE = re.compile(r"^(nccl|gloo|c10d|rccl)[:_]|record_param_comms")
 
 
-def phases(facts: Facts) -> list[Phase]:
+def phases(metrics: TimelineMetrics) -> list[Phase]:
     """Disjoint phases that sum to the step; what no rule knows is ``other``."""
-    windows = facts.windows
-    parts = intervals.split(windows.whole, [part for _, part in _sets(facts)])
-    names: list[PhaseName] = [*(name for name, _ in _sets(facts)), "other"]
+    windows = metrics.windows
+    parts = intervals.split(windows.whole, [part for _, part in _sets(metrics)])
+    names: list[PhaseName] = [*(name for name, _ in _sets(metrics)), "other"]
     result = []
     for name, part in zip(names, parts):
         seconds: Floats = part.within(windows.spans) / 1e9
@@ -35,14 +35,14 @@ def phases(facts: Facts) -> list[Phase]:
     return result
 
 
-def _sets(facts: Facts) -> list[tuple[PhaseName, Intervals]]:
+def _sets(metrics: TimelineMetrics) -> list[tuple[PhaseName, Intervals]]:
     """In the order in which they claim time."""
-    t = facts.timeline
+    t = metrics.timeline
     host = t.host
     main = host.thread == t.main_thread
     operators = host.kind == HostKind.OPERATOR
     ranges = host.kind == HostKind.ANNOTATION
-    calls = facts.activity.calls
+    calls = metrics.activity.calls
 
     def of(rows: Flags) -> Intervals:
         return intervals.union(host.start_ns[rows], host.end_ns[rows])

@@ -62,7 +62,7 @@ class Kernels:
         if not len(ns):
             return None
         p50, p90 = np.percentile(ns, (50, 90))
-        return Sizes(len(ns), float(ns.mean()), float(p50), float(p90), float((ns < SMALL_KERNEL_NS.value).mean()))
+        return Sizes(len(ns), float(ns.mean()), float(p50), float(p90), float((ns < SMALL_KERNEL_NS).mean()))
 
     def by_kernel(self) -> list[Total]:
         names = self._timeline.names

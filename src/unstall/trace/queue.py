@@ -48,7 +48,7 @@ class Queue:
     @cached_property
     def prompt_ns(self) -> float:
         """Delay up to which a kernel counts as started at once: a deep queue's own least delay is no measure."""
-        return PROMPT_START_NS.value + min(self.base_ns, 3 * PROMPT_START_NS.value)
+        return PROMPT_START_NS + min(self.base_ns, 3 * PROMPT_START_NS)
 
     @cached_property
     def prompt_share(self) -> float | None:
@@ -90,7 +90,7 @@ class Queue:
         """Launch calls that last long because the queue is full: the device is late, not the host."""
         rows = self._long_launches(_LONG_CALL)
         host = self._timeline.host
-        rows = rows[self.depth_at(host.start_ns[rows]) >= DEEP_QUEUE.value]
+        rows = rows[self.depth_at(host.start_ns[rows]) >= DEEP_QUEUE]
         return intervals.union(host.start_ns[rows], host.end_ns[rows])
 
     @cached_property
@@ -99,7 +99,7 @@ class Queue:
         t = self._timeline
         _, first = np.unique(t.device.name[self.rows], return_index=True)
         calls = np.unique(t.launch[self.rows[first]])
-        calls = calls[(t.host.dur_ns[calls] >= COLD_LAUNCH_NS.value) & self._activity.calls.launch[calls]]
+        calls = calls[(t.host.dur_ns[calls] >= COLD_LAUNCH_NS) & self._activity.calls.launch[calls]]
         return calls[self.depth_at(t.host.start_ns[calls] - 1) <= 1].astype(np.int32)
 
     @cached_property

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from unstall.trace.facts import Facts
 from unstall.trace.intervals import Floats
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.replay.replay import Replay, representative, stretch_of
 from unstall.trace.summary import Summary, summary_of
 from unstall.trace.timeline import Ints, Timeline
@@ -43,36 +43,36 @@ class Ranks:
 
     Args:
         summaries: of every rank.
-        load: reads a rank again; its timeline is kept from then on. Not called for those in ``facts``.
-        facts: those at hand, by index in ``summaries``.
+        load: reads a rank again; its timeline is kept from then on. Not called for those in ``metrics``.
+        metrics: those at hand, by index in ``summaries``.
     """
 
     def __init__(
         self,
         summaries: Sequence[Summary],
         load: Callable[[Summary], Timeline] | None = None,
-        facts: dict[int, Facts] | None = None,
+        metrics: dict[int, TimelineMetrics] | None = None,
     ):
         order = sorted(range(len(summaries)), key=lambda i: -1 if (rank := summaries[i].rank) is None else rank)
         self.summaries = [summaries[i] for i in order]
         self._load = load
-        self._facts = {order.index(i): one for i, one in (facts or {}).items()}
+        self._metrics = {order.index(i): one for i, one in (metrics or {}).items()}
 
     @classmethod
     def of(cls, timelines: Sequence[Timeline]) -> Ranks:
         """Of timelines in memory."""
-        facts = [Facts(timeline) for timeline in timelines]
-        return cls([summary_of(one) for one in facts], facts=dict(enumerate(facts)))
+        metrics = [TimelineMetrics(timeline) for timeline in timelines]
+        return cls([summary_of(one) for one in metrics], metrics=dict(enumerate(metrics)))
 
     def __len__(self) -> int:
         return len(self.summaries)
 
-    def facts(self, index: int) -> Facts:
-        """All facts of a rank, read again if it is not in memory."""
-        if index not in self._facts:
+    def metrics(self, index: int) -> TimelineMetrics:
+        """All metrics of a rank, read again if it is not in memory."""
+        if index not in self._metrics:
             assert self._load is not None
-            self._facts[index] = Facts(self._load(self.summaries[index]))
-        return self._facts[index]
+            self._metrics[index] = TimelineMetrics(self._load(self.summaries[index]))
+        return self._metrics[index]
 
     def name(self, index: int) -> int:
         """The rank's own number."""
@@ -82,8 +82,8 @@ class Ranks:
     def with_device(self) -> Ranks:
         """Those that did work on a device."""
         kept = [i for i, one in enumerate(self.summaries) if one.devices]
-        facts = {kept.index(i): one for i, one in self._facts.items() if i in kept}
-        return Ranks([self.summaries[i] for i in kept], self._load, facts)
+        metrics = {kept.index(i): one for i, one in self._metrics.items() if i in kept}
+        return Ranks([self.summaries[i] for i in kept], self._load, metrics)
 
     @cached_property
     def matched(self) -> Matched | None:
@@ -111,18 +111,18 @@ class Ranks:
     @cached_property
     def replay(self) -> Replay | None:
         """All ranks replayed together; None where they are not all in memory, or their collectives do not match."""
-        if self.matched is None or len(self._facts) < len(self):
+        if self.matched is None or len(self._metrics) < len(self):
             return None
-        facts = [self.facts(index) for index in range(len(self))]
-        steps = [representative(one.activity, one.windows) for one in facts]
+        metrics = [self.metrics(index) for index in range(len(self))]
+        steps = [representative(one.activity, one.windows) for one in metrics]
         if any(step != steps[0] for step in steps):
             return None
         stretches = [
             stretch_of(one.activity, one.queue, one.windows, steps[0], int(offset))
-            for one, offset in zip(facts, self.matched.offset_ns)
+            for one, offset in zip(metrics, self.matched.offset_ns)
         ]
         first, last = steps[0]
-        return Replay(stretches, last - first, len(facts[0].windows), self.step_s, self.matched.rows)
+        return Replay(stretches, last - first, len(metrics[0].windows), self.step_s, self.matched.rows)
 
     @property
     def step_s(self) -> float:

@@ -16,8 +16,8 @@ from unstall.records.vocabulary import PatternName
 from unstall.trace import intervals
 from unstall.trace.activity import DeviceActivity
 from unstall.trace.blame import tidy
-from unstall.trace.facts import Facts
 from unstall.trace.intervals import Floats, Intervals
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.nesting import parents, pick
 from unstall.trace.ranges import around
 from unstall.trace.timeline import NONE, DeviceKind, HostKind, Ids, Ints, Timeline
@@ -58,27 +58,27 @@ class Region:
         return self.parts.get("compute", 0.0) + self.exposed
 
 
-def regions(facts: Facts) -> list[Region]:
+def regions(metrics: TimelineMetrics) -> list[Region]:
     """The parts by their time on the first device, the largest first; none when nothing is named in the trace."""
-    if not facts.activity.devices:
+    if not metrics.activity.devices:
         return []
-    device = facts.activity.devices[0]
-    start = facts.timeline.device.start_ns
-    rows = device.rows[start[device.rows] >= facts.windows.start_ns[0]]
-    program = _program(facts.timeline)
-    of_row = _names_of(facts, rows, program)
+    device = metrics.activity.devices[0]
+    start = metrics.timeline.device.start_ns
+    rows = device.rows[start[device.rows] >= metrics.windows.start_ns[0]]
+    program = _program(metrics.timeline)
+    of_row = _names_of(metrics, rows, program)
     if not (of_row >= 0).any():
         return []
-    names, group = np.unique(np.concatenate((of_row, facts.timeline.host.name[program])), return_inverse=True)
-    uses = {use: _sums(group[chosen], ns, len(names)) for use, chosen, ns in _work(facts, device, rows)}
-    for reason, gaps in facts.idle_by_reason.items():
+    names, group = np.unique(np.concatenate((of_row, metrics.timeline.host.name[program])), return_inverse=True)
+    uses = {use: _sums(group[chosen], ns, len(names)) for use, chosen, ns in _work(metrics, device, rows)}
+    for reason, gaps in metrics.idle_by_reason.items():
         if len(program):
-            uses[reason] = _sums(group[len(rows) :], gaps.within(_spans(facts.timeline, program)), len(names))
+            uses[reason] = _sums(group[len(rows) :], gaps.within(_spans(metrics.timeline, program)), len(names))
         else:
             following = np.searchsorted(start[rows], gaps.end)
             some = following < len(rows)
             uses[reason] = _sums(group[following[some]], (gaps.end - gaps.start)[some], len(names))
-    return _named(facts, names, uses)
+    return _named(metrics, names, uses)
 
 
 def _program(timeline: Timeline) -> Ids:
@@ -108,25 +108,25 @@ def _spans(timeline: Timeline, rows: Ids) -> Intervals:
     return Intervals(start, np.minimum(end, np.append(start[1:], end[-1:])))
 
 
-def _names_of(facts: Facts, rows: Ids, program: Ids) -> Ids:
+def _names_of(metrics: TimelineMetrics, rows: Ids, program: Ids) -> Ids:
     """For each device row the name of the part that it is of, or -1.
 
     That is the outermost range around its launch; of a launch by another thread, such as autograd's, the range that
     the main thread is in meanwhile; else the range that the profiler shows around it on the device, which knows of
     work whose launch is not in the trace. In a trace without ranges it is the module.
     """
-    t = facts.timeline
-    named = pick(t.host.name, facts.blame.work.region[rows])
+    t = metrics.timeline
+    named = pick(t.host.name, metrics.blame.work.region[rows])
     named = np.where(named >= 0, named, pick(t.host.name, _meanwhile(t, t.launch[rows], program)))
     named = np.where(named >= 0, named, around(t, rows))
-    return named if (named >= 0).any() else pick(t.host.name, facts.blame.work.module[rows])
+    return named if (named >= 0).any() else pick(t.host.name, metrics.blame.work.module[rows])
 
 
-def _work(facts: Facts, device: DeviceActivity, rows: Ids) -> list[tuple[str, Ints, Floats]]:
+def _work(metrics: TimelineMetrics, device: DeviceActivity, rows: Ids) -> list[tuple[str, Ints, Floats]]:
     """For each way to be busy, which of the rows it is, and the time of each: without what an earlier one covers, and
     without what the device computes meanwhile, as in the breakdown of the whole.
     """
-    table = facts.timeline.device
+    table = metrics.timeline.device
     kind = table.kind[rows]
     result = []
     for use, kinds, hidden in (
@@ -151,7 +151,7 @@ def _sums(group: Ints, ns: Ints | Floats, groups: int) -> Floats:
     return np.asarray(np.bincount(group, weights=ns, minlength=groups), np.float64)
 
 
-def _named(facts: Facts, names: Ids, uses: dict[str, Floats]) -> list[Region]:
+def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> list[Region]:
     total = np.sum(list(uses.values()), axis=0)
     result = []
     for index in np.argsort(-total).tolist():
@@ -161,8 +161,8 @@ def _named(facts: Facts, names: Ids, uses: dict[str, Floats]) -> list[Region]:
         largest = max(parts, key=lambda use: parts[use])
         result.append(
             Region(
-                tidy(facts.timeline.names[names[index]]),
-                float(total[index] / facts.windows.total_ns),
+                tidy(metrics.timeline.names[names[index]]),
+                float(total[index] / metrics.windows.total_ns),
                 _PATTERN_OF.get(largest) if parts[largest] >= _CLEAR else None,
                 parts,
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unstall.trace.facts import Facts
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.timeline import Ints, Timeline
 
 Key = tuple[str, str, int, int]
@@ -48,16 +48,16 @@ class Summary:
 
 def summarise(timeline: Timeline) -> Summary:
     """The figures of one timeline."""
-    return summary_of(Facts(timeline))
+    return summary_of(TimelineMetrics(timeline))
 
 
-def summary_of(facts: Facts, part: int = 0) -> Summary:
-    """The figures of one rank's facts."""
-    timeline, windows = facts.timeline, facts.windows
-    keys = _keys(facts)
+def summary_of(metrics: TimelineMetrics, part: int = 0) -> Summary:
+    """The figures of one rank's metrics."""
+    timeline, windows = metrics.timeline, metrics.windows
+    keys = _keys(metrics)
     rows = np.fromiter(keys.values(), np.int64, len(keys))
     known = {device.id: device for device in timeline.devices}
-    used = [device.device for device in facts.activity.devices]
+    used = [device.device for device in metrics.activity.devices]
     return Summary(
         path=timeline.path,
         part=part,
@@ -68,8 +68,8 @@ def summary_of(facts: Facts, part: int = 0) -> Summary:
         steps=len(windows),
         total_ns=windows.total_ns,
         durations_ns=windows.dur_ns,
-        shares=facts.shares,
-        busy=[float(device.busy.within(windows.whole)[0] / windows.total_ns) for device in facts.activity.devices],
+        shares=metrics.shares,
+        busy=[float(device.busy.within(windows.whole)[0] / windows.total_ns) for device in metrics.activity.devices],
         devices=[(known[number].name if number in known else "") or f"device {number}" for number in used],
         gpus=[
             {"name": device.name, "memory_bytes": device.memory_bytes}
@@ -88,13 +88,13 @@ def summary_of(facts: Facts, part: int = 0) -> Summary:
     )
 
 
-def _keys(facts: Facts) -> dict[Key, int]:
+def _keys(metrics: TimelineMetrics) -> dict[Key, int]:
     """Device row of each collective by its key."""
-    timeline = facts.timeline
+    timeline = metrics.timeline
     table = timeline.device
     seen: dict[tuple[str, str, int], int] = {}
     result: dict[Key, int] = {}
-    for row in facts.collective_rows.tolist():
+    for row in metrics.collective_rows.tolist():
         known = int(table.collective[row])
         one = timeline.collectives[known] if known >= 0 else None
         name = timeline.names[table.name[row]]

@@ -115,7 +115,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Collective:
-    """The facts of a collective; those that are not recorded are empty or None."""
+    """The metrics of a collective; those that are not recorded are empty or None."""
 
     name: str = ""
     group: str = ""

@@ -96,7 +96,7 @@ def copy_groups(activity: Activity, windows: Windows) -> list[CopyGroup]:
                     direction,
                     memory,
                     len(mine),
-                    int(((size >= 0) & (size <= TINY_COPY_BYTES.value)).sum()),
+                    int(((size >= 0) & (size <= TINY_COPY_BYTES)).sum()),
                     int(size[size > 0].sum()),
                     float(table.dur_ns[mine].sum()),
                     int(waited[mine].sum()),

@@ -48,7 +48,7 @@ def test_calls_that_the_timer_does_not_see_are_claimed():
 def test_too_few_samples_change_nothing():
     f = features({"forward": 0.04, "other": 0.06}, samples=[stack(USER, PLOT, count=5)])
     assert f.seconds == {"forward": 0.04, "other": 0.06}
-    assert f.host == {"other": 0.06}
+    assert f.places == {"other": 0.06}
 
 
 COUNTS = st.integers(0, 200)
@@ -75,8 +75,8 @@ def test_no_time_is_made_or_lost(phases, plotting, model, host, env, data):
     f = build(m)
     assert sum(f.seconds.values()) == pytest.approx(m.step.mean)
     assert all(seconds >= 0 for seconds in f.seconds.values())
-    assert sum(f.host.values()) == pytest.approx(f.seconds["other"], abs=1e-9)
-    assert set(f.host) <= set(HOST)
+    assert sum(f.places.values()) == pytest.approx(f.seconds["other"], abs=1e-9)
+    assert set(f.places) <= set(HOST)
     refined = f.refined_phases()
     assert sum(phase.share for phase in refined) == pytest.approx(1.0)
     assert [phase.name for phase in refined] == [name for name in PHASES if f.seconds.get(name, 0) > 0]

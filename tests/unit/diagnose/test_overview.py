@@ -15,7 +15,7 @@ from unstall.report.schema import schema
 def test_a_run_without_steps_says_so_and_what_to_do():
     report = without_steps(run(notes=["nothing was recorded"]))
     assert (report.run.steps, report.throughput.steps_per_s, report.phases) == (0, None, [])
-    assert (report.verdict.pattern, report.verdict.confidence, report.verdict.headroom) == ("healthy", "low", 1.0)
+    assert (report.verdict.pattern, report.verdict.confidence, report.verdict.headroom) == ("no-verdict", "low", 1.0)
     assert "no step was seen" in report.run.notes[0]
     assert "nothing was recorded" in report.run.notes
     assert "unstall.steps" in report.verdict.advice[0]

@@ -135,5 +135,5 @@ def test_hotspots_are_told(tmp_path):
 
 def test_a_run_without_a_loop_says_so():
     made = report(run(), None)
-    assert (made.run.steps, made.verdict.pattern, made.verdict.confidence) == (0, "healthy", "low")
+    assert (made.run.steps, made.verdict.pattern, made.verdict.confidence) == (0, "no-verdict", "low")
     jsonschema.validate(msgspec.json.decode(made.to_json()), schema())

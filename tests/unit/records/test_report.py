@@ -24,7 +24,7 @@ from unstall.records.report import (
     Throughput,
     Utilization,
 )
-from unstall.records.vocabulary import PHASES, Confidence, KnownBy, PatternName
+from unstall.records.vocabulary import PHASES, Confidence, KnownBy
 from unstall.report.schema import schema
 
 
@@ -89,15 +89,14 @@ def test_a_report_satisfies_the_schema_and_reads_back_as_it_was(report):
 
 
 def test_a_report_says_which_contract_it_keeps():
-    assert msgspec.json.decode(smallest().to_json())["schema"] == "unstall/1"
+    assert msgspec.json.decode(smallest().to_json())["schema"] == "unstall/2"
 
 
 def test_the_words_are_those_of_the_schema():
     definitions = schema()
-    phase = definitions["properties"]["phases"]["items"]["properties"]["name"]["enum"]
-    assert list(PHASES) == phase
+    phase = definitions["properties"]["phases"]["items"]["properties"]["name"]["description"]
+    assert phase.startswith(", ".join(PHASES))
     found = definitions["$defs"]["finding"]["properties"]
-    assert list(PatternName.__args__) == found["pattern"]["enum"]
     assert list(KnownBy.__args__) == found["headroom_known_by"]["enum"]
     assert list(Confidence.__args__) == found["confidence"]["enum"]
 
@@ -112,7 +111,7 @@ def test_keys_that_a_later_version_adds_are_passed_over():
 @pytest.mark.parametrize(
     "path, value, names",
     [
-        (("verdict", "pattern"), "tired", "verdict.pattern"),
+        (("verdict", "pattern"), 7, "verdict.pattern"),
         (("run", "steps"), "many", "run.steps"),
         (("phases", 0, "name"), "lunch", r"phases\[0\].name"),
         (("verdict", "confidence"), "total", "verdict.confidence"),

@@ -6,13 +6,13 @@ import kineto_files as files
 import pytest
 from gpu_programs import Program, busy_host, compute_bound, launch_bound, reads_back, reduces, waits_for_data
 
+from unstall.diagnose.trace_comparison import USES
 from unstall.trace.breakdown import Breakdown
-from unstall.trace.compare import USES
-from unstall.trace.facts import Facts
+from unstall.trace.metrics import TimelineMetrics
 
 
 def _shares(program: Program) -> dict[str, float]:
-    return Facts(program.timeline()).shares
+    return TimelineMetrics(program.timeline()).shares
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ def _shares(program: Program) -> dict[str, float]:
     [launch_bound(), compute_bound(), reads_back(), waits_for_data(), busy_host(), reduces(), reduces(overlapped=True)],
 )
 def test_the_uses_are_disjoint_and_sum_to_one(program):
-    facts = Facts(program.timeline())
-    assert sum(facts.shares[name] for name in USES) == pytest.approx(1)
-    parts: Breakdown = facts.breakdown
+    metrics = TimelineMetrics(program.timeline())
+    assert sum(metrics.shares[name] for name in USES) == pytest.approx(1)
+    parts: Breakdown = metrics.breakdown
     for number in range(program.steps):
         assert sum(getattr(parts, name)[number] for name in USES) == pytest.approx(1)
 
@@ -85,17 +85,17 @@ def test_first_launches_of_a_millisecond_are_a_cold_start():
     with program.step():
         for number in range(40):
             program.launch(20.0, f"kernel_{number % 8}", call=1000.0 if number < 8 else 5.0)
-    facts = Facts(program.timeline())
-    assert len(facts.queue.cold_rows) == 8
-    assert facts.shares["idle_cold"] > 0.7
-    assert facts.shares["idle_host"] < 0.05
+    metrics = TimelineMetrics(program.timeline())
+    assert len(metrics.queue.cold_rows) == 8
+    assert metrics.shares["idle_cold"] > 0.7
+    assert metrics.shares["idle_host"] < 0.05
 
 
 def test_the_share_of_prompt_starts_tells_a_late_host_the_share_of_launch_calls_does_not():
-    late, ahead = (Facts(program.timeline()) for program in (launch_bound(), compute_bound()))
+    late, ahead = (TimelineMetrics(program.timeline()) for program in (launch_bound(), compute_bound()))
     assert late.queue.prompt_share > 0.95
     assert ahead.queue.prompt_share < 0.2
-    calls = [facts.shares["launch"] * facts.windows.step_s for facts in (late, ahead)]
+    calls = [metrics.shares["launch"] * metrics.windows.step_s for metrics in (late, ahead)]
     assert calls[0] == pytest.approx(calls[1])
 
 
@@ -105,11 +105,11 @@ def test_a_graph_has_one_launch_for_many_kernels():
         with program.step():
             program.graph([50.0] * 30)
         program.sync()
-    facts = Facts(program.timeline())
-    assert facts.graph_share == 1
-    assert facts.kernels_per_step == 30
-    assert (facts.timeline.launch >= 0).all()
-    assert facts.shares["busy"] > 0.9
+    metrics = TimelineMetrics(program.timeline())
+    assert metrics.graph_share == 1
+    assert metrics.kernels_per_step == 30
+    assert (metrics.timeline.launch >= 0).all()
+    assert metrics.shares["busy"] > 0.9
 
 
 def test_two_devices_are_averaged():
@@ -118,9 +118,9 @@ def test_two_devices_are_averaged():
         program.launch(1000.0, device=0)
         program.launch(500.0, device=1)
     program.sync()
-    facts = Facts(program.timeline())
-    assert len(facts.activity.devices) == 2
-    assert facts.shares["compute"] == pytest.approx(1500 / 2 / program.step_us(), rel=0.02)
+    metrics = TimelineMetrics(program.timeline())
+    assert len(metrics.activity.devices) == 2
+    assert metrics.shares["compute"] == pytest.approx(1500 / 2 / program.step_us(), rel=0.02)
 
 
 def test_communication_is_exposed_or_hidden():
@@ -139,13 +139,13 @@ def test_overlapping_steps_and_dirty_events():
     program = launch_bound()
     program.events.append(files.step(9, program.now - 50.0, 500.0))
     program.events.append(files.host("aten::lost", -500.0, 10.0))
-    facts = Facts(program.timeline())
-    assert sum(facts.shares[name] for name in USES) == pytest.approx(1)
+    metrics = TimelineMetrics(program.timeline())
+    assert sum(metrics.shares[name] for name in USES) == pytest.approx(1)
 
 
 def test_queue_depth():
-    facts = Facts(compute_bound(steps=1).timeline())
-    depth = facts.queue.depth_over(facts.windows.whole)[0]
+    metrics = TimelineMetrics(compute_bound(steps=1).timeline())
+    depth = metrics.queue.depth_over(metrics.windows.whole)[0]
     assert len(depth) == 20
     assert depth.max() > 20
-    assert facts.queue.depth_at(facts.windows.end_ns).tolist() == [0]
+    assert metrics.queue.depth_at(metrics.windows.end_ns).tolist() == [0]

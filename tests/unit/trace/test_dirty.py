@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kineto_files import document, host, step, work, write
 
+from unstall.diagnose.trace_comparison import USES
+from unstall.diagnose.trace_report import report
 from unstall.report import trace_view
-from unstall.trace.compare import USES
 from unstall.trace.ranks import Ranks
 from unstall.trace.readers import read
-from unstall.trace.report import report
 from unstall.trace.timeline import TraceError
 
 DOCUMENTS = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from gpu_programs import Program
 
-from unstall.trace.facts import Facts
 from unstall.trace.flops import _FORMULAS, _flops
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.timeline import OperatorInputs
 
 
@@ -61,7 +61,7 @@ def _program(shapes: bool) -> Program:
 def test_a_step_and_its_share_of_the_listed_peak():
     properties = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 1, "numSms": 108}]
     program = _program(shapes=True)
-    flops = Facts(program.timeline(deviceProperties=properties)).flops
+    flops = TimelineMetrics(program.timeline(deviceProperties=properties)).flops
     assert flops.per_step == 2 * 64 * 32 * 16
     assert flops.dtype == "bfloat16"
     assert flops.complete
@@ -69,4 +69,4 @@ def test_a_step_and_its_share_of_the_listed_peak():
 
 
 def test_without_shapes_nothing_is_said():
-    assert Facts(_program(shapes=False).timeline()).flops is None
+    assert TimelineMetrics(_program(shapes=False).timeline()).flops is None

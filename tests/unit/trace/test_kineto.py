@@ -87,7 +87,7 @@ def test_copies_say_where_from_and_to(timeline_of):
 
 
 def test_collectives_by_name_and_by_facts(timeline_of):
-    facts = {
+    metrics = {
         "Collective name": "allreduce",
         "In msg nelems": 1024,
         "Out msg nelems": 1024,
@@ -97,7 +97,7 @@ def test_collectives_by_name_and_by_facts(timeline_of):
     }
     t = timeline_of(
         [
-            work("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 0, 5, **facts),
+            work("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 0, 5, **metrics),
             work("gemm", 10, 5),
             work("ncclKernel_x", 20, 5),
         ]

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nsight_files import PID, PROCESS, Export, training
 
+from unstall.diagnose.trace_report import report
 from unstall.trace.ranks import Ranks
 from unstall.trace.readers import read
-from unstall.trace.report import report
 from unstall.trace.timeline import CopyKind, DeviceKind, HostKind, HostMemory, TraceError, WaitKind
 
 
@@ -87,12 +87,12 @@ def test_copies_memsets_and_collectives(tmp_path):
 
 def test_waits_know_the_event_they_wait_for(tmp_path):
     export = training(1)
-    facts = {"deviceId": 0, "globalPid": PROCESS}
+    metrics = {"deviceId": 0, "globalPid": PROCESS}
     export.add("CUPTI_ACTIVITY_KIND_CUDA_EVENT", eventId=3, eventSyncId=8, streamId=20, correlationId=60)
     table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
-    export.add(table, start=5, end=6, streamId=7, correlationId=61, syncType=2, eventId=3, eventSyncId=8, **facts)
+    export.add(table, start=5, end=6, streamId=7, correlationId=61, syncType=2, eventId=3, eventSyncId=8, **metrics)
     export.add(
-        table, start=7, end=9, streamId=7, correlationId=62, syncType=3, eventId=4294967295, eventSyncId=0, **facts
+        table, start=7, end=9, streamId=7, correlationId=62, syncType=3, eventId=4294967295, eventSyncId=0, **metrics
     )
     (t,) = read(export.write(tmp_path / "t.sqlite"))
     assert [WaitKind(k) for k in t.waits.kind] == [WaitKind.STREAM_WAIT, WaitKind.STREAM_SYNC]

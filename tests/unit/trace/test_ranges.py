@@ -9,7 +9,7 @@ from gpu_programs import Program, launch_bound, reduces
 from kineto_files import api, document, host, step, work, write
 
 from unstall.trace.export import export
-from unstall.trace.facts import Facts
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.readers import read
 from unstall.trace.regions import regions
 
@@ -29,7 +29,7 @@ def _with_ranges(program: Program, name: str = "train_step") -> Program:
 
 
 def test_they_are_no_work():
-    plain, shown = Facts(launch_bound().timeline()), Facts(_with_ranges(launch_bound()).timeline())
+    plain, shown = TimelineMetrics(launch_bound().timeline()), TimelineMetrics(_with_ranges(launch_bound()).timeline())
     assert len(shown.timeline.ranges) == 2
     assert len(shown.timeline.device) == len(plain.timeline.device)
     assert shown.shares == plain.shares
@@ -44,7 +44,7 @@ def test_they_tell_the_part_where_no_launch_does(tmp_path):
     events += [work("elsewhere", 600, 50, stream=9), work("after", 700, 50)]
     events += [_shown("ProfilerStep#1", 100, 900), _shown("outer", 100, 500), _shown("inner", 400, 500)]
     (timeline,) = read(write(tmp_path / "t.json", document(events)))
-    (found,) = regions(Facts(timeline))
+    (found,) = regions(TimelineMetrics(timeline))
     assert found.name == "outer"
     assert found.share == pytest.approx(0.5)
     assert found.parts["compute"] == pytest.approx(300 / 500)
@@ -59,7 +59,7 @@ def test_the_launch_goes_before_what_is_shown():
             program.launch(100.0)
         program.launch(100.0)
     program.sync()
-    names = [one.name for one in regions(Facts(_with_ranges(program, "shown").timeline()))]
+    names = [one.name for one in regions(TimelineMetrics(_with_ranges(program, "shown").timeline()))]
     assert sorted(names) == ["forward", "shown"]
 
 
@@ -69,14 +69,14 @@ def test_communication_that_is_hidden_takes_no_time_of_a_part(overlapped):
     for number in range(program.steps):
         steps = [one for one in program.events if one["name"] == f"ProfilerStep#{number + 1}"]
         program.events.append(steps[0] | {"name": "train_step"})
-    facts = Facts(program.timeline())
-    (found,) = regions(facts)
+    metrics = TimelineMetrics(program.timeline())
+    (found,) = regions(metrics)
     assert found.name == "train_step"
     assert sum(found.parts.values()) == pytest.approx(1)
     for use in ("compute", "communication"):
-        assert found.parts.get(use, 0.0) * found.share == pytest.approx(facts.shares[use], abs=0.01)
+        assert found.parts.get(use, 0.0) * found.share == pytest.approx(metrics.shares[use], abs=0.01)
     assert (found.exposed > 0.3) == (not overlapped)
-    assert found.busy * found.share == pytest.approx(facts.shares["busy"], abs=0.01)
+    assert found.busy * found.share == pytest.approx(metrics.shares["busy"], abs=0.01)
 
 
 def test_parts_have_their_copies():
@@ -89,7 +89,7 @@ def test_parts_have_their_copies():
                 for _ in range(10):
                     program.launch(200.0)
         program.sync()
-    found = {one.name: one for one in regions(Facts(program.timeline()))}
+    found = {one.name: one for one in regions(TimelineMetrics(program.timeline()))}
     assert {name: one.pattern for name, one in found.items()} == {
         "to_device": "transfer-bound",
         "model": "compute-bound",
@@ -107,7 +107,7 @@ def test_a_part_that_only_the_host_works_in():
                 for _ in range(10):
                     program.launch(200.0)
             program.sync()
-    found = {one.name: one for one in regions(Facts(program.timeline()))}
+    found = {one.name: one for one in regions(TimelineMetrics(program.timeline()))}
     assert {name: one.pattern for name, one in found.items()} == {"prepare": "host-bound", "model": "compute-bound"}
     assert found["prepare"].share == pytest.approx(2000 / program.step_us(), rel=0.05)
     assert found["prepare"].busy == 0
@@ -123,7 +123,7 @@ def test_what_another_thread_launches_is_of_the_part_that_the_main_thread_is_in(
     events += [api("cudaLaunchKernel", 400, 5, 2, tid=101), work("mm_backward", 420, 400, 2)]
     events += [api("cudaLaunchKernel", 950, 5, 3, tid=101), work("late", 960, 30, 3)]
     (timeline,) = read(write(tmp_path / "t.json", document(events)))
-    found = {one.name: one for one in regions(Facts(timeline))}
+    found = {one.name: one for one in regions(TimelineMetrics(timeline))}
     assert {name: one.parts["compute"] * one.share for name, one in found.items()} == {
         "forward": pytest.approx(0.2),
         "backward": pytest.approx(0.4),

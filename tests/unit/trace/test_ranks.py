@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from gpu_programs import Program
+from patterncase import device_findings
 
-from unstall.trace.look import Look
+from unstall.diagnose.trace_report import report
+from unstall.trace.features import TraceFeatures
 from unstall.trace.ranks import Ranks
-from unstall.trace.report import report
 from unstall.trace.summary import summarise
 from unstall.trace.timeline import Timeline
-from unstall.trace.verdict import findings
 
 RANKS = 4
 
@@ -51,7 +51,7 @@ def test_the_late_rank_is_named(straggling):
     assert straggling.late_share[2] > 0.3
     assert straggling.pace_setter == 2
     assert 0.2 < straggling.wait_share < 0.6
-    found = {one.pattern: one for one in findings(Look(straggling))}
+    found = {one.pattern: one for one in device_findings(TraceFeatures(straggling))}
     assert "straggler" in found
     assert found["straggler"].culprit.where == "rank 2"
     assert "rank 2" in found["straggler"].evidence[0]
@@ -107,7 +107,7 @@ def test_of_many_large_ranks_only_figures_are_kept():
         return timelines[summary.rank]
 
     ranks = Ranks([summarise(timeline) for timeline in timelines], load)
-    found = findings(Look(ranks))
+    found = device_findings(TraceFeatures(ranks))
     assert found[0].evidence
     assert ranks.replay is None
     assert loaded == [ranks.name(ranks.pace_setter)]
@@ -123,4 +123,4 @@ def test_ranks_without_common_collectives():
     ranks = Ranks.of([lonely(0), lonely(1)])
     assert ranks.matched is None
     assert ranks.late_share is None
-    assert findings(Look(ranks))
+    assert device_findings(TraceFeatures(ranks))

@@ -1,4 +1,4 @@
-"""Traces recorded by others on real devices, where their folder is at hand: the facts that its index gives."""
+"""Traces recorded by others on real devices, where their folder is at hand: the metrics that its index gives."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gpu_programs import (
     waits_for_data,
 )
 
-from unstall.trace.facts import Facts
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.replay.replay import Replay
 from unstall.trace.replay.simulate import Change, simulate
 from unstall.trace.replay.whatif import parse
@@ -25,7 +25,7 @@ from unstall.trace.timeline import TraceError, WaitKind, WaitTable
 
 
 def _replay(program: Program) -> Replay:
-    return Facts(program.timeline()).replay
+    return TimelineMetrics(program.timeline()).replay
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_recorded_wait_for_an_event_holds_when_kernels_are_faster():
         program.launch(500.0, "other_kernel", stream=20)
     program.sync()
     timeline = program.timeline()
-    none = Facts(timeline).replay.gain("host=0")
+    none = TimelineMetrics(timeline).replay.gain("host=0")
     waits = dict.fromkeys(("start_ns", "dur_ns"), np.zeros(1, np.int64))
     timeline.waits = WaitTable(
         **waits,
@@ -152,7 +152,7 @@ def test_a_recorded_wait_for_an_event_holds_when_kernels_are_faster():
         on_stream=np.array([7]),
         on_correlation=np.array([2]),
     )
-    with_wait = Facts(timeline).replay
+    with_wait = TimelineMetrics(timeline).replay
     assert with_wait.faithful
     assert none == pytest.approx(2.0, rel=0.1)
     assert with_wait.gain("host=0") == pytest.approx(2040 / 1530, rel=0.1)

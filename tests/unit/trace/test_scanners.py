@@ -112,8 +112,8 @@ def scanned(scanner: Any, chunks: list[bytes]) -> dict[str, Any]:
     rows["HOST"][8] = [str(i) for i in inputs]  # of equal inputs the texts may differ in spaces
     del texts["INPUTS"]
     for table in ("HOST", "DEVICE"):  # so may numbers be written differently
-        facts = [texts["COLLECTIVES"][n].split("\x1f")[0] if n >= 0 else None for n in rows[table][10]]
-        rows[table][10] = facts
+        metrics = [texts["COLLECTIVES"][n].split("\x1f")[0] if n >= 0 else None for n in rows[table][10]]
+        rows[table][10] = metrics
     del texts["COLLECTIVES"]
     return {
         "rest": rest if rest is None else rest.decode("utf-8", "replace"),

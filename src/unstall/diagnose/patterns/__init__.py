@@ -1,24 +1,18 @@
-"""One file per pattern. Each has ``match(features) -> Finding | None``: evidence in numbers, or nothing.
+"""The patterns, one file each: a subclass of :class:`~unstall.diagnose.patterns.base.Pattern` and its one object.
 
-A new pattern is a new file here; nothing else changes.
+A new pattern is a new file here, or an entry point of the group ``unstall.patterns`` in another package; reports,
+experiments, remedies and the index of the documentation read it from its object: see docs/adding-a-pattern.md.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable
+from functools import cache
 
-from unstall.diagnose.features import Features
-from unstall.records.report import Finding
-
-Match = Callable[[Features], Finding | None]
+from unstall.diagnose.patterns.base import Pattern
+from unstall.registry import load
 
 
-def all_patterns() -> dict[str, Match]:
-    """Every pattern's ``match`` by the pattern's name."""
-    found: dict[str, Match] = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        found[info.name.replace("_", "-")] = module.match
-    return found
+@cache
+def all_patterns() -> dict[str, Pattern]:
+    """Every pattern by its name, those of other packages included."""
+    return load("unstall.patterns", __name__, Pattern)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import Placed, culprit
-from unstall.diagnose.features import Features
-from unstall.records.report import Finding
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Pattern, name_of, part
+from unstall.diagnose.thresholds import BLOCKED, GROWING, NOTABLE_CALLBACK, SEEN
+from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds
 
 _ADVICE = {
@@ -16,38 +18,55 @@ _ADVICE = {
 }
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    taken_s = features.seconds.get("callback", 0.0)
-    headroom = features.headroom_without(taken_s)
-    if headroom < 1.05:
-        return None
-    samples = features.blame.in_phase("callback")
-    cause = _cause(features, samples)
-    phase = features.measurement.phase("callback")
-    evidence = [
-        f"{percent(taken_s / features.step_s)} of a step, {seconds(taken_s)} on average, is outside training: {cause}"
-    ]
-    for name, time_s in sorted(features.measurement.callbacks.items(), key=lambda item: -item[1])[:2]:
-        if time_s > 0.05 * features.step_s:
-            evidence.append(f"{name} takes {seconds(time_s)} a step")
-    if phase and phase.blocked_s > 0.3 * taken_s:
-        evidence.append(f"{percent(phase.blocked_s / taken_s)} of it is blocked, off the cores (disk or network)")
-    if features.measurement.trend > 0.15:
-        evidence.append(f"the step has grown by {percent(features.measurement.trend)} during the run")
-    return Finding(
-        pattern="callback-bound",
-        cause=cause,
-        culprit=culprit(samples, features.blame.total, "main"),
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="high",
-        evidence=evidence,
-        advice=[_ADVICE[cause]],
-    )
+class CallbackBound(Pattern):
+    """What is called around training costs more than it should."""
+
+    name = "callback-bound"
+    brief = "logging, metrics, plots or checkpoints take much of the loop"
+    causes = ("metrics", "logging", "plotting", "checkpoint")
+    phases = ("callback",)
+    stubs = ("callbacks", "validation")
+    advice = "do it every N steps, or in a thread of its own"
+    by_hand = ((None, "do it less often, or once an epoch"),)
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the time in known callbacks, and in code that the samples show to be one."""
+        taken_s = host.seconds.get("callback", 0.0)
+        headroom = host.headroom_without(taken_s)
+        if headroom < SEEN:
+            return None
+        samples = host.blame.in_phase("callback")
+        cause = _cause(host, samples)
+        phase = host.measurement.phase("callback")
+        share = host.share("callback")
+        evidence = [f"{percent(share)} of a step, {seconds(taken_s)} on average, is outside training: {cause}"]
+        for name, time_s in sorted(host.measurement.callbacks.items(), key=lambda item: -item[1])[:2]:
+            if time_s > NOTABLE_CALLBACK * host.step_s:
+                evidence.append(f"{name} takes {seconds(time_s)} a step")
+        if phase and phase.blocked_s > BLOCKED * taken_s:
+            evidence.append(f"{percent(phase.blocked_s / taken_s)} of it is blocked, off the cores (disk or network)")
+        if host.measurement.trend > GROWING:
+            evidence.append(f"the step has grown by {percent(host.measurement.trend)} during the run")
+        return Finding(
+            pattern=self.name,
+            cause=cause,
+            culprit=culprit(samples, host.blame.total, "main"),
+            share=share,
+            phases=self.phases,
+            headroom=headroom,
+            headroom_known_by="estimated",
+            confidence="high",
+            evidence=evidence,
+            advice=[_ADVICE[cause]],
+        )
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the callback, or what callbacks are."""
+        what = name_of(finding.culprit) or "logging, metrics, plots or checkpoints"
+        return f"{part(finding)} goes into {what}"
 
 
-def _cause(features: Features, samples: list[Placed]) -> str:
+def _cause(host: HostFeatures, samples: list[Placed]) -> str:
     """By what most samples say; by the seams' names when there are none."""
     votes: dict[str, float] = {}
     for placed in samples:
@@ -56,7 +75,10 @@ def _cause(features: Features, samples: list[Placed]) -> str:
         cause = vocabulary.callback_cause(files, words)
         votes[cause] = votes.get(cause, 0.0) + placed.count
     if not votes:
-        for name, taken_s in features.measurement.callbacks.items():
+        for name, taken_s in host.measurement.callbacks.items():
             cause = vocabulary.callback_cause([name.replace(".", "/") + "/"], name)
             votes[cause] = votes.get(cause, 0.0) + taken_s
     return max(votes, key=lambda cause: votes[cause]) if votes else "logging"
+
+
+PATTERN = CallbackBound()

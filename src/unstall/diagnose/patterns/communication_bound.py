@@ -2,43 +2,112 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from unstall.diagnose.blame import line_culprit
-from unstall.diagnose.features import Features
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Pattern, at, part
 from unstall.diagnose.ranks import exposed_s, spread
-from unstall.records.report import Finding
-from unstall.text.units import percent, seconds
+from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN
+from unstall.records.report import Finding, Utilization
+from unstall.text.units import factor, percent, seconds
+from unstall.trace.features import TraceFeatures
+
+_UNEVEN = 0.6  # of the longest wait: more difference between ranks is a straggler's doing
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    measured = features.measurement
-    if len(measured.ranks) < 2:
-        return None
-    # What all ranks wait is communication; what only the fast ones wait is a straggler.
-    waited = min(exposed_s(rank) for rank in measured.ranks)
-    headroom = features.headroom_without(waited)
-    if headroom < 1.05 or spread(measured.ranks) > 0.6 * max(exposed_s(rank) for rank in measured.ranks):
-        return None
-    sites = [site for site in measured.sites if site.seam in ("~backward", "~optimizer")]
-    called = [site for site in measured.sites if site.seam.startswith("~comm.")]
-    calls = measured.phase("comm")  # as timed, without what backward is blocked for
-    in_calls = calls is not None and calls.mean_s > 0.5 * waited
-    chosen = called if in_calls and called else sites
-    size = measured.model.parameters * 4
-    evidence = [
-        f"every rank waits {seconds(waited)} a step, {percent(waited / features.step_s)}, for collectives",
-        f"{measured.model.parameters / 1e6:.3g} M parameters are {size / 1e6:.3g} MB to exchange a step",
-    ]
-    return Finding(
-        pattern="communication-bound",
-        cause="bandwidth" if size > 4e6 else "bucketing",
-        culprit=line_culprit(chosen[0], share=min(1.0, waited / features.step_s)) if chosen else None,
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="high",
-        evidence=evidence,
-        advice=[
-            "exchange less often: accumulate gradients over several batches under no_sync()",
-            "or exchange less: compress gradients to bf16 (DDP communication hook), larger batches per rank",
-        ],
-    )
+class CommunicationBound(Pattern):
+    """The network between the ranks sets the pace."""
+
+    name = "communication-bound"
+    brief = "collectives between ranks that nothing hides"
+    causes = ("bucketing", "bandwidth")
+    phases = ("comm",)
+    stubs = ("collectives",)
+    advice = "fewer, larger collectives, or overlap them with the computation"
+    by_hand = ((None, "larger buckets, no_sync() while gradients accumulate"),)
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """What all ranks wait is communication; what only the fast ones wait is a straggler."""
+        measured = host.measurement
+        if len(measured.ranks) < 2:
+            return None
+        waited = min(exposed_s(rank) for rank in measured.ranks)
+        headroom = host.headroom_without(waited)
+        if headroom < SEEN or spread(measured.ranks) > _UNEVEN * max(exposed_s(rank) for rank in measured.ranks):
+            return None
+        sites = [site for site in measured.sites if site.seam in ("~backward", "~optimizer")]
+        called = [site for site in measured.sites if site.seam.startswith("~comm.")]
+        calls = measured.phase("comm")  # as timed, without what backward is blocked for
+        in_calls = calls is not None and calls.mean_s > MOST * waited
+        chosen = called if in_calls and called else sites
+        size = measured.model.parameters * 4
+        share = min(1.0, waited / host.step_s)
+        return Finding(
+            pattern=self.name,
+            cause="bandwidth" if size > DDP_BUCKET_BYTES else "bucketing",
+            culprit=line_culprit(chosen[0], share=share) if chosen else None,
+            share=share,
+            headroom=headroom,
+            headroom_known_by="estimated",
+            confidence="high",
+            evidence=[
+                f"every rank waits {seconds(waited)} a step, {percent(share)}, for collectives",
+                f"{measured.model.parameters / 1e6:.3g} M parameters are {size / 1e6:.3g} MB to exchange a step",
+            ],
+            advice=[
+                "exchange less often: accumulate gradients over several batches under no_sync()",
+                "or exchange less: compress gradients to bf16 (DDP communication hook), larger batches per rank",
+            ],
+        )
+
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """Collectives that run while nothing is computed."""
+        shares = device.shares
+        share = shares["communication"]
+        if share < COMMUNICATION_SHARE:
+            return None
+        hidden = max(shares["communication_all"] - share, 0.0)
+        return Finding(
+            pattern=self.name,
+            summary=f"{percent(share)} of a step are collectives that no computing hides",
+            culprit=device.metrics.blame.culprit(_longest_call(device), share, device.where),
+            share=share,
+            headroom=device.gain("nccl=0"),
+            headroom_known_by="predicted",
+            confidence=device.confidence(share),
+            evidence=[
+                f"{percent(share)} of a step, {seconds(share * device.step_s)}, are "
+                f"collectives while nothing is computed; {percent(hidden)} are hidden behind computing",
+                *_waiting(device),
+                f"with twice the bandwidth {factor(device.gain('nccl=0.5x'))} faster, "
+                f"overlapped with computing {factor(device.gain('nccl=overlapped'))}",
+            ],
+            advice=[
+                "overlap: larger buckets (bucket_cap_mb), gradient_as_bucket_view, static_graph; prefetch with FSDP",
+                "send less: accumulate gradients over steps (no_sync), compress them (bf16 hook)",
+            ],
+        )
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the line that communicates."""
+        return f"{part(finding)} goes into communication between the ranks{at(finding.culprit)}"
+
+
+def _longest_call(device: TraceFeatures) -> int:
+    rows = device.metrics.collective_rows
+    if not len(rows):
+        return -1
+    timeline = device.metrics.timeline
+    return int(timeline.launch[rows[np.argmax(timeline.device.dur_ns[rows])]])
+
+
+def _waiting(device: TraceFeatures) -> list[str]:
+    if device.ranks.matched is not None:
+        return [f"{percent(device.ranks.wait_share)} of a rank's step is waiting for later ranks, not transfer"]
+    if (device.metrics.timeline.world_size or 0) > 1 and len(device.ranks) == 1:
+        return ["one rank alone: transfer and waiting for later ranks cannot be told apart; give the other ranks too"]
+    return []
+
+
+PATTERN = CommunicationBound()

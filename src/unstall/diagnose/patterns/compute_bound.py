@@ -2,7 +2,8 @@
 
 A model that fills the step with arithmetic at a good rate, evenly over its layers, is healthy: that is what the
 machine is for. Blamed are double precision, a layer out of all proportion, cores left idle, an optimizer that costs
-more than the model, and a rate far below the machine's peak.
+more than the model, and a rate far below the machine's peak. On a device it is what is left when nothing else is in
+the way: only faster kernels make the step shorter.
 """
 
 from __future__ import annotations
@@ -10,94 +11,186 @@ from __future__ import annotations
 import math
 import re
 
+import msgspec
+
 from unstall.benchmark.stacks import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.blame import culprit, line_culprit
-from unstall.diagnose.features import Features
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, at, part
+from unstall.diagnose.thresholds import (
+    BUSY_WITHOUT_GAPS,
+    DEAR_OPTIMIZER,
+    DOMINANT,
+    DOMINANT_ALONE,
+    IDLE_TEAM,
+    LARGE_KERNEL,
+    MODEL_SHARE,
+    MOSTLY_COMPUTING,
+    MOSTLY_MODEL,
+    OUTRANKS_GROWTH,
+    POOR_RATE,
+    QUIET,
+    SLOW_RATE,
+    WORTH,
+)
 from unstall.records.measurements import ModuleMeasurement
-from unstall.records.report import Culprit, Finding
-from unstall.text.units import percent, seconds
+from unstall.records.report import Culprit, Finding, Utilization
+from unstall.text.units import factor, flops, percent, seconds
+from unstall.text.units import share as share_of
+from unstall.trace.features import TraceFeatures
+from unstall.trace.kernels import UNNAMED
+from unstall.trace.phrases import short
 
-_DOMINANT = 0.6  # share of the modules' own time from which a layer is out of proportion
-_ALONE = 0.85
-_LARGE_KERNEL = 49  # weights a channel, 7 x 7
 _RECURRENT = ("GRU", "LSTM", "RNN")
-_SLOW, _POOR = 0.35, 0.2  # of the machine's peak
-_DEAR_OPTIMIZER = 0.4  # share of the model's time
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    model_s = features.model_s
-    if model_s < 0.3 * features.step_s:
-        return None
-    cause = _cause(features)
-    if cause is None:
-        return None
-    measured = features.measurement
-    evidence = [
-        f"forward, backward and optimizer take {percent(model_s / features.step_s)} of a step, {seconds(model_s)}"
-    ]
-    gain = _gain(features, cause)
-    headroom = features.headroom_without(gain)
-    top = _dominant(features)
-    if cause == "precision":
-        evidence.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
-    if cause == "threads":
-        evidence.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores")
-    if top and cause in ("model", "kernel", "precision"):
-        evidence.append(
-            f"{top.name or top.type} ({top.type}) takes {percent(_own_share(measured.modules, top))} of forward"
-        )
-    efficiency = features.efficiency
-    if efficiency is not None:
-        evidence.append(f"the arithmetic done is {percent(efficiency)} of this machine's peak")
-    return Finding(
-        pattern="compute-bound",
-        cause=cause,
-        culprit=_culprit(features, cause, top),
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="high" if cause in ("precision", "optimizer") or top else "medium",
-        evidence=evidence,
-        advice=[_advice(cause, top)],
+class ComputeBound(Pattern):
+    """The mathematics is what takes the time."""
+
+    name = "compute-bound"
+    brief = "the model's math takes the time"
+    causes = ("precision", "kernel", "model", "optimizer", "threads")
+    phases = ("forward", "backward", "optimizer")
+    residual = True
+    by_hand = (
+        ("model", "write it with the library's fused operator, e.g. scaled_dot_product_attention"),
+        ("kernel", "look for a cheaper operator or shape"),
     )
 
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By what can be made cheaper about the model, not by its share of the step alone."""
+        model_s = host.model_s
+        if model_s < MODEL_SHARE * host.step_s:
+            return None
+        cause = _cause(host)
+        if cause is None:
+            return None
+        measured = host.measurement
+        share = model_s / host.step_s
+        evidence = [f"forward, backward and optimizer take {percent(share)} of a step, {seconds(model_s)}"]
+        top = _dominant(host)
+        if cause == "precision":
+            evidence.append(
+                "its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse"
+            )
+        if cause == "threads":
+            evidence.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores")
+        if top and cause in ("model", "kernel", "precision"):
+            evidence.append(
+                f"{top.name or top.type} ({top.type}) takes {percent(_own_share(measured.modules, top))} of forward"
+            )
+        efficiency = host.efficiency
+        if efficiency is not None:
+            evidence.append(f"the arithmetic done is {percent(efficiency)} of this machine's peak")
+        return Finding(
+            pattern=self.name,
+            cause=cause,
+            culprit=_culprit(host, cause, top),
+            share=share,
+            phases=() if host.python_in_forward else self.phases,
+            headroom=host.headroom_without(_gain(host, cause)),
+            headroom_known_by="estimated",
+            confidence="high" if cause in ("precision", "optimizer") or top else "medium",
+            evidence=evidence,
+            advice=[_advice(cause, top)],
+        )
 
-def _cause(features: Features) -> str | None:
-    measured = features.measurement
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """The device computes nearly all the time."""
+        metrics, shares = device.metrics, device.shares
+        share = shares["compute"]
+        if share < MOSTLY_COMPUTING:
+            return None
+        operators = [total for total in metrics.kernels.by_operator() if total.name not in UNNAMED]
+        if not operators:
+            return None
+        top = operators[0]
+        of_all = top.ns / max(sum(total.ns for total in operators), 1.0)
+        headroom = device.gain("compute=0.5x")
+        kernel = metrics.timeline.names[metrics.timeline.device.name[top.longest]]
+        evidence = [
+            f"the device computes {percent(share)} of a step, and is idle {percent(1 - shares['busy'])}",
+            f"{short(top.name)} takes {percent(of_all)} of the kernels' time, most of it in {short(kernel)}",
+            f"kernels twice as fast would make the step {factor(headroom)} faster"
+            + ("" if headroom > 1.02 else ": the host takes as long to submit them"),
+        ]
+        if metrics.flops is not None and metrics.flops.complete:
+            peak = f", {share_of(metrics.flops.mfu)} of the device's listed peak" if metrics.flops.mfu else ""
+            rate = flops(metrics.flops.per_step / metrics.windows.step_s)
+            evidence.append(f"at least {rate} ({metrics.flops.dtype}) by recorded shapes{peak}")
+        single = metrics.flops is not None and metrics.flops.dtype == "float32"
+        return Finding(
+            pattern=self.name,
+            condition="with kernels twice as fast",
+            summary=f"the device computes {percent(share)} of a step",
+            cause="precision" if single else "kernel",
+            culprit=metrics.blame.culprit(
+                int(metrics.timeline.launch[top.longest]), min(of_all * share, 1.0), device.where
+            ),
+            share=share,
+            headroom=headroom,
+            headroom_known_by="predicted",
+            confidence="high" if share >= BUSY_WITHOUT_GAPS else "medium",
+            evidence=evidence,
+            advice=[
+                "lower precision where results allow it (autocast to bf16, TF32); channels_last for convolutions",
+                "fused kernels: scaled_dot_product_attention, torch.compile; or a smaller model",
+            ],
+        )
+
+    def rank(self, finding: Finding, features: Features) -> float:
+        """What the model itself costs is what is left when nothing else is worth fixing."""
+        host = features.host
+        if features.device is not None:
+            return 1.001 * WORTH
+        assert host is not None
+        most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
+        return min(finding.headroom, 0.999 * most)
+
+    def condition(self, finding: Finding) -> str:
+        """None: it is the model that is to be made cheaper, not left out."""
+        return ""
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the part of the model that is blamed."""
+        return f"{part(finding)} is model math{at(finding.culprit, ', above all in ')}"
+
+
+def _cause(host: HostFeatures) -> str | None:
+    measured = host.measurement
     if measured.model.dtype == "torch.float64":
         return "precision"
-    if features.seconds.get("optimizer", 0.0) > _DEAR_OPTIMIZER * features.model_s:
+    if host.seconds.get("optimizer", 0.0) > DEAR_OPTIMIZER * host.model_s:
         return "optimizer"
     if (
-        0 < measured.model.threads < 0.6 * measured.cores / max(1, len(measured.ranks))
+        0 < measured.model.threads < IDLE_TEAM * measured.cores / max(1, len(measured.ranks))
         and "cuda" not in measured.model.device
     ):
         return "threads"
-    top = _dominant(features)
+    top = _dominant(host)
     if top is not None:
         return "kernel" if "Conv" in top.type else "model"
-    efficiency = features.efficiency
+    efficiency = host.efficiency
     coverage = measured.model.flops_coverage or 0.0
-    undisturbed = measured.other_cores < 0.15 * measured.cores  # else the rate tells of the neighbours
-    if efficiency is not None and efficiency < _POOR and coverage > 0.8 and undisturbed:
+    undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
+    if efficiency is not None and efficiency < POOR_RATE and coverage > 0.8 and undisturbed:
         return "model"
     return None
 
 
-def _gain(features: Features, cause: str) -> float:
+def _gain(host: HostFeatures, cause: str) -> float:
     """Seconds a step that the remedy would save, by rule."""
-    measured = features.measurement
-    model_s = features.model_s
+    measured = host.measurement
+    model_s = host.model_s
     if cause == "precision":
         return 0.5 * model_s
     if cause == "optimizer":
-        return features.seconds.get("optimizer", 0.0)
+        return host.seconds.get("optimizer", 0.0)
     if cause == "threads":
         return model_s * (1 - max(1, measured.model.threads) / measured.cores)
-    top = _dominant(features)
-    passes = features.seconds.get("forward", 0.0) + features.seconds.get("backward", 0.0)
+    top = _dominant(host)
+    passes = host.seconds.get("forward", 0.0) + host.seconds.get("backward", 0.0)
     if top is not None:
         return passes * _own_share(measured.modules, top) * 0.75
     return passes * 0.5
@@ -117,55 +210,56 @@ def _same_class(one: ModuleMeasurement, other: ModuleMeasurement) -> bool:
     return is_user_file(one.file) and (one.type, one.file, one.line) == (other.type, other.file, other.line)
 
 
-def _dominant(features: Features) -> ModuleMeasurement | None:
+def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
     """A module out of all proportion, in a model of several.
 
     Some layer always takes the most. One is out of proportion when next to nothing else takes time, or when it takes
     most of it and is the user's own code, has a very large kernel, or computes at a poor rate. A recurrent layer is
     left alone: it is what such a model is made of.
     """
-    modules = features.measurement.modules
+    modules = host.measurement.modules
     working = [module for module in modules if module.self_s > 0 and module.type not in _RECURRENT]
-    if len(working) < 3 or features.python_in_forward > 0.3 * features.seconds.get("forward", 0.0):
+    if len(working) < 3 or host.python_in_forward > 0.3 * host.seconds.get("forward", 0.0):
         return None
     top = max(working, key=lambda module: (_own_share(modules, module), module.self_s))
     share = _own_share(modules, top)
-    slow = features.efficiency is not None and features.efficiency < _SLOW
+    slow = host.efficiency is not None and host.efficiency < SLOW_RATE
     odd = is_user_file(top.file) or _large_kernel(top) or slow
-    return top if share >= _ALONE or (share >= _DOMINANT and odd) else None
+    return top if share >= DOMINANT_ALONE or (share >= DOMINANT and odd) else None
 
 
 def _large_kernel(module: ModuleMeasurement) -> bool:
     sizes = re.search(r"kernel_size=\(([\d, ]+)\)", module.detail)
-    return sizes is not None and math.prod(int(size) for size in re.findall(r"\d+", sizes[1])) >= _LARGE_KERNEL
+    return sizes is not None and math.prod(int(size) for size in re.findall(r"\d+", sizes[1])) >= LARGE_KERNEL
 
 
-def _culprit(features: Features, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
-    measured = features.measurement
+def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
+    measured = host.measurement
     if cause == "optimizer":
         sites = [site for site in measured.sites if site.seam == "~optimizer"]
-        return line_culprit(sites[0], share=features.share("optimizer")) if sites else None
+        return line_culprit(sites[0], share=host.share("optimizer")) if sites else None
     if cause == "threads":
-        setter = _thread_setter(features)
+        setter = _thread_setter(host)
         if setter is not None:
             return setter
-    samples = features.blame.in_phase("forward")
-    found = culprit(samples, features.blame.total, "main")
+    samples = host.blame.in_phase("forward")
+    found = culprit(samples, host.blame.total, "main")
     if found is None or not samples:
         sites = [site for site in measured.sites if site.seam == "~forward"]
-        found = line_culprit(sites[0], share=features.share("forward")) if sites else None
+        found = line_culprit(sites[0], share=host.share("forward")) if sites else None
     if found is not None and top is not None:
-        found.via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
+        via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
+        return msgspec.structs.replace(found, via=via)
     return found
 
 
-def _thread_setter(features: Features) -> Culprit | None:
+def _thread_setter(host: HostFeatures) -> Culprit | None:
     """The line of the user's that limits torch's threads, if it is in a file that the loop runs through."""
-    for file in dict.fromkeys(site.file for site in features.measurement.sites):
+    for file in dict.fromkeys(site.file for site in host.measurement.sites):
         for line in source.lines_calling(file, "set_num_threads"):
             function = source.function_at(file, line)
             code = source.code_at(file, line)
-            return Culprit(function=function.qualname, file=file, line=line, share=features.share("forward"), code=code)
+            return Culprit(function=function.qualname, file=file, line=line, share=host.share("forward"), code=code)
     return None
 
 
@@ -178,3 +272,6 @@ def _advice(cause: str, top: ModuleMeasurement | None) -> str:
         "kernel": f"make {name} cheaper: a smaller kernel, downsampling before it, depthwise-separable",
         "model": f"make {name} cheaper: a fused operator (scaled_dot_product_attention), a smaller size",
     }[cause]
+
+
+PATTERN = ComputeBound()

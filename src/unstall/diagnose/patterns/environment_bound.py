@@ -3,68 +3,88 @@
 from __future__ import annotations
 
 from unstall.diagnose.blame import culprit, line_culprit
-from unstall.diagnose.features import Features
-from unstall.records.report import Finding
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Pattern, at, part
+from unstall.diagnose.thresholds import MOST, SEEN, SPARE_CORE, VECTORISED
+from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds
 
-_MOST = 0.5
+
+class EnvironmentBound(Pattern):
+    """Stepping the environment, or acting in one at a time, sets the pace."""
+
+    name = "environment-bound"
+    brief = "stepping the reinforcement-learning environment, or acting in one at a time"
+    causes = ("env", "batching")
+    phases = ("env",)
+    stubs = ("env",)
+    advice = "make the environment's step cheaper, or step several at once"
+    by_hand = ((None, "write it with array operations, or step several environments at once"),)
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the time in ``step`` and ``reset``, or in calling the policy for every single observation."""
+        env_s = host.seconds.get("env", 0.0)
+        headroom = host.headroom_without(env_s)
+        measured = host.measurement
+        if measured.kind != "env" and not env_s:
+            return None
+        single = measured.envs == 1 and measured.kind == "env"
+        acting = host.seconds.get("forward", 0.0) + host.acting_s
+        # One environment at a time: calling the policy is paid for every single step.
+        batching = single and env_s < acting and acting > MOST * (host.step_s - host.model_s)
+        if batching:
+            # With k environments in a vector the acting cost is shared by k steps; a quarter of it stays.
+            headroom = host.headroom_without(VECTORISED * acting)
+        if headroom < SEEN:
+            return None
+        samples = host.blame.in_phase("env")
+        blamed = culprit(samples, host.blame.total, "main")
+        if host.worker_samples() and blamed is not None and _waits(host):
+            blamed = culprit(host.worker_samples(), host.worker_total, "worker") or blamed
+        if batching or blamed is None:
+            sites = [site for site in measured.sites if site.seam == "~env.step"]
+            blamed = line_culprit(sites[0], share=host.share("env")) if sites else blamed
+        share = min(1.0, acting / host.step_s) if batching else host.share("env")
+        inside = f"{percent(host.share('env'))} of an environment step's time, {seconds(env_s)}, is in the environment"
+        one = f"{percent(share)} of each step, {seconds(acting)}, is acting on one observation at a time"
+        return Finding(
+            pattern=self.name,
+            cause="batching" if batching else "env",
+            culprit=blamed,
+            share=share,
+            phases=() if batching else self.phases,
+            headroom=headroom,
+            headroom_known_by="estimated",
+            confidence="high",
+            evidence=[one, inside] if batching else [inside],
+            advice=_advice(host, batching),
+        )
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the environment, or that there is one alone."""
+        if finding.cause == "batching":
+            return f"{part(finding)} goes into acting on one observation at a time{at(finding.culprit)}"
+        return f"{part(finding)} goes into stepping the environment{at(finding.culprit)}"
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    env_s = features.seconds.get("env", 0.0)
-    headroom = features.headroom_without(env_s)
-    measured = features.measurement
-    if measured.kind != "env" and not env_s:
-        return None
-    single = measured.envs == 1 and measured.kind == "env"
-    acting = features.seconds.get("forward", 0.0) + features.acting_s
-    # One environment at a time: calling the policy is paid for every single step.
-    batching = single and env_s < acting and acting > _MOST * (features.step_s - features.model_s)
-    if batching:
-        # With k environments in a vector the acting cost is shared by k steps; a quarter of it stays.
-        headroom = features.headroom_without(0.75 * acting)
-    if headroom < 1.05:
-        return None
-    samples = features.blame.in_phase("env")
-    blamed = culprit(samples, features.blame.total, "main")
-    if features.worker_samples() and blamed is not None and _waits(features):
-        blamed = culprit(features.worker_samples(), features.worker_total, "worker") or blamed
-    if batching or blamed is None:
-        sites = [site for site in measured.sites if site.seam == "~env.step"]
-        blamed = line_culprit(sites[0], share=features.share("env")) if sites else blamed
-    evidence = [
-        f"{percent(features.share('env'))} of an environment step's time, {seconds(env_s)}, is in the environment"
-    ]
-    if batching:
-        evidence.append(f"the policy runs on one observation at a time: {seconds(acting)} a step")
-    return Finding(
-        pattern="environment-bound",
-        cause="batching" if batching else "env",
-        culprit=blamed,
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="high",
-        evidence=evidence,
-        advice=_advice(features, batching),
-    )
+def _waits(host: HostFeatures) -> bool:
+    phase = host.measurement.phase("env")
+    return bool(phase and phase.blocked_s > MOST * phase.mean_s)
 
 
-def _waits(features: Features) -> bool:
-    phase = features.measurement.phase("env")
-    return bool(phase and phase.blocked_s > 0.5 * phase.mean_s)
-
-
-def _advice(features: Features, batching: bool) -> list[str]:
-    measured = features.measurement
-    spare = features.spare_cores
+def _advice(host: HostFeatures, batching: bool) -> list[str]:
+    measured = host.measurement
+    spare = host.spare_cores
     if batching:
         return ["step many environments at once: gymnasium.make_vec(..., num_envs=16), one policy call for all of them"]
     advice = ["make the environment's step cheaper: whole-array operations instead of Python loops"]
     if measured.envs == 1:
         advice.append("or run several environments as a vector, so that the policy is called once for all of them")
-    if spare > 0.7:
+    if spare > SPARE_CORE:
         advice.append(
             f"{spare:.1f} of {measured.cores:g} cores are idle: AsyncVectorEnv steps environments in processes"
         )
     return advice
+
+
+PATTERN = EnvironmentBound()

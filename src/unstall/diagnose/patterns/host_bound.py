@@ -1,11 +1,24 @@
-"""host-bound: the main process computes in Python or NumPy between the model's calls."""
+"""host-bound: the main process computes in Python or NumPy between the model's calls.
+
+On a device: it is idle while the host computes something itself, with hardly any call to the device.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from unstall.diagnose.blame import Placed, culprit
-from unstall.diagnose.features import HOST, Features, is_plain_python
-from unstall.records.report import Finding
+from unstall.diagnose.features import HOST, HostFeatures, is_plain_python
+from unstall.diagnose.patterns.base import Pattern, name_of, part
+from unstall.diagnose.thresholds import HOST_SHARE, MOST, SEEN
+from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds
+from unstall.trace import intervals
+from unstall.trace.blame import longest_function
+from unstall.trace.features import TraceFeatures
+from unstall.trace.metrics import TimelineMetrics
+from unstall.trace.phrases import counted, ns
+from unstall.trace.thresholds import HOST_GAP_NS
 
 _CAUSES = {"before": "preprocess", "after": "postprocess"}
 _PLACES = {
@@ -23,47 +36,117 @@ _ADVICE = {
 }
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    collecting = features.measurement.gc_s
-    in_model = features.python_in_forward > features.seconds.get("other", 0.0)
-    # What it takes to act in one environment at a time is environment-bound: a vector of them would share it.
-    host_s = features.seconds.get("other", 0.0) - features.acting_s + features.python_in_forward
-    by_collector = collecting > 0.5 * max(host_s, 1e-12) and collecting > 0.05 * features.step_s
-    taken_s = max(host_s, collecting) if by_collector else host_s
-    headroom = features.headroom_without(taken_s)
-    if headroom < 1.05:
-        return None
-    place = max(features.host, key=lambda name: features.host[name], default="other")
-    cause = "gc" if by_collector else "python" if in_model else _CAUSES.get(place, "python")
-    if in_model:
-        samples = [placed for placed in features.blame.in_phase("forward") if is_plain_python(placed)]
-    else:
-        samples = _samples(features, place, by_collector)
-    evidence = [
-        f"{percent(taken_s / features.step_s)} of a step, {seconds(taken_s)}, is Python and NumPy of the main process"
-    ]
-    if by_collector:
-        evidence.append(f"garbage collection takes {seconds(collecting)} a step")
-    elif in_model:
-        evidence.append(f"{seconds(features.python_in_forward)} of it in a Python loop of a module's forward")
-    else:
-        part = features.host.get(place, 0.0)
-        evidence.append(f"{seconds(part)} of it {_PLACES[place]}")
-    return Finding(
-        pattern="host-bound",
-        cause=cause,
-        culprit=culprit(samples, features.blame.total, "main"),
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="high",
-        evidence=evidence,
-        advice=[_ADVICE[cause]],
-    )
+class HostBound(Pattern):
+    """The program's own Python holds up the step."""
+
+    name = "host-bound"
+    brief = "Python or NumPy computes in the loop while the model waits"
+    causes = ("postprocess", "preprocess", "gc", "python")
+    advice = "move it to array operations, out of the step, or into loader workers"
+    by_hand = ((None, "rewrite it with array operations"),)
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the time that no seam claims, that modules spend in plain Python, or that the collector takes."""
+        collecting = host.measurement.gc_s
+        in_model = host.python_in_forward > host.seconds.get("other", 0.0)
+        # What it takes to act in one environment at a time is environment-bound: a vector of them would share it.
+        host_s = host.seconds.get("other", 0.0) - host.acting_s + host.python_in_forward
+        by_collector = collecting > MOST * max(host_s, 1e-12) and collecting > 0.05 * host.step_s
+        taken_s = max(host_s, collecting) if by_collector else host_s
+        headroom = host.headroom_without(taken_s)
+        if headroom < SEEN:
+            return None
+        place = max(host.places, key=lambda name: host.places[name], default="other")
+        cause = "gc" if by_collector else "python" if in_model else _CAUSES.get(place, "python")
+        if in_model:
+            samples = [placed for placed in host.blame.in_phase("forward") if is_plain_python(placed)]
+        else:
+            samples = _samples(host, place, by_collector)
+        share = min(1.0, taken_s / host.step_s)
+        evidence = [f"{percent(share)} of a step, {seconds(taken_s)}, is Python and NumPy of the main process"]
+        if by_collector:
+            evidence.append(f"garbage collection takes {seconds(collecting)} a step")
+        elif in_model:
+            evidence.append(f"{seconds(host.python_in_forward)} of it in a Python loop of a module's forward")
+        else:
+            evidence.append(f"{seconds(host.places.get(place, 0.0))} of it {_PLACES[place]}")
+        return Finding(
+            pattern=self.name,
+            cause=cause,
+            culprit=culprit(samples, host.blame.total, "main"),
+            share=share,
+            headroom=headroom,
+            headroom_known_by="estimated",
+            confidence="high",
+            evidence=evidence,
+            advice=[_ADVICE[cause]],
+        )
+
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """By the device's idle time in which the host launches nothing."""
+        metrics = device.metrics
+        share = device.shares["idle_host"]
+        if share < HOST_SHARE:
+            return None
+        row, before_first, evidence = _longest(metrics)
+        of_step = _share_in(metrics, row) if row >= 0 else share
+        return Finding(
+            pattern=self.name,
+            summary=f"the device is idle {percent(share)} of a step while the host computes something itself",
+            cause="preprocess" if before_first else "python",
+            culprit=metrics.blame.culprit(row, of_step, device.where),
+            share=share,
+            headroom=device.gain("host=0"),
+            headroom_known_by="predicted",
+            confidence=device.confidence(share),
+            evidence=[
+                f"{percent(share)} of a step, {seconds(share * device.step_s)}, the device is idle, "
+                "and the host launches nothing",
+                *evidence,
+            ],
+            advice=[
+                "move this work off the loop: into loader workers or another process, or onto the device",
+                "prepare the next batch while the device works on this one",
+            ],
+        )
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the function that computes."""
+        name = name_of(finding.culprit)
+        return f"{part(finding)} goes into {name and f'{name}, '}Python code between the model's calls"
 
 
-def _samples(features: Features, place: str, by_collector: bool) -> list[Placed]:
-    samples = features.blame.in_phase(place)
+def _samples(host: HostFeatures, place: str, by_collector: bool) -> list[Placed]:
+    samples = host.blame.in_phase(place)
     if by_collector or not samples:
-        samples = features.blame.in_phase(*HOST)
-    return samples or features.blame.main
+        samples = host.blame.in_phase(*HOST)
+    return samples or host.blame.main
+
+
+def _longest(metrics: TimelineMetrics) -> tuple[int, bool, list[str]]:
+    """Of the gaps: the host row that fills the longest, whether that is before the first kernel, and evidence.
+
+    The rank and the device that are looked at may have no such gap, though others have.
+    """
+    gaps = metrics.idle("host")
+    lengths = gaps.end - gaps.start
+    if not len(lengths):
+        return -1, False, []
+    longest = int(np.argmax(lengths))
+    row = longest_function(metrics.timeline, int(gaps.start[longest]), int(gaps.end[longest]))
+    first = bool(gaps.start[longest] <= metrics.windows.start_ns.min() + int(HOST_GAP_NS))
+    evidence = (
+        f"{counted(len(lengths) / len(metrics.windows), 'such gap')} a step, the longest {ns(float(lengths[longest]))}"
+    )
+    return row, first, [evidence + (", before the first kernel" if first else "")]
+
+
+def _share_in(metrics: TimelineMetrics, row: int) -> float:
+    """Share of the steps' time in such gaps while the main thread is in what the host row is an instance of."""
+    host = metrics.timeline.host
+    same = (host.name == host.name[row]) & (host.thread == host.thread[row])
+    spans = intervals.union(host.start_ns[same], host.end_ns[same])
+    return intervals.both(metrics.idle("host"), spans).total / metrics.windows.total_ns
+
+
+PATTERN = HostBound()

@@ -2,6 +2,7 @@
 
 The second form hides from phase timers: `data_wait` is small because the model is slow too, for want of cores. It is
 told by the CPU law (throughput cannot exceed cores / (core-seconds of loader + body)) and the main thread's run-delay.
+On a device: it is idle while the main loop waits for its next batch.
 """
 
 from __future__ import annotations
@@ -11,15 +12,107 @@ from dataclasses import dataclass
 
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import Placed, culprit, line_culprit, short
-from unstall.diagnose.features import Features, network_share
+from unstall.diagnose.features import HostFeatures, network_share
+from unstall.diagnose.patterns.base import Pattern, name_of, part
 from unstall.diagnose.source import calls_at
+from unstall.diagnose.thresholds import (
+    BLOCKED,
+    FULL_CORES,
+    LOADER_CPU,
+    LOADER_SHARE,
+    MOST,
+    NETWORK,
+    SEEN,
+    SPARE_CORE,
+)
 from unstall.records.measurements import LoaderMeasurement
-from unstall.records.report import Culprit, Finding
-from unstall.text.units import percent, seconds
+from unstall.records.report import Culprit, Finding, Utilization
+from unstall.text.units import known, percent, seconds
+from unstall.trace.features import TraceFeatures
 
-_FULL = 0.75  # demand from which the cores count as full
-_LOADER_CPU = 0.25  # share of the CPU time that workers must take to be blamed for full cores
-_MOST = 0.5
+_NOTABLE_DELAY = 0.05  # share of the step that the main thread waits for a core: worth a word
+
+
+class InputBound(Pattern):
+    """Batches come too late, or at the price of the model's cores."""
+
+    host_knows_who = True
+    name = "input-bound"
+    brief = "the step waits for data, or the loader takes its cores"
+    causes = ("storage", "network", "transform", "collate", "workers", "threads")
+    phases = ("data_wait",)
+    stubs = ("data",)
+    advice = "make the batches cheaper: `unstall data` shows each stage"
+    by_hand = ((None, "rewrite it with array or library operations, or do it once and keep the result"),)
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the wait for batches, and by the cores that workers hold while the model computes."""
+        loader = host.measurement.loader
+        wait = _wait(host, loader)
+        headroom = host.step_s / wait.free_s
+        if headroom < SEEN:
+            return None
+        samples, where = _samples(host, loader)
+        cause = _cause(host, loader, samples)
+        total = host.worker_total if where.startswith("worker") else host.blame.total
+        return Finding(
+            pattern=self.name,
+            cause=cause,
+            culprit=_culprit(host, cause, samples, total, where),
+            share=host.share("data_wait"),
+            phases=self.phases,
+            headroom=headroom,
+            headroom_known_by="predicted" if loader and loader.service_s else "estimated",
+            confidence="high",
+            evidence=_evidence(host, loader, wait, cause),
+            advice=_advice(host, loader, cause),
+        )
+
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """By the device's idle time while the host waits in a loader."""
+        shares, metrics = device.shares, device.metrics
+        idle = shares["idle_loader"]
+        if idle < LOADER_SHARE:
+            return None
+        row = metrics.loader_row
+        name = metrics.timeline.names[metrics.timeline.host.name[row]] if row >= 0 else ""
+        single = "SingleProcess" in name
+        workers = "load ahead in workers (num_workers > 0)"
+        return Finding(
+            pattern=self.name,
+            summary=f"the device is idle {percent(idle)} of a step because the next batch is late",
+            cause="workers" if single else None,
+            culprit=metrics.blame.culprit(row, shares["loader"], device.where),
+            share=idle,
+            headroom=device.gain("data=0"),
+            headroom_known_by="predicted",
+            confidence=device.confidence(idle),
+            evidence=[
+                f"{percent(shares['loader'])} of a step, {seconds(shares['loader'] * device.step_s)}, the main loop "
+                f"waits for its next batch; for {percent(idle)} the device is idle meanwhile",
+                *(["batches are made in the main process: nothing is loaded ahead"] if single else []),
+            ],
+            advice=[
+                workers if single else "make batches faster: more workers, cheaper transforms",
+                "unstall run names the slow stage of the loader: reading, transform or collate",
+            ],
+        )
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Whether the step waits, or the model starves, and for what."""
+        culprit = finding.culprit
+        if culprit is None:
+            return f"{part(finding)} waits for the next batch"
+        name = name_of(culprit)
+        if not culprit.where.startswith("worker"):
+            return f"{part(finding)} goes into preparing the next batch in {name}"
+        # Waiting must be at least half of what the headroom promises; else the workers cost more by taking the cores.
+        if (finding.share or 0.0) >= MOST * (1 - 1 / max(finding.headroom, 1)):
+            return f"{part(finding)} waits for {name} in the loader workers"
+        delay = use.run_delay
+        starved = known(delay) and delay >= _NOTABLE_DELAY
+        why = f", which waits {percent(delay)} of each step for one" if starved and delay is not None else ""
+        return f"{name} in the loader workers takes the cores from the model{why}"
 
 
 @dataclass
@@ -32,38 +125,15 @@ class _Wait:
     free_s: float
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    loader = features.measurement.loader
-    wait = _wait(features, loader)
-    headroom = features.step_s / wait.free_s
-    if headroom < 1.05:
-        return None
-    samples, where = _samples(features, loader)
-    cause = _cause(features, loader, samples)
-    total = features.worker_total if where.startswith("worker") else features.blame.total
-    blamed = _culprit(features, cause, samples, total, where)
-    return Finding(
-        pattern="input-bound",
-        cause=cause,
-        culprit=blamed,
-        headroom=headroom,
-        headroom_known_by="predicted" if loader and loader.service_s else "estimated",
-        confidence="high",
-        evidence=_evidence(features, loader, wait, cause),
-        advice=_advice(features, loader, cause),
-    )
-
-
-def _wait(features: Features, loader: LoaderMeasurement | None) -> _Wait:
-    step = features.step_s
-    wait_s = features.seconds.get("data_wait", 0.0)
+def _wait(host: HostFeatures, loader: LoaderMeasurement | None) -> _Wait:
+    step = host.step_s
+    wait_s = host.seconds.get("data_wait", 0.0)
     body = max(step - wait_s, 0.005 * step)
     stretch = 1.0
-    measured = features.measurement
+    measured = host.measurement
     cpu = measured.worker_cpu_s + measured.main_cpu_s
     if loader and loader.workers and cpu:
-        contended = features.demand >= _FULL and measured.worker_cpu_s >= _LOADER_CPU * cpu
+        contended = host.demand >= FULL_CORES and measured.worker_cpu_s >= LOADER_CPU * cpu
         if contended:
             # k runnable threads share C cores: each runs at the rate C/k (processor sharing).
             serving = min(loader.workers, measured.worker_cpu_s / measured.step.mean)
@@ -76,34 +146,34 @@ def _wait(features: Features, loader: LoaderMeasurement | None) -> _Wait:
     return _Wait(wait_s, stretch, body / stretch)
 
 
-def _samples(features: Features, loader: LoaderMeasurement | None) -> tuple[list[Placed], str]:
+def _samples(host: HostFeatures, loader: LoaderMeasurement | None) -> tuple[list[Placed], str]:
     if loader and loader.workers:
-        return features.worker_samples(), "worker"
-    return features.blame.in_phase("data_wait"), "main"
+        return host.worker_samples(), "worker"
+    return host.blame.in_phase("data_wait"), "main"
 
 
-def _cause(features: Features, loader: LoaderMeasurement | None, samples: list[Placed]) -> str:
-    measured = features.measurement
-    wait_s = features.seconds.get("data_wait", 0.0)
-    if loader and loader.workers and loader.start_s >= _MOST * wait_s and wait_s > 0.1 * features.step_s:
+def _cause(host: HostFeatures, loader: LoaderMeasurement | None, samples: list[Placed]) -> str:
+    measured = host.measurement
+    wait_s = host.seconds.get("data_wait", 0.0)
+    if loader and loader.workers and loader.start_s >= MOST * wait_s and wait_s > 0.1 * host.step_s:
         return "workers"
     count = sum(placed.count for placed in samples)
     service = loader.service_s if loader else 0.0
-    network = network_share(features, "data_wait")
+    network = network_share(host, "data_wait")
     if loader and service:
         network = max(network, loader.service_network_s / service)
-    blocked = _blocked_share(features, loader)
+    blocked = _blocked_share(host, loader)
     by_library = _share(samples, count, lambda placed: vocabulary.is_network_library(placed.sample.frames))
-    if network >= 0.4 or (by_library >= _MOST and blocked >= 0.3):
+    if network >= NETWORK or (by_library >= MOST and blocked >= BLOCKED):
         return "network"
-    if loader and service and loader.collate_s >= _MOST * service:
+    if loader and service and loader.collate_s >= MOST * service:
         return "collate"
     reading = _share(samples, count, _reads)
-    if reading >= _MOST or (blocked >= _MOST and (loader is None or loader.workers == 0 or service)):
+    if reading >= MOST or (blocked >= MOST and (loader is None or loader.workers == 0 or service)):
         return "storage"
     if loader and loader.workers and loader.service_cpu_s and loader.batches_per_step:
         outside = measured.worker_cpu_s / (loader.service_cpu_s * loader.batches_per_step)
-        if outside > 1.6 and features.demand > _FULL:
+        if outside > 1.6 and host.demand > FULL_CORES:
             return "threads"
     return "transform"
 
@@ -123,28 +193,28 @@ def _reads(placed: Placed) -> bool:
     return vocabulary.calls_storage(calls_at(frame.file, frame.line))
 
 
-def _blocked_share(features: Features, loader: LoaderMeasurement | None) -> float:
+def _blocked_share(host: HostFeatures, loader: LoaderMeasurement | None) -> float:
     if loader and loader.service_s:
         return loader.service_blocked_s / loader.service_s
-    phase = features.measurement.phase("data_wait")
+    phase = host.measurement.phase("data_wait")
     return phase.blocked_s / phase.mean_s if phase and phase.mean_s else 0.0
 
 
-def _culprit(features: Features, cause: str, samples: list[Placed], total: int, where: str) -> Culprit | None:
+def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, where: str) -> Culprit | None:
     if cause == "workers":
-        site = next((site for site in features.measurement.sites if site.seam == "~data.iter"), None)
-        return line_culprit(site, share=min(1.0, features.share("data_wait"))) if site else None
+        site = next((site for site in host.measurement.sites if site.seam == "~data.iter"), None)
+        return line_culprit(site, share=min(1.0, host.share("data_wait"))) if site else None
     if cause == "collate":
-        name = (features.measurement.loader.collate if features.measurement.loader else "").rpartition(".")[2]
+        name = (host.measurement.loader.collate if host.measurement.loader else "").rpartition(".")[2]
         inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.user)]
         return culprit(inside or samples, total, where)
     below_loop = [placed for placed in samples if placed.user]
     return culprit(below_loop, total, where)
 
 
-def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait, cause: str) -> list[str]:
-    measured = features.measurement
-    lines = [f"{percent(wait.wait_s / features.step_s)} of a step, {seconds(wait.wait_s)}, waits for the next batch"]
+def _evidence(host: HostFeatures, loader: LoaderMeasurement | None, wait: _Wait, cause: str) -> list[str]:
+    measured = host.measurement
+    lines = [f"{percent(wait.wait_s / host.step_s)} of a step, {seconds(wait.wait_s)}, waits for the next batch"]
     if loader and loader.service_s:
         who = (
             f"{loader.workers} workers"
@@ -163,7 +233,7 @@ def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait,
             else ""
         )
         lines.append(
-            f"loader and model need {features.demand * measured.cores:.1f} of {measured.cores:g} cores, "
+            f"loader and model need {host.demand * measured.cores:.1f} of {measured.cores:g} cores, "
             f"the workers {measured.worker_cpu_s / measured.step.mean:.1f}{delay}"
         )
     if cause == "workers" and loader:
@@ -185,10 +255,10 @@ def _evidence(features: Features, loader: LoaderMeasurement | None, wait: _Wait,
     return lines
 
 
-def _advice(features: Features, loader: LoaderMeasurement | None, cause: str) -> list[str]:
-    measured = features.measurement
+def _advice(host: HostFeatures, loader: LoaderMeasurement | None, cause: str) -> list[str]:
+    measured = host.measurement
     workers = loader.workers if loader else 0
-    spare = features.spare_cores
+    spare = host.spare_cores
     advice = {
         "network": "fetch in parallel or ahead, reuse connections, or keep a local copy",
         "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
@@ -198,18 +268,21 @@ def _advice(features: Features, loader: LoaderMeasurement | None, cause: str) ->
         "threads": "one thread in each worker: torch.set_num_threads(1) and cv2.setNumThreads(0) in worker_init_fn",
     }
     lines = [advice[cause]]
-    blocked = cause in ("network", "storage") and _blocked_share(features, loader) > _MOST
+    blocked = cause in ("network", "storage") and _blocked_share(host, loader) > MOST
     if loader and cause not in ("workers", "threads"):
         if blocked:
             lines.append(f"num_workers={max(4, 2 * workers)}: the workers mostly wait, so they need no more cores")
-        elif workers == 0 and spare > 0.7 and not loader.iterable:
+        elif workers == 0 and spare > SPARE_CORE and not loader.iterable:
             lines.append(
                 f"num_workers={max(1, round(spare))}: {spare:.1f} of {measured.cores:g} cores are idle meanwhile"
             )
-        elif workers and spare > 0.7:
+        elif workers and spare > SPARE_CORE:
             lines.append(
                 f"num_workers={workers + max(1, round(spare))}: {spare:.1f} of {measured.cores:g} cores are idle"
             )
         elif workers:
             lines.append("not more workers: the cores are full already")
     return lines
+
+
+PATTERN = InputBound()

@@ -6,44 +6,66 @@ from typing import Any
 
 from unstall.child import retention
 from unstall.diagnose import growth, source
-from unstall.diagnose.features import Features
-from unstall.records.report import Culprit, Finding
-from unstall.text.units import bytes_
-
-_EXPLAINED = 0.3
-_FEWEST_POINTS = 8
-_LEAST_TOTAL = 24e6
-"""Bytes a run must have grown by: less is an allocator settling."""
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, at
+from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED, GROWTH_POINTS, OUTRANKS_GROWTH
+from unstall.records.report import Culprit, Finding, Utilization
+from unstall.text.units import bytes_, known
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    memory = features.measurement.memory
-    top, blamed = _keeper(features)
-    for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
-        if len(series) < _FEWEST_POINTS:
-            continue
-        rate, low, _ = growth.slope(series)
-        grown = rate * (series[-1][0] - series[0][0])
-        if low <= 0 or grown < _LEAST_TOTAL:
-            continue
-        # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
-        kept = bool(top and blamed and top["bytes_per_step"] > _EXPLAINED * rate)
-        if kept or growth.is_growing(series, min_bytes_per_step=1.0):
-            return _finding(features, what, rate, grown, top, blamed)
-    return None
+class MemoryGrowth(Pattern):
+    """The run will end for want of memory, whatever its speed."""
+
+    name = "memory-growth"
+    brief = "memory grows with every step"
+    causes = ("graph", "cache")
+    keeps_verdict = True
+    advice = "keep only what is needed between steps, and numbers in the place of tensors"
+    by_hand = ((None, "detach what is kept between steps"),)
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the slope of memory over the steps, and by what the program was seen to keep."""
+        memory = host.measurement.memory
+        top, blamed = _keeper(host)
+        for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
+            if len(series) < GROWTH_POINTS:
+                continue
+            rate, low, _ = growth.slope(series)
+            grown = rate * (series[-1][0] - series[0][0])
+            if low <= 0 or grown < GROWTH_BYTES:
+                continue
+            # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
+            explained = bool(top and blamed and top["bytes_per_step"] > GROWTH_EXPLAINED * rate)
+            if explained or growth.is_growing(series, min_bytes_per_step=1.0):
+                return _finding(host, what, rate, grown, top, blamed)
+        return None
+
+    def rank(self, finding: Finding, features: Features) -> float:
+        """It ends the run, so it comes before any stall that costs less than a factor of two."""
+        return OUTRANKS_GROWTH
+
+    def condition(self, finding: Finding) -> str:
+        """None: the step is faster once nothing is kept."""
+        return ""
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """How much memory a step takes for good, and what keeps it."""
+        amounts = (use.rss_growth_bytes_per_step, use.gpu_memory_growth_bytes_per_step)
+        growing = [amount for amount in amounts if known(amount) and amount > 0]
+        grows = f"memory grows by {bytes_(max(growing))} every step" if growing else "memory grows"
+        return f"{grows}{at(finding.culprit, ', kept by ')}"
 
 
 def _finding(
-    features: Features, what: str, rate: float, grown: float, top: dict[str, Any] | None, blamed: Culprit | None
+    host: HostFeatures, what: str, rate: float, grown: float, top: dict[str, Any] | None, blamed: Culprit | None
 ) -> Finding:
-    measured = features.measurement
+    measured = host.measurement
     cause = "graph" if top and top.get("graph_per_step", 0) > 0 else "cache"
     evidence = [f"{what} grows by {bytes_(rate)} a step, {bytes_(grown)} during the measured steps"]
     room = measured.memory.available - (measured.memory.rss_peak or 0)
     if what == "resident memory" and measured.memory.available and rate > 0:
         steps = room / rate
-        evidence.append(f"at this rate memory is full in {steps:,.0f} steps ({steps * features.step_s / 3600:.2g} h)")
+        evidence.append(f"at this rate memory is full in {steps:,.0f} steps ({steps * host.step_s / 3600:.2g} h)")
     if top:
         kept = f"{top['path']} ({top['kind']}) keeps growing"
         if cause == "graph":
@@ -52,10 +74,10 @@ def _finding(
             kept += f" by {top['len_per_step']:.3g} entries a step"
         evidence.append(kept)
     return Finding(
-        pattern="memory-growth",
+        pattern=MemoryGrowth.name,
         cause=cause,
         culprit=blamed,
-        headroom=max(1.0, 1.0 + features.measurement.trend) if features.measurement.trend > 0.1 else 1.0,
+        headroom=max(1.0, 1.0 + host.measurement.trend) if host.measurement.trend > 0.1 else 1.0,
         headroom_known_by="estimated",
         confidence="high" if top else "medium",
         evidence=evidence,
@@ -67,12 +89,12 @@ def _finding(
     )
 
 
-def _keeper(features: Features) -> tuple[dict[str, Any] | None, Culprit | None]:
+def _keeper(host: HostFeatures) -> tuple[dict[str, Any] | None, Culprit | None]:
     """What keeps growing in the program, by its own looks at itself, and the line that makes it grow.
 
     What is computed from a growing thing grows too; the first that a line of the user's makes grow is the keeper.
     """
-    probes = features.measurement.memory.probes
+    probes = host.measurement.memory.probes
     entries = retention.trend(probes) if len(probes) >= 2 else []
     for entry in entries:
         if entry.get("wrapped"):
@@ -93,3 +115,6 @@ def _keeper(features: Features) -> tuple[dict[str, Any] | None, Culprit | None]:
             )
             return entry, found
     return (entries[0] if entries else None), None
+
+
+PATTERN = MemoryGrowth()

@@ -1,57 +1,44 @@
-"""overhead-bound: many tiny operators, so that calling them costs more than what they compute."""
+"""overhead-bound: many tiny operators, so that calling them costs more than what they compute.
+
+On a device the sign is an empty launch queue: kernels start as soon as they are launched. The share of time inside
+launch calls is none: it is the same when the queue is deep and the host far ahead.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from unstall.diagnose.blame import culprit, line_culprit
-from unstall.diagnose.features import Features
-from unstall.records.report import Culprit, Finding
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, at, part
+from unstall.diagnose.thresholds import (
+    BATCHED,
+    CALLED_OFTEN,
+    FUSED,
+    LOW_EFFICIENCY,
+    MANY_OPS,
+    MEMORY_CALLS,
+    MODEL_SHARE,
+    MOST,
+    MOSTLY_COMPUTING,
+    MOSTLY_MODEL,
+    OUTRANKS_GROWTH,
+    PROMPT_SHARE,
+    SEEN,
+    SMALL_KERNELS,
+    SUBMITTING_SHARE,
+    TINY_OP_S,
+    WORTH,
+)
+from unstall.records.report import Culprit, Finding, Utilization
 from unstall.text.units import percent, seconds
+from unstall.trace.features import TraceFeatures
+from unstall.trace.nesting import pick
+from unstall.trace.phrases import counted, ns
+from unstall.trace.timeline import NONE
 
-_TINY_OP_S = 60e-6
-"""An operator of useful size takes longer; calling one takes 5 to 30 µs, with autograd and Python around it."""
-_MANY_OPS = 150
-_BATCHED = 16
-_LOW_EFFICIENCY = 0.05
-
-
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    model = features.measurement.model
-    if not model.ops or features.model_s < 0.3 * features.step_s:
-        return None
-    each = features.model_s / model.ops
-    efficiency = features.efficiency
-    single = (model.batch_size or _BATCHED) <= 2
-    if each > _TINY_OP_S or (efficiency is not None and efficiency > _LOW_EFFICIENCY):
-        return None
-    if model.ops < _MANY_OPS and not single and model.forwards < 3:
-        return None
-    cause = _cause(features, single)
-    part = features.seconds["optimizer"] if cause == "optimizer" else features.model_s
-    # Batching or fusing does the same work in far fewer calls; a fifth of the time is left for what they compute.
-    headroom = features.headroom_without(0.8 * part)
-    if headroom < 1.05:
-        return None
-    model_share = percent(features.model_s / features.step_s)
-    evidence = [f"{model_share} of a step is {model.ops:.0f} operators of {seconds(each)} on average"]
-    if efficiency is not None:
-        evidence.append(f"the model does {percent(efficiency)} of the arithmetic this machine can")
-    if cause == "batching":
-        size = model.batch_size or 1
-        evidence.append(
-            f"the model is called {model.forwards:.3g} times a step, on {size} sample{'s' if size > 1 else ''} each"
-        )
-    return Finding(
-        pattern="overhead-bound",
-        cause=cause,
-        culprit=_culprit(features, cause),
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="high",
-        evidence=evidence,
-        advice=[_ADVICE[cause]],
-    )
-
+_SINGLE = 2  # samples a call up to which the model is called once an item
+_LARGE_MODEL_OPS = 2000  # operators a call: so many are no item's, whatever the size of the batch
 
 _ADVICE = {
     "batching": "call the model once on a batch of many items instead of once per item",
@@ -60,25 +47,176 @@ _ADVICE = {
 }
 
 
-def _cause(features: Features, single: bool) -> str:
-    model = features.measurement.model
-    optimizer = features.seconds.get("optimizer", 0.0)
-    if optimizer > 0.5 * features.model_s:
+class OverheadBound(Pattern):
+    """Submitting work takes longer than the work."""
+
+    name = "overhead-bound"
+    brief = "so many small operations that starting them takes the time"
+    causes = ("batching", "small-ops", "optimizer")
+    phases = ("forward", "backward", "optimizer")
+    residual = True
+    by_hand = (
+        ("batching", "call the model with many items at once"),
+        ("small-ops", "replace the loop of small operators by one of the library's"),
+    )
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the number of operators in a step and the time that each takes."""
+        model = host.measurement.model
+        if not model.ops or host.model_s < MODEL_SHARE * host.step_s:
+            return None
+        each = host.model_s / model.ops
+        efficiency = host.efficiency
+        single = (model.batch_size or BATCHED) <= _SINGLE
+        if each > TINY_OP_S or (efficiency is not None and efficiency > LOW_EFFICIENCY):
+            return None
+        if model.ops < MANY_OPS and not single and model.forwards < CALLED_OFTEN - 1:
+            return None
+        cause = _cause(host, single)
+        taken_s = host.seconds["optimizer"] if cause == "optimizer" else host.model_s
+        # Batching or fusing does the same work in far fewer calls; a fifth of the time is left for what they compute.
+        headroom = host.headroom_without(FUSED * taken_s)
+        if headroom < SEEN:
+            return None
+        share = host.model_s / host.step_s
+        evidence = [f"{percent(share)} of a step is {model.ops:.0f} operators of {seconds(each)} on average"]
+        if efficiency is not None:
+            evidence.append(f"the model does {percent(efficiency)} of the arithmetic this machine can")
+        if cause == "batching":
+            size = model.batch_size or 1
+            evidence.append(
+                f"the model is called {model.forwards:.3g} times a step, on {size} sample{'s' if size > 1 else ''} each"
+            )
+        return Finding(
+            pattern=self.name,
+            cause=cause,
+            culprit=_culprit(host, cause),
+            share=share,
+            phases=() if host.python_in_forward else self.phases,
+            headroom=headroom,
+            headroom_known_by="estimated",
+            confidence="high",
+            evidence=evidence,
+            advice=[_ADVICE[cause]],
+        )
+
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """By the device's idle time while the host prepares its next, small work."""
+        metrics, shares = device.metrics, device.shares
+        share = shares["idle_submitting"]
+        if share < SUBMITTING_SHARE:
+            return None
+        prompt = metrics.queue.prompt_share
+        sizes = metrics.kernels.sizes
+        evidence = [
+            f"{percent(share)} of a step, {seconds(share * device.step_s)}, the device is idle "
+            "while the host prepares its next work",
+        ]
+        if prompt is not None:
+            evidence.append(
+                f"{percent(prompt)} of kernels start as soon as they are launched: "
+                + ("the queue is empty" if prompt >= PROMPT_SHARE else "for the rest the queue is filled")
+            )
+        if sizes is not None:
+            evidence.append(
+                f"{counted(metrics.kernels_per_step, 'kernel')} a step, half of them under {ns(sizes.p50)}; "
+                f"launch calls take {percent(shares['launch'])} of a step"
+            )
+        row, of_step = _slowest_operator(device)
+        return Finding(
+            pattern=self.name,
+            summary=f"the device is idle {percent(share)} of a step because the host submits its work too slowly",
+            cause=_device_cause(device, row),
+            culprit=metrics.blame.culprit(row, of_step, device.where),
+            share=share,
+            headroom=device.gain("launch=0"),
+            headroom_known_by="predicted",
+            confidence=device.confidence(share) if (prompt or 0) >= PROMPT_SHARE else "medium",
+            evidence=[*evidence, *_allocation(device)],
+            advice=[
+                "capture the step in a CUDA graph (torch.compile with mode='reduce-overhead')",
+                "more work a launch: a larger batch, fused and foreach optimizers, torch.compile",
+            ],
+        )
+
+    def rank(self, finding: Finding, features: Features) -> float:
+        """On the host, the model's cost is what is left; on a device that mostly computes, a late host is hidden."""
+        host, device = features.host, features.device
+        if device is not None:
+            hidden = (device.metrics.queue.prompt_share or 0.0) < PROMPT_SHARE
+            busy = device.shares["compute"] >= MOSTLY_COMPUTING
+            return min(finding.headroom, 0.999 * WORTH) if busy and hidden else finding.headroom
+        assert host is not None
+        most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
+        return min(finding.headroom, 0.999 * most)
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the function that calls the operators."""
+        return f"{part(finding)} goes into many small operations{at(finding.culprit)}"
+
+
+def _cause(host: HostFeatures, single: bool) -> str:
+    model = host.measurement.model
+    optimizer = host.seconds.get("optimizer", 0.0)
+    if optimizer > MOST * host.model_s:
         return "optimizer"
-    if (single and (model.ops or 0) / max(model.forwards, 1) < 2000) or model.forwards >= 4:
+    if (single and (model.ops or 0) / max(model.forwards, 1) < _LARGE_MODEL_OPS) or model.forwards >= CALLED_OFTEN:
         return "batching"
     return "small-ops"
 
 
-def _culprit(features: Features, cause: str) -> Culprit | None:
-    total = features.blame.total
+def _culprit(host: HostFeatures, cause: str) -> Culprit | None:
+    total = host.blame.total
     if cause == "optimizer":
-        sites = [site for site in features.measurement.sites if site.seam == "~optimizer"]
-        return line_culprit(sites[0], share=features.share("optimizer")) if sites else None
+        sites = [site for site in host.measurement.sites if site.seam == "~optimizer"]
+        return line_culprit(sites[0], share=host.share("optimizer")) if sites else None
     if cause == "batching":
-        sites = [site for site in features.measurement.sites if site.seam == "~forward"]
+        sites = [site for site in host.measurement.sites if site.seam == "~forward"]
         if sites:
-            return line_culprit(sites[0], share=features.share("forward"))
-    return culprit(features.blame.in_phase("forward"), total, "main") or culprit(
-        features.blame.in_phase("forward", "backward"), total, "main"
+            return line_culprit(sites[0], share=host.share("forward"))
+    return culprit(host.blame.in_phase("forward"), total, "main") or culprit(
+        host.blame.in_phase("forward", "backward"), total, "main"
     )
+
+
+def _device_cause(device: TraceFeatures, row: int) -> str:
+    metrics = device.metrics
+    operator = metrics.blame.name(row)
+    if "optim" in operator.lower():
+        return "optimizer"
+    sizes = metrics.kernels.sizes
+    return "small-ops" if sizes is not None and sizes.small >= SMALL_KERNELS else "batching"
+
+
+def _slowest_operator(device: TraceFeatures) -> tuple[int, float]:
+    """A launch of the operator that the device waited for longest in all, and that waiting's share of the step."""
+    metrics = device.metrics
+    gaps = metrics.idle("submitting")
+    rows, lengths = metrics.after_gaps("submitting")
+    calls = metrics.timeline.launch[rows]
+    operators = metrics.blame.origin(calls).operator
+    names = pick(metrics.timeline.host.name, operators)
+    known = names >= 0
+    if not known.any():
+        return (int(calls[0]) if len(calls) else NONE), device.shares["idle_submitting"]
+    total = np.bincount(names[known], weights=lengths[known])
+    worst = int(np.argmax(total))
+    part = float(total[worst] / lengths.sum()) * gaps.total / metrics.windows.total_ns
+    return int(calls[np.flatnonzero(names == worst)[0]]), part
+
+
+def _allocation(device: TraceFeatures) -> list[str]:
+    """Allocating and freeing device memory in the step stops the device."""
+    metrics = device.metrics
+    calls, host = metrics.activity.calls.memory, metrics.timeline.host
+    inside = calls & (host.start_ns >= metrics.windows.start_ns[0])
+    share = float(host.dur_ns[inside].sum()) / metrics.windows.total_ns
+    if share < MEMORY_CALLS:
+        return []
+    return [
+        f"allocating and freeing memory by {counted(int(inside.sum()), 'call')} of the driver "
+        f"takes {percent(share)} of a step"
+    ]
+
+
+PATTERN = OverheadBound()

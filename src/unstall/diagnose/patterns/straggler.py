@@ -6,67 +6,144 @@ from collections import Counter
 from collections.abc import Sequence
 
 from unstall.diagnose.blame import Placed, culprit
-from unstall.diagnose.features import Features
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, name_of
 from unstall.diagnose.ranks import exposed_s, own_s, spread
-from unstall.records.report import Finding
+from unstall.diagnose.thresholds import LATE_RANK_SHARE, SEEN
+from unstall.records.report import Finding, Utilization
 from unstall.records.vocabulary import PhaseName
 from unstall.text.units import percent, seconds
+from unstall.trace.features import TraceFeatures
+from unstall.trace.metrics import TimelineMetrics
 
 _CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
 _SHARED = ("forward", "backward", "optimizer", "comm")  # phases that a seam times in every rank
-_BY_HAND = ("other",)  # what no seam times; its samples are those in no shared phase
+_UNTIMED = ("other",)  # what no seam times; its samples are those in no shared phase
+_UNEVEN = 0.25  # of the longest wait: less difference between ranks is chance
+_EXCESS = 1.2  # its excess is also in its own phase, which must not outrank it
+
+_ON_DEVICE = {
+    "idle_loader": ("waits for its next batch", "transform"),
+    "idle_sync": ("waits for its device", "item"),
+    "idle_submitting": ("submits its work late", "small-ops"),
+    "idle_host": ("is busy on the host", "python"),
+    "compute": ("computes longer", "kernel"),
+    "copies": ("copies", "pageable"),
+}
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    ranks = features.measurement.ranks
-    if len(ranks) < 2:
-        return None
-    late = max(ranks, key=own_s)
-    others = [rank for rank in ranks if rank is not late]
-    lag = own_s(late) - max(own_s(rank) for rank in others)
-    headroom = features.headroom_without(min(lag, 0.99 * features.step_s))
-    if headroom < 1.05 or spread(ranks) < 0.25 * max(exposed_s(rank) for rank in ranks):
-        return None
-    usual = {
-        name: sum(rank.phases.get(name, 0.0) - rank.blocked.get(name, 0.0) * (name == "backward") for rank in others)
-        / len(others)
-        for name in late.phases
-    }
-    phase: PhaseName = max(
-        (name for name in late.phases if name not in ("comm", "backward", "optimizer")),
-        key=lambda name: late.phases[name] - usual[name],
-        default="other",
-    )
-    placed = (
-        features.blame.main if late.pid == features.measurement.main_pid else features.blame.ranks.get(late.rank, [])
-    )
-    total = sum(one.count for one in placed)
-    samples = [one for one in placed if one.phase not in _SHARED] if phase in _BY_HAND else []
-    samples = samples or [one for one in placed if one.phase == phase]
-    if late.worker_pids and phase == "data_wait":
-        samples = [one for one in features.blame.workers if one.sample.pid in late.worker_pids]
-    return Finding(
-        pattern="straggler",
-        cause=_cause(phase, samples),
-        culprit=culprit(samples, total, f"rank {late.rank}"),
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="high",
-        evidence=[
-            f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}",
-            f"rank {late.rank} spends {seconds(late.phases[phase])} in {phase}, the others {seconds(usual[phase])}",
-            f"the others wait up to {percent(max(exposed_s(rank) for rank in others) / features.step_s)} of a step",
-        ],
-        advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
-    )
+class Straggler(Pattern):
+    """The slowest rank sets the pace of all."""
+
+    host_knows_who = True
+    name = "straggler"
+    brief = "one rank is late and all wait for it"
+    causes = ("transform", "logging", "env", "preprocess", "model", "python", "item", "small-ops", "kernel", "pageable")
+    keeps_verdict = True
+    advice = "make the late rank's work as cheap as the others', or share it out evenly"
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """The rank that works longest between collectives, and what it does more of than the others."""
+        ranks = host.measurement.ranks
+        if len(ranks) < 2:
+            return None
+        late = max(ranks, key=own_s)
+        others = [rank for rank in ranks if rank is not late]
+        lag = own_s(late) - max(own_s(rank) for rank in others)
+        headroom = host.headroom_without(min(lag, 0.99 * host.step_s))
+        if headroom < SEEN or spread(ranks) < _UNEVEN * max(exposed_s(rank) for rank in ranks):
+            return None
+        usual = {
+            name: sum(
+                rank.phases.get(name, 0.0) - rank.blocked.get(name, 0.0) * (name == "backward") for rank in others
+            )
+            / len(others)
+            for name in late.phases
+        }
+        phase: PhaseName = max(
+            (name for name in late.phases if name not in ("comm", "backward", "optimizer")),
+            key=lambda name: late.phases[name] - usual[name],
+            default="other",
+        )
+        placed = host.blame.main if late.pid == host.measurement.main_pid else host.blame.ranks.get(late.rank, [])
+        total = sum(one.count for one in placed)
+        samples = [one for one in placed if one.phase not in _SHARED] if phase in _UNTIMED else []
+        samples = samples or [one for one in placed if one.phase == phase]
+        if late.worker_pids and phase == "data_wait":
+            samples = [one for one in host.blame.workers if one.sample.pid in late.worker_pids]
+        waits = max(exposed_s(rank) for rank in others)
+        return Finding(
+            pattern=self.name,
+            cause=_cause(phase, samples),
+            culprit=culprit(samples, total, f"rank {late.rank}"),
+            headroom=headroom,
+            headroom_known_by="estimated",
+            confidence="high",
+            evidence=[
+                f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}",
+                f"rank {late.rank} spends {seconds(late.phases[phase])} in {phase}, the others {seconds(usual[phase])}",
+                f"the others wait up to {percent(waits / host.step_s)} of a step",
+            ],
+            advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
+        )
+
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """By collectives in common: which rank comes last, and by how much."""
+        late = device.ranks.late_share
+        if late is None or late.max() < LATE_RANK_SHARE:
+            return None
+        index = int(late.argmax())
+        metrics = device.ranks.metrics(index)
+        name = device.ranks.name(index)
+        reason = _reason(device, metrics)
+        words, cause = _ON_DEVICE[reason]
+        idle = reason.startswith("idle_")
+        rows = metrics.after_gaps(reason.removeprefix("idle_"))[0] if idle else metrics.kernels.rows[:1]
+        row = int(metrics.timeline.launch[rows[0]]) if len(rows) else -1
+        share = float(late.max())
+        return Finding(
+            pattern=self.name,
+            summary="one rank comes late to the collectives",
+            cause=cause,
+            culprit=metrics.blame.culprit(row, metrics.shares[reason], f"rank {name}"),
+            share=share,
+            headroom=1 / max(1 - share, 0.05),
+            headroom_known_by="estimated",
+            confidence="high" if share >= 2 * LATE_RANK_SHARE else "medium",
+            evidence=[
+                f"the other ranks wait {percent(share)} of a step for rank {name} at collectives",
+                f"rank {name} {words}: {percent(metrics.shares[reason])} of its step against "
+                f"{percent(device.shares[reason])} over all ranks",
+            ],
+            advice=[f"look at rank {name} alone: its data, its host's load, its device's clocks"],
+        )
+
+    def rank(self, finding: Finding, features: Features) -> float:
+        """What it does too much of is a finding of its own, which must not come before it."""
+        return finding.headroom * (_EXCESS if features.device is None else 1.0)
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the rank and what holds it up."""
+        culprit = finding.culprit
+        if culprit is None:
+            return "one rank comes late to the collectives"
+        who = culprit.where if culprit.where.startswith("rank") else "one rank"
+        return f"{who} comes late to the collectives, held up by {name_of(culprit)}"
 
 
 def _cause(phase: str, samples: Sequence[Placed]) -> str:
     """What the late rank does: by its phase, or, for code that no seam knows, by what most samples of it do."""
-    if phase in _BY_HAND and samples:
+    if phase in _UNTIMED and samples:
         count: Counter[str] = Counter()
         for placed in samples:
             count[placed.phase] += placed.count
         phase = count.most_common(1)[0][0]
     return _CAUSES.get(phase, "python")
+
+
+def _reason(device: TraceFeatures, metrics: TimelineMetrics) -> str:
+    """What this rank does more of than the others."""
+    return max(_ON_DEVICE, key=lambda name: metrics.shares[name] - device.shares[name])
+
+
+PATTERN = Straggler()

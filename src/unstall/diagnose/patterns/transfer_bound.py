@@ -1,32 +1,103 @@
-"""transfer-bound: copies between host and device stand in the step's way."""
+"""transfer-bound: copies between host and device take the device's time, or stand in the step's way."""
 
 from __future__ import annotations
 
 from unstall.diagnose.blame import culprit
-from unstall.diagnose.features import Features
-from unstall.records.report import Finding
-from unstall.text.units import percent, seconds
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Pattern, at, part
+from unstall.diagnose.thresholds import SEEN, SEEN_GAIN, TRANSFER_SHARE
+from unstall.records.report import Finding, Utilization
+from unstall.text.units import bytes_, percent, seconds
+from unstall.trace.features import TraceFeatures
+from unstall.trace.phrases import counted
+from unstall.trace.thresholds import TINY_COPY_BYTES
+from unstall.trace.timeline import CopyKind, HostMemory
+from unstall.trace.waiting import CopyGroup
+
+_WORDS = {CopyKind.H2D: "from host to device", CopyKind.D2H: "from device to host"}
 
 
-def match(features: Features) -> Finding | None:
-    """The finding, or None when the numbers do not show the pattern."""
-    transfer_s = features.seconds.get("transfer", 0.0)
-    headroom = features.headroom_without(transfer_s)
-    if headroom < 1.05:
-        return None
-    loader = features.measurement.loader
-    pageable = loader is not None and not loader.pin_memory
-    advice = ["pin_memory=True in the DataLoader, and .to(device, non_blocking=True)"] if pageable else []
-    return Finding(
-        pattern="transfer-bound",
-        cause="pageable" if pageable else "blocking",
-        culprit=culprit(features.blame.in_phase("transfer"), features.blame.total, "main"),
-        headroom=headroom,
-        headroom_known_by="estimated",
-        confidence="medium",
-        evidence=[f"{percent(features.share('transfer'))} of a step, {seconds(transfer_s)}, copies data to the device"],
-        advice=[
-            *advice,
-            "copy the next batch while this one computes; send smaller types (uint8) and convert on the device",
-        ],
-    )
+class TransferBound(Pattern):
+    """Data moves when it should be computed with."""
+
+    name = "transfer-bound"
+    brief = "copies between host and device hold up the step"
+    causes = ("pageable", "blocking")
+    phases = ("transfer",)
+    advice = "copy the next batch while this one computes; send smaller types (uint8) and convert on the device"
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the time in calls that copy to the device."""
+        transfer_s = host.seconds.get("transfer", 0.0)
+        headroom = host.headroom_without(transfer_s)
+        if headroom < SEEN:
+            return None
+        loader = host.measurement.loader
+        pageable = loader is not None and not loader.pin_memory
+        advice = ["pin_memory=True in the DataLoader, and .to(device, non_blocking=True)"] if pageable else []
+        share = host.share("transfer")
+        return Finding(
+            pattern=self.name,
+            cause="pageable" if pageable else "blocking",
+            culprit=culprit(host.blame.in_phase("transfer"), host.blame.total, "main"),
+            share=share,
+            phases=self.phases,
+            headroom=headroom,
+            headroom_known_by="estimated",
+            confidence="medium",
+            evidence=[f"{percent(share)} of a step, {seconds(transfer_s)}, copies data to the device"],
+            advice=[*advice, self.advice],
+        )
+
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """By copies that nothing hides, and by what pinning or overlapping them would gain."""
+        metrics, shares = device.metrics, device.shares
+        groups = metrics.copies
+        if not groups:
+            return None
+        pageable = [group for group in groups if group.memory == HostMemory.PAGEABLE]
+        headroom = max(device.gain("copies=overlapped"), device.gain("copies=pinned"))
+        share = max(shares["copies"], 1 - 1 / headroom)
+        if shares["copies"] < TRANSFER_SHARE and (headroom < SEEN_GAIN or not _waited_for(groups)):
+            return None
+        main = groups[0]
+        call = int(metrics.timeline.launch[main.longest])
+        return Finding(
+            pattern=self.name,
+            summary="copies between host and device hold up the step",
+            cause="pageable" if pageable else "blocking" if _waited_for(groups) else None,
+            culprit=metrics.blame.culprit(call, main.device_ns / metrics.windows.total_ns, device.where),
+            share=shares["copies"],
+            headroom=headroom,
+            headroom_known_by="predicted",
+            confidence=device.confidence(share),
+            evidence=[
+                f"copies take {percent(shares['copies'])} of a step, {seconds(shares['copies'] * device.step_s)}, "
+                "in which nothing is computed",
+                *(_line(group, len(metrics.windows)) for group in groups[:2]),
+            ],
+            advice=[
+                "pin the host's memory (pin_memory=True) and copy with non_blocking=True, one batch ahead",
+                "send less: narrower dtypes, conversion on the device",
+            ],
+        )
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names the line that copies."""
+        return f"{part(finding)} copies data between host and device{at(finding.culprit)}"
+
+
+def _waited_for(groups: list[CopyGroup]) -> bool:
+    """Whether the host waits for copies that move something: reading single values back is another matter."""
+    return any(group.blocking and group.bytes > TINY_COPY_BYTES * group.count for group in groups)
+
+
+def _line(group: CopyGroup, steps: int) -> str:
+    memory = f" ({group.memory.name.lower()} memory)" if group.memory else ""
+    rate = group.bytes / group.device_ns if group.device_ns else 0.0
+    size = f", {bytes_(group.bytes / steps)} at {bytes_(1e9 * rate)}/s" if group.bytes else ""
+    held = f"; the host waited for {percent(group.blocking / group.count)} of them" if group.blocking else ""
+    return f"{counted(group.count / steps, 'copy', 'copies')} {_WORDS[group.direction]}{memory} a step{size}{held}"
+
+
+PATTERN = TransferBound()

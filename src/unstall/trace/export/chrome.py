@@ -84,9 +84,9 @@ def _time(ns: int) -> str:
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
-def _args(**facts: int) -> str:
-    """The facts that are known, as a JSON object."""
-    return json.dumps({name.replace("_", " "): value for name, value in facts.items() if value >= 0})
+def _args(**metrics: int) -> str:
+    """The metrics that are known, as a JSON object."""
+    return json.dumps({name.replace("_", " "): value for name, value in metrics.items() if value >= 0})
 
 
 def _host(timeline: Timeline) -> Iterator[str]:

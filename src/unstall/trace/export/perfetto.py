@@ -76,8 +76,8 @@ def _tracks(timeline: Timeline) -> Iterator[bytes]:
         yield _number(1, PROCESS_TRACK + pid) + _block(3, _number(1, pid) + _text(6, process))
     for number, thread in enumerate(timeline.threads):
         pid, tid = max(thread.pid, 0), max(thread.tid, 0)
-        facts = _number(1, pid) + _number(2, tid) + _text(5, thread.name or f"thread {thread.tid}")
-        yield _number(1, THREAD_TRACK + number) + _block(4, facts)
+        metrics = _number(1, pid) + _number(2, tid) + _text(5, thread.name or f"thread {thread.tid}")
+        yield _number(1, THREAD_TRACK + number) + _block(4, metrics)
     names = {device.id: device.name for device in timeline.devices}
     for number in np.unique(timeline.device.device).tolist():
         yield _number(1, _device_track(number)) + _text(2, f"GPU {number} {names.get(number, '')}".strip())

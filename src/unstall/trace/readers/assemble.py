@@ -254,7 +254,7 @@ def _mark_graphs(host: Columns, device: Columns, names: list[str]) -> None:
 
 
 def collective(text: str) -> Collective:
-    """From the six facts as the scanner joins them."""
+    """From the six metrics as the scanner joins them."""
     name, group, size, dtype, inputs, outputs = (text.split("\x1f") + [""] * 6)[:6]
     return Collective(name, group, _count(size), dtype, _count(inputs), _count(outputs))
 

@@ -68,7 +68,7 @@ class PythonEventScanner:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._text = ""
         self._enough = 0
-        """Characters worth another look: an event that is not whole is not parsed again for every few more."""
+        """Characters worth another device: an event that is not whole is not parsed again for every few more."""
         self._resyncing = False
         self._ended = False
         self._counts = dict.fromkeys(COUNTS, 0)

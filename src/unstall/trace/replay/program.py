@@ -62,7 +62,7 @@ def _rank_order(stretch: Stretch, items: Items, mine: Ints, edges: Edges, delay_
 
 
 def _host_kind(gap_ns: Floats) -> Ints:
-    return np.where(gap_ns >= HOST_GAP_NS.value, Kind.HOST, Kind.SUBMITTING)
+    return np.where(gap_ns >= HOST_GAP_NS, Kind.HOST, Kind.SUBMITTING)
 
 
 def _latest_end_before(items: Items, mine: Ints, times: Ints) -> Ints:

@@ -61,7 +61,7 @@ class Replay:
     @property
     def faithful(self) -> bool:
         """Whether it gives the recorded time within 2 %."""
-        return abs(self.error) <= REPLAY_ERROR.value
+        return abs(self.error) <= REPLAY_ERROR
 
     @property
     def partial(self) -> bool:

@@ -11,16 +11,16 @@ from gpu_programs import Program, compute_bound, copies, launch_bound, reads_bac
 from kineto_files import api, document, step, work, write
 from rich.console import Console
 
+from unstall.diagnose.trace_comparison import USES, compare
+from unstall.diagnose.trace_report import report
 from unstall.records.report import Report
 from unstall.report import trace_compare_view, trace_view
 from unstall.report.schema import schema
-from unstall.trace.compare import USES, compare
-from unstall.trace.facts import Facts
 from unstall.trace.hosttime import phases
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.ranks import Ranks
 from unstall.trace.readers import read
 from unstall.trace.regions import regions
-from unstall.trace.report import report
 from unstall.trace.timeline import TraceError
 
 PROGRAMS = [launch_bound(), compute_bound(), reads_back(), waits_for_data(), copies(), reduces()]
@@ -78,7 +78,7 @@ def test_phases_of_the_main_thread():
             with program.inside("Optimizer.step#SGD.step", "user_annotation"):
                 program.launch(20.0)
             program.sync()
-    found = {phase.name: phase.share for phase in phases(Facts(program.timeline()))}
+    found = {phase.name: phase.share for phase in phases(TimelineMetrics(program.timeline()))}
     assert sum(found.values()) == pytest.approx(1)
     assert found["data_wait"] == pytest.approx(1000 / program.step_us(), rel=0.02)
     assert found["transfer"] > found["forward"] > 0
@@ -97,7 +97,7 @@ def test_each_part_of_a_program_has_its_pattern():
                 for _ in range(60):
                     program.launch(3.0, before=25.0)
         program.sync()
-    found = {one.name: one.pattern for one in regions(Facts(program.timeline()))}
+    found = {one.name: one.pattern for one in regions(TimelineMetrics(program.timeline()))}
     assert found == {"encode": "compute-bound", "decode": "overhead-bound"}
 
 

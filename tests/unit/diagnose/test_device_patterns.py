@@ -13,16 +13,14 @@ from gpu_programs import (
     reduces,
     waits_for_data,
 )
+from patterncase import device_findings
 
-from unstall.trace import thresholds
-from unstall.trace.look import Look
-from unstall.trace.patterns import all_patterns
+from unstall.trace.features import TraceFeatures
 from unstall.trace.ranks import Ranks
-from unstall.trace.verdict import findings
 
 
-def _look(program: Program) -> Look:
-    return Look(Ranks.of([program.timeline()]))
+def _features(program: Program) -> TraceFeatures:
+    return TraceFeatures(Ranks.of([program.timeline()]))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +37,7 @@ def _look(program: Program) -> Look:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_verdict(program, pattern, cause):
-    verdict, *others = findings(_look(program))
+    verdict, *others = device_findings(_features(program))
     assert (verdict.pattern, verdict.cause) == (pattern, cause)
     assert verdict.headroom >= 1
     assert verdict.evidence
@@ -55,13 +53,13 @@ def test_nothing_worth_fixing_is_healthy():
                 program.launch(80.0)
                 program.launch(40.0, "ncclDevKernel_AllGather", "c10d::allgather_", stream=20)
         program.sync()
-    found = findings(_look(program))
+    found = device_findings(_features(program))
     assert found[0].pattern in ("healthy", "compute-bound")
     assert found[0].headroom < 2.1
 
 
 def test_a_waiting_host_with_a_busy_device_is_not_sync_bound():
-    assert [one.pattern for one in findings(_look(compute_bound()))] == ["compute-bound"]
+    assert [one.pattern for one in device_findings(_features(compute_bound()))] == ["compute-bound"]
 
 
 def test_workers_are_not_advised_where_there_are_some():
@@ -71,7 +69,7 @@ def test_workers_are_not_advised_where_there_are_some():
             program.batch(3000.0, "_MultiProcessingDataLoaderIter")
             program.launch(500.0)
         program.sync()
-    verdict = findings(_look(program))[0]
+    verdict = device_findings(_features(program))[0]
     assert verdict.pattern == "input-bound"
     assert verdict.cause is None
 
@@ -87,7 +85,7 @@ def test_a_shape_that_only_the_device_knows():
                     program.copy(2.0)
                 program.busy(30.0)
         program.sync()
-    verdict = findings(_look(program))[0]
+    verdict = device_findings(_features(program))[0]
     assert (verdict.pattern, verdict.cause) == ("sync-bound", "shape")
     assert verdict.culprit is not None
     assert verdict.culprit.function == "aten::nonzero"
@@ -103,7 +101,7 @@ def test_the_culprit_is_the_users_function():
             for _ in range(20):
                 program.launch(50.0)
         program.sync()
-    culprit = findings(_look(program))[0].culprit
+    culprit = device_findings(_features(program))[0].culprit
     assert culprit is not None
     assert (culprit.function, culprit.file, culprit.line) == ("preprocess", "/home/me/train.py", 21)
 
@@ -121,7 +119,7 @@ def test_a_gain_that_the_replay_cannot_see_is_estimated():
             for _ in range(10):
                 program.launch(100.0)
         program.sync()
-    verdict = findings(_look(program))[0]
+    verdict = device_findings(_features(program))[0]
     assert verdict.pattern == "sync-bound"
     assert verdict.headroom_known_by in ("estimated", "predicted")
     assert verdict.headroom > 1.5
@@ -129,7 +127,7 @@ def test_a_gain_that_the_replay_cannot_see_is_estimated():
 
 def test_one_rank_alone_cannot_tell_transfer_from_waiting():
     timeline = reduces().timeline(distributedInfo={"rank": 0, "world_size": 8})
-    verdict = findings(Look(Ranks.of([timeline])))[0]
+    verdict = device_findings(TraceFeatures(Ranks.of([timeline])))[0]
     assert verdict.pattern == "communication-bound"
     assert any("one rank alone" in line for line in verdict.evidence)
 
@@ -139,17 +137,7 @@ def test_few_events_are_low_confidence():
     with program.step():
         program.launch(5.0)
         program.busy(500.0)
-    assert findings(_look(program))[0].confidence != "high"
-
-
-def test_every_threshold_has_a_source():
-    table = [one for one in vars(thresholds).values() if isinstance(one, thresholds.Threshold)]
-    assert len(table) > 10
-    assert all(len(one.source) > 20 for one in table)
-
-
-def test_every_pattern_file_has_a_match():
-    assert len(all_patterns()) == 9
+    assert device_findings(_features(program))[0].confidence != "high"
 
 
 def test_a_host_culprits_share_is_its_own():
@@ -162,8 +150,8 @@ def test_a_host_culprits_share_is_its_own():
             program.busy(1000.0, "train.py(9): log")
             program.launch(500.0)
         program.sync()
-    look = _look(program)
-    found = findings(look)[0]
+    device = _features(program)
+    found = device_findings(device)[0]
     assert (found.pattern, found.culprit.function) == ("host-bound", "load")
     assert found.culprit.share == pytest.approx(3000 / program.step_us(), rel=0.05)
-    assert found.culprit.share < look.shares["idle_host"]
+    assert found.culprit.share < device.shares["idle_host"]

@@ -5,25 +5,22 @@ from __future__ import annotations
 from functools import cached_property
 
 from unstall.records.vocabulary import Confidence, KnownBy
-from unstall.trace.facts import Facts
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.ranks import Ranks
 from unstall.trace.replay.replay import Replay
-from unstall.trace.thresholds import WORTH_GAIN
-
-_HIGH_SHARE = 0.25
-_FEW_EVENTS = 20
+from unstall.trace.thresholds import CONFIRMED_SHARE, CONFIRMS, FEWEST_EVENTS
 
 
-class Look:
+class TraceFeatures:
     """One or several ranks of a run."""
 
     def __init__(self, ranks: Ranks):
         self.ranks = ranks
 
     @cached_property
-    def facts(self) -> Facts:
+    def metrics(self) -> TimelineMetrics:
         """Of the rank that sets the pace."""
-        return self.ranks.facts(self.ranks.pace_setter)
+        return self.ranks.metrics(self.ranks.pace_setter)
 
     @property
     def where(self) -> str:
@@ -43,7 +40,7 @@ class Look:
     @cached_property
     def replay(self) -> Replay:
         """Of all ranks together, else of the one that sets the pace."""
-        return self.ranks.replay or self.facts.replay
+        return self.ranks.replay or self.metrics.replay
 
     def gain(self, what_if: str) -> float:
         """Predicted step time ratio of a what-if."""
@@ -57,15 +54,15 @@ class Look:
         """
         gain = self.gain(what_if)
         bound = 1 / max(1 - share, 0.05)
-        if gain < WORTH_GAIN.value <= bound:
+        if gain < CONFIRMS <= bound:
             return bound, "estimated"
         return gain, "predicted"
 
     def confidence(self, share: float, known_by: KnownBy = "predicted") -> Confidence:
         """High where a large share and a faithful replay agree over several steps."""
-        if len(self.facts.timeline.device) < _FEW_EVENTS:
+        if len(self.metrics.timeline.device) < FEWEST_EVENTS:
             return "low"
         if known_by == "estimated" or not self.replay.faithful:
-            return "medium" if share >= _HIGH_SHARE else "low"
-        several = len(self.facts.windows) > 1 or len(self.ranks) > 1
-        return "high" if share >= _HIGH_SHARE and (several or share >= 2 * _HIGH_SHARE) else "medium"
+            return "medium" if share >= CONFIRMED_SHARE else "low"
+        several = len(self.metrics.windows) > 1 or len(self.ranks) > 1
+        return "high" if share >= CONFIRMED_SHARE and (several or share >= 2 * CONFIRMED_SHARE) else "medium"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from gpu_programs import Program, launch_bound, reads_back, waits_for_data
 
-from unstall.trace.facts import Facts
+from unstall.diagnose.trace_report import report
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.ranks import Ranks
-from unstall.trace.report import report
 from unstall.trace.timeline import CopyKind, HostMemory
 
 
@@ -17,13 +17,13 @@ def test_the_distribution_of_kernel_durations():
         for duration in [5.0] * 8 + [100.0, 195.0]:
             program.launch(duration)
     program.sync()
-    facts = Facts(program.timeline())
-    sizes = facts.kernels.sizes
+    metrics = TimelineMetrics(program.timeline())
+    sizes = metrics.kernels.sizes
     assert (sizes.count, sizes.small) == (10, 0.8)
     assert sizes.mean == pytest.approx(33_500)
     assert sizes.p50 == 5_000
     assert 100_000 <= sizes.p90 <= 195_000
-    assert facts.kernels_per_step == 10
+    assert metrics.kernels_per_step == 10
 
 
 def test_copies_by_direction_memory_and_size():
@@ -35,7 +35,7 @@ def test_copies_by_direction_memory_and_size():
             for _ in range(3):
                 program.copy(30.0, "DtoH", "Pageable", size=4)
         program.sync()
-    groups = {(one.direction, one.memory): one for one in Facts(program.timeline()).copies}
+    groups = {(one.direction, one.memory): one for one in TimelineMetrics(program.timeline()).copies}
     pageable, pinned = groups[CopyKind.H2D, HostMemory.PAGEABLE], groups[CopyKind.H2D, HostMemory.PINNED]
     assert (pageable.count, pageable.blocking, pageable.tiny, pageable.bytes) == (2, 2, 0, 12_000_000)
     assert (pinned.count, pinned.blocking) == (2, 0)
@@ -44,8 +44,8 @@ def test_copies_by_direction_memory_and_size():
 
 
 def test_waits_are_told_with_who_made_them_and_what_they_cost():
-    facts = Facts(reads_back(steps=4).timeline())
-    worst = facts.waits[0]
+    metrics = TimelineMetrics(reads_back(steps=4).timeline())
+    worst = metrics.waits[0]
     assert worst.operator in ("aten::item", "aten::_local_scalar_dense")
     assert (worst.call, worst.count) == ("cudaMemcpyAsync", 96)
     assert 0 < worst.idle_ns < worst.blocked_ns
@@ -58,7 +58,7 @@ def test_steps_that_vary():
             uneven.busy(1000.0 * (number % 3))
             uneven.launch(50.0)
         uneven.sync()
-    assert Facts(even.timeline()).step_variation < 0.01
+    assert TimelineMetrics(even.timeline()).step_variation < 0.01
     made = report(Ranks.of([uneven.timeline()]), [])
     assert made.trace.step_variation > 0.5
     assert any("steps vary by" in note for note in made.run.notes)

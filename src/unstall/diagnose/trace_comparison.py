@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from unstall.diagnose.findings import findings
+from unstall.diagnose.patterns.base import Features
+from unstall.records.report import Utilization
 from unstall.records.trace import TraceChanged, TraceComparison
-from unstall.trace.facts import Facts
+from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import Total
-from unstall.trace.look import Look
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.ranks import Ranks
 from unstall.trace.timeline import Timeline
-from unstall.trace.verdict import findings
 
 USES = (
     "compute",
@@ -36,7 +38,7 @@ def compare(before: Timeline, after: Timeline) -> TraceComparison:
     The steps are compared by their medians, as one odd step weighs much in a short trace; the rest by means.
     """
     ranks = [Ranks.of([before]), Ranks.of([after])]
-    a, b = (one.facts(0) for one in ranks)
+    a, b = (one.metrics(0) for one in ranks)
     return TraceComparison(
         files=[before.path, after.path],
         step_s=[_median_s(a), _median_s(b)],
@@ -47,20 +49,24 @@ def compare(before: Timeline, after: Timeline) -> TraceComparison:
             TraceChanged(name=name, before_s=a.per_step(a.shares[name]), after_s=b.per_step(b.shares[name]))
             for name in USES
         ],
-        operators=_changes(a, b, lambda facts: facts.kernels.by_operator()),
-        kernels=_changes(a, b, lambda facts: facts.kernels.by_kernel()),
+        operators=_changes(a, b, lambda metrics: metrics.kernels.by_operator()),
+        kernels=_changes(a, b, lambda metrics: metrics.kernels.by_kernel()),
     )
 
 
-def _median_s(facts: Facts) -> float:
-    return float(np.median(facts.windows.dur_ns)) / 1e9
+def _median_s(metrics: TimelineMetrics) -> float:
+    return float(np.median(metrics.windows.dur_ns)) / 1e9
 
 
 def _verdict(ranks: Ranks) -> str:
-    return findings(Look(ranks))[0].pattern if ranks.summaries[0].devices else "no GPU activity"
+    if not ranks.summaries[0].devices:
+        return "no GPU activity"
+    return findings(Features(device=TraceFeatures(ranks)), Utilization())[0].pattern
 
 
-def _changes(a: Facts, b: Facts, totals: Callable[[Facts], list[Total]]) -> list[TraceChanged]:
+def _changes(
+    a: TimelineMetrics, b: TimelineMetrics, totals: Callable[[TimelineMetrics], list[Total]]
+) -> list[TraceChanged]:
     before, after = _per_step(a, totals(a)), _per_step(b, totals(b))
     changed = []
     for name in {**before, **after}:
@@ -71,9 +77,9 @@ def _changes(a: Facts, b: Facts, totals: Callable[[Facts], list[Total]]) -> list
     return sorted(changed, key=lambda one: -abs(one.after_s - one.before_s))[:_MOST]
 
 
-def _per_step(facts: Facts, totals: list[Total]) -> dict[str, tuple[float, float]]:
+def _per_step(metrics: TimelineMetrics, totals: list[Total]) -> dict[str, tuple[float, float]]:
     """Seconds and calls a step by name; different events may have the same tidied name."""
-    steps = len(facts.windows)
+    steps = len(metrics.windows)
     result: dict[str, tuple[float, float]] = {}
     for total in totals:
         seconds, count = result.get(total.name, (0.0, 0.0))

@@ -21,7 +21,7 @@ from unstall.trace.windows import Windows, windows
 _MOST_GAPS = 1000
 
 
-class Facts:
+class TimelineMetrics:
     """One timeline, measured."""
 
     def __init__(self, timeline: Timeline):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from unstall.diagnose.thresholds import STEP_VARIATION
 from unstall.text.units import percent
-from unstall.trace.look import Look
+from unstall.trace.features import TraceFeatures
 from unstall.trace.phrases import counted
 from unstall.trace.ranks import Ranks
-from unstall.trace.thresholds import STEP_VARIATION
 from unstall.trace.timeline import problem_lines
 
 _FEW_STEPS = 3
@@ -17,14 +17,14 @@ _COLD = 0.01
 _MOST_RANKS = 8
 
 
-def notes(look: Look) -> list[str]:
+def notes(device: TraceFeatures) -> list[str]:
     """Of the files, the predictions, the steps, and the recording."""
     return [
-        *_absent(look),
-        *_predictions(look),
-        *_steps(look),
-        *problem_lines(unread(look.ranks)),
-        *_recording(look),
+        *_absent(device),
+        *_predictions(device),
+        *_steps(device),
+        *problem_lines(unread(device.ranks)),
+        *_recording(device),
     ]
 
 
@@ -37,8 +37,8 @@ def unread(ranks: Ranks) -> dict[str, int]:
     return total
 
 
-def _predictions(look: Look) -> list[str]:
-    replay = look.replay
+def _predictions(device: TraceFeatures) -> list[str]:
+    replay = device.replay
     told = []
     if not replay.faithful:
         told.append(f"the replay gives a step {percent(abs(replay.error))} off: predicted gains are rough")
@@ -47,36 +47,36 @@ def _predictions(look: Look) -> list[str]:
     return told
 
 
-def _steps(look: Look) -> list[str]:
-    facts = look.facts
+def _steps(device: TraceFeatures) -> list[str]:
+    metrics = device.metrics
     told = []
-    if not facts.windows.marked:
+    if not metrics.windows.marked:
         told.append("no steps are marked: all of it counts as one (call profiler.step() in the loop)")
-    elif len(facts.windows) < _FEW_STEPS:
-        told.append(f"only {'two steps were' if len(facts.windows) > 1 else 'one step was'} recorded")
-    if facts.step_variation > STEP_VARIATION.value:
-        told.append(f"steps vary by {percent(facts.step_variation)} (standard deviation)")
+    elif len(metrics.windows) < _FEW_STEPS:
+        told.append(f"only {'two steps were' if len(metrics.windows) > 1 else 'one step was'} recorded")
+    if metrics.step_variation > STEP_VARIATION:
+        told.append(f"steps vary by {percent(metrics.step_variation)} (standard deviation)")
     return told
 
 
-def _recording(look: Look) -> list[str]:
-    facts = look.facts
+def _recording(device: TraceFeatures) -> list[str]:
+    metrics = device.metrics
     told = []
-    cold = facts.queue.cold_rows
-    if len(cold) and facts.shares["idle_cold"] > _COLD:
+    cold = metrics.queue.cold_rows
+    if len(cold) and metrics.shares["idle_cold"] > _COLD:
         loaded = counted(len(cold), "kernel was loaded", "kernels were loaded")
-        share = percent(facts.shares["idle_cold"])
+        share = percent(metrics.shares["idle_cold"])
         told.append(f"{loaded} for the first time, {share} of a step: a cold start, record after warm-up")
-    unlaunched = float((facts.timeline.launch < 0).mean())
+    unlaunched = float((metrics.timeline.launch < 0).mean())
     if unlaunched > _UNLAUNCHED:
         told.append(f"{percent(unlaunched)} of the device's work has no launch call in the trace")
     return told
 
 
-def _absent(look: Look) -> list[str]:
+def _absent(device: TraceFeatures) -> list[str]:
     """Ranks that were not given, or twice: who waits for whom is known of those at hand alone."""
-    ranks = [one.rank for one in look.ranks.summaries]
-    world = max((one.world_size or 1) for one in look.ranks.summaries)
+    ranks = [one.rank for one in device.ranks.summaries]
+    world = max((one.world_size or 1) for one in device.ranks.summaries)
     if len(ranks) == 1 and world > 1:
         return [f"one of {world} ranks: give all their files to see who waits for whom"]
     told = []

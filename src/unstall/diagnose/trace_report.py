@@ -1,4 +1,4 @@
-"""From a trace's facts to the Report that all renderers and other programs read (kind ``trace``)."""
+"""From a trace's metrics to the Report that all renderers and other programs read (kind ``trace``)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from itertools import islice
 
 import numpy as np
 
+from unstall.diagnose.findings import findings
+from unstall.diagnose.patterns.base import Features
+from unstall.diagnose.trace_notes import notes as notes_on
+from unstall.diagnose.trace_notes import unread
 from unstall.records.report import Finding, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceRegion, TraceStep, TraceTime
-from unstall.trace.facts import Facts
+from unstall.records.vocabulary import NO_VERDICT
+from unstall.trace.features import TraceFeatures
 from unstall.trace.hosttime import phases
 from unstall.trace.kernels import Total
-from unstall.trace.look import Look
-from unstall.trace.notes import notes as notes_on
-from unstall.trace.notes import unread
+from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.ranks import Ranks
 from unstall.trace.regions import regions
 from unstall.trace.timeline import problem_lines
-from unstall.trace.verdict import findings
 
 STANDARD_WHAT_IFS = ("launch=0", "sync=0", "host=0", "data=0", "copies=overlapped", "nccl=0.5x", "nccl=overlapped")
 """Predicted for every trace; those that would gain nothing are left out of the report."""
@@ -44,26 +46,34 @@ def report(ranks: Ranks, command: Sequence[str], *, what_ifs: Sequence[str] = ()
     if not any(one.devices for one in ranks.summaries):
         unasked = ["no what-if can be answered: there is no device's work to replay"] if what_ifs else []
         return _without_device(ranks, command, [*notes, *unasked])
-    look = Look(ranks.with_device())
-    found = findings(look)
-    return _assemble(look, found, _trace_facts(look, what_ifs), command, [*notes, *notes_on(look)])
+    device = TraceFeatures(ranks.with_device())
+    use = Utilization(gpu=[busy for one in device.ranks.summaries for busy in one.busy])
+    found = findings(Features(device=device), use)
+    return _assemble(device, use, found, figures(device, what_ifs), command, [*notes, *notes_on(device)])
 
 
-def _assemble(look: Look, found: list[Finding], trace: TraceFacts, command: Sequence[str], notes: list[str]) -> Report:
-    facts = look.facts
-    flops = facts.flops if facts.flops is not None and facts.flops.complete else None
+def _assemble(
+    device: TraceFeatures,
+    use: Utilization,
+    found: list[Finding],
+    trace: TraceFacts,
+    command: Sequence[str],
+    notes: list[str],
+) -> Report:
+    metrics = device.metrics
+    flops = metrics.flops if metrics.flops is not None and metrics.flops.complete else None
     return Report(
         kind="trace",
-        run=_run_info(look.ranks, command, notes),
+        run=_run_info(device.ranks, command, notes),
         throughput=Throughput(
-            steps_per_s=1 / look.step_s,
-            step_s=_step_time(look.ranks),
-            flops_per_s=flops.per_step / look.step_s if flops else None,
+            steps_per_s=1 / device.step_s,
+            step_s=_step_time(device.ranks),
+            flops_per_s=flops.per_step / device.step_s if flops else None,
             mfu=flops.mfu if flops else None,
             flops_coverage=flops.coverage if flops else None,
         ),
-        utilization=Utilization(gpu=[busy for one in look.ranks.summaries for busy in one.busy]),
-        phases=phases(facts),
+        utilization=use,
+        phases=phases(metrics),
         verdict=found[0],
         findings=found,
         trace=trace,
@@ -97,58 +107,59 @@ def _step_time(ranks: Ranks) -> StepTime:
     return StepTime(mean=ranks.step_s, p50=float(np.median(seconds)), p95=float(np.percentile(seconds, 95)))
 
 
-def _trace_facts(look: Look, what_ifs: Sequence[str]) -> TraceFacts:
-    facts = look.facts
-    asked = [_change(look, text) for text in what_ifs]
-    standard = [_change(look, text) for text in STANDARD_WHAT_IFS if text not in what_ifs]
+def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
+    """What a trace shows of its devices, for the report; TraceError when a what-if cannot be read."""
+    metrics = device.metrics
+    asked = [_change(device, text) for text in what_ifs]
+    standard = [_change(device, text) for text in STANDARD_WHAT_IFS if text not in what_ifs]
     worth = sorted((change for change in standard if change.gain > 1.005), key=lambda change: -change.gain)
     return TraceFacts(
-        files=[one.path for one in look.ranks.summaries],
-        source=facts.timeline.source,
-        devices=[name for one in look.ranks.summaries for name in one.devices],
-        marked_steps=facts.windows.marked,
-        device=look.shares,
-        queue=_queue(facts),
-        kernels=_kernels(facts),
-        step_variation=facts.step_variation,
-        replay_error=look.replay.error,
-        replay_steps=look.replay.steps,
-        critical_path=look.replay.critical,
-        critical_operators=dict(islice(look.replay.critical_operators.items(), _MOST_NAMES)),
+        files=[one.path for one in device.ranks.summaries],
+        source=metrics.timeline.source,
+        devices=[name for one in device.ranks.summaries for name in one.devices],
+        marked_steps=metrics.windows.marked,
+        device=device.shares,
+        queue=_queue(metrics),
+        kernels=_kernels(metrics),
+        step_variation=metrics.step_variation,
+        replay_error=device.replay.error,
+        replay_steps=device.replay.steps,
+        critical_path=device.replay.critical,
+        critical_operators=dict(islice(device.replay.critical_operators.items(), _MOST_NAMES)),
         what_ifs=[*asked, *worth],
-        steps=_steps(facts),
-        operators=_times(facts, facts.kernels.by_operator()),
-        top_kernels=_times(facts, facts.kernels.by_kernel()),
-        waits=_waits(facts),
-        copies=_copies(facts),
+        steps=_steps(metrics),
+        operators=_times(metrics, metrics.kernels.by_operator()),
+        top_kernels=_times(metrics, metrics.kernels.by_kernel()),
+        waits=_waits(metrics),
+        copies=_copies(metrics),
         regions=[
             TraceRegion(
                 name=one.name,
                 share=one.share,
-                mean_s=one.share * facts.windows.step_s,
+                mean_s=one.share * metrics.windows.step_s,
                 busy=one.busy,
                 exposed=one.exposed,
                 pattern=one.pattern,
                 parts=one.parts,
             )
-            for one in regions(facts)[:_MOST_NAMES]
+            for one in regions(metrics)[:_MOST_NAMES]
         ],
-        ranks=_ranks(look) if len(look.ranks) > 1 else [],
-        unread=unread(look.ranks),
+        ranks=_ranks(device) if len(device.ranks) > 1 else [],
+        unread=unread(device.ranks),
     )
 
 
-def _change(look: Look, text: str) -> TraceChange:
-    prediction = look.replay.predict(text)
-    return TraceChange(what_if=str(prediction.what_if), gain=prediction.gain, step_s=look.step_s / prediction.gain)
+def _change(device: TraceFeatures, text: str) -> TraceChange:
+    prediction = device.replay.predict(text)
+    return TraceChange(what_if=str(prediction.what_if), gain=prediction.gain, step_s=device.step_s / prediction.gain)
 
 
-def _queue(facts: Facts) -> dict[str, float]:
-    queue = facts.queue
+def _queue(metrics: TimelineMetrics) -> dict[str, float]:
+    queue = metrics.queue
     if queue.prompt_share is None:
         return {}
     p50, p90 = np.percentile(queue.delay_ns, (50, 90)) / 1e9
-    depth = float(np.mean(queue.depth_over(facts.windows.whole)[0]))
+    depth = float(np.mean(queue.depth_over(metrics.windows.whole)[0]))
     return {
         "prompt_share": queue.prompt_share,
         "launch_to_start_p50_s": float(p50),
@@ -157,26 +168,26 @@ def _queue(facts: Facts) -> dict[str, float]:
     }
 
 
-def _kernels(facts: Facts) -> dict[str, float]:
-    sizes = facts.kernels.sizes
+def _kernels(metrics: TimelineMetrics) -> dict[str, float]:
+    sizes = metrics.kernels.sizes
     if sizes is None:
         return {}
     return {
-        "per_step": facts.kernels_per_step,
+        "per_step": metrics.kernels_per_step,
         "mean_s": sizes.mean / 1e9,
         "p50_s": sizes.p50 / 1e9,
         "p90_s": sizes.p90 / 1e9,
         "small_share": sizes.small,
-        "graph_share": facts.graph_share,
+        "graph_share": metrics.graph_share,
     }
 
 
-def _steps(facts: Facts) -> list[TraceStep]:
+def _steps(metrics: TimelineMetrics) -> list[TraceStep]:
     from dataclasses import fields
 
-    windows, parts = facts.windows, facts.breakdown
-    numbers = facts.timeline.steps.number if windows.marked else np.zeros(1, np.int64)
-    depth = facts.queue.depth_over(windows.spans)
+    windows, parts = metrics.windows, metrics.breakdown
+    numbers = metrics.timeline.steps.number if windows.marked else np.zeros(1, np.int64)
+    depth = metrics.queue.depth_over(windows.spans)
     names = [field.name for field in fields(parts)]
     return [
         TraceStep(
@@ -189,12 +200,12 @@ def _steps(facts: Facts) -> list[TraceStep]:
     ]
 
 
-def _times(facts: Facts, totals: list[Total]) -> list[TraceTime]:
-    steps = len(facts.windows)
+def _times(metrics: TimelineMetrics, totals: list[Total]) -> list[TraceTime]:
+    steps = len(metrics.windows)
     return [
         TraceTime(
             name=total.name,
-            share=total.ns / facts.windows.total_ns,
+            share=total.ns / metrics.windows.total_ns,
             mean_s=total.ns / steps / 1e9,
             count=total.count / steps,
         )
@@ -202,44 +213,44 @@ def _times(facts: Facts, totals: list[Total]) -> list[TraceTime]:
     ]
 
 
-def _waits(facts: Facts) -> list[TraceTime]:
-    steps = len(facts.windows)
+def _waits(metrics: TimelineMetrics) -> list[TraceTime]:
+    steps = len(metrics.windows)
     return [
         TraceTime(
             name=site.operator or site.call,
-            share=site.blocked_ns / facts.windows.total_ns,
+            share=site.blocked_ns / metrics.windows.total_ns,
             mean_s=site.blocked_ns / steps / 1e9,
             count=site.count / steps,
             idle_s=site.idle_ns / steps / 1e9,
             detail=site.call,
         )
-        for site in facts.waits[:_MOST_NAMES]
+        for site in metrics.waits[:_MOST_NAMES]
     ]
 
 
-def _copies(facts: Facts) -> list[TraceTime]:
-    steps = len(facts.windows)
+def _copies(metrics: TimelineMetrics) -> list[TraceTime]:
+    steps = len(metrics.windows)
     return [
         TraceTime(
             name=f"{group.direction.name}, {group.memory.name.lower()}",
-            share=group.device_ns / facts.windows.total_ns,
+            share=group.device_ns / metrics.windows.total_ns,
             mean_s=group.device_ns / steps / 1e9,
             count=group.count / steps,
             bytes=group.bytes / steps,
             detail=f"{group.blocking} blocked the host, {group.tiny} tiny",
         )
-        for group in facts.copies
+        for group in metrics.copies
     ]
 
 
-def _ranks(look: Look) -> list[TraceRank]:
-    matched, late = look.ranks.matched, look.ranks.late_share
+def _ranks(device: TraceFeatures) -> list[TraceRank]:
+    matched, late = device.ranks.matched, device.ranks.late_share
     result = []
-    for index, one in enumerate(look.ranks.summaries):
+    for index, one in enumerate(device.ranks.summaries):
         waits = float(matched.wait_ns[:, index].sum()) if matched is not None else 0.0
         result.append(
             TraceRank(
-                rank=look.ranks.name(index),
+                rank=device.ranks.name(index),
                 file=one.path,
                 step_s=one.step_s,
                 busy=one.shares["busy"],
@@ -253,9 +264,9 @@ def _ranks(look: Look) -> list[TraceRank]:
 
 def _without_device(ranks: Ranks, command: Sequence[str], notes: Sequence[str]) -> Report:
     """A trace of the host alone: there is no device to diagnose, and that is said."""
-    facts = ranks.facts(0)
+    metrics = ranks.metrics(0)
     verdict = Finding(
-        pattern="healthy",
+        pattern=NO_VERDICT,
         headroom=1.0,
         headroom_known_by="estimated",
         confidence="low",
@@ -268,9 +279,9 @@ def _without_device(ranks: Ranks, command: Sequence[str], notes: Sequence[str]) 
     return Report(
         kind="trace",
         run=_run_info(ranks, command, [*notes, "the trace holds no GPU activity", *problem_lines(unread(ranks))]),
-        throughput=Throughput(steps_per_s=1 / facts.windows.step_s, step_s=_step_time(ranks)),
+        throughput=Throughput(steps_per_s=1 / metrics.windows.step_s, step_s=_step_time(ranks)),
         utilization=Utilization(gpu=[]),
-        phases=phases(facts),
+        phases=phases(metrics),
         verdict=verdict,
         findings=[verdict],
     )

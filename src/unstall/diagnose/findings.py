@@ -1,0 +1,68 @@
+"""Match the patterns against what was measured, rank what they found, and say how sure that is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from unstall.diagnose.patterns import all_patterns
+from unstall.diagnose.patterns.base import Features, Pattern
+from unstall.diagnose.thresholds import (
+    BUSY_ELSEWHERE,
+    FEW_SAMPLES,
+    FEW_STEPS,
+    MOSTLY_ELSEWHERE,
+    UNSURE_SPREAD,
+    VERY_FEW_STEPS,
+    VERY_UNSURE_SPREAD,
+)
+from unstall.records.measurements import Measurement
+from unstall.records.report import Finding, Utilization
+from unstall.text.units import percent
+
+HEALTHY = "healthy"
+
+
+def findings(features: Features, use: Utilization) -> list[Finding]:
+    """The verdict first, then the runners-up by what they weigh; healthy only where it is the verdict.
+
+    ``use`` is the run's, for the sentences.
+    """
+    matched = [(pattern, found) for pattern in all_patterns().values() if (found := pattern.match(features))]
+    matched.sort(key=lambda pair: -pair[0].rank(pair[1], features))
+    ranked = [_told(pattern, found, features, use) for pattern, found in matched]
+    return [ranked[0], *(found for found in ranked[1:] if found.pattern != HEALTHY)]
+
+
+def _told(pattern: Pattern, found: Finding, features: Features, use: Utilization) -> Finding:
+    """The finding with its sentence, and no surer than the measurement allows."""
+    confidence = found.confidence
+    if features.host is not None and (features.device is None or not pattern.sees_device):
+        lines, low = doubts(features.host.measurement)
+        confidence = "low" if low else "medium" if lines and confidence == "high" else confidence
+    summary = found.summary or pattern.sentence(found, use)
+    condition = found.condition or pattern.condition(found)
+    return msgspec.structs.replace(found, confidence=confidence, summary=summary, condition=condition)
+
+
+def doubts(measurement: Measurement) -> tuple[list[str], bool]:
+    """What makes the verdict less sure, one line each; and whether it is so much that confidence is low."""
+    lines, low = [], False
+    if measurement.steps < VERY_FEW_STEPS:
+        lines.append(f"only {measurement.steps} steps were measured: too few to be sure")
+        low = True
+    elif measurement.steps < FEW_STEPS:
+        lines.append(f"only {measurement.steps} steps were measured")
+    if measurement.spread > UNSURE_SPREAD:
+        lines.append(f"the steps vary: their mean is known to ± {percent(1.96 * measurement.spread)}")
+        low = low or measurement.spread > VERY_UNSURE_SPREAD
+    if measurement.other_cores > BUSY_ELSEWHERE:
+        lines.append(f"other processes took {measurement.other_cores:.1f} of {measurement.cores:g} cores meanwhile")
+        low = low or measurement.other_cores > MOSTLY_ELSEWHERE * measurement.cores
+    if measurement.sampling_failure:
+        inside = " (the program sampled itself: shares are less sure)" if measurement.samples else ""
+        lines.append(f"no stacks from outside: {measurement.sampling_failure}{inside}")
+    elif sum(sample.count for sample in measurement.samples) < FEW_SAMPLES:
+        lines.append("few stack samples: the culprit is less sure than the pattern")
+    if measurement.disturbed:
+        lines.append("short run: steps that overlap stack sampling had to be included")
+    return lines, low

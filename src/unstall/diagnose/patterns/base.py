@@ -1,0 +1,113 @@
+"""What a pattern is: one object, in one file, with all that anybody needs to know of it.
+
+A pattern matches what was measured on the host (a run), what a trace shows of a device, or both. It says where in the
+step it shows, how it weighs against the others, what its headline is, which experiments prove it, and what a person
+can do by hand where no remedy can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from unstall.text.sanitize import plain, shorten
+from unstall.text.units import percent
+
+if TYPE_CHECKING:
+    from unstall.diagnose.features import HostFeatures
+    from unstall.records.report import Culprit, Finding, Utilization
+    from unstall.trace.features import TraceFeatures
+
+
+_NAME_CELLS = 60
+
+
+@dataclass(frozen=True)
+class Features:
+    """What is known of a run: measured on the host, recorded on a device, or both."""
+
+    host: HostFeatures | None = None
+    device: TraceFeatures | None = None
+
+
+class Pattern:
+    """Base of all patterns. A new one sets ``name`` and gives ``on_host``, ``on_device`` or both."""
+
+    name: ClassVar[str]
+    """As reports print it: "input-bound"."""
+    brief: ClassVar[str]
+    """What it is, in half a line, for the index of the documentation."""
+    causes: ClassVar[tuple[str, ...]] = ()
+    """Which causes its findings may name."""
+    phases: ClassVar[tuple[str, ...]] = ()
+    """The phases of a step that the pattern is about; empty when it is about none in particular."""
+    stubs: ClassVar[tuple[str, ...]] = ()
+    """Kinds of work whose stub, in an experiment, proves the pattern: see :mod:`unstall.simplify`."""
+    residual: ClassVar[bool] = False
+    """It is what remains when nothing else is in the way, so an experiment that frees something else outranks it."""
+    keeps_verdict: ClassVar[bool] = False
+    """It stays the verdict whatever experiments say of the step: it ends the run, or is about other ranks."""
+    host_knows_who: ClassVar[bool] = False
+    """The host's finding says more than a device shows: whose batches are late, which rank."""
+    advice: ClassVar[str] = "make it cheaper, do it less often, or move it out of the step"
+    """What to do where an experiment shows the pattern and observation has nothing to add."""
+    by_hand: ClassVar[tuple[tuple[str | None, str], ...]] = ()
+    """Cause, or None for any, and what a person can do where no remedy can write it."""
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """The finding in a run as it was measured, or None when the numbers do not show the pattern."""
+        return None
+
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """The finding in a trace of a device, or None when the numbers do not show the pattern."""
+        return None
+
+    def rank(self, finding: Finding, features: Features) -> float:
+        """What the finding weighs against those of other patterns: its headroom, unless a rule says otherwise."""
+        return finding.headroom
+
+    def match(self, features: Features) -> Finding | None:
+        """The finding, or None.
+
+        A device's view comes first, for a host that runs ahead of its device sees the wrong phases. The host's
+        culprit is kept: stack samples name the user's line, a trace the operator.
+        """
+        host = self.on_host(features.host) if features.host is not None else None
+        if features.device is None or not self.sees_device:
+            return host
+        device = self.on_device(features.device)
+        if device is None or host is None or host.culprit is None:
+            return device
+        evidence = [*device.evidence, *[line for line in host.evidence if line not in device.evidence][:1]]
+        summary = "" if self.host_knows_who else device.summary
+        return msgspec.structs.replace(device, culprit=host.culprit, evidence=evidence, summary=summary)
+
+    @property
+    def sees_device(self) -> bool:
+        """Whether a device's trace can show the pattern."""
+        return type(self).on_device is not Pattern.on_device
+
+    def condition(self, finding: Finding) -> str:
+        """Under which the gain of the headline is to be had: "without it"."""
+        return "without it" if finding.culprit is not None else ""
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """The middle of the headline: what takes the time. ``use`` is the run's."""
+        return f"{part(finding)} goes into {name_of(finding.culprit) or self.name.replace('-', ' ')}"
+
+
+def part(finding: Finding) -> str:
+    """As "83 % of each step"; "each step" where the share is not known."""
+    return f"{percent(finding.share)} of each step" if finding.share else "each step"
+
+
+def name_of(culprit: Culprit | None) -> str:
+    """The culprit's name, short and on one line; empty without a culprit."""
+    return shorten(plain(culprit.name), _NAME_CELLS) if culprit is not None else ""
+
+
+def at(culprit: Culprit | None, before: str = " in ") -> str:
+    """The culprit's name with what goes before it; empty without a culprit."""
+    return f"{before}{name_of(culprit)}" if culprit is not None else ""
