@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from unstall.records.trace import TraceFacts
-from unstall.records.vocabulary import Confidence, KnownBy, PatternName, PhaseName
+from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternName, PhaseName
 
 SCHEMA: Literal["unstall/2"] = "unstall/2"
 
@@ -300,4 +300,12 @@ class Report(msgspec.Struct, kw_only=True):
     @classmethod
     def from_json(cls, data: bytes | str) -> Report:
         """Read a report back; raises :class:`msgspec.ValidationError` naming the field that is wrong."""
-        return msgspec.json.decode(data, type=cls)
+        return _current(msgspec.json.decode(data, type=cls))
+
+
+def _current(report: Report) -> Report:
+    """A report of version 1 as version 2 would have it: a run without a step has no verdict, and is not healthy."""
+    if report.schema != "unstall/1" or report.run.steps:
+        return report
+    verdict = msgspec.structs.replace(report.verdict, pattern=NO_VERDICT)
+    return msgspec.structs.replace(report, verdict=verdict, findings=[verdict])

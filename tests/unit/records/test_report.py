@@ -141,3 +141,11 @@ def test_samples_are_values():
     assert hash(one.frames[0]) == hash(Frame("f", "a.py", 1))
     with pytest.raises(AttributeError):
         one.count = 3
+
+
+def test_a_run_without_a_step_in_version_1_was_not_healthy():
+    raw = msgspec.json.decode(smallest().to_json())
+    raw["schema"], raw["run"]["steps"], raw["verdict"]["pattern"] = "unstall/1", 0, "healthy"
+    assert Report.from_json(msgspec.json.encode(raw)).verdict.pattern == "no-verdict"
+    raw["run"]["steps"] = 5
+    assert Report.from_json(msgspec.json.encode(raw)).verdict.pattern == "healthy"
