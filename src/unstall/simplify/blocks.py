@@ -155,8 +155,6 @@ def _add(outcome: Outcome, base: list[Segment], arm: list[Segment], pace: Pace) 
     (outcome.rough if _disturbed(base + arm, pace.cores) else outcome.log_ratios).append(ratio)
     outcome.base_s.append(_geometric(base_s))
     outcome.arm_s.append(_geometric(arm_s))
-    outcome.base_segments += base
-    outcome.arm_segments += arm
     real = sum(segment.real_calls for segment in arm) / sum(len(segment.durations) for segment in arm)
     if real > 0.05:
         note = "some calls were let through all the same: the gain may be larger"

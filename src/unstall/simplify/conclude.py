@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from unstall.records.report import Ceiling, Experiment, Finding, NotMeasured, Report, Study
-from unstall.simplify import rest, verdict
+from unstall.simplify import verdict
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.study import Findings
 from unstall.simplify.trial import Outcome, Trial
@@ -23,7 +23,7 @@ def conclude(found: Findings, sandbox: str) -> Report:
     report = found.report
     if found.measurement is None:
         return msgspec.structs.replace(report, kind="simplify")
-    predictor = Predictor(found.measured, found.timed)
+    predictor = Predictor.of(found.measured)
     done = [one for one in found.outcomes if one.ratio is not None and one.ratio.blocks >= 2]
     base_s = _base_s(done) or found.measurement.step.mean
     study = Study(
@@ -62,17 +62,15 @@ def elasticity(outcome: Outcome) -> tuple[float, float, float] | None:
 def _experiment(outcome: Outcome, predictor: Predictor) -> Experiment:
     ratio, trial = outcome.ratio, outcome.trial
     assert ratio is not None
-    slope, predicted = elasticity(outcome), predictor.ratio(trial, outcome.base_phases)
+    slope = elasticity(outcome)
     notes = [*outcome.notes]
-    if predicted is not None and ratio.excludes(predicted) and ratio.value > predicted and trial.settings is None:
-        notes += filter(None, [rest.told(outcome)])
     notes += [f"{outcome.disturbed} blocks were disturbed"] if outcome.disturbed else []
     return Experiment(
         name=trial.name,
         intervention=trial.intervention,
         ratio=ratio.value,
         ci95=interval(ratio),
-        predicted_ratio=predicted,
+        predicted_ratio=predictor.speedup(trial),
         segments=4 * ratio.blocks,
         component=trial.component,
         conclusive=outcome.state == "measured",

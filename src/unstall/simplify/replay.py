@@ -115,11 +115,6 @@ class Answer:
         if self.how is _REBUILT and _is_plain(value, _DEPTH):
             self.value, self.how = pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _PACKED
 
-    @property
-    def is_free(self) -> bool:
-        """Whether it is given without any work."""
-        return self.how is _AS_IS
-
     def give(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value, safe for the caller to change."""
         if self.how is _AS_IS:
@@ -153,17 +148,17 @@ class _Kept:
 
 
 _AS_IS, _COPIED, _PACKED, _REBUILT = "as it is", "copied", "packed", "rebuilt"
-PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 """What holds nothing else, no gradients either."""
 
 
 def _is_plain(value: Any, depth: int) -> bool:
     """Whether it is made of numbers and text in lists, tuples and dicts: unpacking that is ten times as quick."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind in _PLAIN:
         return True
     if kind is dict:
-        return depth > 0 and all(type(key) in PLAIN and _is_plain(one, depth - 1) for key, one in value.items())
+        return depth > 0 and all(type(key) in _PLAIN and _is_plain(one, depth - 1) for key, one in value.items())
     return kind in (list, tuple) and depth > 0 and all(_is_plain(one, depth - 1) for one in value)
 
 

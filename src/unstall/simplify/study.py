@@ -15,7 +15,7 @@ from unstall.benchmark.rundir import RunDir
 from unstall.model import parts
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report
-from unstall.simplify import blocks, choose, gauge, ranks, seams
+from unstall.simplify import blocks, choose, ranks, seams
 from unstall.simplify.blocks import Enough, Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
@@ -25,7 +25,6 @@ from unstall.simplify.trial import Outcome, Trial
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
     from unstall.benchmark.session import Observation
-    from unstall.model.timed import Timed
     from unstall.sandbox import Sandbox
 
 _SEGMENT_S = 0.5
@@ -40,7 +39,6 @@ _WORTH_SHARPENING = 1.1
 _ALONE_S = 2.5
 _BARREN_STARTS = 2  # of the program, without a whole block in between: then it is too short, or does not go on
 _WORTH_DEEPER = 1.1
-_BLOCKS_OF_A_GAUGE = 2  # that must fit into what is left after it, about
 
 
 @dataclass
@@ -62,8 +60,6 @@ class Findings:
     """That run from outside, to be kept."""
     runs: int = 1
     """How often the program was started."""
-    timed: dict[str, Timed | None] = field(default_factory=dict)
-    """What was gauged of functions before their trials, by name."""
 
     @property
     def measurement(self) -> Measurement | None:
@@ -89,7 +85,6 @@ class Study:
         self._lab: Laboratory | None = None
         self._children = 0
         self._kind = ""
-        self._timed: dict[str, Timed | None] = {}
 
     def run(self, requested: list[Trial]) -> Findings:
         """Observe, then try what was requested, or what observation gives cause for.
@@ -98,7 +93,7 @@ class Study:
         """
         self.tell("a first run, only watched")
         report, measured, outcome, output = observe(self.line, self.words, self.directory, self.sandbox, self.wait)
-        found = Findings(report, measured, output=output, seen=outcome.observation, timed=self._timed)
+        found = Findings(report, measured, output=output, seen=outcome.observation)
         if found.measurement is None:
             return found
         self._kind = found.measurement.kind
@@ -165,7 +160,7 @@ class Study:
         deadline = min(self.deadline, time.monotonic() + seconds)
         barren, known = 0, outcome.blocks > 0
         while True:
-            before = outcome.blocks, len(self._timed)
+            before = outcome.blocks
             try:
                 for _ in self._blocks(trial, outcome, measurement, pace, deadline, enough):
                     self._check_problems(outcome)
@@ -177,7 +172,7 @@ class Study:
                 self._check_problems(outcome)
                 why = self._why(error)
                 self._close()
-                barren = barren + 1 if (outcome.blocks, len(self._timed)) == before else 0
+                barren = barren + 1 if outcome.blocks == before else 0
                 failed = isinstance(error, Ended) and error.status > 0
                 given_up = barren >= (1 if failed else _BARREN_STARTS)
                 if given_up and not known:
@@ -211,20 +206,11 @@ class Study:
             with blocks.placebo(lab, loader.workers, loader.service_cpu_s, prefetch) as burners:
                 yield from run_blocks(Switched(lab, trial, pace, burners), outcome, pace, deadline, enough)
         else:
-            self._gauge(trial, measurement, pace)
             pair = Switched(lab, trial, pace)
             pair.to_arm()  # what cannot be done shows at once, and stubs get their answers
             self._check_problems(outcome, in_force=True)
             if not outcome.failure:
                 yield from run_blocks(pair, outcome, pace, deadline, enough)
-
-    def _gauge(self, trial: Trial, measurement: Measurement, pace: Pace) -> None:
-        """What a prediction should know of the trial's functions, once for each, where time for its blocks is left."""
-        for function in gauge.functions_of(trial):
-            name = function["name"]
-            if name not in self._timed and time.monotonic() + _BLOCKS_OF_A_GAUGE * pace.block_s < self.deadline:
-                self._timed[name] = None  # whatever becomes of it: a program that ends meanwhile is not asked again
-                self._timed[name] = gauge.gauge(self._laboratory(), function, pace, measurement.l2_bytes)
 
     def _laboratory(self) -> Laboratory:
         """The child that is running, or a new one."""

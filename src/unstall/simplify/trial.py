@@ -6,9 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
-from unstall.simplify.segment import Segment, phases_of
 from unstall.statistics import Ratio, anytime
 
 Specification = dict[str, Any]
@@ -51,8 +48,6 @@ class Outcome:
     base_s: list[float] = field(default_factory=list)
     """Seconds a step in the base, one a block."""
     arm_s: list[float] = field(default_factory=list)
-    base_segments: list[Segment] = field(default_factory=list)
-    arm_segments: list[Segment] = field(default_factory=list)
     places: set[str] = field(default_factory=set)
     """Of the functions that the arm stands in for: file and line."""
     failure: str | None = None
@@ -64,11 +59,6 @@ class Outcome:
         """Base over arm; above 1 the arm is faster. Valid although it was looked at after each block."""
         values = self.log_ratios if len(self.log_ratios) >= _FEW else self.log_ratios + self.rough
         return anytime(values) if values and self.failure is None else None
-
-    @property
-    def base_phases(self) -> dict[str, float]:
-        """Seconds a step of each phase in the base; nothing before it was measured."""
-        return phases_of(self.base_segments, np.mean)
 
     @property
     def disturbed(self) -> int:

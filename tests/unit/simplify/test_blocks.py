@@ -13,7 +13,7 @@ PACE = Pace(step_s=0.1, steps=4, seconds=0.5, settle_steps=1, settle_s=0.0, core
 
 def segment(mean, *, others=0.0, calls=1.0, real=0):
     durations = np.full(5, mean)
-    return Segment(durations, np.zeros(5, bool), {}, {"forward": calls}, 0.0, 1.0, others, real)
+    return Segment(durations, np.zeros(5, bool), {"forward": calls}, 0.0, 1.0, others, real)
 
 
 class Program:
@@ -98,11 +98,11 @@ def test_the_time_is_kept():
 
 def test_whole_epochs_are_counted_wherever_the_segment_was_cut():
     durations = np.array([1.0, 4.0, 1.0, 1.0, 4.0, 1.0])
-    one = Segment(durations, durations > 2, {}, {}, 0, 1)
+    one = Segment(durations, durations > 2, {}, 0, 1)
     assert one.mean_s(whole_epochs=True) == 2.0
     assert one.mean_s(whole_epochs=False) == 1.0
 
 
 def test_a_segment_of_one_epoch_end_counts_all_its_steps():
     durations = np.array([1.0, 1.0, 4.0])
-    assert Segment(durations, durations > 2, {}, {}, 0, 1).mean_s(whole_epochs=True) == 2.0
+    assert Segment(durations, durations > 2, {}, 0, 1).mean_s(whole_epochs=True) == 2.0
