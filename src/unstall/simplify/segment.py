@@ -19,12 +19,13 @@ class Segment:
     """Steps that ran under one condition, after it had settled."""
 
     durations: Floats
-    """Seconds, one a step."""
+    """Seconds of each step."""
     gap: npt.NDArray[np.bool_]
-    """The step holds an epoch boundary or validation."""
+    """Whether each step holds an epoch boundary or validation."""
     calls: dict[str, float]
     """Calls a step of the seams that tell the course of the program."""
     began: float
+    """Monotonic seconds, as ``ended``."""
     ended: float
     other_cores: float = 0.0
     """Cores taken meanwhile by processes outside the program."""
@@ -63,10 +64,10 @@ def measure(recording: ProcessRecording, kind: str, since: float) -> Segment | N
 
 def _calls(recording: ProcessRecording, loop: Loop, first: int) -> dict[str, float]:
     steps = len(loop) - first
-    found = {}
+    calls = {}
     for name in _COUNTED:
         spans = recording.named(name, main_only=False)
         started = spans["start"][spans["flags"] & ERROR == 0] / 1e9
         inside = (started >= loop.starts[first]) & (started < loop.ends[-1])
-        found[name.lstrip("~")] = float(inside.sum()) / steps
-    return found
+        calls[name.lstrip("~")] = float(inside.sum()) / steps
+    return calls

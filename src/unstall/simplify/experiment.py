@@ -1,79 +1,74 @@
-"""What is tried, and what came of it."""
+"""An experiment, and what came of it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+from unstall.simplify.interventions.base import Specification
+from unstall.simplify.thresholds import FEWEST_BLOCKS, TIGHT
 from unstall.statistics import Ratio, anytime
-
-Specification = dict[str, Any]
-_FEW = 3  # blocks
-TIGHT = 0.05
-"""Half-width, in logarithms, at which an interval is tight enough; a share of the effect where that is more."""
 
 
 @dataclass(frozen=True)
-class Trial:
+class Experiment:
     """A comparison of two conditions of the program, base and arm."""
 
     name: str
-    """As a person reads it: ``without Photos.decode``."""
+    """The name as a person reads it: ``without Photos.decode``."""
     intervention: str
-    """stub, cached, placebo, delay, sleep, threads, setting, ..."""
-    arm: tuple[Specification, ...]
+    """The kind: the name of an intervention, or ``placebo``, ``interaction``, ``workers``, ``prefetch``, ``ranks``."""
+    arm: tuple[Specification, ...] = ()
+    """Interventions that are in force in the arm alone."""
     base: tuple[Specification, ...] = ()
+    """Interventions that are in force in both."""
     component: str | None = None
-    """What is free in the arm, if something is: the trial then gives its ceiling."""
+    """What is free in the arm, or slowed, if something is: freed, its ratio is the component's ceiling."""
     touches_data: bool = False
     """Loader workers need time to fall quiet, or to fill their queues."""
     placebo: bool = False
-    """The arm runs with burners in place of the workers."""
+    """In the arm, processes that only burn CPU time run in the place of the loader's workers."""
     settings: Specification | None = None
     """The arm is another process, started with these settings."""
     share: float | None = None
-    """Of a delay: by which share of its own time the component is slowed."""
+    """The share of its own time by which a delay slows the component."""
 
 
 @dataclass
-class Outcome:
-    """The blocks of a trial so far."""
+class ExperimentResult:
+    """The blocks of an experiment so far."""
 
-    trial: Trial
+    experiment: Experiment
     log_ratios: list[float] = field(default_factory=list)
-    """Of the blocks that nothing disturbed."""
-    rough: list[float] = field(default_factory=list)
-    """Of those in which other programs came or went: used only where there are too few of the others."""
+    """Base over arm, of the blocks that nothing disturbed."""
+    disturbed_log_ratios: list[float] = field(default_factory=list)
+    """The same of blocks in which other programs came or went: used only where there are too few of the others."""
     base_s: list[float] = field(default_factory=list)
     """Seconds a step in the base, one a block."""
-    arm_s: list[float] = field(default_factory=list)
-    places: set[str] = field(default_factory=set)
-    """Of the functions that the arm stands in for: file and line."""
+    replaced: set[str] = field(default_factory=set)
+    """File and line of the functions that the arm stands in for."""
     failure: str | None = None
     """Why there is no result to believe."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def ratio(self) -> Ratio | None:
-        """Base over arm; above 1 the arm is faster. Valid although it was looked at after each block."""
-        values = self.log_ratios if len(self.log_ratios) >= _FEW else self.log_ratios + self.rough
+        """Base over arm; above 1 the arm is faster. The interval holds although it was looked at after each block."""
+        values = self.log_ratios
+        if len(values) < FEWEST_BLOCKS:
+            values = values + self.disturbed_log_ratios
         return anytime(values) if values and self.failure is None else None
 
     @property
-    def disturbed(self) -> int:
-        """How many blocks others disturbed."""
-        return len(self.rough)
-
-    @property
     def blocks(self) -> int:
-        """All that were taken."""
-        return len(self.log_ratios) + len(self.rough)
+        """All blocks that were taken."""
+        return len(self.log_ratios) + len(self.disturbed_log_ratios)
 
     def is_tight(self, of_effect: float) -> bool:
         """Whether the interval's half-width is no more than this share of the effect, or :data:`TIGHT`."""
         ratio = self.ratio
-        if ratio is None or len(self.log_ratios) < _FEW:
+        if ratio is None or len(self.log_ratios) < FEWEST_BLOCKS:
             return False
         return ratio.half_width <= max(TIGHT, abs(math.log(ratio.value)) * of_effect)
 

@@ -1,19 +1,12 @@
 """ABBA blocks over made-up programs: what counts, what is repeated, when it ends."""
 
-import time
-
 import numpy as np
+from simplify_builders import PACE, VirtualClock, make_segment
 
-from unstall.simplify.blocks import Enough, Pace, run_blocks
+from unstall.simplify.abba import StoppingRule, run_blocks
+from unstall.simplify.budget import Budget
+from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.segment import Segment
-from unstall.simplify.trial import Outcome, Trial
-
-PACE = Pace(step_s=0.1, steps=4, seconds=0.5, settle_steps=1, settle_s=0.0, cores=2)
-
-
-def segment(mean, *, others=0.0, calls=1.0, real=0):
-    durations = np.full(5, mean)
-    return Segment(durations, np.zeros(5, bool), {"forward": calls}, 0.0, 1.0, others, real)
 
 
 class Program:
@@ -35,65 +28,65 @@ class Program:
         self.course.append(self.condition)
         mean = self.means[self.condition] * np.exp(self.generator.normal(0, self.noise))
         calls = self.arm_calls if self.condition == "arm" else 1.0
-        return segment(mean, others=next(self.others, 0.0), calls=calls)
+        return make_segment(mean, others=next(self.others, 0.0), calls=calls)
 
 
-def outcome_of(program, *, most=8, deadline=None):
-    outcome = Outcome(Trial("without it", "stub", arm=({"kind": "stub"},)))
-    for _ in run_blocks(program, outcome, PACE, deadline or time.monotonic() + 60, Enough(most)):
+def result_of(program, *, most=8, seconds=60.0):
+    result = ExperimentResult(Experiment("without it", "stub"))
+    for _ in run_blocks(program, result, PACE, Budget(seconds, VirtualClock()), StoppingRule(most)):
         pass
-    return outcome
+    return result
 
 
 def test_the_order_is_abba_and_the_ratio_is_found():
     program = Program(0.4, 0.1)
-    outcome = outcome_of(program)
+    result = result_of(program)
     assert program.course[:8] == ["base", "arm", "arm", "base"] * 2
-    assert outcome.ratio.low <= 4 <= outcome.ratio.high
-    assert outcome.state == "measured"
-    assert outcome.is_tight(0.1)
+    assert result.ratio.low <= 4 <= result.ratio.high
+    assert result.state == "measured"
+    assert result.is_tight(0.1)
 
 
 def test_little_noise_needs_few_blocks_much_noise_all():
-    assert len(outcome_of(Program(0.2, 0.1, noise=0.005)).log_ratios) < 8
-    noisy = outcome_of(Program(0.1, 0.1, noise=0.3))
+    assert len(result_of(Program(0.2, 0.1, noise=0.005)).log_ratios) < 8
+    noisy = result_of(Program(0.1, 0.1, noise=0.3))
     assert len(noisy.log_ratios) == 8
     assert noisy.state == "inconclusive"
 
 
 def test_no_effect_that_is_known_well_is_a_result():
-    outcome = outcome_of(Program(0.1, 0.1, noise=0.005))
-    assert outcome.state == "measured"
-    assert not outcome.ratio.excludes()
+    result = result_of(Program(0.1, 0.1, noise=0.005))
+    assert result.state == "measured"
+    assert not result.ratio.excludes()
 
 
 def test_a_block_in_which_others_came_is_repeated():
-    outcome = outcome_of(Program(0.2, 0.1, others=[0, 0, 1.5, 0]))
-    assert outcome.disturbed == 1
-    assert len(outcome.log_ratios) >= 3
+    result = result_of(Program(0.2, 0.1, others=[0, 0, 1.5, 0]))
+    assert len(result.disturbed_log_ratios) == 1
+    assert len(result.log_ratios) >= 3
 
 
 def test_others_that_are_always_there_are_borne():
-    outcome = outcome_of(Program(0.2, 0.1, others=[1.0] * 100))
-    assert outcome.disturbed == 0
+    result = result_of(Program(0.2, 0.1, others=[1.0] * 100))
+    assert len(result.disturbed_log_ratios) == 0
 
 
 def test_where_all_blocks_are_disturbed_they_count_in_the_end():
-    outcome = outcome_of(Program(0.2, 0.1, others=[0, 1] * 100))
-    assert outcome.log_ratios == []
-    assert outcome.disturbed == 16
-    assert outcome.ratio.low <= 2 <= outcome.ratio.high
+    result = result_of(Program(0.2, 0.1, others=[0, 1] * 100))
+    assert result.log_ratios == []
+    assert len(result.disturbed_log_ratios) == 16
+    assert result.ratio.low <= 2 <= result.ratio.high
 
 
 def test_a_program_that_takes_another_course_fails_the_trial():
-    outcome = outcome_of(Program(0.2, 0.1, arm_calls=3.0))
-    assert "another course" in outcome.failure
-    assert outcome.state == "failed"
-    assert outcome.ratio is None
+    result = result_of(Program(0.2, 0.1, arm_calls=3.0))
+    assert "another course" in result.failure
+    assert result.state == "failed"
+    assert result.ratio is None
 
 
 def test_the_time_is_kept():
-    assert len(outcome_of(Program(0.2, 0.1, noise=0.3), deadline=time.monotonic() - 1).log_ratios) == 1
+    assert len(result_of(Program(0.2, 0.1, noise=0.3), seconds=-1).log_ratios) == 1
 
 
 def test_whole_epochs_are_counted_wherever_the_segment_was_cut():

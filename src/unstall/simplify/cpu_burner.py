@@ -1,6 +1,6 @@
-"""A placebo for loader workers: processes that take the cores the workers took, and make nothing.
+"""A placebo for loader workers: processes that burn the CPU time the workers took, and make nothing.
 
-Run as a program: ``burner.py RECORDING SECONDS BACKLOG`` burns so many CPU-seconds for each batch that the program
+Run as a program: ``cpu_burner.py RECORDING SECONDS BACKLOG`` burns so many CPU-seconds for each batch that the program
 takes, at most BACKLOG batches behind, as workers whose queue is full wait. It follows the tick counts in the
 program's recording. Standard library only.
 """
@@ -42,7 +42,7 @@ def _burn(seconds: float) -> None:
         pass
 
 
-class Burners:
+class CpuBurners:
     """As many burners as there are workers, all paused until wanted. Use it as a context manager."""
 
     def __init__(self, recording: Path, *, workers: int, seconds_per_batch: float, prefetch: int):
@@ -61,7 +61,7 @@ class Burners:
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def __enter__(self) -> Burners:
+    def __enter__(self) -> CpuBurners:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -7,8 +7,10 @@ from time import monotonic
 from unstall.simplify.interventions.base import Intervention
 
 
-class Here(Intervention):
-    """``{"kind": "alone", "seconds": 3.0}``; the times at which batches came are told as the fact ``alone``."""
+class DataAloneIntervention(Intervention):
+    """``seconds=3.0``; the times at which batches came are emitted as the fact ``data_alone``."""
+
+    name = "data_alone"
 
     def on(self) -> None:
         if self.engine.in_main:

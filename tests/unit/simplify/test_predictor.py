@@ -7,9 +7,9 @@ from unstall import model
 from unstall.model.parts import Parts
 from unstall.model.pipeline import Pipeline
 from unstall.model.work import Layout
-from unstall.simplify import choose
-from unstall.simplify.predicting import Predictor
-from unstall.simplify.trial import Trial
+from unstall.simplify import plan, registry
+from unstall.simplify.experiment import Experiment
+from unstall.simplify.predictor import Predictor
 
 LOG, NET = ("train", "log"), ("train", "Net", "forward")
 BODY = {"forward": 0.02, "backward": 0.04, "optimizer": 0.01, "callback": 0.12, "other": 0.01}
@@ -33,21 +33,25 @@ def pipeline():
 
 
 def without(name):
-    return choose.stub(choose.Function(name, None))
+    return plan.stub(plan.Function(name, None))
+
+
+def free(name):
+    return plan.free(registry.components()[name])
 
 
 @pytest.mark.parametrize(
-    ("trial", "question"),
+    ("experiment", "question"),
     [
         (without("log"), "log=free"),
-        (choose.of_kind("backward"), "backward=free"),
-        (choose.delay("log", None, 0.5), "log=+50%"),
-        (choose.delay("optimizer", None, 0.5), "optimizer=+50%"),
+        (free("backward"), "backward=free"),
+        (plan.delay("log", None, 0.5), "log=+50%"),
+        (plan.delay("optimizer", None, 0.5), "optimizer=+50%"),
     ],
 )
-def test_it_is_what_what_if_says(pipeline, trial, question):
+def test_it_is_what_what_if_says(pipeline, experiment, question):
     said = model.predict(pipeline, model.parse([question]))
-    assert Predictor(pipeline).speedup(trial) == pytest.approx(said.speedup)
+    assert Predictor(pipeline).speedup(experiment) == pytest.approx(said.speedup)
 
 
 def test_a_function_is_its_share_of_the_samples(pipeline):
@@ -55,25 +59,25 @@ def test_a_function_is_its_share_of_the_samples(pipeline):
 
 
 def test_a_second_part_is_predicted_without_the_first(pipeline):
-    second = choose.interaction(without("log"), choose.of_kind("backward"))
+    second = plan.interaction(without("log"), free("backward"))
     assert Predictor(pipeline).speedup(second) == pytest.approx(0.104 / 0.064, rel=0.01)
 
 
 @pytest.mark.parametrize(
-    "trial",
+    "experiment",
     [
         without("no_such_function"),
         without("Net.forward"),
-        choose.asleep(choose.Function("log", None)),
-        choose.of_kind("callbacks"),
-        choose.of_kind("network"),
-        choose.setting("ranks", 1),
-        choose.setting("workers", 2),
-        Trial("placebos", "placebo", arm=(), placebo=True),
+        plan.asleep(plan.Function("log", None)),
+        free("callbacks"),
+        free("network"),
+        plan.setting("ranks", 1),
+        plan.setting("workers", 2),
+        Experiment("placebos", "placebo", placebo=True),
     ],
 )
-def test_what_the_model_has_no_word_for_is_not_predicted(pipeline, trial):
-    assert Predictor(pipeline).speedup(trial) is None
+def test_what_the_model_has_no_word_for_is_not_predicted(pipeline, experiment):
+    assert Predictor(pipeline).speedup(experiment) is None
 
 
 def test_without_a_model_of_the_run_nothing_is_predicted():
