@@ -128,7 +128,8 @@ def _plain_type(member: property) -> type:
         annotation = inspect.signature(member.fget, eval_str=True).return_annotation  # type: ignore[arg-type]
     except NameError:  # imported for type checkers only
         return object
-    return annotation if isinstance(annotation, type) and get_origin(annotation) is None else object
+    known = isinstance(annotation, type) and annotation is not inspect.Signature.empty
+    return annotation if known and get_origin(annotation) is None else object
 
 
 def _callable_as(value: Callable[..., Any], method: Callable[..., Any]) -> bool:

@@ -52,7 +52,7 @@ def conclude(
     if code.dirty:
         made.run.environment["git_changes"] = code.changes
     lines = _tool_lines(directory, wanted.tools)
-    for path, write in _writers(wanted, made, measured, processes):
+    for path, write in _writers(wanted, made, measured, processes, outcome):
         try:
             write(path)
         except (OSError, RuntimeError) as error:
@@ -96,7 +96,7 @@ def _show(made: Report, lines: list[str]) -> None:
 
 
 def _writers(
-    wanted: Wanted, made: Report, measured: Measured | None, processes: list[ProcessRecording]
+    wanted: Wanted, made: Report, measured: Measured | None, processes: list[ProcessRecording], outcome: Outcome
 ) -> Iterator[tuple[Path, Any]]:
     if wanted.json:
         yield wanted.json, lambda path: path.write_bytes(made.to_json())
@@ -105,17 +105,19 @@ def _writers(
 
         yield wanted.markdown, lambda path: path.write_text(markdown.render(made), encoding="utf-8")
     if wanted.trace:
-        from unstall.report import chrome
+        from unstall import exports
 
         names = {process.pid: _process_name(process) for process in processes}
-        yield wanted.trace, lambda path: chrome.write(_spans(processes), names, path)
+        spans = exports.Spans(names, _spans(processes))
+        yield wanted.trace, lambda path: exports.export(exports.exporters()["chrome"], spans, str(path))
     if wanted.tensorboard:
-        from unstall.report import tensorboard
+        from unstall import exports
+        from unstall.benchmark import archive
 
-        durations = measured.loop.durations[measured.chosen].tolist() if measured else []
+        kept = archive.make(made, measured, outcome.observation)
         yield (
             wanted.tensorboard,
-            lambda path: tensorboard.write(made, list(enumerate(durations)), path),
+            lambda path: exports.export(exports.exporters()["tensorboard"], kept, str(path)),
         )
 
 

@@ -74,10 +74,11 @@ def _check(
     if (export is None) != (output is None):
         fail("--export KIND and --output FILE go together")
     if export is not None:
-        from unstall.trace.export import KINDS
+        from unstall.exports import exporters_of
 
-        if export not in KINDS:
-            fail(f"no export format {export!r}; there are {', '.join(KINDS)}")
+        kinds = exporters_of("timeline")
+        if export not in kinds:
+            fail(f"no export format {export!r}; there are {', '.join(kinds)}")
         if len(files) != 1:
             fail("--export takes one file at a time")
 
@@ -198,12 +199,12 @@ def _compare(files: Sequence[Path], json: Path | None, progress: _Progress) -> N
 
 
 def _export(timelines: list[Timeline], kind: str, output: Path, progress: _Progress) -> None:
-    from unstall.trace.export import export
+    from unstall.exports import ExportError, export, exporters
 
     progress.clear()
     try:
-        export(_first(timelines), kind, output)
-    except (ImportError, OSError) as error:
+        export(exporters()[kind], _first(timelines), str(output))
+    except ExportError as error:
         fail(f"{output} was not written: {error}")
     print(f"wrote {output}", file=sys.stderr)
 

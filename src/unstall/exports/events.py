@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from unstall.trace.timeline import DeviceKind, HostKind, Timeline
 
-COLUMNS = ("where", "start_ns", "dur_ns", "kind", "name", "pid", "tid", "device", "stream", "correlation", "bytes")
 
+def event_columns(timeline: Timeline, category: Callable[[list[str], Any], Any]) -> dict[str, Any]:
+    """A column a quantity, a row an event.
 
-def event_columns(timeline: Timeline, words: Any) -> dict[str, Any]:
-    """Columns of numbers, and of words: words(list of distinct ones, their numbers) makes such a column.
-
-    start_ns counts from the start of the trace; -1 is none.
+    Args:
+        timeline: the trace. ``start_ns`` counts from its start; -1 stands for none in every column.
+        category: makes a column of text from its distinct words and the number of the word in each row.
     """
     host, device = timeline.host, timeline.device
     hosts, devices = len(host), len(device)
@@ -26,11 +27,11 @@ def event_columns(timeline: Timeline, words: Any) -> dict[str, Any]:
         return np.concatenate([_filled(of_host, hosts), _filled(of_device, devices)])
 
     return {
-        "where": words(["host", "device"], joined(0, 1)),
+        "where": category(["host", "device"], joined(0, 1)),
         "start_ns": joined(host.start_ns, device.start_ns),
         "dur_ns": joined(host.dur_ns, device.dur_ns),
-        "kind": words(kinds, joined(host.kind.astype(np.int64), device.kind.astype(np.int64) + len(HostKind))),
-        "name": words(timeline.names, joined(host.name, device.name)),
+        "kind": category(kinds, joined(host.kind.astype(np.int64), device.kind.astype(np.int64) + len(HostKind))),
+        "name": category(timeline.names, joined(host.name, device.name)),
         "pid": joined(pids[host.thread], -1),
         "tid": joined(tids[host.thread], -1),
         "device": joined(-1, device.device),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unstall.exports.exporter import Exporter, Kind
 from unstall.trace.timeline import Timeline
 
 SEQUENCE = 1
@@ -24,14 +25,25 @@ PROCESS_TRACK, THREAD_TRACK, DEVICE_TRACK, STREAM_TRACK = (sort << 32 for sort i
 """Where the ids of tracks of each sort begin."""
 
 
-def write(timeline: Timeline, path: Path) -> None:
+class Perfetto(Exporter):
     """One track a thread and a stream, with an arrow from each launch to what it started."""
-    with path.open("wb") as file:
-        file.write(_packet(12, _names(timeline), flags=STATE_CLEARED))  # first: what needs state is dropped before it
-        for message in _tracks(timeline):
-            file.write(_packet(60, message))
-        for track, rows, table, flow in _slices(timeline):
-            file.writelines(_events(timeline, track, rows, table, flow))
+
+    name = "perfetto"
+    help = "Write the events of a GPU trace for ui.perfetto.dev (.pftrace)."
+    metavar = "FILE"
+    takes: tuple[Kind, ...] = ("timeline",)
+
+    def export(self, source: Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
+        """Write the trace."""
+        with Path(target).open("wb") as file:
+            file.write(_packet(12, _names(source), flags=STATE_CLEARED))  # first: what needs state is dropped before it
+            for message in _tracks(source):
+                file.write(_packet(60, message))
+            for track, rows, table, flow in _slices(source):
+                file.writelines(_events(source, track, rows, table, flow))
+
+
+EXPORTER = Perfetto()
 
 
 # ---- protobuf
