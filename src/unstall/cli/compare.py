@@ -43,7 +43,7 @@ def compare(
             )
         found = compare_archives(first, second, _noise(ledger))
         if markdown:
-            markdown.write_text(compare_view.as_markdown(found), encoding="utf-8")
+            markdown.write_text(compare_view.markdown(found), encoding="utf-8")
     except (ArchiveError, LookupError) as error:
         fail(str(error.args[0]))
     except OSError as error:
@@ -51,7 +51,8 @@ def compare(
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
-        compare_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
+        console = Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False)
+        compare_view.page(found, console.width).show(console)
 
 
 def _two(a: str | None, b: str | None) -> tuple[str, str]:

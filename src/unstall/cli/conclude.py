@@ -20,7 +20,7 @@ from unstall.records.report import Report
 from unstall.records.vocabulary import PHASES
 from unstall.repeat import revision
 from unstall.repeat.revision import Revision
-from unstall.report import terminal
+from unstall.report import run_view
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -90,7 +90,7 @@ def _show(made: Report, lines: list[str]) -> None:
     terminal_width = _WIDTH if not sys.stderr.isatty() else None
     console = Console(stderr=True, width=terminal_width, soft_wrap=False)
     with whoever_reads(sys.stderr):
-        terminal.render(made, console)
+        run_view.page(made, console.width).show(console)
         for line in lines:
             print(line, file=sys.stderr)
 
@@ -101,9 +101,9 @@ def _writers(
     if wanted.json:
         yield wanted.json, lambda path: path.write_bytes(made.to_json())
     if wanted.markdown:
-        from unstall.report import markdown
+        from unstall.report import run_view
 
-        yield wanted.markdown, lambda path: path.write_text(markdown.render(made), encoding="utf-8")
+        yield wanted.markdown, lambda path: path.write_text(run_view.markdown(made), encoding="utf-8")
     if wanted.trace:
         from unstall import exports
 

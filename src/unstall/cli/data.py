@@ -99,12 +99,13 @@ def _give(words: list[str], facts: Facts, kept: Archive | None, json: Path | Non
     from rich.console import Console
 
     from unstall.data.conclude import conclude, model_rate
-    from unstall.report import data as view
+    from unstall.report import data_view as view
 
     report = conclude(words, facts, model_items_per_s=model_rate(kept))
     if json is not None and str(json) == "-":
         sys.stdout.write(report.to_json().decode() + "\n")
         return
-    view.render(report, Console(width=None if sys.stdout.isatty() else _WIDTH))
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    view.page(report, console.width).show(console)
     if json is not None:
         write(json, report.to_json())

@@ -61,7 +61,7 @@ def gate(
     except (gating.GateError, WorktreeError, ArmError, SandboxError, command.CommandError) as error:
         why = str(error)
         if markdown:  # what a pull request is told must not be nothing
-            _write(lambda: markdown.write_text(gate_view.failed_as_markdown(why), encoding="utf-8"))
+            _write(lambda: markdown.write_text(gate_view.failure_markdown(why), encoding="utf-8"))
         fail(why)
     except KeyboardInterrupt:
         raise typer.Exit(_EXIT_INTERRUPTED) from None
@@ -71,9 +71,10 @@ def gate(
     if json:
         _write(lambda: json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2)))
     if markdown:
-        _write(lambda: markdown.write_text(gate_view.as_markdown(found), encoding="utf-8"))
+        _write(lambda: markdown.write_text(gate_view.markdown(found), encoding="utf-8"))
     with whoever_reads(sys.stdout):
-        gate_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
+        console = Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False)
+        gate_view.page(found, console.width).show(console)
     raise typer.Exit(EXIT_CODES[found.decision])
 
 

@@ -39,4 +39,5 @@ def history(
     elif not found:
         print(f"unstall: none of the {len(entries)} runs has {shlex.join(words)} in its command", file=sys.stderr)
     else:
-        history_view.render(found, Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False))
+        console = Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False)
+        history_view.page(found, console.width).show(console)

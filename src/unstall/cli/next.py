@@ -49,7 +49,7 @@ def next_(
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
         console = Console(width=_WIDTH if not sys.stdout.isatty() else None, highlight=False)
-        next_view.render(found, wording.next_command(report), hourly, console)
+        next_view.page(next_view.NextAnswer(found, wording.next_command(report), hourly), console.width).show(console)
 
 
 def _of_program(entries: list[Entry], name: str | None) -> list[Entry]:

@@ -22,7 +22,7 @@ from unstall.optimize.search import Options, Result, Search
 from unstall.optimize.trial import TrialFailed
 from unstall.optimize.workshop import Workshop
 from unstall.repeat import ledger as ledgers
-from unstall.report import remedies as view
+from unstall.report import optimize_view as view
 from unstall.sandbox import SandboxError, open_sandbox
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _give(
     interval = (result.total.low, result.total.high) if result.total else None
     console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
     with whoever_reads(sys.stderr):
-        view.render(made, interval, remarks, console)
+        view.page(view.OptimizeAnswer(made, interval, remarks), console.width).show(console)
     return failures
 
 

@@ -79,9 +79,9 @@ def _writers(
     if html is not None:
         yield html, lambda: _page(archive)
     if markdown is not None:
-        from unstall.report import markdown as as_markdown
+        from unstall.report import run_view
 
-        yield markdown, lambda: as_markdown.render(archive.report)
+        yield markdown, lambda: run_view.markdown(archive.report)
     if json is not None:
         yield json, lambda: archive.report.to_json().decode()
 
@@ -96,9 +96,10 @@ def _page(archive: Archive) -> str:
 def _print(archive: Archive) -> None:
     from rich.console import Console
 
-    from unstall.report import terminal
+    from unstall.report import run_view
 
-    terminal.render(archive.report, Console(width=None if sys.stdout.isatty() else 100))
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    run_view.page(archive.report, console.width).show(console)
 
 
 def _open(path: Path) -> None:

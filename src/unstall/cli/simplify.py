@@ -142,11 +142,11 @@ def _notes(found: Findings, box: Sandbox) -> list[str]:
 
 
 def _show(made: Report) -> None:
-    from unstall.report import ceilings
+    from unstall.report import simplify_view
 
     console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH, soft_wrap=False)
     with whoever_reads(sys.stderr):
-        ceilings.render(made, console)
+        simplify_view.page(made, console.width).show(console)
 
 
 def _keep(made: Report, found: Findings, directory: RunDir, where: str | None) -> None:

@@ -16,6 +16,7 @@ from rich.console import Console
 from unstall.cli.ending import fail, need_folders
 
 if TYPE_CHECKING:
+    from unstall.report.layout import Page
     from unstall.trace.ranks import Ranks
     from unstall.trace.timeline import Timeline
 
@@ -182,7 +183,7 @@ def _diagnose(
         from unstall.report import html as pages
 
         _write(html, pages.page(Archive(report=made)).encode())
-    trace_view.render(made, _console())
+    _show(trace_view.page(made, _console().width))
 
 
 def _compare(files: Sequence[Path], json: Path | None, progress: _Progress) -> None:
@@ -195,7 +196,7 @@ def _compare(files: Sequence[Path], json: Path | None, progress: _Progress) -> N
     made = compare(before, after)
     progress.clear()
     _write(json, msgspec.json.format(msgspec.json.encode(made), indent=2))
-    trace_compare_view.render(made, _console())
+    _show(trace_compare_view.page(made, _console().width))
 
 
 def _export(timelines: list[Timeline], kind: str, output: Path, progress: _Progress) -> None:
@@ -230,3 +231,7 @@ def _write(path: Path | None, content: bytes) -> None:
 def _console() -> Console:
     """On stdout: reading a trace runs no program whose output it could disturb."""
     return Console(width=None if sys.stdout.isatty() else _WIDTH, soft_wrap=False)
+
+
+def _show(page: Page) -> None:
+    page.show(_console())

@@ -53,7 +53,7 @@ def _once(follower: live.Follower) -> None:
     follower.look()
     time.sleep(_PERIOD_S)  # speeds take two looks
     console = Console()
-    console.print(watch_view.frame(follower.look(), console.width))
+    console.print(watch_view.page(follower.look(), console.width))
 
 
 def _on_terminal(follower: live.Follower) -> None:
@@ -64,12 +64,12 @@ def _on_terminal(follower: live.Follower) -> None:
 
     console = Console()
     view = follower.look()
-    with Live(watch_view.frame(view, console.width), console=console, auto_refresh=False) as shown:
+    with Live(watch_view.page(view, console.width), console=console, auto_refresh=False) as shown:
         while not view.ended:
             time.sleep(_PERIOD_S)
             view = follower.look()
             if not view.ended:
-                shown.update(watch_view.frame(view, console.width), refresh=True)
+                shown.update(watch_view.page(view, console.width), refresh=True)
 
 
 def _as_lines(follower: live.Follower) -> None:

@@ -78,6 +78,7 @@ def _answer(kept: Archive, changes: Changes) -> WhatIfReport:
 def _show(report: WhatIfReport) -> None:
     from rich.console import Console
 
-    from unstall.report import what_if as view
+    from unstall.report import what_if_view as view
 
-    view.render(report, Console(width=None if sys.stdout.isatty() else _WIDTH))
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    view.page(report, console.width).show(console)

@@ -30,7 +30,7 @@ def _advice(result: Result) -> list[Remedy]:
     return [
         Remedy(
             name=f"{one.remedy}: {one.title}", exactness=one.exactness, kept=False,
-            predicted_speedup=one.predicted, why_not=f"advice: {one.because}",
+            predicted_speedup=one.predicted, why_not=f"advice: {one.because}", status="advice",
         )
         for one in result.advice
     ]  # fmt: skip

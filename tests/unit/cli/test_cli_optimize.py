@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from unstall.cli import optimize
+from unstall.report.layout import Page
 
 FULL = Path("/dev/full")
 
@@ -14,7 +15,7 @@ FULL = Path("/dev/full")
 def test_a_patch_that_cannot_be_written_is_given_all_the_same(tmp_path, monkeypatch, capfdbinary):
     monkeypatch.setattr(optimize, "unified", lambda sources, root: b"--- a/train.py\n")
     monkeypatch.setattr(optimize, "_where_it_stands", lambda result: [])
-    monkeypatch.setattr(optimize.view, "render", lambda *arguments: None)
+    monkeypatch.setattr(optimize.view, "page", lambda *arguments: Page(80))
     found = SimpleNamespace(root=tmp_path)
     result = SimpleNamespace(best=SimpleNamespace(sources=None), kept=[], why_stopped="the budget is spent", total=None)
     made = SimpleNamespace(to_json=lambda: b"{}", run=SimpleNamespace(notes=[]))

@@ -9,7 +9,7 @@ from gpu_programs import Program, launch_bound, waits_for_data
 
 from unstall.benchmark.archive import Archive
 from unstall.records.report import Culprit, Finding, Report
-from unstall.report import html, terminal
+from unstall.report import html, run_view
 from unstall.trace.live import join
 from unstall.trace.ranks import Ranks
 from unstall.trace.report import report
@@ -85,7 +85,7 @@ def _with_parts() -> Program:
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_screen_of_a_run_has_the_device_and_its_parts(run, tmp_path, width):
     _record(tmp_path, _with_parts())
-    screen = terminal.text(join(run, tmp_path, [0.003, 0.005]), width)
+    screen = run_view.page(join(run, tmp_path, [0.003, 0.005]), width).as_text()
     lines = screen.splitlines()
     assert len(lines) <= 40
     assert all(len(line) <= width for line in lines if "unstall " not in line)
@@ -97,7 +97,9 @@ def test_the_screen_of_a_run_has_the_device_and_its_parts(run, tmp_path, width):
 
 
 def test_a_run_without_a_device_has_no_such_lines(run):
-    assert not [line for line in terminal.text(run).splitlines() if line.startswith(("GPU", "Parts", "What if"))]
+    assert not [
+        line for line in run_view.page(run).as_text().splitlines() if line.startswith(("GPU", "Parts", "What if"))
+    ]
 
 
 def test_the_page_of_a_run_has_the_device_and_its_parts(run, tmp_path):

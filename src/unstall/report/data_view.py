@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from unstall.records.what_if import DataRate, DataReport, DataStage
 from unstall.report.layout import Page
+from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 from unstall.text.sanitize import plain
 
 
-def render(report: DataReport, console: Console) -> None:
-    """Print it, fitted to the console's width and encoding."""
-    page = Page.fitting(console.width, narrowest=60)
+def page(report: DataReport, width: int = 100) -> Page:
+    """The stages and the loader's rates, for a terminal of ``width`` cells."""
+    return _fill(Page.fitting(width, narrowest=60), report)
+
+
+def markdown(report: DataReport) -> str:
+    """The stages and the loader's rates for a pull request."""
+    return _fill(MarkdownPage(), report).as_text()
+
+
+def _fill(page: Page, report: DataReport) -> Page:
     page.rule("unstall data")
     page.paragraph(report.conclusion, "bold")
     page.blank()
@@ -25,7 +32,7 @@ def render(report: DataReport, console: Console) -> None:
     page.table("Loader", ("alone, without the model", f"{items}/s", "cores", "start"), [_rate(r) for r in report.rates])
     page.blank()
     page.bullets("Note", [*_stage_notes(report), *report.notes], 2)
-    page.show(console)
+    return page
 
 
 def _loader(report: DataReport) -> list[str]:

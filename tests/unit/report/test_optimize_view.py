@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import io
-
 import msgspec
-from rich.console import Console
 
 from unstall.records.report import Remedy
-from unstall.report import remedies
+from unstall.report import optimize_view
 
 
 def shown(report, interval=None, remarks=()):
-    console = Console(file=io.StringIO(), width=100, color_system=None)
-    remedies.render(report, interval, remarks, console)
-    return console.file.getvalue()
+    return optimize_view.page(optimize_view.OptimizeAnswer(report, interval, remarks), 100).as_text()
 
 
 def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
     tried = [
         Remedy(name="threads: 1", exactness="close", kept=False, speedup=0.9, ci95=(0.8, 1.0), why_not="no gain"),
         Remedy(name="cache: it", exactness="exact", kept=True, speedup=3.0, ci95=(2.5, 3.5), predicted_speedup=2.9),
-        Remedy(name="compile", exactness="close", kept=False, predicted_speedup=1.01, why_not="not tried: too little"),
+        Remedy(
+            name="compile",
+            exactness="close",
+            kept=False,
+            predicted_speedup=1.01,
+            why_not="not tried: too little",
+            status="untried",
+        ),
     ]
     text = shown(
         msgspec.structs.replace(input_bound, remedies=tried, total_speedup=3.1), (2.9, 3.3), ["stopped: nothing left"]
@@ -39,7 +41,16 @@ def test_nothing_kept_is_said(input_bound):
 
 def test_nothing_kept_for_want_of_time_is_not_called_the_end(input_bound):
     why_not = "not tried: the budget was spent (it takes 18 % of the step)"
-    left = [Remedy(name="memoize: it", exactness="exact", kept=False, predicted_speedup=1.2, why_not=why_not)]
+    left = [
+        Remedy(
+            name="memoize: it",
+            exactness="exact",
+            kept=False,
+            predicted_speedup=1.2,
+            why_not=why_not,
+            status="untried_budget",
+        )
+    ]
     text = shown(msgspec.structs.replace(input_bound, remedies=left, total_speedup=None))
     assert "not all was tried: a larger --budget may find more" in text and "as fast as" not in text
 

@@ -12,25 +12,25 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from unstall.records import report as r
-from unstall.report import terminal
+from unstall.report import run_view
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_lines_fit_the_width(example: r.Report, width: int) -> None:
-    *lines, command = terminal.text(example, width).splitlines()
+    *lines, command = run_view.page(example, width).as_text().splitlines()
     assert all(cell_len(line) <= width for line in lines)
     assert cell_len(command) <= 4 * width
 
 
 def test_the_report_fits_one_screen(example: r.Report) -> None:
-    rows = [-(-max(cell_len(line), 1) // 100) for line in terminal.text(example, 100).splitlines()]
+    rows = [-(-max(cell_len(line), 1) // 100) for line in run_view.page(example, 100).as_text().splitlines()]
     assert sum(rows) < 40
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(reports, st.sampled_from([60, 100, 160]))
 def test_any_report_can_be_shown(report: r.Report, width: int) -> None:
-    text = terminal.text(report, width)
+    text = run_view.page(report, width).as_text()
     assert not {unicodedata.category(c) for c in text if c != "\n"} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     lines = text.splitlines()
     last = 1 if report.run.command else 0
@@ -38,7 +38,7 @@ def test_any_report_can_be_shown(report: r.Report, width: int) -> None:
 
 
 def test_the_order_of_the_answers(input_bound: r.Report) -> None:
-    text = terminal.text(input_bound)
+    text = run_view.page(input_bound).as_text()
     told = [
         "input-bound (transform): 83 % of each step",
         "RandomWarp.__call__ train.py:42 (91 % of the loader workers' time)",
@@ -62,7 +62,7 @@ def test_the_order_of_the_answers(input_bound: r.Report) -> None:
 
 
 def test_nothing_absent_is_shown(no_steps: r.Report) -> None:
-    text = terminal.text(no_steps)
+    text = run_view.page(no_steps).as_text()
     for word in ("None", "nan", "Speed", "Headroom", "Step ", "Culprit", "steps/s"):
         assert word not in text
     assert "no verdict: no step was seen" in text
@@ -75,18 +75,18 @@ def test_figures_that_are_not_numbers_are_left_out(healthy: r.Report) -> None:
     healthy.phases[0].share = math.nan
     healthy.verdict.headroom = math.inf
     healthy.utilization.cpu = math.nan
-    text = terminal.text(healthy)
+    text = run_view.page(healthy).as_text()
     assert "nan" not in text and "unknown" not in text and "inf " not in text
 
 
 def test_hostile_strings_stay_text(hostile: r.Report) -> None:
-    text = terminal.text(hostile)
+    text = run_view.page(hostile).as_text()
     assert "[red]x[/red] red a b" in text
     assert not set(text) & set("\x1b\x07\r\t\u202e\u200b\ud800")
 
 
 def test_modules_and_spans_have_a_table_of_five_rows(reinforcement: r.Report) -> None:
-    text = terminal.text(reinforcement)
+    text = run_view.page(reinforcement).as_text()
     assert text.count("policy.net.") == 5
     assert text.count("phase ") == 5
     assert "policy.net.6" in text and "policy.net.1" not in text
@@ -98,21 +98,21 @@ def console(**options) -> Console:
 
 def test_a_pipe_gets_no_colours(input_bound: r.Report) -> None:
     out = console()
-    terminal.render(input_bound, out)
-    assert out.file.getvalue() == terminal.text(input_bound)
+    run_view.page(input_bound, out.width).show(out)
+    assert out.file.getvalue() == run_view.page(input_bound).as_text()
 
 
 def test_a_terminal_gets_colours_and_the_same_words(input_bound: r.Report) -> None:
     out = console(force_terminal=True, color_system="truecolor", record=True)
-    terminal.render(input_bound, out)
+    run_view.page(input_bound, out.width).show(out)
     assert "\x1b[1;31minput-bound" in out.file.getvalue()
     exported = [line.rstrip() for line in out.export_text().splitlines()]
-    assert exported == terminal.text(input_bound).splitlines()
+    assert exported == run_view.page(input_bound).as_text().splitlines()
 
 
 def test_an_output_without_unicode(hostile: r.Report) -> None:
     raw = io.BytesIO()
     out = Console(file=io.TextIOWrapper(raw, encoding="ascii"), width=100)
-    terminal.render(hostile, out)
+    run_view.page(hostile, out.width).show(out)
     out.file.flush()
     assert b"4.1x faster" in raw.getvalue()

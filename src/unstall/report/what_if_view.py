@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Console
-
 from unstall.records.what_if import WhatIf, WhatIfReport
 from unstall.report.layout import Page
+from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 from unstall.text.sanitize import plain
 
 _FASTER = 1.03  # below it, a gain is none to speak of
 
 
-def render(report: WhatIfReport, console: Console) -> None:
-    """Print it, fitted to the console's width and encoding."""
-    page = Page.fitting(console.width, narrowest=60)
+def page(report: WhatIfReport, width: int = 100) -> Page:
+    """The predictions for a terminal of ``width`` cells."""
+    return _fill(Page.fitting(width, narrowest=60), report)
+
+
+def markdown(report: WhatIfReport) -> str:
+    """The predictions for a pull request."""
+    return _fill(MarkdownPage(), report).as_text()
+
+
+def _fill(page: Page, report: WhatIfReport) -> Page:
     page.rule("unstall what-if")
     if len(report.answers) == 1:
         _one(page, report, report.answers[0])
@@ -25,7 +32,7 @@ def render(report: WhatIfReport, console: Console) -> None:
     if report.elasticities:
         _elasticities(page, report)
     page.bullets("Note", report.notes, 2)
-    page.show(console)
+    return page
 
 
 def _one(page: Page, report: WhatIfReport, found: WhatIf) -> None:

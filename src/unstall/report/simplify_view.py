@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich.cells import set_cell_size
+from rich.text import Text
 
 from unstall.records.report import Ceiling, Experiment, Report, Study
+from unstall.report import run_markdown, wording
 from unstall.report import study as phrases
-from unstall.report import wording
-from unstall.report.layout import Page, blocks, pad
+from unstall.report.layout import Page, blocks
 from unstall.text import units
 from unstall.text.sanitize import shorten
 
@@ -20,17 +21,8 @@ _LARGE_GAP, _SOME_GAP = 0.5, 0.2
 _UNKNOWN = 1e4  # times as fast: the end of an interval from which nothing can be read
 
 
-def render(report: Report, console: Console) -> None:
-    """Print the report to ``console``, fitted to its width, colours and encoding."""
-    _page(report, console.width).show(console)
-
-
-def text(report: Report, width: int = 100) -> str:
-    """The same as plain text."""
-    return _page(report, width).as_text()
-
-
-def _page(report: Report, width: int) -> Page:
+def page(report: Report, width: int = 100) -> Page:
+    """The verdict, a picture of the ceilings, and every experiment, for a terminal of ``width`` cells."""
     page = Page.fitting(width, narrowest=60)
     page.rule("unstall simplify")
     page.paragraph(wording.headline(report), "bold")
@@ -52,6 +44,11 @@ def _page(report: Report, width: int) -> Page:
     return page
 
 
+def markdown(report: Report) -> str:
+    """The report for a pull request."""
+    return run_markdown.render(report)
+
+
 def _picture(page: Page, report: Report, study: Study) -> None:
     """Steps a second as it is, and with each component free, as bars of one scale."""
     shown = [ceiling for ceiling in report.ceilings if ceiling.known_by == "measured"][:_MOST_CEILINGS]
@@ -65,9 +62,9 @@ def _picture(page: Page, report: Report, study: Study) -> None:
         styles.append(_colour(one.gap))
         between = f"{units.number(one.ci95[0])} to {units.number(one.ci95[1])}" if one.ci95 else ""
         gap = units.percent(one.gap) if one.gap is not None else ""
-        bar = pad(blocks(one.steps_per_s / most, cells), cells)
-        rows.append((shorten(one.component, _NAME_CELLS), bar, units.number(one.steps_per_s), between, gap))
-    page.table("Ceilings", ("steps/s, measured", "", "", "95 %", "gap"), rows, styles)
+        bar = set_cell_size(blocks(one.steps_per_s / most, cells), cells)
+        rows.append((shorten(one.component, _NAME_CELLS), Text(bar), units.number(one.steps_per_s), between, gap))
+    page.table("Ceilings", ("steps/s, measured", "", "", "95 %", "gap"), rows, styles, "llrrr")
 
 
 def _colour(gap: float | None) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from unstall.records.report import Culprit, Phase, Report
-from unstall.report import device_block, facts, wording
+from unstall.report import device_block, facts, run_markdown, wording
 from unstall.report.layout import LABEL_CELLS, Page
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
@@ -42,17 +41,8 @@ _LADDER = (
 )
 
 
-def render(report: Report, console: Console) -> None:
-    """Print the report to ``console``, fitted to its width, colours and encoding."""
-    _page(report, console.width).show(console)
-
-
-def text(report: Report, width: int = 100) -> str:
-    """The report as plain text in lines of at most ``width`` cells (40 to 120)."""
-    return _page(report, width).as_text()
-
-
-def _page(report: Report, width: int) -> Page:
+def page(report: Report, width: int = 100) -> Page:
+    """The report in lines of at most ``width`` cells (40 to 120), on one screen."""
     page = Page.fitting(width)
     for limits in _LADDER:
         page = Page.fitting(width)
@@ -60,6 +50,11 @@ def _page(report: Report, width: int) -> Page:
         if page.height <= _HEIGHT:
             break
     return page
+
+
+def markdown(report: Report) -> str:
+    """The report for a pull request."""
+    return run_markdown.render(report)
 
 
 def _fill(page: Page, report: Report, limits: _Limits) -> None:

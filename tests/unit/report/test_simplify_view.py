@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from unstall.records.report import Ceiling, Experiment, NotMeasured, Study
-from unstall.report import ceilings
+from unstall.report import simplify_view
 
 
 @pytest.fixture
@@ -51,12 +51,12 @@ def studied(input_bound):
 
 def lines_of(report, **console):
     made = Console(file=io.StringIO(), width=100, **console)
-    ceilings.render(report, made)
+    simplify_view.page(report, made.width).show(made)
     return made.file.getvalue()
 
 
 def test_what_is_read_without_colour(studied):
-    text = ceilings.text(studied)
+    text = simplify_view.page(studied).as_text()
     assert lines_of(studied, color_system=None) == text
     assert max(map(len, text.splitlines())) <= 100
     for words in ("without RandomWarp.__call__", "80 %", "40", "the components account for the step"):
@@ -66,12 +66,12 @@ def test_what_is_read_without_colour(studied):
 
 
 def test_trials_are_in_the_order_they_were_made(studied):
-    text = ceilings.text(studied)
+    text = simplify_view.page(studied).as_text()
     assert text.index(" 1 without RandomWarp") < text.index(" 2 without log") < text.index(" 3 data +50%")
 
 
 def test_an_interval_without_end_is_unknown_and_inconclusive(studied):
-    (line,) = (line for line in ceilings.text(studied).splitlines() if " 2 without log" in line)
+    (line,) = (line for line in simplify_view.page(studied).as_text().splitlines() if " 2 without log" in line)
     assert "inconclusive" in line and "unknown" in line
 
 
@@ -85,5 +85,5 @@ def test_colour_tells_the_gap(studied):
 
 
 def test_a_program_without_steps_has_no_picture(studied):
-    text = ceilings.text(msgspec.structs.replace(studied, study=None))
+    text = simplify_view.page(msgspec.structs.replace(studied, study=None)).as_text()
     assert "Ceilings" not in text and "Tried" not in text
