@@ -6,6 +6,7 @@ package. It imports its library when it is used, not before.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
@@ -35,18 +36,22 @@ class Exporter(Protocol):
     """One format or service."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The option of ``unstall export`` without its dashes: ``csv``."""
 
     @property
+    @abstractmethod
     def help(self) -> str:
         """What it writes, one line for ``--help``."""
 
     @property
+    @abstractmethod
     def metavar(self) -> str:
         """What its option takes: ``FILE``, ``FOLDER``, ``URL``."""
 
     @property
+    @abstractmethod
     def takes(self) -> tuple[Kind, ...]:
         """What it can export."""
 
@@ -60,6 +65,7 @@ class Exporter(Protocol):
         """Further switches of ``unstall export`` that only this exporter knows: name without dashes, help."""
         return {}
 
+    @abstractmethod
     def export(self, source: Any, target: str, flags: frozenset[str]) -> None:
         """Write or send it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from rich.text import Text
 
@@ -18,21 +18,35 @@ _WIDEST = 100
 class Capability(Protocol):
     """One means of measuring, and whether it works here."""
 
-    name: str
-    works: bool
-    detail: str
-    advice: str
-    """What to do where it does not work."""
-    optional: bool
-    """Wanted only on request."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def works(self) -> bool: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def advice(self) -> str:
+        """What to do where it does not work."""
+
+    @property
+    def optional(self) -> bool:
+        """Wanted only on request."""
 
 
-class Rate(NamedTuple):
-    """A ceiling: how much a second, in FLOP or bytes."""
+class Rate(Protocol):
+    """A ceiling."""
 
-    name: str
-    per_s: float
-    in_flop: bool = False
+    @property
+    def name(self) -> str: ...
+    @property
+    def per_s(self) -> float:
+        """FLOP or bytes a second."""
+
+    @property
+    def in_flop(self) -> bool: ...
+    @property
+    def listed_share(self) -> float | None:
+        """Of the peak that the vendor lists, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +74,7 @@ def _fill(page: Page, answer: DoctorAnswer) -> Page:
     page.listing([(one.name, _works(one), _explanation(one)) for one in answer.capabilities], "lll")
     page.blank()
     page.paragraph(f"This machine's ceilings ({answer.machine})", "bold")
-    page.listing([(rate.name, _figure(rate)) for rate in answer.rates], "lr")
+    page.listing([(_name(rate), _figure(rate)) for rate in answer.rates], "lr")
     return page
 
 
@@ -72,6 +86,11 @@ def _works(one: Capability) -> Text:
 
 def _explanation(one: Capability) -> str:
     return f"{one.detail}; {one.advice}" if one.advice else one.detail
+
+
+def _name(rate: Rate) -> str:
+    share = f", {units.percent(rate.listed_share)} of the listed peak" if rate.listed_share else ""
+    return rate.name + share
 
 
 def _figure(rate: Rate) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from rich.cells import cell_len
 
@@ -15,6 +17,40 @@ from unstall.text.sanitize import plain, shorten, shorten_left
 _HEIGHT = 39  # of a 40-line screen: the prompt takes the last line
 _WIDEST_BAR = 40
 _NARROWEST_BAR = 6
+_ALLOCATING_LINES = 3
+
+
+class AllocatingLine(Protocol):
+    """A line of the user's, and the bytes that it allocated."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+
+class MemoryLines(Protocol):
+    """The lines that allocated the most, at the peak and of what kept growing."""
+
+    @property
+    def peak(self) -> Sequence[AllocatingLine]: ...
+    @property
+    def growth(self) -> Sequence[AllocatingLine]: ...
+
+
+class ToolResults(Protocol):
+    """What memray, cProfile and pyinstrument left."""
+
+    @property
+    def files(self) -> Sequence[Path]: ...
+    @property
+    def errors(self) -> Sequence[str]: ...
+    @property
+    def memory(self) -> Sequence[MemoryLines]: ...
 
 
 class _Limits(NamedTuple):
@@ -55,6 +91,24 @@ def page(report: Report, width: int = 100) -> Page:
 def markdown(report: Report) -> str:
     """The report for a pull request."""
     return run_markdown.render(report)
+
+
+def tool_lines(results: ToolResults) -> list[str]:
+    """What the tools left that were asked for, and the lines that allocate."""
+    lines = [f"  wrote {file}" for file in results.files]
+    lines += [f"  {error}" for error in results.errors]
+    for memory in results.memory:
+        for title, group in (
+            ("memory at its peak", memory.peak),
+            ("memory that is never freed", memory.growth),
+        ):
+            if group:
+                lines.append(f"  {title}, by the line that allocates it:")
+                lines += [
+                    f"    {units.bytes_(one.bytes):>9}  {one.function}  {wording.location(one.file, one.line)}"
+                    for one in group[:_ALLOCATING_LINES]
+                ]
+    return lines
 
 
 def _fill(page: Page, report: Report, limits: _Limits) -> None:

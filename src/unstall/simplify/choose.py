@@ -84,19 +84,24 @@ def delay(name: str, file: str | None, share: float, by: str = "spin", touches_d
     )
 
 
+def cached_batches() -> Trial:
+    """The loader gives the same few batches again and again: data are free."""
+    return Trial("cached batches", "cached", arm=({"kind": "cached"},), component="data", touches_data=True)
+
+
 def data_trials(measurement: Measurement) -> Iterator[Trial]:
     """The three arms: real, cached, and cached while placebos take the cores that the workers took."""
     loader = measurement.loader
     if loader is None or not loader.batches_per_step:
         return
-    cached: Specification = {"kind": "cached"}
-    yield Trial("cached batches", "cached", arm=(cached,), component="data", touches_data=True)
+    cached = cached_batches()
+    yield cached
     if loader.workers and loader.service_cpu_s:
         yield Trial(
             "cached batches, and placebos on the workers' cores",
             "placebo",
             arm=(),
-            base=(cached,),
+            base=cached.arm,
             placebo=True,
             touches_data=True,
         )

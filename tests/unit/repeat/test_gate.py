@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from unstall.cli.gate import EXIT_CODES
 from unstall.records.comparison import GateResult, Pair, PhaseMedians, Slowdown
 from unstall.repeat.arms import Arm, Run, relative_error
-from unstall.repeat.gate import EXIT_CODES, Gate, Recorded
+from unstall.repeat.gate import Gate, Recorded
 from unstall.repeat.gating import notes_of, steps_for
 from unstall.repeat.sequential import Finding, Plan
 from unstall.report import gate_view

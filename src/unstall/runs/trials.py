@@ -1,0 +1,55 @@
+"""The experiments that a person asks for: ``--stub NAME``, ``--delay NAME=+20%``, ``--set NAME=N``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from unstall.runs.errors import Refused
+from unstall.simplify import choose, functions
+from unstall.simplify.trial import Trial
+
+KINDS = ("data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward")
+"""Kinds of work that can be stubbed as a whole."""
+DELAYED_KINDS = ("data", "env", "optimizer", "backward")
+SETTINGS = ("workers", "prefetch", "threads", "ranks")
+
+_FUNCTION = re.compile(r"[\w.<>]+")
+_DELAY = re.compile(r"(?P<name>[\w.<>-]+)=\+?(?P<share>\d+(?:\.\d+)?)\s*%(?::(?P<by>sleep|spin))?")
+_SETTING = re.compile(rf"(?P<name>{'|'.join(SETTINGS)})=(?P<value>\d+)")
+
+
+def parse(stubs: Iterable[str], delays: Iterable[str], settings: Iterable[str]) -> list[Trial]:
+    """The experiments in this order. Raises Refused for one that is not written as it should be."""
+    return [*map(_stub, stubs), *map(_delay, delays), *map(_setting, settings)]
+
+
+def _stub(name: str) -> Trial:
+    if name == "data":
+        return choose.cached_batches()
+    if name in KINDS:
+        return choose.of_kind(name)
+    if not _FUNCTION.fullmatch(name):
+        raise Refused(f"--stub {name}: give a function as Class.method or package.module.function")
+    return choose.stub(choose.Function(functions.plain(name), None, of_data=True))
+
+
+def _delay(text: str) -> Trial:
+    """``:sleep`` at the end lets the delay take no core."""
+    match = _DELAY.fullmatch(text)
+    if match is None or float(match["share"]) <= 0:
+        raise Refused(f"--delay {text}: write it as NAME=+20% (or NAME=+20%:sleep, which takes no core)")
+    name, by = match["name"], match["by"] or "spin"
+    if name in KINDS and name not in DELAYED_KINDS:
+        raise Refused(f"--delay {name}: of the kinds of work only {', '.join(DELAYED_KINDS)} can be slowed")
+    return choose.delay(functions.plain(name), None, float(match["share"]) / 100, by, touches_data=True)
+
+
+def _setting(text: str) -> Trial:
+    match = _SETTING.fullmatch(text)
+    if match is None:
+        raise Refused(f"--set {text}: write it as NAME=N, with NAME one of {', '.join(SETTINGS)}")
+    name, value = match["name"], int(match["value"])
+    if (name == "ranks" and value != 1) or (name in ("prefetch", "threads") and value < 1):
+        raise Refused(f"--set {text}: ranks can only be 1, prefetch and threads at least 1")
+    return choose.setting(name, value)
