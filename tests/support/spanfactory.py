@@ -6,9 +6,10 @@ import contextlib
 
 import numpy as np
 
-from unstall.benchmark.reader import MAIN, RECORD, ProcessRecording
+from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.steps import find_loop
-from unstall.records.vocabulary import PHASES
+from unstall.child.layout import MAIN
+from unstall.records.vocabulary import PHASE_NAMES
 
 SECOND = 1_000_000_000
 
@@ -107,13 +108,13 @@ def loop_of(recording):
 
 def mean(loop, name, steps=slice(None)):
     """Mean seconds a step of a phase."""
-    return loop.phases[steps, PHASES.index(name)].mean()
+    return loop.phases[steps, PHASE_NAMES.index(name)].mean()
 
 
 def check_loop(loop):
     """What holds of every loop."""
     total = loop.ends - loop.starts
-    assert loop.phases.shape == (len(loop), len(PHASES))
+    assert loop.phases.shape == (len(loop), len(PHASE_NAMES))
     assert (loop.phases >= 0).all()
     np.testing.assert_allclose(loop.phases.sum(axis=1), total, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(loop.starts[1:], loop.ends[:-1])

@@ -14,10 +14,12 @@ from rich.console import Console
 
 from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.rundir import RunDir
+from unstall.child.seams.loader import FETCH
+from unstall.child.seams.modules import FORWARD
 from unstall.cli.ending import whoever_reads
 from unstall.diagnose.run_report import make_report
 from unstall.records.report import Report
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import label
 from unstall.repeat import revision
 from unstall.repeat.revision import Revision
 from unstall.report import terminal
@@ -120,12 +122,14 @@ def _writers(
 
 
 def _spans(processes: list[ProcessRecording]) -> Iterator[tuple[str, str, float, float, int, int]]:
+    from unstall.benchmark.reader import NO_PHASE
+
     for process in processes:
         for thread in sorted({int(number) for number in process.spans["thread"]}):
             spans = process.spans[process.spans["thread"] == thread]
             for span, phase in zip(spans, process.phase_indices(spans)):
-                name = process.names.get(int(span["name"]), "?").lstrip("~")
-                category = PHASES[phase] if phase < len(PHASES) else "span"
+                name = label(process.names.get(int(span["name"]), "?"))
+                category = "span" if phase == NO_PHASE else process.phase_names[phase]
                 yield name, category, span["start"] / 1e9, span["dur"] / 1e9, process.pid, thread
 
 
@@ -133,7 +137,7 @@ def _process_name(process: ProcessRecording) -> str:
     fact = process.first("process") or {}
     if "rank" in fact:
         return f"rank {fact['rank']}"
-    return "loader worker" if "~data.fetch" in process.ids and not len(process.named("~forward")) else "main"
+    return "loader worker" if FETCH.event in process.ids and not len(process.named(FORWARD.event)) else "main"
 
 
 def _tool_lines(directory: RunDir, tools: list[str]) -> list[str]:

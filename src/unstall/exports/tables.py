@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unstall.records.archive import Archive
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import in_order
 
 _MISSING = 'Parquet needs PyArrow; run: pip install "unstall[parquet]"'
 
@@ -46,7 +46,7 @@ def columns(archive: Archive) -> dict[str, np.ndarray]:
         "measured": steps.measured,
         "epoch_boundary": steps.gap,
     }
-    return table | {f"{name}_s": steps.phase(name) for name in PHASES if name in steps.phases_f4}
+    return table | {f"{name}_s": steps.phase(name) for name in in_order(steps.phases_f4)}
 
 
 def _cells(column: np.ndarray) -> list[Any]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from unstall.child.seams import built_in
 from unstall.model.parts import DATA, Parts
 from unstall.records.measurements import Measurement
 from unstall.records.report import Culprit, Report
+from unstall.records.vocabulary import Tick, seam_of
 from unstall.simplify.trial import Specification, Trial
 
 _WORTH = 0.05  # of the step (or of a process's samples): less is not tried
 _ELASTICITY = 0.5  # by how much a component is slowed to see what the step makes of it
-_SEAMS_OF_A_STEP = {
-    "optimizer": ("~optimizer", "~backward", "~data.next"),
-    "env": ("~env.step",),
-    "batch": ("~data.next", "~forward"),
-    "forward": ("~forward",),
-    "explicit": ("~step.next", "~optimizer", "~backward"),
+_CALLS_OF_A_STEP = {
+    "optimizer": (Tick.OPTIMIZER, Tick.BACKWARD, Tick.DATA),
+    "env": (Tick.ENV,),
+    "batch": (Tick.DATA, Tick.FORWARD),
+    "forward": (Tick.FORWARD,),
+    "explicit": (Tick.EXPLICIT, Tick.OPTIMIZER, Tick.BACKWARD),
 }
 
 
@@ -118,10 +120,18 @@ def kind_trials(report: Report, measurement: Measurement) -> Iterator[Trial]:
     for phase, kind, words in ways:
         if shares.get(phase, 0.0) >= _WORTH:
             yield of_kind(kind, words)
+    yield from plugin_trials(shares, measurement)
     loader = measurement.loader
     waits = loader is not None and loader.service_network_s > _WORTH * loader.service_s
     if waits or any(phase.network_s > _WORTH * measurement.step.mean for phase in report.phases):
         yield of_kind("network", "the network: HTTP answers from the record")
+
+
+def plugin_trials(shares: dict[str, float], measurement: Measurement) -> Iterator[Trial]:
+    """The functions behind the seams of plug-ins answer from the record, where they take a part worth trying."""
+    for seam in measurement.plugins.seams:
+        if seam.stub and seam.phase is not None and shares.get(seam.phase, 0.0) >= _WORTH:
+            yield stub(Function(seam.stub, None))
 
 
 def of_kind(kind: str, words: str | None = None) -> Trial:
@@ -251,10 +261,12 @@ def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:
     """The functions, as (file, name), that the step itself happens in: without them there is none."""
-    seams = _SEAMS_OF_A_STEP.get(measurement.kind, ())
+    known = built_in() + measurement.plugins.seams
+    calls = _CALLS_OF_A_STEP.get(measurement.kind, ())
     holders = set()
     for site in measurement.sites:
-        if site.seam in seams and (site.grad or site.seam != "~forward" or measurement.kind != "optimizer"):
+        seam = seam_of(site.seam, known)
+        if seam is not None and seam.counts in calls:
             holders.add((site.file, site.function.rpartition(".")[2]))
             holders |= {(file, function.rpartition(".")[2]) for file, function, _ in site.callers}
     return holders

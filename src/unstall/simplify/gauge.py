@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from unstall.child import seams
 from unstall.model.caches import L2_BYTES
 from unstall.model.timed import Backward, Timed
-from unstall.simplify import seams
 from unstall.simplify.blocks import Pace
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Laboratory
@@ -25,7 +25,7 @@ _FEW_CALLS, _MORE = 8, 3.0
 
 def functions_of(trial: Trial) -> list[Specification]:
     """The functions that a trial changes: name and file. Work that seams record is timed already."""
-    named = [one for one in (*trial.base, *trial.arm) if "name" in one and one["name"] not in seams.KINDS]
+    named = [one for one in (*trial.base, *trial.arm) if "name" in one and one["name"] not in seams.finders()]
     return [{"name": one["name"], "file": one.get("file")} for one in named]
 
 

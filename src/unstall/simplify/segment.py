@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import ERROR, ProcessRecording
+from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.steps import Loop, find_loop
-from unstall.records.vocabulary import PHASES
+from unstall.child.layout import ERROR
+from unstall.child.seams import autograd, environments, loader, modules, optimizer
+from unstall.records.vocabulary import label
 
 Floats = npt.NDArray[np.float64]
-_COUNTED = ("~forward", "~backward", "~optimizer", "~data.next", "~env.step")
+_COUNTED = (modules.FORWARD, autograd.BACKWARD, optimizer.STEP, loader.NEXT, environments.STEP)
 
 
 @dataclass
@@ -60,7 +62,7 @@ def measure(recording: ProcessRecording, kind: str, since: float) -> Segment | N
     return Segment(
         durations=loop.durations[first:],
         gap=loop.gap[first:],
-        phases={name: float(s) for name, s in zip(PHASES, loop.phases[first:].mean(axis=0))},
+        phases={name: float(s) for name, s in zip(loop.phase_names, loop.phases[first:].mean(axis=0))},
         calls=_calls(recording, loop, first),
         began=began,
         ended=ended,
@@ -76,9 +78,9 @@ def phases_of(segments: Sequence[Segment], middle: Callable[[list[float]], Any])
 def _calls(recording: ProcessRecording, loop: Loop, first: int) -> dict[str, float]:
     steps = len(loop) - first
     found = {}
-    for name in _COUNTED:
-        spans = recording.named(name, main_only=False)
+    for seam in _COUNTED:
+        spans = recording.named(seam.event, main_only=False)
         started = spans["start"][spans["flags"] & ERROR == 0] / 1e9
         inside = (started >= loop.starts[first]) & (started < loop.ends[-1])
-        found[name.lstrip("~")] = float(inside.sum()) / steps
+        found[label(seam.event)] = float(inside.sum()) / steps
     return found

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unstall.benchmark.rundir import RunDir
+from unstall.child import seams
 from unstall.model import parts
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report
-from unstall.simplify import blocks, choose, gauge, ranks, seams
+from unstall.simplify import blocks, choose, gauge, ranks
 from unstall.simplify.blocks import Enough, Pace, Paused, Switched, run_blocks
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.laboratory import Ended, Interrupted, Laboratory, Stuck, Waiter
@@ -262,7 +263,7 @@ class Study:
         outcome.places |= {fact["text"] for fact in told if fact["what"] == "found" and fact["key"] in arm}
         for one in outcome.trial.arm if in_force else ():
             if "name" in one and key_of(one) not in found:
-                what = "nothing of the kind" if one["name"] in seams.KINDS else "no function"
+                what = "nothing of the kind" if one["name"] in seams.finders() else "no function"
                 outcome.failure = outcome.failure or f"{what} {one['name']} is alive in the program"
 
     @staticmethod

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from unstall.simplify import replay, seams
+from unstall.child import seams
+from unstall.child.seams import optimizer
+from unstall.simplify import replay
 from unstall.simplify.engine import Engine
 from unstall.simplify.interventions.base import key_of
 from unstall.simplify.switchboard import Switchboard
@@ -309,10 +311,11 @@ def test_a_worker_looks_at_the_board(engine):
 
 def test_every_kind_is_found_where_its_library_is(engine):
     model = Model()
-    assert seams.optimizer()
-    assert seams.backward()
-    assert {id(p) for p in model.layer.parameters()} <= {id(p) for p in seams.parameters()}
-    importless = seams.env(), seams.collectives(), seams.callbacks()
+    finders = seams.finders()
+    assert finders["optimizer"]()
+    assert finders["backward"]()
+    assert {id(p) for p in model.layer.parameters()} <= {id(p) for p in optimizer.parameters()}
+    importless = [finders[kind]() for kind in ("env", "collectives", "callbacks", "network", "data")]
     assert all(isinstance(found, list) for found in importless)
 
 

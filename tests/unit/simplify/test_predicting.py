@@ -10,7 +10,7 @@ from unstall.model.parts import Parts
 from unstall.model.pipeline import Pipeline
 from unstall.model.timed import Backward
 from unstall.model.work import Layout
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify import predicting
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.trial import Trial
@@ -44,7 +44,7 @@ def predictor(monkeypatch):
             parts=samples(),
             measured_s=0.2,
         )
-        phases = [SimpleNamespace(name=name, mean_s=recorded.get(name, 0.0)) for name in PHASES]
+        phases = [SimpleNamespace(name=name, mean_s=recorded.get(name, 0.0)) for name in PHASE_NAMES]
         measurement = SimpleNamespace(
             phases=phases, phase_s=lambda *names: sum(recorded.get(name, 0.0) for name in names)
         )

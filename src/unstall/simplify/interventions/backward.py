@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unstall.simplify import seams
+from unstall.child.seams import optimizer
 from unstall.simplify.interventions.swapping import Swapping
 
 _LEARN = 2  # real calls
@@ -25,7 +25,7 @@ class Here(Swapping):
                 real += 1
                 self.engine.board.count_real_call()
                 original(*args, **kwargs)
-                gradients.update((p, p.grad) for p in seams.parameters() if p.grad is not None)
+                gradients.update((p, p.grad) for p in optimizer.parameters() if p.grad is not None)
                 return None
             for parameter, gradient in gradients.items():
                 if parameter.grad is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from unstall.simplify import seams
+from unstall.child import finding
 from unstall.simplify.interventions.swapping import Swapping
 
 
@@ -41,4 +41,4 @@ class Here(Swapping):
     @staticmethod
     def _models() -> list[Any]:
         parallel = sys.modules.get("torch.nn.parallel.distributed")
-        return seams.instances(parallel.DistributedDataParallel) if parallel is not None else []
+        return finding.instances(parallel.DistributedDataParallel) if parallel is not None else []

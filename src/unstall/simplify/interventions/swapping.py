@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from unstall.simplify import functions, seams
+from unstall.child import seams
+from unstall.simplify import functions
 from unstall.simplify.interventions.base import Intervention
 
 
 class Swapping(Intervention):
-    """An intervention on the functions of ``spec["name"]``: a qualified name, or one of :data:`seams.KINDS`."""
+    """An intervention on the functions of ``spec["name"]``: a qualified name, or a kind of work that a seam finds."""
 
     swapped: list[functions.Swapped] | None = None
 
@@ -39,7 +40,8 @@ class Swapping(Intervention):
     def _find(self) -> list[FunctionType]:
         name = self.spec["name"]
         try:
-            found = seams.KINDS[name]() if name in seams.KINDS else functions.find(name, self.spec.get("file"))
+            find = seams.finders().get(name)
+            found = find() if find is not None else functions.find(name, self.spec.get("file"))
         except functions.NotFound:
             return []  # not in this process: loader workers hold other functions than the main process
         for function in found:
