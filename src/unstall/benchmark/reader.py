@@ -83,6 +83,14 @@ class ProcessRecording:
         process = self.first("process") or {}
         return int(process.get("rank", 0))
 
+    def own_phases(self, spans: Spans) -> npt.NDArray[np.int64]:
+        """For each span the index in ``phase_names`` of its seam's phase, ``NO_PHASE`` where that has none."""
+        table = np.full(1 << 16, NO_PHASE)
+        for number, seam in self.seams.items():
+            if seam.phase is not None:
+                table[number] = self.phase_names.index(seam.phase)
+        return table[spans["name"]]
+
     def phase_indices(self, spans: Spans) -> npt.NDArray[np.int64]:
         """For each span the index in ``phase_names`` its own time counts towards, inherited from what encloses it.
 
@@ -90,12 +98,8 @@ class ProcessRecording:
         collection, a socket call) belongs to the phase it happens in, or to none: ``NO_PHASE``; so does a module
         that a transform, an environment, a callback or a recomputing backward calls.
         """
-        table = np.full(65536, NO_PHASE)
-        for number, seam in self.seams.items():
-            if seam.phase is not None:
-                table[number] = self.phase_names.index(seam.phase)
-        phases = table[spans["name"]]
-        forward = self.phase_names.index(vocabulary.FORWARD.name)
+        phases = self.own_phases(spans)
+        modules = np.isin(spans["name"], self.counting(Tick.FORWARD))
         every = enumerate(self.plugins.all_phases)
         holders = [place for place, phase in every if phase.serves or phase == vocabulary.BACKWARD]
         index = np.arange(len(spans))
@@ -106,7 +110,7 @@ class ProcessRecording:
             inside = (depth == level) & (above >= 0)
             inside[inside] = ends[above[inside]] >= spans["start"][inside]
             # A module called by a transform, an environment or a recomputing backward is part of that.
-            guest = inside & (phases == forward)
+            guest = inside & modules
             guest[guest] = np.isin(phases[above[guest]], holders)
             heir = inside & (phases == NO_PHASE) | guest
             phases[heir] = phases[above[heir]]

@@ -75,8 +75,7 @@ def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None
     spans = main_spans(process)
     phase = process.phase_indices(spans)
     # A module that a transform or an environment calls is not a forward of the loop.
-    forward = process.phase_names.index(vocabulary.FORWARD.name)
-    guests = np.isin(spans["name"], process.counting(Tick.FORWARD)) & (phase != forward)
+    guests = np.isin(spans["name"], process.counting(Tick.FORWARD)) & (phase != process.own_phases(spans))
     kind, boundaries = _boundaries(process, spans[~guests], only)
     if len(boundaries) < 2:
         return None

@@ -14,8 +14,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import plugins, recording, seams
+from unstall.child import recording, seams
 from unstall.child.importhook import PostImport
+from unstall.records.vocabulary import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,9 @@ class Child:
         self.pid = 0
         self.wanted = True
         self.tools: list[Callable[[], None]] = []
-        self.loaded = plugins.Loaded()
+        self.plugins = Plugins()
+        self.problems: list[tuple[str, str]] = []
+        """Of each plug-in that is ignored: which it is, and why."""
         self.on_control: Callable[[str], None] | None = None
         """An extension's: called as ``on_control(seam)`` at the main thread's next seam when the parent asks for it."""
         self.on_fork: Callable[[], None] | None = None
@@ -80,11 +83,11 @@ class Child:
 
     def _tell_plugins(self) -> None:
         """What the parent needs to know of them to read the recording."""
-        for phase in self.loaded.plugins.phases:
+        for phase in self.plugins.phases:
             self.tell("phase", phase=phase)
-        for seam in self.loaded.plugins.seams:
+        for seam in self.plugins.seams:
             self.tell("seam", seam=seam)
-        for what, error in self.loaded.problems:
+        for what, error in self.problems:
             self.tell("error", what=what, error=error)
 
     def move(self, directory: str) -> None:
@@ -141,6 +144,14 @@ def allow_tracing() -> None:
         ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
 
 
+def _load_plugins(child: Child) -> None:
+    declared = child.options.get("plugins", {})
+    if any(declared.values()):
+        from unstall.child import plugins
+
+        child.plugins, child.problems = plugins.load(declared)
+
+
 Targets = dict[str, list[Any]]
 """Module name → functions that take the module, once imported, and put something in place there."""
 
@@ -167,7 +178,7 @@ def install(child: Child) -> None:
     """Put the extensions and the seams in place, for the libraries imported by now and those to come."""
     from unstall.child.watcher import Watcher
 
-    child.loaded = plugins.load(child.options.get("plugins", {}))
+    _load_plugins(child)
     targets = _extend(child)
     recording.opened_by = child.open
     native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from unstall.child import seams
 from unstall.records.vocabulary import PHASE_NAMES, Phase, Plugins, Seam, can_name_a_phase, is_seam
@@ -26,17 +26,13 @@ class _Misfit(ValueError):
     """Why an object is no plug-in of its group."""
 
 
-class Loaded(NamedTuple):
-    """What was loaded, and a line for each plug-in that was not."""
-
-    plugins: Plugins = Plugins()
-    problems: tuple[tuple[str, str], ...] = ()
-    """Of each: which plug-in, and why it is ignored."""
+Problems = list[tuple[str, str]]
+"""Of each plug-in that is ignored: which it is, and why."""
 
 
-def load(declared: Declared) -> Loaded:
-    """Import the plug-ins, take their seams in, and say what they add."""
-    problems: list[tuple[str, str]] = []
+def load(declared: Declared) -> tuple[Plugins, Problems]:
+    """Import the plug-ins, take their seams in, and say what they add, and what was wrong."""
+    problems: Problems = []
     phases: dict[str, Phase] = {}
     added: list[Seam] = []
     for name, value in declared.get(PHASES, ()):
@@ -53,7 +49,7 @@ def load(declared: Declared) -> Loaded:
             added += module.SEAMS
         except (Exception, SystemExit) as error:
             problems.append(_problem(SEAMS, name, value, error))
-    return Loaded(Plugins(tuple(phases.values()), tuple(added)), tuple(problems))
+    return Plugins(tuple(phases.values()), tuple(added)), problems
 
 
 def _resolve(value: str) -> Any:

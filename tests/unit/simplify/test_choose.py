@@ -5,6 +5,7 @@ import pytest
 from unstall.model.parts import Parts
 from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement, RankMeasurement, Site
 from unstall.records.report import Culprit, Finding, Hotspot, Phase, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.vocabulary import Plugins, Seam
 from unstall.simplify import choose
 from unstall.simplify.study import deeper
 from unstall.simplify.trial import Outcome
@@ -72,6 +73,16 @@ def test_calls_of_logging_libraries_are_tried_where_they_take_time():
     saves.callbacks = {"~torch.save": 0.006}  # of a step of 0.1 s
     assert words in names(choose.trials(told, saves))
     assert words not in names(choose.trials(told, measurement())), "nothing of a library's was called"
+
+
+def test_a_plugins_work_is_taken_away_where_it_takes_time():
+    seen = measurement()
+    seen.plugins = Plugins((), (Seam("~tokens.encode", "tokenize", stub="tokens"), Seam("~tokens.pack", "pack")))
+    much = report({"tokenize": 0.3, "forward": 0.6, "pack": 0.1}, blamed("Log.write"))
+    (trial,) = [trial for trial in choose.trials(much, seen) if trial.component == "tokens"]
+    assert trial.arm == ({"kind": "stub", "name": "tokens", "file": None},)
+    little = report({"tokenize": 0.01, "forward": 0.99}, blamed("Log.write"))
+    assert "without tokens" not in names(choose.trials(little, seen))
 
 
 def test_a_loader_with_workers_gets_three_arms_and_other_settings():
