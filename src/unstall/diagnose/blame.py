@@ -73,7 +73,8 @@ class Blame:
 
     def _place(self, sample: StackSample) -> Placed:
         user = _user_frames(sample.frames)
-        seam = self.seams.phase(sample.frames) or self.lines.get(_line(user), "")
+        called = (self.lines.get((frame.file, frame.line), "") for frame, _ in reversed(user))
+        seam = self.seams.phase(sample.frames) or next(filter(None, called), "")
         phase = self._phase(seam, sample.frames, user)
         in_seam = seam == phase
         if seam in ("forward", "data_wait") and self.validates and self.loop_path.is_elsewhere(user):
@@ -127,17 +128,13 @@ class _Seams:
 
 
 def _plugin_lines(measurement: Measurement) -> dict[tuple[str, int], str]:
-    """The user's lines that call a plug-in's seam, and its phase: the function itself may be written in C."""
+    """The user's lines that call a plug-in's seam, and its phase: the function's own frames need not be known."""
     found = {}
     for site in measurement.sites:
         seam = seam_of(site.seam, measurement.plugins.seams)
         if seam is not None and seam.phase is not None:
             found[(site.file, site.line)] = seam.phase
     return found
-
-
-def _line(user: Sequence[tuple[Frame, source.Function]]) -> tuple[str, int]:
-    return (user[-1][0].file, user[-1][0].line) if user else ("", 0)
 
 
 class _Positions:

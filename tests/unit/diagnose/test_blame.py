@@ -155,14 +155,16 @@ def test_a_plugins_seam_is_told_by_its_frames(code, outer):
     assert phase_of(code, *frames) != "tokenize"
 
 
-def test_a_plugins_seam_in_c_is_told_by_the_line_that_calls_it(code, outer):
+def test_a_plugins_seam_without_frames_is_told_by_the_line_that_calls_it(code, outer):
     seam = Seam("~tokens.encode", "tokenize", Tick.OTHER)
     added = {
         "plugins": Plugins((Phase("tokenize", "turning text into numbers"),), (seam,)),
         "sites": [*sites(code), code.site("~tokens.encode", "prepare", "# prepare", ("train", "# call prepare"))],
     }
-    (placed,) = blame_of([stack(*outer("# call prepare"), code.at("prepare", "# prepare"))], **added).main
-    assert (placed.phase, placed.in_seam) == ("tokenize", True)
+    line = (*outer("# call prepare"), code.at("prepare", "# prepare"))
+    for frames in (line, (*line, code.at("compute_accuracy", "# accuracy"))):
+        (placed,) = blame_of([stack(*frames)], **added).main
+        assert (placed.phase, placed.in_seam) == ("tokenize", True)
     assert phase_of(code, *outer("# call model"), CALL, code.at("Net.forward", "# forward"), **added) == "forward"
 
 
