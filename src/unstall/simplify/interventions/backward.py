@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from unstall.child.seams import optimizer
-from unstall.simplify.interventions.swapping import Swapping
+from unstall.simplify import functions
+from unstall.simplify.interventions.replacing import ReplacingIntervention
+from unstall.simplify.limits import BACKWARD_CALLS
 
-_LEARN = 2  # real calls
 
+class BackwardIntervention(ReplacingIntervention):
+    """Without arguments."""
 
-class Here(Swapping):
-    """``{"kind": "backward", "name": "backward"}``."""
+    name = component = phase = "backward"
+    title = "without backward"
+    is_training = True
+    can_be_slowed = True
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> functions.StandIn:
         gradients: dict[Any, Any] = {}
         real = 0
 
@@ -21,7 +26,7 @@ class Here(Swapping):
             nonlocal real
             if not kwargs.get("accumulate_grad"):  # autograd.grad: its answer is what the program wants of it
                 return original(*args, **kwargs)
-            if real < _LEARN:
+            if real < BACKWARD_CALLS:
                 real += 1
                 self.engine.board.count_real_call()
                 original(*args, **kwargs)

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from unstall.simplify.interventions.base import Intervention
+from typing import Any
+
+from unstall.simplify.interventions.base import Intervention, Specification
 
 
-class Here(Intervention):
-    """``{"kind": "cached"}``."""
+class CachedIntervention(Intervention):
+    """Without arguments."""
+
+    name = "cached"
+    component = "data"
+    title = "cached batches"
+    phase = "data_wait"
+    proves = "input-bound"
+    touches_data = True
+    can_be_slowed = True
+
+    @classmethod
+    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
+        """All that makes a batch is free."""
+        return {"scales": {cls.component: 0.0}}
 
     def on(self) -> None:
         self.engine.loading.cached = True
