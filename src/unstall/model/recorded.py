@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unstall.benchmark import archive
+from unstall.diagnose.features import build
 from unstall.model.work import Floats
 from unstall.records.archive import Archive, FetchSeries, StepSeries
 from unstall.records.measurements import Measurement
+from unstall.records.report import Phase
 from unstall.records.vocabulary import DATA_WAIT, OTHER, PHASE_NAMES, PhaseName, in_order
 
 if TYPE_CHECKING:
@@ -50,7 +52,11 @@ class Recorded:
 def of_measured(measured: Measured, *, device_busy: float | None = None) -> Recorded:
     """From a run that has just been measured."""
     return _recorded(
-        measured.measurement, archive.step_series(measured), archive.fetch_series(measured), device_busy=device_busy
+        measured.measurement,
+        archive.step_series(measured),
+        archive.fetch_series(measured),
+        attributed=build(measured.measurement).attributed,
+        device_busy=device_busy,
     )
 
 
@@ -61,11 +67,27 @@ def of_archive(kept: Archive) -> Recorded:
             f"run {kept.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
         )
     busy = kept.report.utilization.gpu
-    return _recorded(kept.measurement, kept.steps, kept.fetches, device_busy=sum(busy) / len(busy) if busy else None)
+    return _recorded(
+        kept.measurement,
+        kept.steps,
+        kept.fetches,
+        attributed=_attributed(kept.report.phases) or build(kept.measurement).attributed,
+        device_busy=sum(busy) / len(busy) if busy else None,
+    )
+
+
+def _attributed(phases: Sequence[Phase]) -> dict[str, float]:
+    """Seconds of each phase in the report's account; empty in reports of version 1, which do not have it."""
+    return {phase.name: phase.attributed_s for phase in phases if phase.attributed_s is not None}
 
 
 def _recorded(
-    measurement: Measurement, series: StepSeries, fetches: FetchSeries | None, *, device_busy: float | None
+    measurement: Measurement,
+    series: StepSeries,
+    fetches: FetchSeries | None,
+    *,
+    attributed: Mapping[str, float],
+    device_busy: float | None,
 ) -> Recorded:
     regular = series.measured & ~series.gap
     rows = regular if regular.any() else series.measured
@@ -73,7 +95,7 @@ def _recorded(
     gaps = series.measured & series.gap
     beyond = durations[gaps] - durations[rows].mean()
     names = tuple(in_order([*PHASE_NAMES, *series.phases_f4]))
-    phases = _told_apart(np.stack([series.phase(name) for name in names], axis=1), names, measurement)
+    phases = _told_apart(np.stack([series.phase(name) for name in names], axis=1), names, measurement, attributed)
     return Recorded(
         measurement=measurement,
         steps=phases[rows],
@@ -94,17 +116,16 @@ def _gap_shares(gaps: Floats, regular: Floats, names: Sequence[PhaseName]) -> di
     return {name: float(part) / total for name, part in zip(names, beyond) if part > 0}
 
 
-def _told_apart(steps: Floats, names: Sequence[PhaseName], measurement: Measurement) -> Floats:
+def _told_apart(
+    steps: Floats, names: Sequence[PhaseName], measurement: Measurement, attributed: Mapping[str, float]
+) -> Floats:
     """What no seam claims is in `other`; the part that the samples know better is moved to its own phase."""
-    from unstall.diagnose import features
-
-    shown = features.build(measurement).attributed
     recorded = {phase.name: phase.mean_s for phase in measurement.phases}
     other = names.index(OTHER.name)
     mean = recorded.get(OTHER.name, 0.0)
     rest = steps[:, other].copy()
     for index, name in enumerate(names):
-        claimed = shown.get(name, 0.0) - recorded.get(name, 0.0)
+        claimed = attributed.get(name, 0.0) - recorded.get(name, 0.0)
         kept_apart = name == DATA_WAIT.name and measurement.loader is not None
         if index != other and mean > 0 and claimed > 0 and not kept_apart:
             moved = rest * min(claimed / mean, 1.0)

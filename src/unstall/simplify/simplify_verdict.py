@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from unstall.diagnose.patterns import all_patterns
+from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
-from unstall.records.vocabulary import Confidence, PatternName
+from unstall.records.vocabulary import HEALTHY, Confidence, PatternName
 from unstall.simplify import registry
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.interventions.cached import CachedIntervention
@@ -16,15 +18,7 @@ from unstall.simplify.interventions.sleep import SleepIntervention
 from unstall.simplify.thresholds import DISAGREEMENT, HIGH_CONFIDENCE, TAKES_OVER, WORTH
 from unstall.statistics import Ratio
 
-_RESIDUAL: tuple[PatternName, ...] = ("compute-bound", "overhead-bound", "healthy")
-_UNMOVED: tuple[PatternName, ...] = ("memory-growth", "straggler")  # the verdict whatever the step costs
-_ADVICE: dict[str, str] = {
-    "input-bound": "make the batches cheaper: `unstall data` shows each stage",
-    "environment-bound": "make the environment's step cheaper, or step several at once",
-    "callback-bound": "do it every N steps, or in a thread of its own",
-    "communication-bound": "fewer, larger collectives, or overlap them with the computation",
-    "host-bound": "move it to array operations, out of the step, or into loader workers",
-}
+_HOST = "host-bound"
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,19 @@ def restate(
     first, *others = _order(findings)
     if split is not None and first.pattern == CachedIntervention.proves:
         first = msgspec.structs.replace(first, evidence=[*first.evidence, str(split)])
-    return [first, *others], disagreements
+    return [_worded(finding, report) for finding in (first, *others)], disagreements
+
+
+def _worded(finding: Finding, report: Report) -> Finding:
+    """The finding with the sentence that fits what was measured; a device's keeps its own."""
+    if report.trace is not None and finding.summary:
+        return finding
+    pattern = _of(finding)
+    if finding.share is None and pattern.phases:  # an experiment found it, observation had not
+        share = min(1.0, sum(phase.share for phase in report.phases if phase.name in pattern.phases))
+        finding = msgspec.structs.replace(finding, share=share, phases=pattern.phases)
+    summary = pattern.sentence(finding, report.utilization)
+    return msgspec.structs.replace(finding, summary=summary, condition=pattern.condition(finding))
 
 
 def _may_be_blamed(result: ExperimentResult) -> bool:
@@ -77,7 +83,7 @@ def _with_measurement(
     names = [finding.culprit.function] if finding.culprit else []
     names += [name for name, kind in registry.components().items() if kind.proves == finding.pattern]
     result = next((measured[name] for name in names if name in measured), None)
-    if result is None or finding.pattern in _UNMOVED:
+    if result is None or _of(finding).keeps_verdict:
         return finding
     ratio, estimate = _ratio(result), finding.headroom
     apart = abs(math.log(estimate / max(ratio.value, 1e-9)))
@@ -102,9 +108,9 @@ def _take_over(
     """The costliest component gets the verdict where observation gave it to one that is worth less."""
     first, ratio = findings[0], _ratio(best)
     known = first.headroom if first.headroom_known_by == "measured" else 1.0
-    outranked = first.pattern in _RESIDUAL or ratio.value >= TAKES_OVER * known
+    outranked = _of(first).residual or ratio.value >= TAKES_OVER * known
     pattern, culprit = _pattern(report, best)
-    if first.pattern in _UNMOVED or not outranked or pattern == first.pattern:
+    if _of(first).keeps_verdict or not outranked or pattern == first.pattern:
         return findings
     same = next((finding for finding in findings if finding.pattern == pattern), None)
     verdict = Finding(
@@ -113,7 +119,7 @@ def _take_over(
         headroom_known_by="measured",
         confidence=_confidence(ratio),
         evidence=[_sentence(best)] + (same.evidence if same else []),
-        advice=same.advice if same else [_ADVICE.get(pattern, _ADVICE["host-bound"])],
+        advice=same.advice if same else [all_patterns()[pattern].advice],
         cause=same.cause if same else ("transform" if culprit and pattern == CachedIntervention.proves else None),
         culprit=culprit or (same.culprit if same else None) or _worker_culprit(report, pattern),
     )
@@ -128,9 +134,9 @@ def _take_over(
 def _order(findings: list[Finding]) -> list[Finding]:
     """A first finding that turned out to be worth nothing gives way to one that is; the rest by headroom."""
     first, rest = findings[0], sorted(findings[1:], key=lambda finding: -finding.headroom)
-    worthless = first.headroom_known_by == "measured" and first.headroom < WORTH and first.pattern not in _UNMOVED
+    worthless = first.headroom_known_by == "measured" and first.headroom < WORTH and not _of(first).keeps_verdict
     if worthless:
-        better = [one for one in rest if one.headroom >= WORTH or one.pattern in ("compute-bound", "healthy")]
+        better = [one for one in rest if one.headroom >= WORTH or one.pattern in ("compute-bound", HEALTHY)]
         if better:
             return [better[0], first, *(finding for finding in rest if finding is not better[0])]
     return [first, *rest]
@@ -143,11 +149,11 @@ def _pattern(report: Report, best: ExperimentResult) -> tuple[PatternName, Culpr
     if component in kinds:
         return _as_pattern(kinds[component].proves), None
     for finding in report.findings:
-        if finding.culprit is not None and finding.culprit.function == component and finding.pattern not in _RESIDUAL:
+        if finding.culprit is not None and finding.culprit.function == component and not _of(finding).residual:
             return finding.pattern, finding.culprit
     spot = next((spot for spot in report.hotspots if spot.function == component), None)
     if spot is None:
-        return "host-bound", None
+        return _HOST, None
     proven = {kind.phase: kind.proves for kind in kinds.values() if kind.phase}
     pattern = CachedIntervention.proves if spot.where.startswith("worker") else proven.get(spot.phase, "")
     return _as_pattern(pattern), _culprit(spot)
@@ -155,7 +161,12 @@ def _pattern(report: Report, best: ExperimentResult) -> tuple[PatternName, Culpr
 
 def _as_pattern(proves: str) -> PatternName:
     """What an intervention proves; work on the host without a pattern of its own otherwise."""
-    return proves or "host-bound"  # type: ignore[return-value]
+    return proves if proves in all_patterns() else _HOST
+
+
+def _of(finding: Finding) -> Pattern:
+    """The pattern of a finding; one that is not installed here has no rules of its own."""
+    return all_patterns().get(finding.pattern, all_patterns()[_HOST])
 
 
 def _worker_culprit(report: Report, pattern: PatternName) -> Culprit | None:
