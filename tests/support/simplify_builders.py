@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from unstall.benchmark.measure import Measured
-from unstall.benchmark.reader import MAIN, RECORD, ProcessRecording
+from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.session import Observation
 from unstall.benchmark.steps import Loop
+from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.report import Culprit, Finding, Phase, Report, RunInfo, StepTime, Throughput, Utilization
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.first_run import FirstRun
@@ -69,9 +70,9 @@ def make_measured(measurement, *, gaps=(), steps=60):
     """A loop of equal steps; ``gaps``: the steps that hold an epoch's end."""
     step_s = measurement.step.mean
     starts = np.arange(steps) * step_s
-    zeros = np.zeros((steps, len(PHASES)))
+    zeros = np.zeros((steps, len(PHASE_NAMES)))
     phases = zeros.copy()
-    phases[:, PHASES.index("forward")] = step_s
+    phases[:, PHASE_NAMES.index("forward")] = step_s
     loop = Loop(
         kind=measurement.kind,
         starts=starts,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from unstall.exports.exporter import ExportError
 from unstall.records.archive import Archive
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import in_order
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ def step_columns(archive: Archive) -> dict[str, np.ndarray]:
         "measured": steps.measured,
         "epoch_boundary": steps.gap,
     }
-    return table | {f"{name}_s": steps.phase(name) for name in PHASES if name in steps.phases_f4}
+    return table | {f"{name}_s": steps.phase(name) for name in in_order(steps.phases_f4)}
 
 
 def measured_seconds(archive: Archive) -> list[float]:

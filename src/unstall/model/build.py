@@ -15,7 +15,6 @@ from unstall.model.simulate import simulate
 from unstall.model.team_stalls import stalled_seconds
 from unstall.model.work import Floats, Layout
 from unstall.records.measurements import LoaderMeasurement, Measurement
-from unstall.records.vocabulary import PHASES
 
 _FIT_BATCHES = 400
 _FIT_SHARES = 12
@@ -32,8 +31,8 @@ def build(recorded: Recorded) -> Pipeline:
     loader = measured.loader if measured.loader and measured.loader.batches_per_step else None
     on_device = measured.model.device not in ("", "cpu")
     left_out = {"validation", *(("data_wait",) if loader else ()), *(("sync",) if on_device else ())}
-    names = tuple(name for name in PHASES if name not in left_out)
-    columns = [PHASES.index(name) for name in names]
+    names = tuple(name for name in recorded.names if name not in left_out)
+    columns = [recorded.names.index(name) for name in names]
     seconds, blocked = recorded.steps[:, columns], recorded.blocked[:, columns].copy()
     if not on_device and measured.model.threads > 1:
         # The main thread waits there for its team, not for a disk.

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from unstall.records.vocabulary import PHASES
-
 if TYPE_CHECKING:
     from unstall.diagnose.blame import Placed
     from unstall.records.measurements import Measurement
@@ -91,9 +89,10 @@ def of(measurement: Measurement) -> Parts:
 
     blame = Blame(measurement)
     counts: dict[str, Counter[frozenset[Key]]] = defaultdict(Counter)
+    phases = {phase.name for phase in measurement.plugins.all_phases}
     made_here = measurement.loader is None or not measurement.loader.workers
     for placed in blame.main:
-        place: str = placed.phase if placed.phase in PHASES else "other"
+        place: str = placed.phase if placed.phase in phases else "other"
         if place == "data_wait":
             if not made_here:
                 continue  # a wait for the workers, whose own samples tell more

@@ -10,9 +10,9 @@ import numpy as np
 from unstall.model.machine import rates, speed
 from unstall.model.parts import Parts
 from unstall.model.work import Floats, Layout, Work
-from unstall.records.vocabulary import PhaseName
+from unstall.records.vocabulary import MODEL_PHASES
 
-MODEL: tuple[PhaseName, ...] = ("forward", "backward", "optimizer")
+MODEL = MODEL_PHASES
 """Phases whose mathematics the intra-op threads of torch share out."""
 
 # What a worker adds to a batch that the main thread would make itself, where the recording does not tell: pickling and

@@ -91,6 +91,8 @@ class Phase(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     ``mean_s`` is the same without what other programs added: it is what verdict, evidence and shares rest on.
     """
+    what: str = ""
+    """What the time goes into, as a phrase, where a plug-in added the phase; empty for the built-in ones."""
 
 
 class Account(msgspec.Struct, kw_only=True, frozen=True):

@@ -182,7 +182,7 @@ def _phases(page: Page, report: Report, limits: _Limits) -> None:
     if folded:
         share = sum(phase.share for phase in folded)
         mean = sum(phase.mean_s for phase in folded)
-        names = ", ".join(phase.name for phase in folded)
+        names = ", ".join(plain(phase.name) for phase in folded)
         page.bar("the rest", share, f"{_columns(share, mean)}  {names}", cells, "blue")
 
 

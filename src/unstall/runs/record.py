@@ -13,6 +13,8 @@ import msgspec
 
 from unstall.benchmark import command, launcher
 from unstall.benchmark.rundir import RunDir
+from unstall.child.seams.loader import FETCH
+from unstall.child.seams.modules import FORWARD
 from unstall.runs import directory
 from unstall.runs.errors import refusing
 
@@ -178,14 +180,15 @@ def spans(run: RecordedRun) -> Spans:
 
 
 def _spans(processes: list[ProcessRecording]) -> Iterator[tuple[str, str, float, float, int, int]]:
-    from unstall.records.vocabulary import PHASES
+    from unstall.benchmark.reader import NO_PHASE
+    from unstall.records.vocabulary import label
 
     for process in processes:
         for thread in sorted({int(number) for number in process.spans["thread"]}):
             spans = process.spans[process.spans["thread"] == thread]
             for span, phase in zip(spans, process.phase_indices(spans)):
-                name = process.names.get(int(span["name"]), "?").lstrip("~")
-                category = PHASES[phase] if phase < len(PHASES) else "span"
+                name = label(process.names.get(int(span["name"]), "?"))
+                category = "span" if phase == NO_PHASE else process.phase_names[phase]
                 yield name, category, span["start"] / 1e9, span["dur"] / 1e9, process.pid, thread
 
 
@@ -193,7 +196,7 @@ def _process_name(process: ProcessRecording) -> str:
     fact = process.first("process") or {}
     if "rank" in fact:
         return f"rank {fact['rank']}"
-    return "loader worker" if "~data.fetch" in process.ids and not len(process.named("~forward")) else "main"
+    return "loader worker" if FETCH.event in process.ids and not len(process.named(FORWARD.event)) else "main"
 
 
 def _tool_results(folder: Path, tools: Sequence[str]) -> ToolResults:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unstall.child.seams import built_in
 from unstall.model.parts import DATA, Parts
 from unstall.records.measurements import Measurement
 from unstall.records.report import Culprit, Report
+from unstall.records.vocabulary import Tick, seam_of
 from unstall.simplify import registry
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.interventions.base import Intervention, path_of
@@ -22,12 +24,12 @@ from unstall.simplify.thresholds import DELAY_SHARE, MIN_SHARE, MOST_DEEPER, WOR
 SETTINGS = ("workers", "prefetch", "threads", "ranks")
 """What :func:`setting` can change."""
 _LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
-_SEAMS_OF_A_STEP = {
-    "optimizer": ("~optimizer", "~backward", "~data.next"),
-    "env": ("~env.step",),
-    "batch": ("~data.next", "~forward"),
-    "forward": ("~forward",),
-    "explicit": ("~step.next", "~optimizer", "~backward"),
+_CALLS_OF_A_STEP = {
+    "optimizer": (Tick.OPTIMIZER, Tick.BACKWARD, Tick.DATA),
+    "env": (Tick.ENV,),
+    "batch": (Tick.DATA, Tick.FORWARD),
+    "forward": (Tick.FORWARD,),
+    "explicit": (Tick.EXPLICIT, Tick.OPTIMIZER, Tick.BACKWARD),
 }
 
 
@@ -251,10 +253,12 @@ def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:
     """The functions, as (file, name), that the step itself happens in: without them there is none."""
-    seams = _SEAMS_OF_A_STEP.get(measurement.kind, ())
+    known = built_in() + measurement.plugins.seams
+    calls = _CALLS_OF_A_STEP.get(measurement.kind, ())
     holders = set()
     for site in measurement.sites:
-        if site.seam in seams and (site.grad or site.seam != "~forward" or measurement.kind != "optimizer"):
+        seam = seam_of(site.seam, known)
+        if seam is not None and seam.counts in calls:
             holders.add((site.file, site.function.rpartition(".")[2]))
             holders |= {(file, function.rpartition(".")[2]) for file, function, _ in site.callers}
     return holders

@@ -15,7 +15,7 @@ from unstall.records.archive import Archive
 from unstall.records.measurements import MemoryMeasurement, ModelMeasurement
 from unstall.records.observations import Frame
 from unstall.records.report import Report
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 from unstall.report import html, run_markdown, run_view, wording
 from unstall.text.units import percent
 
@@ -38,7 +38,7 @@ recordings = st.builds(
         model=ModelMeasurement(threads=threads, ops=400, batch_size=8, forwards=1),
         memory=MemoryMeasurement(rss_by_step=[(float(n), 5e8 + growing * n) for n in range(0, 200, 4)]),
     ),
-    phases=st.dictionaries(st.sampled_from(PHASES), seconds, min_size=1),
+    phases=st.dictionaries(st.sampled_from(PHASE_NAMES), seconds, min_size=1),
     plotting=st.integers(1, 300),
     model=st.integers(1, 300),
     data=st.integers(1, 300),

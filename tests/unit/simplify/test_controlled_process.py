@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from simplify_builders import VirtualClock, make_recording
 
-from unstall.child.recording import OPTIMIZER
 from unstall.child.watcher import CALL
+from unstall.records.vocabulary import Tick
 from unstall.simplify.controlled_process import ControlledProcess, Patience, ProgramEnded, ProgramStuck
 from unstall.simplify.switchboard import Switchboard
 
@@ -23,7 +23,7 @@ class Tap:
 
     @property
     def steps(self):
-        return self.ticks[OPTIMIZER]
+        return self.ticks[Tick.OPTIMIZER]
 
 
 class Program:
@@ -45,7 +45,7 @@ class Program:
         if alive < 0 or self.frozen or self.status is not None:
             return
         for tap in self.taps:
-            tap.ticks[OPTIMIZER] = int(alive / STEP_S) + 1
+            tap.ticks[Tick.OPTIMIZER] = int(alive / STEP_S) + 1
         self.session.main, self.session.taps = self.taps[0], dict(enumerate(self.taps))
         generation, condition = self.board.read()
         for tap in self.taps:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.diagnose.patterns import all_patterns
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify import interventions, plan, registry
 from unstall.simplify.interventions.base import load, path_of
 
@@ -52,7 +52,7 @@ def test_every_kind_of_work_can_be_tried_by_its_name():
 
 def test_phases_and_patterns_are_those_of_the_reports():
     for kind in registry.interventions().values():
-        assert kind.phase in ("", *PHASES) and kind.proves in ("", *all_patterns())
+        assert kind.phase in ("", *PHASE_NAMES) and kind.proves in ("", *all_patterns())
 
 
 def test_another_package_can_offer_one(offered):

@@ -6,6 +6,8 @@ import importlib
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from unstall.child import seams
+
 if TYPE_CHECKING:
     from types import FunctionType
 
@@ -61,9 +63,11 @@ class Intervention:
     def targets(cls) -> list[FunctionType] | None:
         """In the user's process: the live functions that do this kind of work; None where a specification names them.
 
-        The recorder may have wrapped one: then it is the function inside, so that its span is recorded all the same.
+        The file of a seam finds them, by the component. The recorder may have wrapped one: then it is the function
+        inside, so that its span is recorded all the same.
         """
-        return None
+        find = seams.finders().get(cls.component)
+        return find() if find is not None else None
 
     def __init__(self, engine: Engine, key: str, spec: Specification):
         self.engine = engine
