@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.model.pipeline import Pipeline
+from unstall.model.pipeline_model import Pipeline
 
 
 def server_times(pipeline: Pipeline) -> dict[str, float]:

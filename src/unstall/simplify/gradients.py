@@ -12,7 +12,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from unstall.simplify.limits import SMALL_BYTES
+from unstall.simplify import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ def through(data: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             tensors.append(one)
         elif (root := _ways(one).root(data)) is not None:
             roots.append(root)
-    if len(roots) == 1 and not tensors and data.nbytes <= SMALL_BYTES:
+    if len(roots) == 1 and not tensors and data.nbytes <= limits.SMALL_BYTES:
         return torch.add(data, roots[0])
     return _zeros().apply(data, *roots, *tensors) if roots or tensors else data
 

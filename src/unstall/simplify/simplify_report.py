@@ -9,13 +9,12 @@ import msgspec
 
 from unstall.records import report as records
 from unstall.records.report import Ceiling, NotMeasured, Report, Study
-from unstall.simplify import simplify_verdict
+from unstall.simplify import simplify_verdict, thresholds
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.interventions.cached import CachedIntervention
 from unstall.simplify.predictor import Predictor
 from unstall.simplify.simplifier import SimplifyResult
 from unstall.simplify.simplify_verdict import WaitingSplit
-from unstall.simplify.thresholds import VAGUE_SUM, WORTH_DEEPER
 from unstall.statistics import Ratio
 from unstall.text.units import percent
 
@@ -94,7 +93,7 @@ def elasticity_sum(results: list[ExperimentResult]) -> tuple[float, float] | Non
 
 def meaning_of_sum(total: float, half: float) -> str:
     """A step's time is homogeneous in the times of its parts: what a sum other than 1 means."""
-    if half > VAGUE_SUM:
+    if half > thresholds.VAGUE_SUM:
         return "too uncertain to tell whether something is missing"
     if abs(total - 1) <= half:
         return "the components account for the step"
@@ -118,7 +117,7 @@ def deeper_bottlenecks(results: list[ExperimentResult]) -> list[str]:
         words = f"{one.experiment.name}: {ratio.value:.2f}×"
         if before is not None:
             words += f", {before.value:.2f}× by itself"
-        if ratio.low > WORTH_DEEPER:
+        if ratio.low > thresholds.WORTH_DEEPER:
             words += ": the next bottleneck"
         lines.append(words)
     return lines

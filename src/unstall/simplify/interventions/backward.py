@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from unstall.simplify import functions
+from unstall.simplify import functions, limits
 from unstall.simplify.interventions.optimizer import live_optimizers
 from unstall.simplify.interventions.replacing import ReplacingIntervention
-from unstall.simplify.limits import BACKWARD_CALLS
 
 
 class BackwardIntervention(ReplacingIntervention):
@@ -32,7 +31,7 @@ class BackwardIntervention(ReplacingIntervention):
             nonlocal real
             if not kwargs.get("accumulate_grad"):  # autograd.grad: its answer is what the program wants of it
                 return original(*args, **kwargs)
-            if real < BACKWARD_CALLS:
+            if real < limits.BACKWARD_CALLS:
                 real += 1
                 self.engine.board.count_real_call()
                 original(*args, **kwargs)

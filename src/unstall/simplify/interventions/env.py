@@ -6,10 +6,9 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from unstall.simplify import functions
+from unstall.simplify import functions, limits
 from unstall.simplify.interventions.base import Specification
 from unstall.simplify.interventions.stub import StubIntervention
-from unstall.simplify.limits import ENV_ANSWERS
 
 _BASES = (("gymnasium.core", "Env"), ("gymnasium.vector.vector_env", "VectorEnv"), ("gym.core", "Env"))
 
@@ -21,7 +20,7 @@ class EnvIntervention(StubIntervention):
     title = "without env"
     proves = "environment-bound"
     can_be_slowed = True
-    answers = ENV_ANSWERS
+    answers = limits.ENV_ANSWERS
 
     @classmethod
     def what_if(cls, spec: Specification) -> dict[str, Any] | None:
