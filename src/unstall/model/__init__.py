@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from unstall.model.answer import answer, assumptions, survey
 from unstall.model.build import build
 from unstall.model.changes import ChangeError, Changes, apply, parse
-from unstall.model.limits import deterministic_limit
 from unstall.model.pipeline_model import Pipeline
-from unstall.model.predict import Prediction, elasticities, predict
+from unstall.model.predict import Prediction, deterministic_limit, elasticities, predict
 from unstall.model.recorded import NotRecorded
 
 if TYPE_CHECKING:

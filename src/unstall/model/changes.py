@@ -15,6 +15,7 @@ from unstall.model.team_stalls import with_fewer_stalls
 
 _ALIASES = {
     "callbacks": "callback",
+    "collectives": "comm",
     "logging": "callback",
     "metrics": "callback",
     "dataloader": "data",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import Any
 
 from unstall.simplify import functions, limits
@@ -17,11 +16,7 @@ class BackwardIntervention(ReplacingIntervention):
     title = "without backward"
     is_training = True
     can_be_slowed = True
-
-    @classmethod
-    def targets(cls) -> list[FunctionType]:
-        """What ``Tensor.backward`` and ``autograd.backward`` come down to in Python."""
-        return functions.of_libraries([("torch.autograd", "_engine_run_backward")])
+    calls = (("torch.autograd", "_engine_run_backward"),)  # what Tensor.backward and autograd.backward come down to
 
     def stand_in(self) -> functions.StandIn:
         gradients: dict[Any, Any] = {}

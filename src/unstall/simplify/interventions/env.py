@@ -7,7 +7,6 @@ from types import FunctionType
 from typing import Any
 
 from unstall.simplify import functions, limits
-from unstall.simplify.interventions.base import Specification
 from unstall.simplify.interventions.stub import StubIntervention
 
 _BASES = (("gymnasium.core", "Env"), ("gymnasium.vector.vector_env", "VectorEnv"), ("gym.core", "Env"))
@@ -21,11 +20,6 @@ class EnvIntervention(StubIntervention):
     proves = "environment-bound"
     can_be_slowed = True
     answers = limits.ENV_ANSWERS
-
-    @classmethod
-    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
-        """The phase is free."""
-        return super(StubIntervention, cls).what_if(spec)
 
     @classmethod
     def targets(cls) -> list[FunctionType]:

@@ -61,4 +61,4 @@ class StubIntervention(ReplacingIntervention):
     def _give_up(self, why: str) -> None:
         """Let every call through from here on, and tell the parent."""
         self.gave_up = True
-        self.problem(why)
+        self.emit("problem", why)
