@@ -36,18 +36,18 @@ def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None)
     return msgspec.structs.replace(report, conclusion=_sentence(report, given))
 
 
-def model_rate(kept: Archive | None) -> float | None:
+def model_rate(archive: Archive | None) -> float | None:
     """Items a second that the recorded program's model would take without waiting for data; None if not known."""
     from unstall import model
 
-    if kept is None:
+    if archive is None:
         return None
     try:
-        pipeline = model.of_archive(kept)
+        pipeline = model.of_archive(archive)
     except model.NotRecorded:
         return None
     free = model.predict(pipeline, model.Changes(scales={"data": 0.0})) if pipeline.has_loader else None
-    loader = kept.measurement.loader if kept.measurement else None
+    loader = archive.measurement.loader if archive.measurement else None
     if free is None or loader is None or not free.step_s:
         return None
     return loader.batches_per_step * (loader.batch_size or 1) / free.step_s

@@ -1,7 +1,7 @@
 """The pipeline model: a recorded run as a simulation that answers what a change would bring.
 
-``of(measured)`` or ``of_archive(kept)`` makes the :class:`Pipeline`; :func:`predict` and :func:`elasticities` ask it;
-``parse`` reads changes as a person writes them.
+``of(measured)`` or ``of_archive(archive)`` makes the :class:`Pipeline`; :func:`predict` and
+:func:`elasticities` ask it; ``parse`` reads changes as a person writes them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def of(measured: Measured, *, device_busy: float | None = None) -> Pipeline:
     return build(of_measured(measured, device_busy=device_busy))
 
 
-def of_archive(kept: Archive) -> Pipeline:
-    """The pipeline of a run that was kept. Raises :class:`NotRecorded` where only its report is left."""
+def of_archive(archive: Archive) -> Pipeline:
+    """The pipeline of an archived run. Raises :class:`NotRecorded` where only its report is left."""
     from unstall.model.recorded import of_archive as recorded_of
 
-    return build(recorded_of(kept))
+    return build(recorded_of(archive))
 
 
 __all__ = [

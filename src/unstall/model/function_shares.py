@@ -70,7 +70,7 @@ class FunctionShares:
                 for key in functions & self.own:
                     counts[key] += count
             found += [(short_name(key), place, count / total) for key, count in counts.items()]
-        return sorted(found, key=lambda one: -one[2])[:most]
+        return sorted(found, key=lambda item: -item[2])[:most]
 
 
 def _scaled(functions: frozenset[Key], count: float, scales: Mapping[Key, float]) -> float:

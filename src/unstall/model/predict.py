@@ -102,9 +102,9 @@ def elasticities(pipeline: Pipeline, changes: Changes | None = None, *, seed: in
 
 def _data_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
     """With all that is done to make a batch, and to get it to the loop, taking ``factor`` times as long."""
-    made = pipeline.scale_service(factor)
+    scaled = pipeline.scale_service(factor)
     return replace(
-        made, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor
+        scaled, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor
     )
 
 
@@ -224,7 +224,7 @@ def server_times(pipeline: Pipeline) -> dict[str, float]:
     """
     layout, batches = pipeline.layout, pipeline.batches_per_step
     work = pipeline.draw(max(len(pipeline.compute), len(pipeline.service), 64))
-    made = float((work.service_cpu + work.service_wait).mean()) * batches if pipeline.has_loader else 0.0
+    making = float((work.service_cpu + work.service_wait).mean()) * batches if pipeline.has_loader else 0.0
     main = float((work.take_cpu + work.body_cpu + work.body_wide + work.body_wait).mean()) * batches
     device = float(work.device.mean()) * batches
     pin = float(work.pin_cpu.mean()) * batches if layout.pins else 0.0
@@ -232,11 +232,11 @@ def server_times(pipeline: Pipeline) -> dict[str, float]:
     main += device if layout.syncs and pipeline.on_device else 0.0
     servers = {"main thread": main, "device": device, "thread aside": aside}
     if layout.workers:
-        servers["workers"] = made / layout.workers
+        servers["workers"] = making / layout.workers
         servers["pin thread"] = pin
-        servers["prefetch"] = (made + pin) / (layout.workers * layout.prefetch)
+        servers["prefetch"] = (making + pin) / (layout.workers * layout.prefetch)
     else:
-        servers["main thread"] += made
+        servers["main thread"] += making
     core_s = work.service_cpu + work.take_cpu + work.body_cpu + work.aside_cpu + work.body_wide * layout.width
     if layout.workers and layout.pins:
         core_s = core_s + work.pin_cpu

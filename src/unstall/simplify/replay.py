@@ -148,8 +148,9 @@ def _is_plain_data(value: Any, depth: int) -> bool:
     if kind in _SCALARS:
         return True
     if kind is dict:
-        return depth > 0 and all(type(key) in _SCALARS and _is_plain_data(one, depth - 1) for key, one in value.items())
-    return kind in (list, tuple) and depth > 0 and all(_is_plain_data(one, depth - 1) for one in value)
+        scalar_keys = all(type(key) in _SCALARS for key in value)
+        return scalar_keys and depth > 0 and all(_is_plain_data(item, depth - 1) for item in value.values())
+    return kind in (list, tuple) and depth > 0 and all(_is_plain_data(item, depth - 1) for item in value)
 
 
 def _store(value: Any, depth: int) -> tuple[Any, str]:

@@ -129,10 +129,9 @@ def _order(findings: list[Finding]) -> list[Finding]:
     first, rest = findings[0], sorted(findings[1:], key=lambda finding: -finding.headroom)
     measured = first.headroom_known_by == "measured" and first.pattern not in _UNMOVED
     if measured and first.headroom < thresholds.WORTH:
-        worthwhile = (one.headroom >= thresholds.WORTH or one.pattern in ("compute-bound", "healthy") for one in rest)
-        better = next((number for number, worth in enumerate(worthwhile) if worth), None)
-        if better is not None:
-            return [rest.pop(better), first, *rest]
+        for better in rest:
+            if better.headroom >= thresholds.WORTH or better.pattern in ("compute-bound", "healthy"):
+                return [better, first, *(finding for finding in rest if finding is not better)]
     return [first, *rest]
 
 
