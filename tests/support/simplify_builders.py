@@ -1,12 +1,13 @@
 """Real records for the tests of the experiments, and a program in virtual time to run them on."""
 
+import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 from unstall.benchmark.measure import Measured
 from unstall.benchmark.reader import RECORD, ProcessRecording
+from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.session import Observation
 from unstall.benchmark.steps import Loop
 from unstall.child.layout import MAIN
@@ -132,6 +133,14 @@ class VirtualClock:
         return self.now
 
 
+class VirtualSession:
+    """What is seen of a virtual program from outside: nothing of other programs."""
+
+    def __init__(self):
+        self.main, self.taps = None, {}
+        self.resources = ResourceMonitor(os.getpid())
+
+
 class VirtualProcess:
     """A controlled process whose step is the sum of its parts; what an intervention does to them is known.
 
@@ -144,7 +153,7 @@ class VirtualProcess:
         self.ends, self.error, self.factor = clock() + lasts_s, error, factor
         self.random = np.random.default_rng(seed)
         self.in_force, self.emitted, self.log = [], [], []
-        self.recording, self.session = Path("rec-1.bin"), SimpleNamespace(resources=SimpleNamespace(ignore=set()))
+        self.recording, self.session = Path("rec-1.bin"), VirtualSession()
 
     def __enter__(self):
         return self

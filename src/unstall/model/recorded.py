@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unstall.benchmark import archive
+from unstall.benchmark.archive import fetch_series, step_series
 from unstall.diagnose.features import build
 from unstall.model.work import Floats
 from unstall.records.archive import Archive, FetchSeries, StepSeries
@@ -53,25 +53,25 @@ def of_measured(measured: Measured, *, device_busy: float | None = None) -> Reco
     """From a run that has just been measured."""
     return _recorded(
         measured.measurement,
-        archive.step_series(measured),
-        archive.fetch_series(measured),
+        step_series(measured),
+        fetch_series(measured),
         attributed=build(measured.measurement).attributed,
         device_busy=device_busy,
     )
 
 
-def of_archive(kept: Archive) -> Recorded:
-    """From a run that was kept. Raises :class:`NotRecorded` where only its report is left, or it had no steps."""
-    if kept.measurement is None or kept.steps is None:
+def of_archive(archive: Archive) -> Recorded:
+    """From an archived run. Raises :class:`NotRecorded` where only its report is left, or it had no steps."""
+    if archive.measurement is None or archive.steps is None:
         raise NotRecorded(
-            f"run {kept.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
+            f"run {archive.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
         )
-    busy = kept.report.utilization.gpu
+    busy = archive.report.utilization.gpu
     return _recorded(
-        kept.measurement,
-        kept.steps,
-        kept.fetches,
-        attributed=_attributed(kept.report.phases) or build(kept.measurement).attributed,
+        archive.measurement,
+        archive.steps,
+        archive.fetches,
+        attributed=_attributed(archive.report.phases) or build(archive.measurement).attributed,
         device_busy=sum(busy) / len(busy) if busy else None,
     )
 

@@ -183,6 +183,6 @@ def test_samples_name_functions_in_the_workers_and_in_the_main_thread(tmp_path):
     samples = [StackSample(2, "MainThread", frames, 30), StackSample(3, "MainThread", frames[:1], 10)]
     measurement = replace(recorded.measurement, samples=samples)
     found = build(replace(recorded, measurement=measurement))
-    (key,) = found.parts.find("Photos.decode")
-    assert found.parts.share("data", key) == pytest.approx(0.75)
-    assert key in found.parts.own
+    (key,) = found.function_shares.find("Photos.decode")
+    assert found.function_shares.share("data", key) == pytest.approx(0.75)
+    assert key in found.function_shares.own

@@ -2,10 +2,9 @@
 
 import json
 import signal
-from types import SimpleNamespace
 
 import pytest
-from simplify_builders import VirtualClock, make_recording
+from simplify_builders import VirtualClock, VirtualSession, make_recording
 
 from unstall.child.watcher import CALL
 from unstall.records.vocabulary import Tick
@@ -35,9 +34,8 @@ class Program:
         self.began, self.starts_after_s, self.learning, self.obeys = clock(), starts_after_s, learning, obeys
         self.frozen, self.killed, self.finished, self.ends_at = False, [], False, float("inf")
         self.board = Switchboard(directory, clock=lambda: int(clock() * 1e9))
-        self.session = SimpleNamespace(
-            main=None, taps={}, stop=self.stop, resources=SimpleNamespace(machine=[], points=[])
-        )
+        self.session = VirtualSession()
+        self.session.stop = self.stop
 
     def wait(self, seconds):
         self.clock.now += seconds

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from unstall.child.seams import optimizer
-from unstall.simplify import functions
+from unstall.simplify import functions, limits
 from unstall.simplify.interventions.replacing import ReplacingIntervention
-from unstall.simplify.limits import BACKWARD_CALLS
 
 
 class BackwardIntervention(ReplacingIntervention):
@@ -26,7 +25,7 @@ class BackwardIntervention(ReplacingIntervention):
             nonlocal real
             if not kwargs.get("accumulate_grad"):  # autograd.grad: its answer is what the program wants of it
                 return original(*args, **kwargs)
-            if real < BACKWARD_CALLS:
+            if real < limits.BACKWARD_CALLS:
                 real += 1
                 self.engine.board.count_real_call()
                 original(*args, **kwargs)

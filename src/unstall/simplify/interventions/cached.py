@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from unstall.simplify.interventions.base import Intervention, Specification
+from unstall.simplify.interventions.base import Intervention
 
 
 class CachedIntervention(Intervention):
@@ -17,11 +15,6 @@ class CachedIntervention(Intervention):
     proves = "input-bound"
     touches_data = True
     can_be_slowed = True
-
-    @classmethod
-    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
-        """All that makes a batch is free."""
-        return {"scales": {cls.component: 0.0}}
 
     def on(self) -> None:
         self.engine.loading.cached = True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from unstall.simplify import limits
 from unstall.simplify.interventions.base import Specification
 from unstall.simplify.interventions.stub import StubIntervention
-from unstall.simplify.limits import ENV_ANSWERS
 
 
 class EnvIntervention(StubIntervention):
@@ -16,7 +16,7 @@ class EnvIntervention(StubIntervention):
     title = "without env"
     proves = "environment-bound"
     can_be_slowed = True
-    answers = ENV_ANSWERS
+    answers = limits.ENV_ANSWERS
 
     @classmethod
     def what_if(cls, spec: Specification) -> dict[str, Any] | None:

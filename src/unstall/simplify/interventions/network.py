@@ -41,6 +41,11 @@ class NetworkIntervention(ReplacingIntervention):
     name = component = "network"
     title = "without the network: HTTP answers from the record"
     touches_data = True
+    calls = (
+        ("requests.sessions", "Session.send"),
+        ("httpx", "Client.send"),
+        ("urllib.request", "OpenerDirector.open"),
+    )
 
     @classmethod
     def share(cls, report: Report, measurement: Measurement) -> float:

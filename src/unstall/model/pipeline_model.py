@@ -7,22 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from unstall.model import thresholds
+from unstall.model.function_shares import FunctionShares
 from unstall.model.machine import rates, speed
-from unstall.model.parts import Parts
 from unstall.model.work import Floats, Layout, Work
 from unstall.records.vocabulary import MODEL_PHASES
 
 MODEL = MODEL_PHASES
 """Phases whose mathematics the intra-op threads of torch share out."""
-
-# What a worker adds to a batch that the main thread would make itself, where the recording does not tell: pickling and
-# shared memory in the worker, unpickling in the main thread, a forked process (``bench/model.py``, float images).
-SHIP_S, TAKE_S, START_WORKER_S = 0.5e-3, 0.4e-3, 0.02
-
-
-CONTENTION = 0.2
-"""Of a core's speed, lost while all the others are busy: between 0 and 0.4 from one hour to the next, on the virtual
-machines of ``bench/model.py``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +31,8 @@ class Pipeline:
     service: Floats = field(default_factory=lambda: np.zeros((1, 2)))
     """Of each batch made: seconds of computing, and on no core; shape (batches, 2)."""
     has_loader: bool = False
-    ship_s: float = SHIP_S
-    take_s: float = TAKE_S
+    ship_s: float = thresholds.SHIP_S
+    take_s: float = thresholds.TAKE_S
     pin_s: float = 0.0
     collate_share: float = 0.0
     """Of the time to make a batch."""
@@ -56,7 +48,7 @@ class Pipeline:
     """The recorded mean step."""
     spread: float = 0.0
     """Its relative standard error."""
-    parts: Parts = field(default_factory=Parts)
+    function_shares: FunctionShares = field(default_factory=FunctionShares)
     closing: Mapping[str, float] = field(default_factory=dict)
     """Shares of ``layout.epoch_close_s`` by phase: what the steps between epochs, or with validation, take longer."""
     busy_seen: float = 1.0

@@ -20,7 +20,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Parts:
+class FunctionShares:
     """By place (``data`` or a phase): the functions on each distinct stack, and how often it was seen."""
 
     stacks: Mapping[str, Sequence[tuple[frozenset[Key], float]]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Parts:
         total = sum(count for _, count in stacks)
         return sum(count for functions, count in stacks if key in functions) / total if total else 0.0
 
-    def scaled(self, scales: Mapping[Key, float]) -> Parts:
+    def scaled(self, scales: Mapping[Key, float]) -> FunctionShares:
         """The samples of a run in which each of these functions takes so many times as long."""
         stacks = {
             place: [(functions, _scaled(functions, count, scales)) for functions, count in stacks]
@@ -68,7 +68,7 @@ class Parts:
                 for key in functions & self.own:
                     counts[key] += count
             found += [(short_name(key), place, count / total) for key, count in counts.items()]
-        return sorted(found, key=lambda one: -one[2])[:most]
+        return sorted(found, key=lambda item: -item[2])[:most]
 
 
 def _scaled(functions: frozenset[Key], count: float, scales: Mapping[Key, float]) -> float:
@@ -83,7 +83,7 @@ def short_name(key: Key) -> str:
     return ".".join(key[-2:])
 
 
-def of(measurement: Measurement) -> Parts:
+def of(measurement: Measurement) -> FunctionShares:
     """The samples of a run by place; idle workers left out."""
     from unstall.diagnose.blame import Blame, is_idle
 
@@ -107,7 +107,7 @@ def of(measurement: Measurement) -> Parts:
         for frame, function in placed.user
         if function.qualname != "<module>"
     )
-    return Parts({place: tuple(stacks.items()) for place, stacks in counts.items()}, own)
+    return FunctionShares({place: tuple(stacks.items()) for place, stacks in counts.items()}, own)
 
 
 def _functions(placed: Placed) -> frozenset[Key]:
