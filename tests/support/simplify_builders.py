@@ -7,9 +7,9 @@ import numpy as np
 
 from unstall.benchmark.measure import Measured
 from unstall.benchmark.reader import RECORD, ProcessRecording
-from unstall.child.layout import MAIN
 from unstall.benchmark.session import Observation
 from unstall.benchmark.steps import Loop
+from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.report import Culprit, Finding, Phase, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.records.vocabulary import PHASE_NAMES

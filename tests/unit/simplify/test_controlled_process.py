@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from simplify_builders import VirtualClock, make_recording
 
-from unstall.records.vocabulary import Tick
 from unstall.child.watcher import CALL
+from unstall.records.vocabulary import Tick
 from unstall.simplify.controlled_process import ControlledProcess, Patience, ProgramEnded, ProgramStuck
 from unstall.simplify.switchboard import Switchboard
 
