@@ -10,9 +10,9 @@ from unstall.child.seams import environments, modules
 from unstall.diagnose import source
 from unstall.diagnose.blame import Blame, Placed, is_idle, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEAST_LEFT, NEIGHBOURS, STRAY
-from unstall.records.measurements import Measurement
+from unstall.records.measurements import Measurement, Site
 from unstall.records.report import Account, Phase
-from unstall.records.vocabulary import FORWARD, PhaseName, in_order
+from unstall.records.vocabulary import FORWARD, PhaseName, Seam, in_order
 
 HOST = ("before", "between", "after", "late", "other")
 """Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
@@ -109,6 +109,10 @@ class HostFeatures:
     def without_neighbours(self) -> bool:
         """Whether what other programs took has been taken out of ``seconds``."""
         return self.seconds != self.attributed
+
+    def sites(self, *seams: Seam) -> list[Site]:
+        """Where the program calls these seams."""
+        return [site for site in self.measurement.sites if any(seam.covers(site.seam) for seam in seams)]
 
     def worker_samples(self) -> list[Placed]:
         """Samples of other processes that were at work."""

@@ -176,6 +176,7 @@ class Search:
                     Remedy(
                         name=name, exactness=one.exactness, kept=False, predicted_speedup=one.predicted,
                         why_not=f"not tried: {why_not} ({one.because})",
+                        status="untried" if small else "untried_budget",
                     )
                 )  # fmt: skip
         result.notes += [f"{name}: {reason}" for name, reason in unfit.items()]

@@ -219,6 +219,8 @@ class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):
     predicted_speedup: float | None = None
     equivalent: bool | None = None
     why_not: str | None = None
+    status: Literal["tried", "untried", "untried_budget", "advice"] = "tried"
+    """Whether it was tried; if not, whether its gain is too small, the budget was spent, or it is advice only."""
 
 
 class ModuleTime(msgspec.Struct, kw_only=True):
