@@ -27,7 +27,7 @@ LIBRARY = '''
     class Tokenizer:
         def encode(self, text):
             numbers = [0.0] * 8
-            for at, letter in enumerate(text * 600):
+            for at, letter in enumerate(text * 2000):
                 numbers[at % 8] = (numbers[at % 8] * 31 + ord(letter)) % 97
             return numbers
 '''
@@ -43,13 +43,13 @@ PROGRAM = """
     tokenizer = Tokenizer()
     model = nn.Linear(8, 1)
     began, spent = time.perf_counter(), 0.0
-    for step in range(250):
+    for step in range(200):
         before = time.perf_counter()
         numbers = [tokenizer.encode(text) for text in ("one and two", "three")]
         spent += time.perf_counter() - before
         loss = model(torch.tensor(numbers)).square().mean()
         loss.backward()
-        time.sleep(0.002)
+        time.sleep(0.001)
         if step == 49:
             began, spent = time.perf_counter(), 0.0
     print(spent / (time.perf_counter() - began))

@@ -101,7 +101,8 @@ class Seam(NamedTuple):
     """None: its calls count nothing and are not looked at."""
     group: Group | None = None
     stub: str = ""
-    """The kind of work that an experiment takes away here, e.g. ``env``; its file finds the functions that do it."""
+    """The kind of work, as experiments name it: the ``component`` of the intervention that takes it away. The file of
+    the seam finds the functions that do it."""
     frames: tuple[tuple[str, str], ...] = ()
     """How a stack shows a call: patterns (``re``) found in a frame's file and matched by the whole of its function."""
 
