@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,6 +37,24 @@ def program_command(name: str, **attributes: Any) -> Callable[[Verb], click.Comm
 
 RUN = "RUN is a run's id, the beginning or end of one, `last`, a folder or a file."
 """What a verb that takes a recorded run says below its options."""
+
+
+class ListingOption(click.Option):
+    """An option whose help lists what plug-ins offer, which is looked up only when the help is shown.
+
+    Args:
+        names: makes the list; it takes the place of ``{}`` in the help.
+    """
+
+    def __init__(self, *args: Any, names: Callable[[], Iterable[str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._names = names
+        self._template = self.help or ""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The line of the help."""
+        self.help = self._template.format(", ".join(self._names()))
+        return super().get_help_record(ctx)
 
 
 def file(*names: str, help: str) -> Callable[[Verb], Verb]:

@@ -13,11 +13,24 @@ from unstall.report.progress import Progress
 from unstall.runs.errors import Interrupted
 from unstall.runs.sandboxed import SandboxChoice
 
-_KINDS = "data, env, callbacks, validation, collectives, network, optimizer or backward"
+
+def _kinds() -> list[str]:
+    """The kinds of work that can be stubbed as a whole."""
+    from unstall.simplify import registry
+
+    return list(registry.components())
 
 
 @options.program_command("simplify", short_help="Measure how fast the program is without each component.")
-@click.option("--stub", "stubs", multiple=True, metavar="NAME", help=f"Remove a function, or a kind of work: {_KINDS}.")
+@click.option(
+    "--stub",
+    "stubs",
+    multiple=True,
+    metavar="NAME",
+    cls=options.ListingOption,
+    names=_kinds,
+    help="Remove a function, or a kind of work: {}.",
+)
 @click.option(
     "--delay", "delays", multiple=True, metavar="NAME=+20%", help="Slow a function or kind by a share of its own time."
 )

@@ -17,6 +17,13 @@ from unstall.runs.errors import Refused
 _PROGRESS_AFTER_S = 2.0
 
 
+def _export_kinds() -> list[str]:
+    """The formats that events can be written in."""
+    from unstall.exports import exporters_of
+
+    return list(exporters_of("timeline"))
+
+
 class _Export(NamedTuple):
     """Events to be written for another tool."""
 
@@ -34,7 +41,14 @@ class _Export(NamedTuple):
     help="Predict a change: launch=0, sync=0, data=0, nccl=0.5x, aten::mm=0.5x.",
 )
 @click.option("--compare", is_flag=True, help="Compare two traces, before and after.")
-@click.option("--export", "kind", metavar="KIND", help="Write the events: perfetto, chrome, csv or parquet.")
+@click.option(
+    "--export",
+    "kind",
+    metavar="KIND",
+    cls=options.ListingOption,
+    names=_export_kinds,
+    help="Write the events in another format: {}.",
+)
 @options.file("--output", help="Where to write the export.")
 @options.outputs(html=True)
 def verb(
@@ -65,11 +79,8 @@ def _wanted_export(kind: str | None, output: Path | None) -> _Export | None:
         return None
     if kind is None or output is None:
         raise Refused("--export KIND and --output FILE go together")
-    from unstall.exports import exporters_of
-
-    kinds = exporters_of("timeline")
-    if kind not in kinds:
-        raise Refused(f"no export format {kind!r}; there are {', '.join(kinds)}")
+    if kind not in _export_kinds():
+        raise Refused(f"no export format {kind!r}; there are {', '.join(_export_kinds())}")
     need_folders(output)
     return _Export(kind, output)
 

@@ -128,7 +128,7 @@ def _add(facts: Facts, part: str, figures: dict[str, Any]) -> None:
 
 
 def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wanted: int) -> str:
-    if facts.loader:
+    if facts.loader or facts.met >= wanted:
         return f"{_ending(outcome)} before its data pipeline was measured{_last_lines(output)}"
     if facts.met:
         return f"the program iterated {facts.met} DataLoader(s) and no number {wanted}: name another with --loader"
