@@ -84,8 +84,8 @@ def _works(one: Capability) -> Text:
     return Text("no", "dim" if one.optional else "bold red")
 
 
-def _explanation(one: Capability) -> str:
-    return f"{one.detail}; {one.advice}" if one.advice else one.detail
+def _explanation(one: Capability) -> Text:
+    return Text.assemble(one.detail, (f"; {one.advice}" if one.advice else "", "dim"))
 
 
 def _name(rate: Rate) -> str:
