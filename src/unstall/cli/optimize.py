@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -16,21 +15,24 @@ from rich.console import Console
 from unstall.benchmark import command, rundir
 from unstall.cli import amounts
 from unstall.cli.ending import EXIT_USAGE, fail, need_folders, tidy_up_when_ended, whoever_reads
-from unstall.optimize import conclude, program, remedies_file
-from unstall.optimize.patch import place, unified
-from unstall.optimize.search import Options, Result, Search
-from unstall.optimize.trial import TrialFailed
-from unstall.optimize.workshop import Workshop
+from unstall.optimize import program, remedies_file
+from unstall.optimize.comparison import TrialFailed
+from unstall.optimize.optimize_report import Outcome, conclude
+from unstall.optimize.patch import place
+from unstall.optimize.search import Options, Result, search
+from unstall.optimize.trial_runner import TrialRunner
 from unstall.repeat import ledger as ledgers
 from unstall.report import remedies as view
 from unstall.sandbox import SandboxError, open_sandbox
 
-if TYPE_CHECKING:
-    from unstall.records.report import Report
-
 _EXIT_FAILED = 1
 _WIDTH = 110
 _LOAD = 0.3  # cores
+_WHY_STOPPED = {
+    "nothing left": "no remedy left that promises enough",
+    "budget": "the budget is spent",
+    "interrupted": "interrupted",
+}
 
 
 def optimize(
@@ -64,7 +66,7 @@ def optimize(
     tidy_up_when_ended()
     try:
         with open_sandbox(Path.cwd(), [folder], network_writes=allow_network_writes) as sandbox:
-            result = Search(found, Workshop(found.line, folder, sandbox), options, _teller()).run()
+            result = search(found, TrialRunner(found.line, folder, sandbox), options, _progress_logger())
             refused = sandbox.refused()
     except SandboxError as error:
         fail(str(error))
@@ -74,10 +76,9 @@ def optimize(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     result.notes += [f"refused in the trials: {line}" for line in refused]
-    made = conclude.report(found, result)
-    made.run.id = rundir.new_id()
-    problem = ledgers.keep(made, ledger)
-    failures = _give(found, result, made, patch=patch, json=json, with_file=with_file)
+    outcome = conclude(found, result, run_id=rundir.new_id())
+    problem = ledgers.keep(outcome.report, ledger)
+    failures = _write_outputs(found, result, outcome, patch=patch, json=json, with_file=with_file)
     for line in (*([problem] if problem else []), *failures):
         print(f"unstall: {line}", file=sys.stderr)
     if apply:
@@ -86,21 +87,20 @@ def optimize(
         raise typer.Exit(EXIT_USAGE)
 
 
-def _give(
+def _write_outputs(
     found: program.Program,
     result: Result,
-    made: Report,
+    outcome: Outcome,
     *,
     patch: Path | None,
     json: Path | None,
     with_file: Path | None,
 ) -> list[str]:
     """Write the files that were asked for, and show the report; which files could not be written, and why."""
-    difference = unified(result.best.sources, found.root)
-    remarks = [f"stopped: {result.why_stopped}", *_where_it_stands(result), *made.run.notes[-3:]]
-    written = [(json, made.to_json()), (with_file, remedies_file.written(result.kept).encode())]
-    if difference:
-        written.append((patch, difference))
+    remarks = [f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_where_it_stands(result), *outcome.patch_remarks]
+    written = [(json, outcome.report.to_json()), (with_file, remedies_file.written(result.kept).encode())]
+    if outcome.patch:
+        written.append((patch, outcome.patch))
     failures = []
     for path, content in written:
         if path is not None:
@@ -112,20 +112,20 @@ def _give(
                     failures[-1] += ": the patch is on stdout"
                     sys.stdout.buffer.write(content)
     if patch is not None:
-        remarks.append(f"git apply {patch}  (from {found.root})" if difference else "there is nothing to patch")
-    elif difference:
+        remarks.append(f"git apply {patch}  (from {found.root})" if outcome.patch else "there is nothing to patch")
+    elif outcome.patch:
         remarks.append("--patch FILE writes the changes, --apply makes them")
     interval = (result.total.low, result.total.high) if result.total else None
     console = Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH)
     with whoever_reads(sys.stderr):
-        view.render(made, interval, remarks, console)
+        view.render(outcome.report, interval, remarks, console)
     return failures
 
 
 def _where_it_stands(result: Result) -> list[str]:
     """What leads now, and how far the program is from its ceiling."""
     lines = []
-    if result.revisits:
+    if result.total and result.needs_revisits:
         lines.append("the speed-up holds from the second epoch on; the first one still makes what is kept")
     load = max(result.other_cores, default=0.0)
     if load > _LOAD:
@@ -160,11 +160,11 @@ def _apply(result: Result) -> None:
         fail(f"cannot change {error.filename}: {error.strerror}")
 
 
-def _teller() -> Callable[[str], None]:
-    """Tells what is being tried, with the time since the beginning."""
+def _progress_logger() -> Callable[[str], None]:
+    """Prints what is being tried, with the time since the beginning."""
     began = time.monotonic()
 
-    def tell(line: str) -> None:
+    def log(line: str) -> None:
         print(f"unstall: {time.monotonic() - began:4.0f} s  {line}", file=sys.stderr, flush=True)
 
-    return tell
+    return log

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from unstall.records.report import Remedy, Report
+from unstall.records.report import Remedy, RemedyStatus, Report
 from unstall.report.layout import show
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten
 
 _NARROWEST = 60
+_UNTRIED = (RemedyStatus.UNTRIED, RemedyStatus.BELOW_WORTH, RemedyStatus.ADVICE)
 
 
 def render(report: Report, interval: tuple[float, float] | None, remarks: Sequence[str], console: Console) -> None:
@@ -28,10 +29,10 @@ def lines(report: Report, interval: tuple[float, float] | None, remarks: Sequenc
     yield ""
     yield _headline(report, interval)
     kept = [one for one in report.remedies if one.kept]
-    tried = [one for one in report.remedies if not one.kept and one.speedup is not None]
-    failed = [one for one in report.remedies if not one.kept and one.speedup is None and not _is_untried(one)]
-    untried = [one for one in report.remedies if not one.kept and one.speedup is None and _is_untried(one)]
-    for title, group in (("kept", kept), ("tried, not kept", [*tried, *failed]), ("not tried", untried)):
+    others = [one for one in report.remedies if not one.kept]
+    untried = [one for one in others if one.status in _UNTRIED]
+    tried = sorted((one for one in others if one.status not in _UNTRIED), key=lambda one: one.speedup is None)
+    for title, group in (("kept", kept), ("tried, not kept", tried), ("not tried", untried)):
         if group:
             yield ""
             yield f"  {title}"
@@ -45,7 +46,7 @@ def lines(report: Report, interval: tuple[float, float] | None, remarks: Sequenc
 
 def _headline(report: Report, interval: tuple[float, float] | None) -> str:
     if report.total_speedup is None:
-        if any(_is_left_for_want_of_time(one) for one in report.remedies):
+        if any(one.status is RemedyStatus.UNTRIED for one in report.remedies):
             return "  nothing was kept, and not all was tried: a larger --budget may find more"
         return "  nothing was kept: the program runs as fast as this search can make it"
     between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""
@@ -69,11 +70,3 @@ def _remedy(one: Remedy, width: int) -> Iterator[str]:
     if one.why_not:
         parts.append(plain(one.why_not))
     yield shorten(f"      {', '.join(parts)}", width)
-
-
-def _is_left_for_want_of_time(one: Remedy) -> bool:
-    return bool(one.why_not and one.why_not.startswith("not tried: the budget was spent"))
-
-
-def _is_untried(one: Remedy) -> bool:
-    return bool(one.why_not and one.why_not.startswith(("not tried", "advice")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unstall.optimize.source.errors import AnalysisRefused
 
-class NotVectorizable(Exception):
+
+class NotVectorizable(AnalysisRefused):
     """The loop does something that has no equal in array operations; the message says what, and on which line."""

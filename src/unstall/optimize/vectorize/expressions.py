@@ -28,11 +28,14 @@ class Expressions:
         load: Callable[[ast.expr], ast.expr | None],
         function: Callable[[str], str | None],
         variables: frozenset[str] = frozenset(),
+        resolve: Callable[[str], str] = str,
     ):
         self.numpy = numpy
         self.names = names
         self.load = load
         """The array for an expression that reads a cell, or None when it reads none."""
+        self.resolve = resolve
+        """From a function's name as spelled to its qualified name."""
         self.variables = variables
         """The loop's own variables."""
         self.function = function
@@ -103,7 +106,7 @@ class Expressions:
         return self._numpy("where", [self.condition(node.test), self(node.body), self(node.orelse)])
 
     def _call(self, node: ast.Call) -> ast.expr:
-        name = ast.unparse(node.func)
+        name = self.resolve(ast.unparse(node.func))
         if node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
             raise _cannot(node, "passes arguments by name")
         if not self.varies(node) and name in _PLAIN:

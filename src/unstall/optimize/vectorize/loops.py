@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unstall.optimize.purity import names as names_of
+import libcst as cst
+
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.python_ast import names as names_of
 from unstall.optimize.vectorize.blocks import Block, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
 from unstall.optimize.vectorize.errors import NotVectorizable
@@ -22,28 +25,26 @@ class Vectorized:
     """A nest of loops and what stands in its place."""
 
     function: str
-    first_line: int
-    """Of the outermost ``for``."""
-    last_line: int
+    loop: cst.For
+    """The outermost ``for``."""
     statements: tuple[str, ...]
     """Source of the statements that replace it, without indentation."""
     definitions: tuple[str, ...]
     """Source of the functions these need, for the module."""
 
 
-def vectorize(text: str, line: int) -> Vectorized:
+def vectorize(module: SourceModule, line: int) -> Vectorized:
     """The array form of the outermost element-wise nest around a line of a module. Raises NotVectorizable."""
-    tree = ast.parse(text)
-    function, loops = _around(tree, line)
+    function, loops = _around(module.ast, line)
     if function is None or not loops:
         raise NotVectorizable(f"line {line} is in no loop of a function")
-    numpy = _alias(tree, "numpy")
+    numpy = module.alias("numpy")
     if numpy is None:
         raise NotVectorizable("the module does not import NumPy")
     reasons = []
     for loop in loops:  # outermost first
         try:
-            return _Nest(tree, function, loop, numpy).vectorized()
+            return _Nest(module, function, loop, numpy).vectorized()
         except NotVectorizable as error:
             reasons.append(error)
     raise reasons[0]
@@ -67,11 +68,11 @@ def _holds(node: ast.AST, line: int) -> bool:
 class _Nest:
     """One nest of loops in a function."""
 
-    def __init__(self, tree: ast.Module, function: ast.FunctionDef, loop: ast.For, numpy: str):
-        self.tree, self.function, self.loop, self.numpy = tree, function, loop, numpy
+    def __init__(self, module: SourceModule, function: ast.FunctionDef, loop: ast.For, numpy: str):
+        self.module, self.function, self.loop, self.numpy = module, function, loop, numpy
         self.axes, self.body = _axes(loop)
         self.cells = Cells(self.axes, _pixel_accesses(function))
-        self.functions = Functions(tree, numpy)
+        self.functions = Functions(module, numpy)
         self.assigned = _assigned(self.body)
         self.written: dict[str, Cell] = {}
         self._check_independent()
@@ -80,7 +81,7 @@ class _Nest:
         """The nest's array form. Raises NotVectorizable."""
         names: dict[str, str] = {}
         variables = frozenset(axis.variable for axis in self.axes)
-        expressions = Expressions(self.numpy, names, self._load, self.functions, variables)
+        expressions = Expressions(self.numpy, names, self._load, self.functions, variables, self.module.resolve)
         block = Block(expressions, taken=_names(self.function))
         self._values_of_variables(block)
         self._arrays_read_often(block)
@@ -99,9 +100,11 @@ class _Nest:
             # Every branch is computed for every cell; what is not selected may divide by zero.
             lines = [f'with {self.numpy}.errstate(all="ignore"):', *(f"    {line}" for line in inner)]
         return Vectorized(
-            self.function.name, self.loop.lineno, self.loop.end_lineno or self.loop.lineno,
-            tuple(_statements(lines)), tuple(self.functions.sources()),
-        )  # fmt: skip
+            self.function.name,
+            self.module.node(self.loop, cst.For),
+            tuple(_statements(lines)),
+            tuple(self.functions.sources()),
+        )
 
     def _values_of_variables(self, block: Block) -> None:
         """The loop's variables as arrays, where their values are computed with and not only indexed by."""
@@ -157,7 +160,7 @@ class _Nest:
         values = [(source(array), block.is_whole(array)) for array in arrays]
         if len(values) > 1 and cell.kind != "image":
             raise NotVectorizable("it stores tuples in a list")
-        image = _image_name(self.tree) if cell.kind == "image" else None
+        image = self.module.alias("PIL.Image") if cell.kind == "image" else None
         return self.cells.write(cell, values, self.numpy, image)
 
     def _check_independent(self) -> None:
@@ -329,26 +332,6 @@ def _pixel_accesses(function: ast.FunctionDef) -> dict[str, str]:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and source(call).endswith(".load()"):
             found[node.targets[0].id] = source(call.func.value)
     return found
-
-
-def _alias(tree: ast.Module, module: str) -> str | None:
-    """The name under which a module is imported at the top level."""
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            for one in node.names:
-                if one.name == module:
-                    return one.asname or one.name
-    return None
-
-
-def _image_name(tree: ast.Module) -> str | None:
-    """The name of PIL's Image module in this module."""
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "PIL":
-            for one in node.names:
-                if one.name == "Image":
-                    return one.asname or one.name
-    return "PIL.Image" if _alias(tree, "PIL.Image") else None
 
 
 def _statements(lines: list[str]) -> Iterator[str]:
