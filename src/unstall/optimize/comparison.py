@@ -54,8 +54,6 @@ class TimedRun:
     steps: int
     units: float
     seconds: float
-    start_s: float
-    """From process start to the first step."""
     run: TrialRun = field(repr=False, compare=False)
 
     @property
@@ -131,7 +129,6 @@ def timed(run: TrialRun, window: Window) -> TimedRun:
         steps=last - 1 - warmup,
         units=sum(units[warmup + 1 : last]),
         seconds=times[last - 1] - times[warmup],
-        start_s=times[0] - facts["began"],
         run=run,
     )
 

@@ -49,19 +49,6 @@ class ObservedTensor:
         return np.frombuffer(self.values, dtype=_DTYPES.get(self.dtype, self.dtype))
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """The result of a comparison."""
-
-    equivalent: bool
-    exact: bool
-    compared: int
-    """Tensors that were compared."""
-    worst: float = 0.0
-    """Largest relative difference."""
-    why_not: str | None = None
-
-
 class Unobservable(Exception):
     """A run gave nothing to compare; the message says why."""
 
@@ -105,35 +92,32 @@ def read(path: Path) -> Iterator[ObservedTensor]:
         return
 
 
-def judge(
-    original: list[ObservedTensor],
-    changed: list[ObservedTensor],
+def difference_of(
+    original: Sequence[ObservedTensor],
+    changed: Sequence[ObservedTensor],
     exactness: Exactness,
     *,
     own: float = 0.0,
     compute_dtypes: Sequence[str] = (),
-) -> Judgement:
-    """Compare what two runs computed, in order. ``own``: relative difference of two runs of the original, see above.
+) -> str | None:
+    """Where what two runs computed first differs by more than is allowed, and by how much; None where it never does.
 
-    ``compute_dtypes``: data types that the changed program computes in, where its results do not show them.
+    ``own``: relative difference of two runs of the original, see above. ``compute_dtypes``: data types that the changed
+    program computes in, where its results do not show them.
     """
-    worst, exact = 0.0, True
     for a, b in zip(original, changed):
         reason, difference = _difference(a, b)
         if reason is not None:
-            return Judgement(False, False, len(original), worst, f"{_where(a)}: {reason}")
-        worst = max(worst, difference)
+            return f"{_where(a)}: {reason}"
         if a.digest != b.digest or a.dtype != b.dtype:
-            exact = False
             allowed = 0.0 if exactness == "exact" else _allowed(a.dtype, b.dtype, compute_dtypes)
             allowed = max(allowed, _WIDENING * own)
             if difference > allowed or (exactness == "exact" and own == 0.0):
-                return Judgement(False, False, len(original), worst, f"{_where(a)}: {_by(a, b, difference, allowed)}")
+                return f"{_where(a)}: {_by(a, b, difference, allowed)}"
     if len(original) != len(changed):
-        longer = original if len(original) > len(changed) else changed
-        return Judgement(False, False, len(original), worst, f"{_where(longer[min(len(original), len(changed))])}: "
-                         f"{len(changed)} tensors were computed instead of {len(original)}")  # fmt: skip
-    return Judgement(True, exact, len(original), worst)
+        first = max(original, changed, key=len)[min(len(original), len(changed))]
+        return f"{_where(first)}: {len(changed)} tensors were computed instead of {len(original)}"
+    return None
 
 
 def own_difference(first: list[ObservedTensor], second: list[ObservedTensor]) -> float:

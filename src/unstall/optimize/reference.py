@@ -57,8 +57,9 @@ class Reference:
         exact = all(attempt.remedy.exactness == "exact" for attempt in attempts)
         exactness: Literal["exact", "close"] = "exact" if exact else "close"
         dtypes = [attempt.proposal.compute_dtype for attempt in attempts if attempt.proposal.compute_dtype]
-        judgement = equivalence.judge(self.tensors, tensors, exactness, own=self.own_difference, compute_dtypes=dtypes)
-        return judgement.equivalent, f"it computes something else: {judgement.why_not}" if judgement.why_not else None
+        own = self.own_difference
+        why_not = equivalence.difference_of(self.tensors, tensors, exactness, own=own, compute_dtypes=dtypes)
+        return why_not is None, f"it computes something else: {why_not}" if why_not else None
 
 
 def _check(attempts: Sequence[Attempt]) -> dict[str, Any] | None:

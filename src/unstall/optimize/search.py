@@ -65,8 +65,6 @@ class Result:
     """Every change that was thought of, in the order in which it was first tried; then what was not tried."""
     total: Ratio | None = None
     """Original against changed, side by side, without instrumentation."""
-    original_step_s: float | None = None
-    changed_step_s: float | None = None
     reproducible: bool = True
     """Whether two runs of the original agree bit for bit."""
     stopped_by: Literal["nothing left", "budget", "interrupted"] = "nothing left"
@@ -322,7 +320,6 @@ class Search:
             result.notes.append(f"the last comparison failed: {error}")
             return
         result.total = found.ratio()
-        result.original_step_s, result.changed_step_s = found.unit_s()
         result.other_cores.append(found.other_cores())
 
 

@@ -70,13 +70,6 @@ class TrialRun:
         except (OSError, ValueError):
             return None
 
-    def lines(self, name: str) -> list[dict[str, Any]]:
-        """A file of one JSON object a line."""
-        try:
-            return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
-        except (OSError, ValueError):
-            return []
-
 
 class TrialRunner:
     """Runs variants of one program, one at a time."""

@@ -83,7 +83,7 @@ class World(Remedy):
                 raise TrialFailed("ended with exit code 1: boom")
             wobble = 1 + self.jitter_of(changed) * (-1) ** self.compared
             a, b = 1 / self.speed(base), wobble / self.speed(changed)
-            found.pairs.append((TimedRun(10, 10, 10 * a, 0, RUN), TimedRun(10, 10, 10 * b, 0, RUN)))
+            found.pairs.append((TimedRun(10, 10, 10 * a, RUN), TimedRun(10, 10, 10 * b, RUN)))
             if len(found.pairs) >= 2 and enough(found):
                 break
         return found

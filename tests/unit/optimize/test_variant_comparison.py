@@ -22,7 +22,7 @@ def ran(folder, facts=None, status=0, *, timed_out=False, output=""):
 
 def pair(a, b):
     run = make_run()
-    return TimedRun(10, 10, 10 * a, 0.0, run), TimedRun(10, 10, 10 * b, 0.0, run)
+    return TimedRun(10, 10, 10 * a, run), TimedRun(10, 10, 10 * b, run)
 
 
 def test_warm_up_is_left_out_and_the_same_steps_are_counted(tmp_path):

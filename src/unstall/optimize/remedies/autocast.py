@@ -9,9 +9,8 @@ import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import replaced, statement
-from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.toplevel import with_import
 from unstall.records.measurements import Site
@@ -44,18 +43,25 @@ class Autocast(Remedy):
         removed = _ON_GPU if context.on_gpu else removed_by(cpu_flags())
         if removed is None:
             raise NotApplicable("the processor has no instructions for bfloat16")
-        removed *= arithmetic_bound(context.report.throughput.mfu)
-        sources, path, site = _written(context)
-        return [
-            Proposal(
-                f"autocast to bfloat16 in {site.function} ({path.name}:{site.line})",
-                speedup_without(share, removed),
-                f"the model takes {percent(share)} of the step in float32",
-                sources=sources,
-                compute_dtype="bfloat16",
-                key=f"{path.name}:{site.function}",
-            )
-        ]
+        saved = removed * arithmetic_bound(context.report.throughput.mfu)
+        return [first_of(_pairs(context), lambda pair: _proposal(context, *pair, saved), _APART)]
+
+
+def _proposal(context: RemedyContext, forward: Site, backward: Site, removed: float) -> Proposal:
+    path = context.user_file(forward.file)
+    if path is None:
+        raise NotApplicable(_APART)
+    share = context.share("forward", "backward")
+    device = "cuda" if context.on_gpu else "cpu"
+    tree = with_autocast(context.sources.module(path), forward.line, backward.line, device)
+    return Proposal(
+        f"autocast to bfloat16 in {forward.function} ({path.name}:{forward.line})",
+        speedup_without(share, removed),
+        f"the model takes {percent(share)} of the step in float32",
+        sources=context.sources.with_module(path, tree),
+        compute_dtype="bfloat16",
+        key=f"{path.name}:{forward.function}",
+    )
 
 
 def removed_by(flags: frozenset[str]) -> float | None:
@@ -75,22 +81,6 @@ def cpu_flags() -> frozenset[str]:
     except OSError:
         return frozenset()
     return frozenset(word for line in text.splitlines() if line.startswith("flags") for word in line.split())
-
-
-def _written(context: RemedyContext) -> tuple[Sources, Path, Site]:
-    """The sources with autocast, and where the model is called. Raises NotApplicable where there is no such place."""
-    reason = NotApplicable(_APART)
-    device = "cuda" if context.on_gpu else "cpu"
-    for forward, backward in _pairs(context):
-        path = context.user_file(forward.file)
-        if path is None:
-            continue
-        try:
-            tree = with_autocast(context.sources.module(path), forward.line, backward.line, device)
-            return context.sources.with_module(path, tree), path, forward
-        except NotApplicable as error:
-            reason = error
-    raise reason
 
 
 def _pairs(context: RemedyContext) -> list[tuple[Site, Site]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 from unstall.optimize.source.errors import NotApplicable
 
@@ -10,7 +11,10 @@ if TYPE_CHECKING:
     from unstall.optimize.context import RemedyContext
     from unstall.optimize.proposal import Proposal
 
-__all__ = ["Exactness", "NotApplicable", "Remedy"]
+__all__ = ["Exactness", "NotApplicable", "Remedy", "first_of", "proposals_of"]
+
+T = TypeVar("T")
+P = TypeVar("P")
 
 Exactness = Literal["exact", "close", "training-changing"]
 """How the results of the changed program are compared with the original's: bit for bit, within the tolerance of the
@@ -31,3 +35,33 @@ class Remedy:
     def propose(self, context: RemedyContext) -> list[Proposal]:
         """The changes of this kind that are worth a trial now. Raises NotApplicable where there are none."""
         raise NotImplementedError
+
+
+def proposals_of(candidates: Iterable[T], propose: Callable[[T], Proposal], otherwise: str) -> list[Proposal]:
+    """What ``propose`` makes of each candidate that it applies to, once for each key.
+
+    Raises NotApplicable where that is none of them: with the last reason, or ``otherwise`` where there is no candidate.
+    """
+    found: dict[str, Proposal] = {}
+    reason = NotApplicable(otherwise)
+    for candidate in candidates:
+        try:
+            proposal = propose(candidate)
+        except NotApplicable as error:
+            reason = error
+        else:
+            found.setdefault(proposal.key, proposal)
+    if not found:
+        raise reason
+    return list(found.values())
+
+
+def first_of(candidates: Iterable[T], make: Callable[[T], P], otherwise: str) -> P:
+    """What ``make`` makes of the first candidate that it applies to. Raises NotApplicable as :func:`proposals_of`."""
+    reason = NotApplicable(otherwise)
+    for candidate in candidates:
+        try:
+            return make(candidate)
+        except NotApplicable as error:
+            reason = error
+    raise reason

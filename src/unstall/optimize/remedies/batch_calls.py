@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from unstall.optimize.batching.inline import inlined
@@ -10,7 +10,7 @@ from unstall.optimize.batching.loops import NotInLoop, split_loop
 from unstall.optimize.batching.writer import with_batches
 from unstall.optimize.context import ObservedModelCall, RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.places import CallSite
@@ -43,23 +43,12 @@ class BatchCalls(Remedy):
         share = context.share("forward")
         if share < _MIN_SHARE:
             raise NotApplicable(f"the model takes {percent(share)} of the step")
-        found: dict[str, Proposal] = {}
-        reason = NotApplicable(
-            "no call of the model with one item, of a size to have several at once, was seen in the program's own code"
+        return proposals_of(
+            # The way that needs no other change comes last: its reason is the one to give.
+            ((call, way) for call in context.runtime.model_calls if size_of(call) > 1 for way in _WAYS),
+            lambda candidate: _proposal(context, *candidate, share),
+            "no call of the model with one item, of a size to have several at once, was seen in the program's own code",
         )
-        for call in context.runtime.model_calls:
-            size = size_of(call)
-            ways = (in_batches, inlined_in_batches) if size > 1 else ()
-            for way in ways:
-                try:
-                    proposal = _proposal(context, way(context, call, size), size, share)
-                except NotApplicable as error:
-                    reason = error if way is in_batches else reason
-                else:
-                    found.setdefault(proposal.key, proposal)
-        if not found:
-            raise reason
-        return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,12 @@ class BatchedCall:
     """What it calls, for a person."""
 
 
-def _proposal(context: RemedyContext, batched: BatchedCall, size: int, share: float) -> Proposal:
+_Way = Callable[[RemedyContext, ObservedModelCall, int], BatchedCall]
+
+
+def _proposal(context: RemedyContext, observed: ObservedModelCall, way: _Way, share: float) -> Proposal:
+    size = size_of(observed)
+    batched = way(context, observed, size)
     call = batched.call
     return Proposal(
         f"{batched.called} called for {size} items at once in {call.function} ({call.file.name}:{call.line})",
@@ -147,4 +141,5 @@ def inlined_in_batches(context: RemedyContext, observed: ObservedModelCall, size
     return BatchedCall(sources.with_module(path, tree), outer, f"the model of {observed.call.function}")
 
 
+_WAYS: tuple[_Way, ...] = (inlined_in_batches, in_batches)
 REMEDY = BatchCalls()

@@ -8,11 +8,12 @@ import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import with_statements_after
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.files import Sources
-from unstall.optimize.source.module import SourceModule, dotted, walk
+from unstall.optimize.source.module import dotted, walk
+from unstall.optimize.source.places import CallSite
+from unstall.optimize.source.toplevel import with_import
 from unstall.text.units import percent
 
 _MIN_SHARE = 0.4
@@ -61,32 +62,30 @@ def _ways(context: RemedyContext) -> list[tuple[str, float]]:
     return ways
 
 
-def with_line_after_optimizer(context: RemedyContext, line: str) -> tuple[Sources, str]:
-    """The sources with a statement about the model, ``{model}`` and ``{torch}`` in it, after its optimizer is made.
+def with_line_after_optimizer(context: RemedyContext, line: str, *, imports: str = "") -> tuple[Sources, str]:
+    """The sources with a statement after the optimizer is made, ``{model}`` and ``{torch}`` in it, and its place.
 
-    Gives the file and line of the optimizer too. Raises NotApplicable where there is no such place.
+    ``imports``: a module that the statement needs. Raises NotApplicable where the program has no such
+    place of its own.
     """
-    for optimizer in context.runtime.optimizers:
-        path = context.file_of(optimizer.call)
-        if path is None or optimizer.call is None:
-            continue
-        try:
-            module = context.sources.module(path)
-            call = module.call(optimizer.call)
-            model = _model_of(call) if call is not None else None
-            statement = module.statement(call) if call is not None else None
-            if model is None or not isinstance(statement, cst.SimpleStatementLine):
-                continue
-            line = line.format(model=model, torch=_torch(module))
-            changed = with_statements_after(module.tree, statement, [line])
-            return context.sources.with_module(path, changed), f"{path.name}:{optimizer.call.line}"
-        except SourceError:
-            continue
-    raise NotApplicable("the model's name was not found where the optimizer is made")
+    nowhere = "the optimizer is not made in the program's own code"
+    return first_of(context.runtime.optimizers, lambda one: _with_line_after(context, one.call, line, imports), nowhere)
 
 
-def _torch(module: SourceModule) -> str:
-    return module.alias("torch") or "torch"
+def _with_line_after(context: RemedyContext, site: CallSite | None, line: str, imports: str) -> tuple[Sources, str]:
+    path = context.file_of(site)
+    if path is None or site is None:
+        raise NotApplicable("the optimizer is made inside a library")
+    module = context.sources.module(path)
+    call = module.call(site)
+    model = _model_of(call) if call is not None else None
+    statement = module.statement(call) if call is not None else None
+    if not isinstance(statement, cst.SimpleStatementLine) or ("{model}" in line and model is None):
+        raise NotApplicable("the model's name is not to be seen where the optimizer is made")
+    line = line.format(model=model, torch=module.alias("torch") or "torch")
+    changed = with_statements_after(module.tree, statement, [line])
+    tree = with_import(changed, imports) if imports else changed
+    return context.sources.with_module(path, tree), f"{path.name}:{site.line}"
 
 
 def _model_of(call: cst.Call) -> str | None:

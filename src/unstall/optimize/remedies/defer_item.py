@@ -16,13 +16,13 @@ from libcst.metadata import Assignment, BaseAssignment, ComprehensionScope, Scop
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.edit import Edit, edited, put, statement
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.module import SourceModule
 from unstall.text.units import percent
 
 _REMOVED = 0.7  # of the time that the host waits for the device
+_NOWHERE = "no sum of numbers read from tensors was found that may be read later"
 
 
 class DeferItem(Remedy):
@@ -36,35 +36,28 @@ class DeferItem(Remedy):
     def propose(self, context: RemedyContext) -> list[Proposal]:
         if not context.on_gpu:
             raise NotApplicable("the model runs on no GPU: to read a number waits for nothing")
-        share = context.share("sync")
         lines: dict[Path, set[int]] = {}
         for site in context.measurement.sites:
             path = context.user_file(site.file)
             if site.seam == "~backward" and path is not None:
                 lines.setdefault(path, set()).add(site.line)
-        found = []
-        for path, steps in lines.items():
-            try:
-                module = context.sources.module(path)
-                sums = find(module, steps)
-                sources = context.sources.with_module(path, deferred(module, sums))
-            except SourceError:
-                continue
-            if sums:
-                names = ", ".join(one.name for one in sums)
-                place = f"{path.name}:{module.first_line(sums[0].added)}"
-                found.append(
-                    Proposal(
-                        f"{names} summed on the device ({place})",
-                        speedup_without(share, _REMOVED),
-                        f"waiting for the device takes {percent(share)} of the step",
-                        sources=sources,
-                        key=path.name,
-                    )
-                )
-        if not found:
-            raise NotApplicable("no sum of numbers read from tensors was found that may be read later")
-        return found
+        return proposals_of(lines.items(), lambda candidate: _proposal(context, *candidate), _NOWHERE)
+
+
+def _proposal(context: RemedyContext, path: Path, steps: set[int]) -> Proposal:
+    """All sums of a file, in the loops that go backward on these lines."""
+    module, share = context.sources.module(path), context.share("sync")
+    sums = find(module, steps)
+    if not sums:
+        raise NotApplicable(_NOWHERE)
+    names, line = ", ".join(one.name for one in sums), module.first_line(sums[0].added)
+    return Proposal(
+        f"{names} summed on the device ({path.name}:{line})",
+        speedup_without(share, _REMOVED),
+        f"waiting for the device takes {percent(share)} of the step",
+        sources=context.sources.with_module(path, deferred(module, sums)),
+        key=path.name,
+    )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import libcst as cst
@@ -10,8 +12,9 @@ from unstall.optimize.attention import Attention, find
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import
 from unstall.text.units import percent
@@ -30,25 +33,24 @@ class FusedAttention(Remedy):
     """The fused operator adds in another order, and never makes the matrix of scores."""
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found = []
-        reason = NotApplicable("no attention written by hand was found in the program's own code")
-        for path in _files(context):
-            try:
-                module = context.sources.module(path)
-                for attention in find(module):
-                    share = share_of(context, path, module, attention)
-                    if share >= _MIN_SHARE:
-                        found.append(_proposal(context, path, module, attention, share))
-                    else:
-                        reason = NotApplicable(f"the attention in {attention.name} takes {percent(share)} of the step")
-            except NotApplicable as error:
-                reason = error
-        if not found:
-            raise reason
-        return found
+        return proposals_of(
+            _candidates(context),
+            lambda candidate: _proposal(context, *candidate),
+            "no attention written by hand was found in the program's own code",
+        )
 
 
-def _proposal(context: RemedyContext, path: Path, module: SourceModule, attention: Attention, share: float) -> Proposal:
+def _candidates(context: RemedyContext) -> Iterator[tuple[Path, SourceModule, Attention]]:
+    for path in _files(context):
+        with suppress(SourceError):
+            module = context.sources.module(path)
+            yield from ((path, module, attention) for attention in find(module))
+
+
+def _proposal(context: RemedyContext, path: Path, module: SourceModule, attention: Attention) -> Proposal:
+    share = share_of(context, path, module, attention)
+    if share < _MIN_SHARE:
+        raise NotApplicable(f"the attention in {attention.name} takes {percent(share)} of the step")
     line = module.first_line(attention.result)
     return Proposal(
         f"scaled_dot_product_attention in {attention.name} ({path.name}:{line})",

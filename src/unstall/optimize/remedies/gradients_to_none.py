@@ -9,14 +9,13 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.edit import edited, keyword, without_keyword
-from unstall.optimize.source.errors import SourceError
-from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule
 from unstall.text.units import percent
 
 _REMOVED = 0.9  # of the line's time
+_NOWHERE = "the program does not fill its gradients with zeros"
 
 
 class GradientsToNone(Remedy):
@@ -31,34 +30,31 @@ class GradientsToNone(Remedy):
         sites = (site.file for site in context.measurement.sites if site.seam in ("~backward", "~optimizer"))
         files = [context.user_file(file) for file in sites]
         files += [context.file_of(optimizer.call) for optimizer in context.runtime.optimizers]
-        found = []
-        for path in dict.fromkeys(file for file in files if file is not None):
-            try:
-                module = context.sources.module(path)
-                tree, lines = with_none(module)
-                if lines:
-                    found.append(_proposal(context, path, context.sources.with_module(path, tree), lines))
-            except SourceError:
-                continue
-        if not found:
-            raise NotApplicable("the program does not fill its gradients with zeros")
-        return found
+        return proposals_of(
+            dict.fromkeys(file for file in files if file is not None),
+            lambda path: _proposal(context, path),
+            _NOWHERE,
+        )
 
 
-def _proposal(context: RemedyContext, path: Path, sources: Sources, lines: list[int]) -> Proposal:
+def _proposal(context: RemedyContext, path: Path) -> Proposal:
+    module = context.sources.module(path)
+    tree, lines = with_none(module)
     share = sum(share for file, line, share in hot_lines(context) if file == path and line in lines)
     return Proposal(
         f"zero_grad() drops the gradients ({path.name}:{lines[0]})",
         speedup_without(share, _REMOVED),
         f"filling gradients with zeros takes {percent(share)} of the step",
-        sources=sources,
+        sources=context.sources.with_module(path, tree),
         key=path.name,
     )
 
 
 def with_none(module: SourceModule) -> tuple[cst.Module, list[int]]:
-    """The tree without ``set_to_none=False``, and the lines where it stood."""
+    """The tree without ``set_to_none=False``, and the lines where it stood. Raises NotApplicable without one."""
     calls = [call for call in module.all(cst.Call) if _asks_for_zeros(call)]
+    if not calls:
+        raise NotApplicable(_NOWHERE)
     changed = edited(module.tree, {call: lambda now: without_keyword(now, "set_to_none") for call in calls})
     return changed, [module.first_line(call) for call in calls]
 

@@ -13,7 +13,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.bindings import constant_arguments
 from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.errors import AnalysisRefused, SourceError
@@ -39,18 +39,11 @@ class Memoize(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found = []
-        reason = NotApplicable("no function of the program's own takes a noticeable share")
-        for (path, function), share in _shares(context).items():
-            if share < _MIN_SHARE:
-                continue
-            try:
-                found.append(_proposal(context, path, function, share))
-            except NotApplicable as error:
-                reason = error
-        if not found:
-            raise reason
-        return found
+        return proposals_of(
+            ((place, share) for place, share in _shares(context).items() if share >= _MIN_SHARE),
+            lambda candidate: _proposal(context, *candidate[0], candidate[1]),
+            "no function of the program's own takes a noticeable share",
+        )
 
 
 def _shares(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], float]:

@@ -8,12 +8,13 @@ import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import Edit, edited, put, statement
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.records.measurements import Site
 from unstall.text.units import percent
 
+_NOWHERE = "the place where the model becomes float64 is not in the program's own code"
 _DOUBLE = ("torch.float64", "torch.double")
 _REMOVED = 0.5  # of the model's time: half the bytes, twice the arithmetic a second
 
@@ -31,28 +32,27 @@ class SinglePrecision(Remedy):
         dtype = context.measurement.model.dtype
         if dtype != "torch.float64":
             raise NotApplicable(f"the model is in {dtype.removeprefix('torch.') or 'no known type'}")
-        share = context.share("forward", "backward", "optimizer")
-        reason = NotApplicable("the place where the model becomes float64 was not found in the program's own code")
-        for site in context.measurement.sites:
-            path = context.user_file(site.file)
-            if site.seam != "~forward" or path is None:
-                continue
-            try:
-                tree = in_single(context.sources.module(path), site)
-                sources = context.sources.with_module(path, tree)
-            except NotApplicable as error:
-                reason = error
-                continue
-            return [
-                Proposal(
-                    f"float32 instead of float64 ({path.name})",
-                    speedup_without(share, _REMOVED),
-                    f"the model takes {percent(share)} of the step in float64",
-                    sources=sources,
-                    key=path.name,
-                )
-            ]
-        raise reason
+        return [
+            first_of(
+                (site for site in context.measurement.sites if site.seam == "~forward"),
+                lambda site: _proposal(context, site),
+                _NOWHERE,
+            )
+        ]
+
+
+def _proposal(context: RemedyContext, site: Site) -> Proposal:
+    path = context.user_file(site.file)
+    if path is None:
+        raise NotApplicable(_NOWHERE)
+    share = context.share("forward", "backward", "optimizer")
+    return Proposal(
+        f"float32 instead of float64 ({path.name})",
+        speedup_without(share, _REMOVED),
+        f"the model takes {percent(share)} of the step in float64",
+        sources=context.sources.with_module(path, in_single(context.sources.module(path), site)),
+        key=path.name,
+    )
 
 
 def in_single(module: SourceModule, site: Site) -> cst.Module:

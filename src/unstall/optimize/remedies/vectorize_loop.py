@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import libcst as cst
@@ -9,8 +10,9 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.edit import replaced, statement
+from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_definition
 from unstall.optimize.vectorize import Vectorized, vectorize
@@ -29,24 +31,22 @@ class VectorizeLoop(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found: dict[tuple[Path, cst.For], Proposal] = {}
-        reasons: list[NotApplicable] = []
         lines = list(hot_lines(context))
-        for path, line, _ in lines:
-            try:
-                module = context.sources.module(path)
-                loop = vectorize(module, line)
-                if (path, loop.loop) not in found:
-                    share = sum(share for file, at, share in lines if file == path and module.is_on(loop.loop, at))
-                    found[path, loop.loop] = _proposal(context, path, module, loop, share)
-            except NotApplicable as error:
-                reasons.append(NotApplicable(f"{path.name}:{line}: {error}"))
-        if not found:
-            raise reasons[0] if reasons else NotApplicable("no loop over pixels or cells takes a noticeable share")
-        return list(found.values())
+        return proposals_of(
+            ((path, line) for path, line, _ in lines),
+            lambda place: _proposal(context, *place, lines),
+            "no loop over pixels or cells takes a noticeable share",
+        )
 
 
-def _proposal(context: RemedyContext, path: Path, module: SourceModule, loop: Vectorized, share: float) -> Proposal:
+def _proposal(context: RemedyContext, path: Path, line: int, lines: Sequence[tuple[Path, int, float]]) -> Proposal:
+    """The loop around a line, as one of all the lines that take time."""
+    module = context.sources.module(path)
+    try:
+        loop = vectorize(module, line)
+    except AnalysisRefused as reason:
+        raise NotApplicable(f"{path.name}:{line}: {reason}") from reason
+    share = sum(share for file, at, share in lines if file == path and module.is_on(loop.loop, at))
     if share < _MIN_SHARE:
         raise NotApplicable(f"the loop of {loop.function} takes {percent(share)} of the step")
     return Proposal(
@@ -54,7 +54,7 @@ def _proposal(context: RemedyContext, path: Path, module: SourceModule, loop: Ve
         speedup_without(share, _REMOVED),
         f"the loop takes {percent(share)} of the step",
         sources=context.sources.with_module(path, with_arrays(module, loop)),
-        key=f"{path.name}:{loop.function}",
+        key=f"{path.name}:{loop.function}:{module.code(loop.loop.iter)}",
     )
 
 

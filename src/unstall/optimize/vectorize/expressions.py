@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from unstall.optimize.vectorize.errors import NotVectorizable
+from unstall.optimize.source.errors import AnalysisRefused
 
 # Operations of which NumPy's result for float64 and int64 is Python's, bit for bit. The trigonometric ones are not.
 _BINARY = (
@@ -48,7 +48,7 @@ class Expressions:
         )
 
     def __call__(self, node: ast.expr) -> ast.expr:
-        """The expression over arrays. Raises NotVectorizable."""
+        """The expression over arrays. Raises AnalysisRefused."""
         loaded = self.load(node)
         if loaded is not None:
             return loaded
@@ -150,6 +150,6 @@ class Expressions:
         return ast.Attribute(ast.Name(self.numpy, ast.Load()), name, ast.Load())
 
 
-def _cannot(node: ast.AST, why: str) -> NotVectorizable:
+def _cannot(node: ast.AST, why: str) -> AnalysisRefused:
     shown = ast.unparse(node)
-    return NotVectorizable(f"line {getattr(node, 'lineno', '?')}: {shown[:60]} {why}")
+    return AnalysisRefused(f"line {getattr(node, 'lineno', '?')}: {shown[:60]} {why}")

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, parsed
 from unstall.optimize.source.python_ast import names as names_of
 from unstall.optimize.vectorize.blocks import Block, chosen
-from unstall.optimize.vectorize.errors import NotVectorizable
 from unstall.optimize.vectorize.expressions import Expressions
 
 _MAX_DEPTH = 3
@@ -71,10 +71,10 @@ class Functions:
 
 
 def converted(function: ast.FunctionDef, name: str, functions: Functions, shown: str) -> str:
-    """The source of the array form of a function of numbers. Raises NotVectorizable."""
+    """The source of the array form of a function of numbers. Raises AnalysisRefused."""
     arguments = function.args
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or function.decorator_list:
-        raise NotVectorizable(f"{shown} takes more than plain numbers")
+        raise AnalysisRefused(f"{shown} takes more than plain numbers")
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
     known = {one: one for one in names}
     resolve = functions.module.resolve
@@ -100,7 +100,7 @@ def _only_locals(function: ast.FunctionDef, arguments: set[str]) -> None:
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     outside = read - assigned - arguments - called - modules
     if outside:
-        raise NotVectorizable(f"{function.name} reads {', '.join(sorted(outside))} of its module")
+        raise AnalysisRefused(f"{function.name} reads {', '.join(sorted(outside))} of its module")
 
 
 def _with_constants_inlined(tree: ast.Module) -> ast.Module:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.python_ast import names as names_of
 from unstall.optimize.vectorize.blocks import Block, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
-from unstall.optimize.vectorize.errors import NotVectorizable
 from unstall.optimize.vectorize.expressions import Expressions
 from unstall.optimize.vectorize.functions import Functions
 
@@ -34,18 +34,18 @@ class Vectorized:
 
 
 def vectorize(module: SourceModule, line: int) -> Vectorized:
-    """The array form of the outermost element-wise nest around a line of a module. Raises NotVectorizable."""
+    """The array form of the outermost element-wise nest around a line of a module. Raises AnalysisRefused."""
     function, loops = _around(module.ast, line)
     if function is None or not loops:
-        raise NotVectorizable(f"line {line} is in no loop of a function")
+        raise AnalysisRefused(f"line {line} is in no loop of a function")
     numpy = module.alias("numpy")
     if numpy is None:
-        raise NotVectorizable("the module does not import NumPy")
+        raise AnalysisRefused("the module does not import NumPy")
     reasons = []
     for loop in loops:  # outermost first
         try:
             return _Nest(module, function, loop, numpy).vectorized()
-        except NotVectorizable as error:
+        except AnalysisRefused as error:
             reasons.append(error)
     raise reasons[0]
 
@@ -78,7 +78,7 @@ class _Nest:
         self._check_independent()
 
     def vectorized(self) -> Vectorized:
-        """The nest's array form. Raises NotVectorizable."""
+        """The nest's array form. Raises AnalysisRefused."""
         names: dict[str, str] = {}
         variables = frozenset(axis.variable for axis in self.axes)
         expressions = Expressions(self.numpy, names, self._load, self.functions, variables, self.module.resolve)
@@ -93,7 +93,7 @@ class _Nest:
             else:
                 writes += self._write(block, *stored)
         if not writes:
-            raise NotVectorizable("it writes no cell")
+            raise AnalysisRefused("it writes no cell")
         inner = [*block.lines, *writes]
         lines = inner
         if any(word in line for line in inner for word in (" / ", " % ", " // ", "sqrt", "_array(")):
@@ -144,7 +144,7 @@ class _Nest:
                 return
         block.run([statement])
         if block.returns:
-            raise NotVectorizable(f"line {statement.lineno}: leaves the loop")
+            raise AnalysisRefused(f"line {statement.lineno}: leaves the loop")
 
     def _load(self, node: ast.expr) -> ast.expr | None:
         cell = self.cells.of(node)
@@ -159,7 +159,7 @@ class _Nest:
         arrays = [block.expressions(part) for part in parts]
         values = [(source(array), block.is_whole(array)) for array in arrays]
         if len(values) > 1 and cell.kind != "image":
-            raise NotVectorizable("it stores tuples in a list")
+            raise AnalysisRefused("it stores tuples in a list")
         image = self.module.alias("PIL.Image") if cell.kind == "image" else None
         return self.cells.write(cell, values, self.numpy, image)
 
@@ -170,20 +170,20 @@ class _Nest:
         for store in stores:
             for cell in cells:
                 if cell.base == store.base and cell.offsets != store.offsets:
-                    raise NotVectorizable(f"a turn reads what another wrote in {cell.base}")
+                    raise AnalysisRefused(f"a turn reads what another wrote in {cell.base}")
         seen: set[str] = set()
         for statement in self.body:
             early = (_read(statement) & self.assigned) - seen - _surely_assigned_first(statement)
             if early:
-                raise NotVectorizable(f"a turn reads {', '.join(sorted(early))} of the turn before")
+                raise AnalysisRefused(f"a turn reads {', '.join(sorted(early))} of the turn before")
             seen |= _surely_assigned(statement)
         bases = {cell.base for cell in stores}
         if bases & self.assigned:
-            raise NotVectorizable("it writes into what a turn makes anew")
+            raise AnalysisRefused("it writes into what a turn makes anew")
         left = self.assigned | {axis.variable for axis in self.axes}
         after = _read_after(self.function, self.loop)
         if left & after:
-            raise NotVectorizable(f"{', '.join(sorted(left & after))} is read after the loop")
+            raise AnalysisRefused(f"{', '.join(sorted(left & after))} is read after the loop")
 
 
 def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
@@ -194,12 +194,12 @@ def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
         if isinstance(target, ast.Subscript):
             cell = cells.of(target)
             if cell is None:
-                raise NotVectorizable(f"line {statement.lineno}: writes {source(target)}, not its own cell")
+                raise AnalysisRefused(f"line {statement.lineno}: writes {source(target)}, not its own cell")
             return cell, statement.value
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript):
         cell = cells.of(statement.target)
         if cell is None:
-            raise NotVectorizable(f"line {statement.lineno}: adds to {source(statement.target)}, not its own cell")
+            raise AnalysisRefused(f"line {statement.lineno}: adds to {source(statement.target)}, not its own cell")
         load = ast.parse(source(statement.target), mode="eval").body
         return cell, ast.BinOp(load, statement.op, statement.value)
     return None
@@ -217,12 +217,12 @@ def _axes(loop: ast.For) -> tuple[list[Axis], list[ast.stmt]]:
         axes.append(axis)
         body = inner.body
     if not axes:
-        raise NotVectorizable(f"line {loop.lineno}: not a loop over a range")
+        raise AnalysisRefused(f"line {loop.lineno}: not a loop over a range")
     variables = [axis.variable for axis in axes]
     for axis in axes:
         inside = {node.id for part in (axis.begin, axis.end) for node in ast.walk(part) if isinstance(node, ast.Name)}
         if inside & set(variables):
-            raise NotVectorizable("the inner loop's range depends on the outer loop")
+            raise AnalysisRefused("the inner loop's range depends on the outer loop")
     return axes, body
 
 

@@ -13,7 +13,8 @@ from optimize_builders import make_module
 from PIL import Image
 
 from unstall.optimize.remedies.vectorize_loop import with_arrays
-from unstall.optimize.vectorize import NotVectorizable, vectorize
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.vectorize import vectorize
 
 HUE = """
     import colorsys
@@ -49,7 +50,7 @@ def both(source, marker="for "):
 def refused(source):
     text = textwrap.dedent(source).lstrip()
     line = next(number for number, one in enumerate(text.splitlines(), 1) if "for " in one)
-    with pytest.raises(NotVectorizable) as error:
+    with pytest.raises(AnalysisRefused) as error:
         vectorize(make_module(text), line + 1)
     return str(error.value)
 
