@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unstall.records.report import Remedy, Report
+from unstall.records.report import Remedy, RemedyStatus, Report
 from unstall.report import run_markdown
 from unstall.report.layout import Page
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten
 
 _NARROWEST = 60
+_UNTRIED = (RemedyStatus.UNTRIED, RemedyStatus.BELOW_WORTH, RemedyStatus.ADVICE)
 _WIDEST = 1000  # a remedy is one line, however long
 
 
@@ -54,17 +55,17 @@ def markdown(answer: OptimizeAnswer) -> str:
 def _groups(report: Report) -> list[tuple[str, list[Remedy]]]:
     """The remedies under their titles; of those that were tried, the ones with a result first."""
     rest = [one for one in report.remedies if not one.kept]
-    tried = [one for one in rest if one.status == "tried"]
+    tried = [one for one in rest if one.status not in _UNTRIED]
     return [
         ("kept", [one for one in report.remedies if one.kept]),
         ("tried, not kept", sorted(tried, key=lambda one: one.speedup is None)),
-        ("not tried", [one for one in rest if one.status != "tried"]),
+        ("not tried", [one for one in rest if one.status in _UNTRIED]),
     ]
 
 
 def _headline(report: Report, interval: tuple[float, float] | None) -> str:
     if report.total_speedup is None:
-        if any(remedy.status == "untried_budget" for remedy in report.remedies):
+        if any(remedy.status is RemedyStatus.UNTRIED for remedy in report.remedies):
             return "  nothing was kept, and not all was tried: a larger --budget may find more"
         return "  nothing was kept: the program runs as fast as this search can make it"
     between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""

@@ -10,23 +10,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unstall.benchmark import command, rundir
-from unstall.optimize import conclude, program, remedies_file
-from unstall.optimize.patch import place, unified
-from unstall.optimize.search import Options, Result, Search
-from unstall.optimize.trial import TrialFailed
-from unstall.optimize.workshop import Workshop
+from unstall.optimize import program, remedies_file
+from unstall.optimize.comparison import TrialFailed
+from unstall.optimize.optimize_report import conclude
+from unstall.optimize.patch import place
+from unstall.optimize.search import Options, Result, search
+from unstall.optimize.trial_runner import TrialRunner
 from unstall.repeat import ledger as ledgers
 from unstall.runs.errors import Failed, refusing
 from unstall.runs.sandboxed import SandboxChoice, opened
 
 if TYPE_CHECKING:
-    from unstall.optimize.sources import Sources
+    from unstall.optimize.source.files import Sources
     from unstall.records.report import Report
     from unstall.runs.progress import Progress
 
 __all__ = ["Optimized", "Options", "apply", "optimize"]
 
 _NOTABLE_CORES = 0.3
+_WHY_STOPPED = {
+    "nothing left": "no remedy left that promises enough",
+    "budget": "the budget is spent",
+    "interrupted": "interrupted",
+}
 
 
 @dataclass(frozen=True)
@@ -68,23 +74,21 @@ def optimize(
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     try:
         with opened(sandbox, folder) as box:
-            result = Search(found, Workshop(found.line, folder, box), options, progress.log).run()
-            refused = [f"refused in the trials: {line}" for line in box.refused()]
+            result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
+            result.notes += [f"refused in the trials: {line}" for line in box.refused()]
     except TrialFailed as error:
         raise Failed(str(error)) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    patch = unified(result.best.sources, found.root)
-    about_patch = place.remarks(found, result.best.sources)
-    report = conclude.report(result, run_id=rundir.new_id(), patch=patch, notes=[*result.notes, *refused, *about_patch])
+    outcome = conclude(found, result, run_id=rundir.new_id())
     return Optimized(
-        report=report,
-        patch=patch,
+        report=outcome.report,
+        patch=outcome.patch,
         remedies=remedies_file.written(result.kept).encode(),
         root=found.root,
         interval=(result.total.low, result.total.high) if result.total else None,
-        remarks=[f"stopped: {result.why_stopped}", *_standing(result), *about_patch],
-        problem=ledgers.keep(report, ledger),
+        remarks=[f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_standing(result), *outcome.patch_remarks],
+        problem=ledgers.keep(outcome.report, ledger),
         sources=result.best.sources,
     )
 
@@ -97,7 +101,7 @@ def apply(optimized: Optimized) -> list[tuple[Path, Path]]:
 def _standing(result: Result) -> list[str]:
     """What makes the figures less sure, what leads now, and how far the program is from its ceiling."""
     lines = []
-    if result.revisits:
+    if result.total and result.needs_revisits:
         lines.append("the speed-up holds from the second epoch on; the first one still fills the cache")
     load = max(result.other_cores, default=0.0)
     if load > _NOTABLE_CORES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unstall.records.report import Remedy
+from unstall.records.report import Remedy, RemedyStatus
 from unstall.report import optimize_view
 
 
@@ -22,7 +22,7 @@ def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
             kept=False,
             predicted_speedup=1.01,
             why_not="not tried: too little",
-            status="untried",
+            status=RemedyStatus.BELOW_WORTH,
         ),
     ]
     text = shown(
@@ -48,7 +48,7 @@ def test_nothing_kept_for_want_of_time_is_not_called_the_end(input_bound):
             kept=False,
             predicted_speedup=1.2,
             why_not=why_not,
-            status="untried_budget",
+            status=RemedyStatus.UNTRIED,
         )
     ]
     text = shown(msgspec.structs.replace(input_bound, remedies=left, total_speedup=None))
