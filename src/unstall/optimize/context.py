@@ -1,81 +1,17 @@
-"""What a remedy is given: the program as it now is, what was measured of it, and what it made while it ran."""
+"""What a remedy is given: the program as it now is, what was measured of it, and what it made as it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.program import Program
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.places import CallSite
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report
-
-
-@dataclass(frozen=True)
-class ObservedLoader:
-    """A DataLoader that the program made."""
-
-    call: CallSite | None
-    """The call that made it; None when no code of the user's did."""
-    num_workers: int = 0
-    batch_size: int | None = None
-    prefetch_factor: int | None = None
-    persistent_workers: bool = False
-    pin_memory: bool = False
-    map_style: bool = True
-    dataset: str = ""
-    """The class of the dataset inside the library's own wrappers."""
-    getitem_file: str | None = None
-    getitem_line: int = 0
-    """The line on which its ``__getitem__`` begins, decorators included."""
-
-
-@dataclass(frozen=True)
-class ObservedOptimizer:
-    """An optimizer that the program made."""
-
-    call: CallSite | None
-    type: str = ""
-    module: str = ""
-    fused: bool | None = None
-    foreach: bool | None = None
-
-
-@dataclass(frozen=True)
-class ObservedModelCall:
-    """A call of a model from outside of any model, one for each place and a few shapes."""
-
-    call: CallSite | None
-    callers: tuple[CallSite, ...] = ()
-    """The program's own frames above it, the nearest first."""
-    shapes: tuple[tuple[int, ...], ...] = ()
-    """Of the tensors and arrays that it is given."""
-    bytes: int = 0
-    """Of these together."""
-
-
-@dataclass(frozen=True)
-class ObservedThreadSetting:
-    """A call of torch.set_num_threads."""
-
-    call: CallSite | None
-    count: int = 0
-
-
-@dataclass(frozen=True)
-class RuntimeFacts:
-    """What the program made while it ran."""
-
-    loaders: tuple[ObservedLoader, ...] = ()
-    """The loaders that were iterated, in the order in which they first were."""
-    optimizers: tuple[ObservedOptimizer, ...] = ()
-    thread_settings: tuple[ObservedThreadSetting, ...] = ()
-    model_calls: tuple[ObservedModelCall, ...] = ()
-    threads: int | None = None
-    """Threads of torch's operators when it was imported."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +24,6 @@ class RemedyContext:
     sources: Sources
     runtime: RuntimeFacts
     cores: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """What is set at run time so far."""
 
     def share(self, *phases: Any) -> float:
         """Share of the step in these phases, 0 to 1."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unstall.optimize.context import ObservedOptimizer, RemedyContext
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import replaced, with_keyword

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unstall.optimize.context import ObservedLoader, RemedyContext
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import replaced, with_keyword, without_keyword

@@ -77,12 +77,12 @@ def predict(model: float, now: int, count: int, *, contended: bool) -> tuple[flo
 
 def _where_set(context: RemedyContext, count: int) -> Sources | None:
     """The program sets the count itself: another number there."""
-    for setting in context.runtime.thread_settings:
-        path = context.file_of(setting.call)
-        if path is None or setting.call is None:
+    for site in context.runtime.thread_settings:
+        path = context.file_of(site)
+        if path is None:
             continue
         module = context.sources.module(path)
-        call = module.call(setting.call, "set_num_threads")
+        call = module.call(site, "set_num_threads")
         if call is not None and len(call.args) == 1:
             changed = call.with_deep_changes(call.args[0], value=cst.Integer(str(count)))
             return context.sources.with_module(path, replaced(module.tree, call, changed))
