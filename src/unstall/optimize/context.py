@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import libcst as cst
+
 from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.program import Program
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
+from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.places import CallSite
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report
@@ -61,3 +65,28 @@ class RemedyContext:
     def file_of(self, call: CallSite | None) -> Path | None:
         """The file that a call stands in, when it is a source file of the user's that may be changed."""
         return self.user_file(call.file) if call is not None else None
+
+    def locate(self, site: CallSite | None, name: str = "") -> tuple[Path, SourceModule, cst.Call]:
+        """The file, its source and the node of a call that was seen. Raises NotApplicable where it is not the user's.
+
+        ``name``: the end of what it calls, to tell it from others on its line where the columns are not known.
+        """
+        path = self.file_of(site)
+        if path is None or site is None:
+            raise NotApplicable("the call is inside a library")
+        module = self.sources.module(path)
+        call = module.call(site, name)
+        if call is None:
+            raise NotApplicable(f"{path.name}:{site.line}: the call is not to be told from others on its line")
+        return path, module, call
+
+    def script_with(self, name: str) -> tuple[Path, SourceModule, str]:
+        """The script, its source, and how that spells a module that it imports. Raises NotApplicable."""
+        path = self.program.script
+        if path is None or not self.program.owns(path):
+            raise NotApplicable("the script is not the program's own")
+        module = self.sources.module(path)
+        alias = module.alias(name)
+        if alias is None:
+            raise NotApplicable(f"the script does not import {name} itself")
+        return path, module, alias
