@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -39,15 +40,11 @@ def _place(frame: Any) -> dict[str, Any]:
     return {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name, "span": _span(frame)}
 
 
-def _span(frame: Any) -> list[int | None] | None:
+def _span(frame: Any) -> list[int] | None:
     """(line, end line, column, end column) of the call that the frame is in, where the interpreter knows it."""
     positions = getattr(frame.f_code, "co_positions", None)
-    if positions is None:
-        return None
-    for index, position in enumerate(positions()):
-        if index == frame.f_lasti // 2:
-            return list(position)
-    return None
+    position = next(itertools.islice(positions(), frame.f_lasti // 2, None), ()) if positions is not None else ()
+    return list(position) if position and None not in position else None
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
