@@ -16,7 +16,7 @@ from unstall.trace.readers.assemble import collective, lane
 from unstall.trace.readers.document import Document
 from unstall.trace.readers.events import PythonEventScanner
 from unstall.trace.readers.native import NativeScanner
-from unstall.trace.readers.rows import CATEGORIES, COLUMNS, Texts, decoded
+from unstall.trace.readers.rows import CATEGORIES, COLUMNS, Texts, decoded, unescaped
 from unstall.trace.timeline import OperatorInputs, TraceError
 
 if not library():
@@ -105,7 +105,7 @@ def meaning(which: Texts, text: bytes) -> Any:
         return str(OperatorInputs.parse(text.decode("utf-8", "replace")))
     if which == Texts.ROUTES:
         return str(decoded(text))
-    return text.decode("utf-8", "replace")
+    return unescaped(text)
 
 
 def scanned(scanner: Any, chunks: list[bytes]) -> dict[str, Any]:
