@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kineto_files import document, small
 
@@ -177,6 +177,7 @@ def test_equal_on_truncated_bytes(events, data):
     assert said["counts"].truncated
 
 
+@example(b"]\xc2", [2])
 @given(st.binary(max_size=80), st.lists(st.integers(1, 9), min_size=1, max_size=3))
 def test_equal_on_any_bytes(data, sizes):
     both(data, sizes)

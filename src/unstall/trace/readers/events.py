@@ -42,7 +42,7 @@ class PythonEventScanner:
     """An EventScanner, see :mod:`unstall.trace.readers.rows`."""
 
     def __init__(self) -> None:
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
         self._enough = 0
         """Characters worth another look: an event that is not whole is not parsed again for every few more."""
@@ -61,12 +61,12 @@ class PythonEventScanner:
         """See EventScanner."""
         if self._ended:
             raise ValueError("the events have ended")
-        self._text += self._decode(data, final)
+        self._text += self._decoder.decode(data, final)
         if not final and len(self._text) < self._enough:
             return None
         at = self._read()
         if self._ended:
-            return self._text[at:].encode()
+            return self._text[at:].encode() + self._decoder.getstate()[0]
         self._text = self._text[at:]
         self._enough = 2 * len(self._text)
         self._truncated = final
