@@ -7,8 +7,13 @@ import textwrap
 import pytest
 
 EARS = {
+<<<<<<< HEAD
     "C": "from unstall.child.sandbox import _audit",
     "Python": "import sys; sys.modules['unstall.child.sandbox._audit'] = None",
+=======
+    "C": "from unstall.child import _recorder",
+    "Python": "import sys; sys.modules['unstall.child._recorder'] = None",
+>>>>>>> d113479 (Keep the C from ending a program; fold _audit into the recorder)
 }
 
 
@@ -16,7 +21,7 @@ EARS = {
 def program(request):
     """Runs a program that hears by either means."""
     if request.param == "C":
-        pytest.importorskip("unstall.child.sandbox._audit")
+        pytest.importorskip("unstall.child._recorder")
 
     def run(text):
         lines = [EARS[request.param], "from unstall.child.sandbox import audit", textwrap.dedent(text)]
