@@ -7,13 +7,8 @@ import textwrap
 import pytest
 
 EARS = {
-<<<<<<< HEAD
-    "C": "from unstall.child.sandbox import _audit",
-    "Python": "import sys; sys.modules['unstall.child.sandbox._audit'] = None",
-=======
     "C": "from unstall.child import _recorder",
     "Python": "import sys; sys.modules['unstall.child._recorder'] = None",
->>>>>>> d113479 (Keep the C from ending a program; fold _audit into the recorder)
 }
 
 

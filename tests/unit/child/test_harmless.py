@@ -42,7 +42,7 @@ def test_recursion_beyond_the_stack_is_an_exception(tmp_path):
     load("native")
     done = run(f"""
 import sys
-from unstall.benchmark import _recorder
+from unstall.child import _recorder
 _recorder.open({str(tmp_path / "rec-1.bin")!r})
 sys.setrecursionlimit(10_000_000)
 
