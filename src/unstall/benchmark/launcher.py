@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from unstall.benchmark.session import Observation, Session
-from unstall.benchmark.signals import Signals
+from unstall.benchmark.signals import Relay
 
 BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 _POLL_S = 0.1
@@ -83,12 +83,15 @@ def environment(directory: Path, options: Options) -> dict[str, str]:
 class Program:
     """A program that was started under observation: poll it about ten times a second until it has ended."""
 
-    def __init__(self, command: list[str], directory: Path, options: Options):
+    def __init__(self, command: list[str], directory: Path, options: Options, mask: Collection[int] | None = None):
+        """``mask``: the signals that are blocked in it; None: those that are in this process."""
         self.directory = directory
         self.status: int | None = None
+        self.stopped_by: int | None = None
+        """The signal that stopped it, if that has happened since the poll before."""
         self._others = {child.pid for child in psutil.Process().children()}
         self._stopping: float | None = None
-        self.pid = _spawn(command, directory, options)
+        self.pid = _spawn(command, directory, options, mask)
         self.session = Session(
             self.pid,
             directory,
@@ -101,8 +104,10 @@ class Program:
     def poll(self) -> bool:
         """Take every look that is due; False once the program has ended."""
         if self.status is None:
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-            if ended:
+            changed, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            stopped = changed and os.WIFSTOPPED(status)
+            self.stopped_by = os.WSTOPSIG(status) if stopped else None
+            if changed and not stopped:
                 self.status = os.waitstatus_to_exitcode(status)
         if self.status is not None:
             return False
@@ -127,13 +132,15 @@ class Program:
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
     """Run a command to its end under observation. ``on_poll`` is called about ten times a second."""
-    with adopting_orphans(), Signals() as signals:
-        program = Program(command, directory, options)
+    with adopting_orphans(), Relay() as signals:
+        program = Program(command, directory, options, signals.mask)
         while True:
             for number in signals.wait(_POLL_S):
                 program.kill(number)
             if not program.poll():
                 break
+            if signals.stop_asked and program.stopped_by is not None:
+                _stop_too(program, signals)
             on_poll(program.session)
         outcome = program.finish()
     outcome.interrupted = bool(signals.seen)
@@ -150,7 +157,15 @@ def adopting_orphans() -> Iterator[None]:
         _adopt_orphans(False)
 
 
-def _spawn(command: list[str], directory: Path, options: Options) -> int:
+def _stop_too(program: Program, signals: Relay) -> None:
+    """Ctrl-Z: the shell waits for this process to stop. Not before the program has done so: it may not want to."""
+    assert program.stopped_by is not None
+    began = time.monotonic()
+    signals.stop(program.stopped_by)
+    program.session.observation.disturbed.append((began, time.monotonic()))
+
+
+def _spawn(command: list[str], directory: Path, options: Options, mask: Collection[int] | None) -> int:
     """Start the program; its pid. OSError when there is nothing to start."""
     actions = []
     if options.output is not None:
@@ -167,6 +182,7 @@ def _spawn(command: list[str], directory: Path, options: Options) -> int:
         file_actions=actions,
         # What Python ignores for itself must not be ignored in the program.
         setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        setsigmask=signal.pthread_sigmask(signal.SIG_BLOCK, ()) if mask is None else mask,
     )
 
 
@@ -178,6 +194,7 @@ def die_of(number: int) -> None:
     if number != signal.SIGKILL:  # it has no handler to set
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # for one that this process was started without
 
 
 def _insist(pid: int, waited: float) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from unstall.benchmark import command, launcher, rundir
+from unstall.benchmark import command, launcher, rundir, signals
 from unstall.cli.ending import fail, need_folders
 from unstall.report.progress import Progress
 
@@ -83,6 +83,7 @@ def run(
     except OSError as error:
         directory.discard_recordings()
         fail(f"{line[0]} cannot be started: {error.strerror}")
+    signals.ignore_messages()
     progress.clear()
     try:
         from unstall.cli.conclude import Wanted, conclude
