@@ -253,6 +253,30 @@ def test_a_checkpoint_at_the_schedulers_word(workspace):
     assert (workspace.folder / "checkpoint").exists()
 
 
+def test_ctrl_c_while_the_collector_runs(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import gc
+        import time
+
+        heap = [[number] for number in range(1_000_000)]
+        print("ready", flush=True)
+        try:
+            end = time.monotonic() + 10
+            while time.monotonic() < end:
+                gc.collect()
+            print("lost")
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+    )
+    running = workspace.start_watched("program.py", options=["--no-sampling"])
+    running.wait_for("ready")
+    running.signal(signal.SIGINT, group=True)
+    assert running.result().out == "ready\ninterrupted\n"
+
+
 SHELL = """
     import os
     import signal

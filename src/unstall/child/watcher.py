@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import flops, recording
+from unstall.child import flops, handlers, recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,8 @@ class Watcher:
                 self.hear(name)
             self._look(name, control, first, second)
         except Exception as error:
+            if handlers.raised(error):
+                raise
             recording.native.watch(None, False)
             self.tell("error", what="watcher", error=repr(error))
 
