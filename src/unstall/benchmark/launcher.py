@@ -91,7 +91,9 @@ class Program:
         """The signal that stopped it, if that has happened since the poll before."""
         self._others = {child.pid for child in psutil.Process().children()}
         self._stopping: float | None = None
+        self._forced = False
         self.pid = _spawn(command, directory, options, mask)
+        self._session_id = os.getsid(0)
         self.session = Session(
             self.pid,
             directory,
@@ -111,10 +113,12 @@ class Program:
                 self.status = os.waitstatus_to_exitcode(status)
         if self.status is not None:
             return False
+        with contextlib.suppress(ProcessLookupError):
+            self._session_id = os.getsid(self.pid)
         self.session.poll()
         if self.session.observation.stopped:
             self._stopping = self._stopping or time.monotonic()
-            _insist(self.pid, time.monotonic() - self._stopping)
+            self._insist(time.monotonic() - self._stopping)
         return True
 
     def kill(self, number: int) -> None:
@@ -126,8 +130,39 @@ class Program:
         """After its end: close the observation and see that nothing of it is left."""
         assert self.status is not None
         observation = self.session.finish()
-        _end_orphans(self.directory, self._others, killed=self.status < 0 or observation.stopped)
+        self._wait_for_orphans()
         return Outcome(self.status, observation)
+
+    def _insist(self, waited: float) -> None:
+        """A program that catches every exception does not stop at a step: it is told more plainly."""
+        if waited > _STOP_PATIENCE_S:
+            self._forced = True
+            _kill(self.pid, signal.SIGKILL if waited > 2 * _STOP_PATIENCE_S else signal.SIGTERM)
+
+    def _wait_for_orphans(self) -> None:
+        """Reap what has ended. Loader workers of a program that was killed notice it and end; wait for that.
+
+        What a program leaves running is its own affair, however it ended. But where unstall had to kill it, its workers
+        end with it; a daemon, which is in a session of its own, does not.
+        """
+        assert self.status is not None
+        deadline = time.monotonic() + _ORPHAN_PATIENCE_S
+        while True:
+            _reap(self._others)
+            left = self._recorded_orphans() if self._forced or self.status < 0 else []
+            if not left or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        if self._forced:
+            for child in left:
+                _kill(child.pid, signal.SIGKILL)
+            psutil.wait_procs(left, timeout=2)
+            _reap(self._others)
+
+    def _recorded_orphans(self) -> list[psutil.Process]:
+        recorded = {int(path.stem.split("-")[1]) for path in self.directory.glob("rec-*.bin")}
+        found = psutil.Process().children(recursive=True)
+        return [child for child in found if child.pid in recorded and _session_of(child.pid) == self._session_id]
 
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
@@ -197,14 +232,6 @@ def die_of(number: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # for one that this process was started without
 
 
-def _insist(pid: int, waited: float) -> None:
-    """A program that catches every exception does not stop at a step: it is told more plainly."""
-    if waited > 2 * _STOP_PATIENCE_S:
-        _kill(pid, signal.SIGKILL)
-    elif waited > _STOP_PATIENCE_S:
-        _kill(pid, signal.SIGTERM)
-
-
 def _kill(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
@@ -220,25 +247,11 @@ def _adopt_orphans(wanted: bool) -> None:
         pass  # not Linux
 
 
-def _end_orphans(directory: Path, others: set[int], *, killed: bool) -> None:
-    """Reap what has ended; of a killed program, end the processes that recorded for it, its workers.
-
-    What a program leaves running on purpose when it ends by itself is its own affair.
-    """
-    recorded = {int(path.stem.split("-")[1]) for path in directory.glob("rec-*.bin")} if killed else set()
-    deadline = time.monotonic() + _ORPHAN_PATIENCE_S
-    while True:
-        _reap(others)
-        left = [child for child in psutil.Process().children(recursive=True) if child.pid in recorded]
-        if not left:
-            return
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.05)
-    for child in left:
-        _kill(child.pid, signal.SIGKILL)
-    psutil.wait_procs(left, timeout=2)
-    _reap(others)
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def _reap(others: set[int]) -> None:
