@@ -15,7 +15,7 @@ from unstall.diagnose.overview import Run
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.records.report import Phase, StepTime
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 
 MAIN_PID, WORKER_PID = 100, 200
 
@@ -103,7 +103,7 @@ def measured(measurement: Measurement, **more) -> Measured:
     """A measurement with the loop it is of."""
     steps, step = 20, measurement.step.mean
     starts = 1000.0 + step * np.arange(steps)
-    table = np.zeros((steps, len(PHASES)))
+    table = np.zeros((steps, len(PHASE_NAMES)))
     loop = Loop(
         measurement.kind,
         starts,

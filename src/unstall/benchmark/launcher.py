@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from unstall.benchmark.plugins import declared
 from unstall.benchmark.session import Observation, Session
 from unstall.benchmark.signals import Relay
 
@@ -56,6 +57,7 @@ class Options:
             "tools": self.tools,
             "extensions": self.extensions,
             "settings": self.settings,
+            "plugins": declared(),
         }
         return json.dumps(facts)
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from unstall.data import thresholds
 from unstall.data.examine import Facts
 from unstall.records.what_if import DataRate, DataReport, DataStage
 from unstall.text import units
 
 if TYPE_CHECKING:
     from unstall.records.archive import Archive
-
-_ENOUGH = 0.97
-"""Of the best rate, that a smaller number of workers must give to be named instead."""
-_DISTURBED = 0.2
-"""Cores taken by other programs that are worth a note."""
-_REST_SHARE = 0.02
-"""Of an item, that its time outside all stages must be to be listed."""
 
 
 def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None) -> DataReport:
@@ -37,22 +33,21 @@ def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None)
         first_item_s=float(facts.sample.get("first_s", 0.0)),
         notes=_notes(facts),
     )
-    report.conclusion = _sentence(report, given)
-    return report
+    return msgspec.structs.replace(report, conclusion=_sentence(report, given))
 
 
-def model_rate(kept: Archive | None) -> float | None:
+def model_rate(archive: Archive | None) -> float | None:
     """Items a second that the recorded program's model would take without waiting for data; None if not known."""
     from unstall import model
 
-    if kept is None:
+    if archive is None:
         return None
     try:
-        pipeline = model.of_archive(kept)
+        pipeline = model.of_archive(archive)
     except model.NotRecorded:
         return None
     free = model.predict(pipeline, model.Changes(scales={"data": 0.0})) if pipeline.has_loader else None
-    loader = kept.measurement.loader if kept.measurement else None
+    loader = archive.measurement.loader if archive.measurement else None
     if free is None or loader is None or not free.step_s:
         return None
     return loader.batches_per_step * (loader.batch_size or 1) / free.step_s
@@ -62,7 +57,7 @@ def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
     found = []
     for line in sorted(facts.stages, key=lambda line: line["order"]):
         note = "" if line["replayed"] else str(line.get("why", ""))
-        if line["calls"] > 1.5:
+        if line["calls"] > thresholds.SEVERAL_CALLS:
             note = f"{line['calls']:.0f} calls a sample" + (f"; {note}" if note else "")
         found.append(
             DataStage(
@@ -80,12 +75,14 @@ def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
     whole = _whole(facts, found)
     after = [_after(name, facts.after[name]) for name in ("collate", "pin", "transfer") if name in facts.after]
     total = whole.seconds + sum(stage.seconds for stage in after)
-    stages = [whole, *found, *_rest(whole, found), *after]
-    for stage in stages:
-        stage.share = min(1.0, stage.seconds / total) if total else 0.0
-        if model_items_per_s is not None:
-            stage.cores_needed = stage.cpu_s * model_items_per_s
-    return stages
+    return [
+        msgspec.structs.replace(
+            stage,
+            share=min(1.0, stage.seconds / total) if total else 0.0,
+            cores_needed=stage.cpu_s * model_items_per_s if model_items_per_s is not None else None,
+        )
+        for stage in [whole, *found, *_rest(whole, found), *after]
+    ]
 
 
 def _whole(facts: Facts, stages: list[DataStage]) -> DataStage:
@@ -105,7 +102,7 @@ def _rest(whole: DataStage, stages: list[DataStage]) -> list[DataStage]:
     """What an item takes outside all stages."""
     outer = [stage for stage in stages if stage.depth == 0]
     seconds = whole.seconds - sum(stage.seconds for stage in outer)
-    if not outer or seconds < _REST_SHARE * whole.seconds:
+    if not outer or seconds < thresholds.REST * whole.seconds:
         return []
     cpu = min(seconds, max(0.0, whole.cpu_s - sum(stage.cpu_s for stage in outer)))
     blocked = min(seconds - cpu, max(0.0, whole.blocked_s - sum(stage.blocked_s for stage in outer)))
@@ -132,7 +129,11 @@ def slowest(stages: list[DataStage]) -> DataStage | None:
     best = max(candidates, key=lambda stage: stage.seconds, default=None)
     if best is None:
         return None
-    inner = [stage for stage in candidates if stage.depth > best.depth and stage.seconds >= 0.7 * best.seconds]
+    inner = [
+        stage
+        for stage in candidates
+        if stage.depth > best.depth and stage.seconds >= thresholds.INNERMOST * best.seconds
+    ]
     return max(inner, key=lambda stage: stage.depth, default=best)
 
 
@@ -145,11 +146,11 @@ def _sentence(report: DataReport, given: list[DataRate]) -> str:
         blame = f"; {worst.name}{place} takes {units.percent(worst.share)} of the time of one"
     if not given or report.ceiling_items_per_s is None:
         return f"The loader could not be run by itself{blame}."
-    enough = next(rate for rate in given if (rate.items_per_s or 0) >= _ENOUGH * report.ceiling_items_per_s)
+    enough = next(rate for rate in given if (rate.items_per_s or 0) >= thresholds.ENOUGH * report.ceiling_items_per_s)
     ceiling = units.rate(report.ceiling_items_per_s, items)
     now = next((rate for rate in given if rate.workers == report.loader.get("workers")), None)
     text = f"The data pipeline gives at most {ceiling}, with {_workers(enough.workers)}"
-    if now is not None and now.items_per_s and now.items_per_s < _ENOUGH * report.ceiling_items_per_s:
+    if now is not None and now.items_per_s and now.items_per_s < thresholds.ENOUGH * report.ceiling_items_per_s:
         text += f" ({units.rate(now.items_per_s, items)} with {_workers(now.workers)} as it is)"
     if report.model_items_per_s is None:
         return f"{text}{blame}. What the model takes is not known: record it with `unstall run`."
@@ -171,9 +172,9 @@ def _workers(count: int) -> str:
 def _notes(facts: Facts) -> list[str]:
     notes = []
     first, mean = facts.sample.get("first_s", 0.0), facts.sample.get("taken_s", 0.0)
-    if mean and first > 5 * mean:
+    if mean and first > thresholds.COLD_ITEM * mean:
         notes.append(f"the first item took {units.seconds(first)}: files were opened, caches were cold")
-    if facts.other_cores > _DISTURBED:
+    if facts.other_cores > thresholds.DISTURBED:
         notes.append(f"other programs took {facts.other_cores:.1f} cores meanwhile: the rates are lower for it")
     if facts.loader.get("iterable"):
         notes.append("an iterable dataset: whether several workers share it out, or all give the same, is up to it")

@@ -1,7 +1,7 @@
 """The pipeline model: a recorded run as a simulation that answers what a change would bring.
 
-``of(measured)`` or ``of_archive(kept)`` makes the :class:`Pipeline`; :func:`predict` and :func:`elasticities` ask it;
-``parse`` reads changes as a person writes them.
+``of(measured)`` or ``of_archive(archive)`` makes the :class:`Pipeline`; :func:`predict` and
+:func:`elasticities` ask it; ``parse`` reads changes as a person writes them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 from unstall.model.answer import answer, assumptions, survey
 from unstall.model.build import build
 from unstall.model.changes import ChangeError, Changes, apply, parse
-from unstall.model.limits import deterministic_limit
-from unstall.model.pipeline import Pipeline
-from unstall.model.predict import Prediction, elasticities, predict
+from unstall.model.pipeline_model import Pipeline
+from unstall.model.predict import Prediction, deterministic_limit, elasticities, predict
 from unstall.model.recorded import NotRecorded
-from unstall.model.timed import Timed, knowing
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -29,11 +27,11 @@ def of(measured: Measured, *, device_busy: float | None = None) -> Pipeline:
     return build(of_measured(measured, device_busy=device_busy))
 
 
-def of_archive(kept: Archive) -> Pipeline:
-    """The pipeline of a run that was kept. Raises :class:`NotRecorded` where only its report is left."""
+def of_archive(archive: Archive) -> Pipeline:
+    """The pipeline of an archived run. Raises :class:`NotRecorded` where only its report is left."""
     from unstall.model.recorded import of_archive as recorded_of
 
-    return build(recorded_of(kept))
+    return build(recorded_of(archive))
 
 
 __all__ = [
@@ -42,14 +40,12 @@ __all__ = [
     "NotRecorded",
     "Pipeline",
     "Prediction",
-    "Timed",
     "answer",
     "apply",
     "assumptions",
     "build",
     "deterministic_limit",
     "elasticities",
-    "knowing",
     "of",
     "of_archive",
     "parse",

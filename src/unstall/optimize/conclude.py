@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import msgspec
 
-from unstall.optimize.patch import unified
-from unstall.optimize.patch.place import remarks
-from unstall.optimize.program import Program
 from unstall.optimize.search import Result
 from unstall.records.report import Remedy, Report
 
 
-def report(program: Program, result: Result) -> Report:
-    """The report of a search; figures of the run are those of the program as it was."""
-    patch = unified(result.best.sources, program.root).decode(errors="surrogateescape")
-    made = msgspec.structs.replace(
-        result.first.report,
+def report(result: Result, *, run_id: str, patch: bytes, notes: list[str]) -> Report:
+    """The report of a search; figures of the run are those of the program as it was.
+
+    Args:
+        result: what the search found.
+        run_id: under which the report is kept.
+        patch: the kept changes as a unified diff; empty if there are none.
+        notes: what the user should know of the search and the patch, one line each.
+    """
+    first = result.first.report
+    text = patch.decode(errors="surrogateescape")
+    return msgspec.structs.replace(
+        first,
         kind="optimize",
+        run=msgspec.structs.replace(first.run, id=run_id, notes=notes),
         remedies=[*result.tried, *_advice(result)],
         total_speedup=result.total.value if result.total else None,
-        patch=patch.encode(errors="replace").decode() or None,
+        patch=text.encode(errors="replace").decode() or None,
     )
-    made.run.notes = [*result.notes, *remarks(program, result.best.sources)]
-    return made
 
 
 def _advice(result: Result) -> list[Remedy]:
@@ -30,7 +34,7 @@ def _advice(result: Result) -> list[Remedy]:
     return [
         Remedy(
             name=f"{one.remedy}: {one.title}", exactness=one.exactness, kept=False,
-            predicted_speedup=one.predicted, why_not=f"advice: {one.because}",
+            predicted_speedup=one.predicted, why_not=f"advice: {one.because}", status="advice",
         )
         for one in result.advice
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from unstall.records.observations import StackSample
 from unstall.records.report import Phase, StepTime
-from unstall.records.vocabulary import PhaseName
+from unstall.records.vocabulary import PhaseName, Plugins
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,8 @@ class Measurement:
     memory: MemoryMeasurement = field(default_factory=MemoryMeasurement)
     samples: list[StackSample] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
+    plugins: Plugins = field(default_factory=Plugins)
+    """The phases and seams that plug-ins added."""
     envs: int = 1
     """Environments in one env step."""
     disk_read: float = 0.0

@@ -91,6 +91,8 @@ class Phase(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     ``mean_s`` is the same without what other programs added: it is what verdict, evidence and shares rest on.
     """
+    what: str = ""
+    """What the time goes into, as a phrase, where a plug-in added the phase; empty for the built-in ones."""
 
 
 class Account(msgspec.Struct, kw_only=True, frozen=True):
@@ -217,6 +219,8 @@ class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):
     predicted_speedup: float | None = None
     equivalent: bool | None = None
     why_not: str | None = None
+    status: Literal["tried", "untried", "untried_budget", "advice"] = "tried"
+    """Whether it was tried; if not, whether its gain is too small, the budget was spent, or it is advice only."""
 
 
 class ModuleTime(msgspec.Struct, kw_only=True):

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from unstall.benchmark.reader import HEADER, RECORD, ProcessRecording, Spans, read_facts
-
-_HEADER_BYTES = 4096
+from unstall.child.layout import HEADER_BYTES
 
 
 class Follower:
@@ -19,19 +18,19 @@ class Follower:
         self.pid = pid
         self.path = directory / f"rec-{pid}.bin"
         self._read = 0
-        self._kept: list[Spans] = []
+        self._spans: list[Spans] = []
 
     def forget(self) -> None:
         """What was recorded so far is not asked for any more."""
         self._new()
-        self._kept = []
+        self._spans = []
 
     def since(self, t: float) -> ProcessRecording:
         """The spans that began after ``t`` (monotonic seconds), with all the facts there are."""
-        self._kept.append(self._new())
-        spans = np.concatenate(self._kept)
+        self._spans.append(self._new())
+        spans = np.concatenate(self._spans)
         spans = spans[spans["start"] >= t * 1e9]
-        self._kept = [spans]
+        self._spans = [spans]
         order = np.lexsort((spans["depth"], spans["start"]))
         names, facts = read_facts(self.directory / f"info-{self.pid}.jsonl")
         return ProcessRecording(self.pid, 0, spans[order], names, facts)
@@ -44,10 +43,10 @@ class Follower:
             tail_bytes = int(header["tail_records"]) * RECORD.itemsize
             older = np.empty(0, RECORD)
             if self._read < flushed:
-                offset = _HEADER_BYTES + tail_bytes + self._read * RECORD.itemsize
+                offset = HEADER_BYTES + tail_bytes + self._read * RECORD.itemsize
                 older = np.fromfile(self.path, RECORD, flushed - self._read, offset=offset)
             skip = max(0, self._read - flushed)
-            offset = _HEADER_BYTES + skip * RECORD.itemsize
+            offset = HEADER_BYTES + skip * RECORD.itemsize
             tail = np.fromfile(self.path, RECORD, count - flushed - skip, offset=offset)
             if int(np.fromfile(self.path, HEADER, 1)[0]["flushed"]) == flushed:
                 self._read = count

@@ -9,10 +9,10 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from unstall.child.seams import environments
 from unstall.optimize import child
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ class Clock:
         """One step has ended; ``units`` of work were in it."""
         if self.stopped or os.getpid() != self.pid or child.is_unseen():
             return
-        if len(self.times) == self.warmup:
-            drain()
         now = time.monotonic()
         if not self.times:
             atexit.register(self.write)
@@ -56,8 +54,6 @@ class Clock:
         if self.seconds and counted >= 3 and now - self.times[self.warmup] >= self.seconds:
             enough = True
         if enough:
-            drain()
-            self.times[-1] = time.monotonic()
             self.stopped = True
             self.write()
             raise SystemExit
@@ -86,18 +82,6 @@ class Clock:
         with open(draft, "w") as file:
             json.dump(facts, file)
         os.replace(draft, self.path)
-
-
-_IN_THREADS = {"_background": "_Background", "_later": "_LaterSaver"}
-
-
-def drain() -> None:
-    """Wait for what the patch does in threads: a window that begins and ends with nothing open holds all its work."""
-    for module in list(sys.modules.values()):
-        for name, kind in _IN_THREADS.items():
-            thing: Any = getattr(module, "__dict__", {}).get(name)
-            if type(thing).__name__ == kind:
-                thing.wait()
 
 
 current: Clock | None = None
@@ -162,10 +146,9 @@ def rows(args: tuple[Any, ...]) -> int:
 
 
 def _env(module: Any, clock: Clock) -> None:
-    base = module.Env
     depth = 0
 
-    def wrap(cls: Any) -> None:
+    def count_steps(cls: Any) -> None:
         step = cls.__dict__.get("step")
         if type(step).__name__ != "function":
             return
@@ -183,21 +166,7 @@ def _env(module: Any, clock: Clock) -> None:
 
         cls.step = counted
 
-    original = base.__dict__.get("__init_subclass__")
-
-    def __init_subclass__(cls: Any, **kwargs: Any) -> None:
-        if original is not None:
-            original.__get__(None, cls)(**kwargs)
-        else:
-            super(base, cls).__init_subclass__(**kwargs)
-        wrap(cls)
-
-    base.__init_subclass__ = classmethod(__init_subclass__)
-    todo = [base]
-    while todo:
-        for cls in todo.pop().__subclasses__():
-            wrap(cls)
-            todo.append(cls)
+    environments.visit_family(module.Env, count_steps)
 
 
 _HOOKS.update(

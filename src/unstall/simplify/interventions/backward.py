@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from unstall.simplify import seams
-from unstall.simplify.interventions.swapping import Swapping
+from unstall.child.seams import optimizer
+from unstall.simplify import functions, limits
+from unstall.simplify.interventions.replacing import ReplacingIntervention
 
-_LEARN = 2  # real calls
 
+class BackwardIntervention(ReplacingIntervention):
+    """Without arguments."""
 
-class Here(Swapping):
-    """``{"kind": "backward", "name": "backward"}``."""
+    name = component = phase = "backward"
+    title = "without backward"
+    is_training = True
+    can_be_slowed = True
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> functions.StandIn:
         gradients: dict[Any, Any] = {}
         real = 0
 
@@ -21,11 +25,11 @@ class Here(Swapping):
             nonlocal real
             if not kwargs.get("accumulate_grad"):  # autograd.grad: its answer is what the program wants of it
                 return original(*args, **kwargs)
-            if real < _LEARN:
+            if real < limits.BACKWARD_CALLS:
                 real += 1
                 self.engine.board.count_real_call()
                 original(*args, **kwargs)
-                gradients.update((p, p.grad) for p in seams.parameters() if p.grad is not None)
+                gradients.update((p, p.grad) for p in optimizer.parameters() if p.grad is not None)
                 return None
             for parameter, gradient in gradients.items():
                 if parameter.grad is None:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from unstall.simplify.interventions.base import Intervention
 
 
-class Here(Intervention):
-    """``{"kind": "cached"}``."""
+class CachedIntervention(Intervention):
+    """Without arguments."""
+
+    name = "cached"
+    component = "data"
+    title = "cached batches"
+    phase = "data_wait"
+    proves = "input-bound"
+    touches_data = True
+    can_be_slowed = True
 
     def on(self) -> None:
         self.engine.loading.cached = True

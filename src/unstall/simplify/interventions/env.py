@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import functools
+from typing import Any
 
-from unstall.simplify import replay
-from unstall.simplify.interventions import stub
+from unstall.simplify import limits
+from unstall.simplify.interventions.base import Specification
+from unstall.simplify.interventions.stub import StubIntervention
 
 
-class Here(stub.Here):
-    """``{"kind": "env", "name": "env"}``. Many answers are kept, so that episodes end about as often as they did."""
+class EnvIntervention(StubIntervention):
+    """Without arguments. Many answers are kept, so that episodes end about as often as they did."""
 
-    new_ring = functools.partial(replay.Ring, 32)
+    name = component = phase = "env"
+    title = "without env"
+    proves = "environment-bound"
+    can_be_slowed = True
+    answers = limits.ENV_ANSWERS
+
+    @classmethod
+    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
+        """The phase is free."""
+        return super(StubIntervention, cls).what_if(spec)

@@ -5,13 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from unstall.simplify.interventions.swapping import Swapping
+from unstall.simplify import functions
+from unstall.simplify.interventions.replacing import ReplacingIntervention
 
 
-class Here(Swapping):
-    """``{"kind": "optimizer", "name": "optimizer"}``."""
+class OptimizerIntervention(ReplacingIntervention):
+    """Without arguments."""
 
-    def stand_in(self) -> Any:
+    name = component = phase = "optimizer"
+    title = "without the optimizer's step"
+    is_training = True
+    can_be_slowed = True
+
+    def stand_in(self) -> functions.StandIn:
         return _no_step
 
 
