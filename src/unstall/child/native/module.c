@@ -126,6 +126,34 @@ static PyObject *py_hooks(PyObject *module, PyObject *args) {
     return pair;
 }
 
+/* In C, because Python would run a pending signal handler where a Python function begins, and the collector ignores
+ * what its callbacks raise: the program's KeyboardInterrupt would be lost. */
+static PyObject *gc_phase(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2 || !PyUnicode_Check(args[0]) || !PyDict_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "a collector's callback is called with a phase and a dictionary");
+    if (!rec_header) Py_RETURN_NONE;
+    const uint16_t name = (uint16_t)PyLong_AsLong(self);
+    if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
+        rec_begin(rec_thread(), name);
+    } else {
+        PyObject *generation = PyDict_GetItemString(args[1], "generation"); /* borrowed */
+        rec_end_named(rec_thread(), name, generation && PyLong_Check(generation) ? PyLong_AsLong(generation) : 0, 0);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef gc_method = {"collection", (PyCFunction)(void (*)(void))gc_phase, METH_FASTCALL, NULL};
+
+static PyObject *py_gc_callback(PyObject *module, PyObject *name) {
+    (void)module;
+    if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "a name is a str");
+    PyObject *id = PyLong_FromLong(rec_intern(name));
+    if (!id) return NULL;
+    PyObject *callback = PyCFunction_New(&gc_method, id);
+    Py_DECREF(id);
+    return callback;
+}
+
 static PyObject *py_wrap(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
     static char *keywords[] = {"func", "name", "kind", "group", "network", "grad", NULL};
@@ -184,6 +212,7 @@ static PyMethodDef methods[] = {
     {"tick", (PyCFunction)(void (*)(void))py_tick, METH_FASTCALL, "tick(kind, id, subject): count one event of a kind."},
     {"hooks", py_hooks, METH_VARARGS,
      "hooks(name, kind) -> (before, after): to be called with a subject where a span of this name begins and ends."},
+    {"gc_callback", py_gc_callback, METH_O, "gc_callback(name) -> callable: for gc.callbacks, a span each collection."},
     {"wrap", (PyCFunction)(void (*)(void))py_wrap, METH_VARARGS | METH_KEYWORDS,
      "wrap(func, name, kind=-1, group=-1, network=False, grad=None): a callable that records each call of func."},
     {"watch", (PyCFunction)(void (*)(void))py_watch, METH_FASTCALL,
