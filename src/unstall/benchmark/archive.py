@@ -8,7 +8,6 @@ amount of memory, and ends in an :class:`ArchiveError` if anything in it is not 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import zlib
 from pathlib import Path
@@ -47,22 +46,20 @@ class ArchiveError(ValueError):
 
 def make(report: Report, measured: Measured | None, seen: Observation) -> Archive:
     """What is kept of a run that has ended."""
-    archive = Archive(
+    return Archive(
         report=report,
         began=seen.began,
         ended=seen.ended,
+        measurement=msgspec.structs.replace(measured.measurement, samples=[]) if measured else None,
+        steps=step_series(measured) if measured else None,
+        fetches=fetch_series(measured) if measured else None,
+        epochs=_epochs(measured) if measured else [],
         resources=seen.points,
         machine=seen.machine,
         disturbed=seen.disturbed,
-        stacks=seen.samples,
+        stacks=measured.measurement.samples if measured else seen.samples,
         excerpts=excerpts.of_report(report),
     )
-    if measured is not None:
-        archive.measurement = dataclasses.replace(measured.measurement, samples=[])
-        archive.stacks = measured.measurement.samples
-        archive.steps = step_series(measured)
-        archive.fetches, archive.epochs = fetch_series(measured), _epochs(measured)
-    return archive
 
 
 def write(path: Path, archive: Archive) -> None:
@@ -90,9 +87,10 @@ def read(path: Path) -> Archive:
     if not 1 <= archive.version <= VERSION:
         raise ArchiveError(f"{path} was written by another version of unstall (format {archive.version})")
     _check(path, archive)
-    if archive.measurement is not None:
-        archive.measurement.samples = archive.stacks
-    return archive
+    if archive.measurement is None:
+        return archive
+    measurement = msgspec.structs.replace(archive.measurement, samples=archive.stacks)
+    return msgspec.structs.replace(archive, measurement=measurement)
 
 
 def load(name: str, folder: Path | None = None) -> Archive:

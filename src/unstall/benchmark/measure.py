@@ -73,11 +73,8 @@ def measure(
     if not chosen.any():
         return None
     times = _Times(loop, chosen)
-    ranks = _ranks(found, loops, windows) if len(found) > 1 and _world_size(main) > 1 else []
+    ranks = _ranks(found, loops, windows, processes) if len(found) > 1 and _world_size(main) > 1 else []
     rank_pids = frozenset(rank.pid for rank in ranks) or frozenset({main.pid})
-    workers = {pid: _workers(pid, processes) for pid in rank_pids}
-    for rank in ranks:
-        rank.worker_pids = frozenset(workers[rank.pid])
     pids = {point.pid for point in seen.points}
     durations = loop.durations[chosen]
     regular = loop.durations[chosen & ~loop.gap]
@@ -92,7 +89,7 @@ def measure(
         l2_bytes=l2_cache_bytes(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
-        worker_pids=frozenset().union(*workers.values()) if workers else frozenset(),
+        worker_pids=frozenset().union(*(_workers(pid, processes) for pid in rank_pids)),
         rank_pids=rank_pids,
         main_cpu_s=times.per_step(lambda t0, t1: cpu_between(seen.points, {main.pid}, t0, t1)),
         worker_cpu_s=times.per_step(
@@ -172,8 +169,8 @@ def _root(seen: Observation, main: ProcessRecording) -> int:
     return seen.points[0].pid if seen.points else main.pid
 
 
-def _workers(pid: int, processes: Sequence[ProcessRecording]) -> set[int]:
-    return {process.pid for process in processes if process.parent == pid and "~data.fetch" in process.ids}
+def _workers(pid: int, processes: Sequence[ProcessRecording]) -> frozenset[int]:
+    return frozenset(process.pid for process in processes if process.parent == pid and "~data.fetch" in process.ids)
 
 
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
@@ -266,6 +263,7 @@ def _ranks(
     found: Sequence[ProcessRecording],
     loops: dict[int, Loop | None],
     windows: list[tuple[float, float]],
+    processes: Sequence[ProcessRecording],
 ) -> list[RankMeasurement]:
     ranks = []
     for process in found:
@@ -282,6 +280,7 @@ def _ranks(
                 float(loop.durations[chosen].mean()),
                 {phase.name: phase.mean_s for phase in phases},
                 {phase.name: phase.blocked_s for phase in phases},
+                _workers(process.pid, processes),
             )
         )
     return sorted(ranks, key=lambda rank: rank.rank)
@@ -303,12 +302,10 @@ def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) 
 
 
 def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation) -> MemoryMeasurement:
-    memory = MemoryMeasurement(available=usable_memory_bytes())
     own = [(point.t, point.rss_bytes) for point in seen.points if point.pid == main.pid]
     by_time: dict[float, int] = defaultdict(int)
     for point in seen.points:
         by_time[point.t] += point.rss_bytes
-    memory.rss_peak = max(by_time.values(), default=None)
     begin, end = loop.starts[np.argmax(chosen)], loop.ends[-1]
 
     def by_step(series: list[tuple[float, int]]) -> list[tuple[float, float]]:
@@ -317,15 +314,15 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation
         steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
-    memory.rss_by_step = by_step(own)
     device = [(look.t, sum(look.gpu_memory_bytes)) for look in seen.machine if look.gpu_memory_bytes]
-    if device:
-        memory.device_by_step = by_step(device)
-        memory.device_peak = max(value for _, value in device)
-    for fact in main.facts.get("probe", []):
-        step = int(np.searchsorted(loop.ends, fact["t"]))
-        memory.probes.append((step, fact["found"]))
-    return memory
+    return MemoryMeasurement(
+        rss_by_step=by_step(own),
+        device_by_step=by_step(device),
+        rss_peak=max(by_time.values(), default=None),
+        device_peak=max((value for _, value in device), default=None),
+        probes=[(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])],
+        available=usable_memory_bytes(),
+    )
 
 
 def _sites(main: ProcessRecording) -> list[Site]:

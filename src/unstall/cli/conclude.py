@@ -50,7 +50,7 @@ def conclude(
     made, measured, processes = make_report(words, directory, started, outcome, steps=steps, modules=wanted.modules)
     code = revision.of(Path.cwd())
     if code.dirty:
-        made.run.environment["git_changes"] = code.changes
+        made = made.with_run(environment={**made.run.environment, "git_changes": code.changes})
     lines = _tool_lines(directory, wanted.tools)
     for path, write in _writers(wanted, made, measured, processes):
         try:

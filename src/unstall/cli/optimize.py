@@ -74,8 +74,7 @@ def optimize(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     result.notes += [f"refused in the trials: {line}" for line in refused]
-    made = conclude.report(found, result)
-    made.run.id = rundir.new_id()
+    made = conclude.report(found, result).with_run(id=rundir.new_id())
     problem = ledgers.keep(made, ledger)
     failures = _give(found, result, made, patch=patch, json=json, with_file=with_file)
     for line in (*([problem] if problem else []), *failures):

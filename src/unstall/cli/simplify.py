@@ -103,7 +103,7 @@ def _study(
                 study = Study(line, words, directory, box, watch.wait, watch.tell, budget_s)
                 found = study.run(trials)
                 made = conclude(found, box.note)
-                made.run.notes += _notes(found, box)
+                made = made.with_run(notes=[*made.run.notes, *_notes(found, box)])
     except SandboxError as error:
         fail(str(error))
     except OSError as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from unstall.data.examine import Facts
 from unstall.records.what_if import DataRate, DataReport, DataStage
@@ -26,19 +29,17 @@ def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None)
     rates = sorted((DataRate(**rate) for rate in facts.rates), key=lambda rate: rate.workers)
     given = [rate for rate in rates if rate.items_per_s]
     ceiling = max((rate.items_per_s or 0.0 for rate in given), default=None)
-    report = DataReport(
+    return DataReport(
         command=words,
         loader=facts.loader,
         stages=stages,
         rates=rates,
         ceiling_items_per_s=ceiling,
         model_items_per_s=model_items_per_s,
-        conclusion="",
+        conclusion=_sentence(facts.loader, stages, given, ceiling, model_items_per_s),
         first_item_s=float(facts.sample.get("first_s", 0.0)),
         notes=_notes(facts),
     )
-    report.conclusion = _sentence(report, given)
-    return report
 
 
 def model_rate(kept: Archive | None) -> float | None:
@@ -80,12 +81,14 @@ def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
     whole = _whole(facts, found)
     after = [_after(name, facts.after[name]) for name in ("collate", "pin", "transfer") if name in facts.after]
     total = whole.seconds + sum(stage.seconds for stage in after)
-    stages = [whole, *found, *_rest(whole, found), *after]
-    for stage in stages:
-        stage.share = min(1.0, stage.seconds / total) if total else 0.0
-        if model_items_per_s is not None:
-            stage.cores_needed = stage.cpu_s * model_items_per_s
-    return stages
+    return [
+        msgspec.structs.replace(
+            stage,
+            share=min(1.0, stage.seconds / total) if total else 0.0,
+            cores_needed=stage.cpu_s * model_items_per_s if model_items_per_s is not None else None,
+        )
+        for stage in (whole, *found, *_rest(whole, found), *after)
+    ]
 
 
 def _whole(facts: Facts, stages: list[DataStage]) -> DataStage:
@@ -125,7 +128,7 @@ def _after(name: str, line: dict[str, float]) -> DataStage:
     )
 
 
-def slowest(stages: list[DataStage]) -> DataStage | None:
+def slowest(stages: Sequence[DataStage]) -> DataStage | None:
     """The stage that takes most of an item, the innermost that still holds most of its caller's time."""
     candidates = [stage for stage in stages if stage.depth >= 0 or stage.name in ("collate", "pin", "transfer")]
     candidates = [stage for stage in candidates if stage.file or stage.depth < 0]
@@ -136,31 +139,38 @@ def slowest(stages: list[DataStage]) -> DataStage | None:
     return max(inner, key=lambda stage: stage.depth, default=best)
 
 
-def _sentence(report: DataReport, given: list[DataRate]) -> str:
-    items = str(report.loader.get("items", "samples"))
-    worst = slowest(report.stages)
+def _sentence(
+    loader: Mapping[str, Any],
+    stages: Sequence[DataStage],
+    given: Sequence[DataRate],
+    ceiling_items_per_s: float | None,
+    model_items_per_s: float | None,
+) -> str:
+    """The conclusion: what the pipeline gives at most, whether that is enough, and what takes its time."""
+    items = str(loader.get("items", "samples"))
+    worst = slowest(stages)
     blame = ""
     if worst is not None:
         place = f" ({Path(worst.file).name}:{worst.line})" if worst.file else ""
         blame = f"; {worst.name}{place} takes {units.percent(worst.share)} of the time of one"
-    if not given or report.ceiling_items_per_s is None:
+    if not given or ceiling_items_per_s is None:
         return f"The loader could not be run by itself{blame}."
-    enough = next(rate for rate in given if (rate.items_per_s or 0) >= _ENOUGH * report.ceiling_items_per_s)
-    ceiling = units.rate(report.ceiling_items_per_s, items)
-    now = next((rate for rate in given if rate.workers == report.loader.get("workers")), None)
+    enough = next(rate for rate in given if (rate.items_per_s or 0) >= _ENOUGH * ceiling_items_per_s)
+    ceiling = units.rate(ceiling_items_per_s, items)
+    now = next((rate for rate in given if rate.workers == loader.get("workers")), None)
     text = f"The data pipeline gives at most {ceiling}, with {_workers(enough.workers)}"
-    if now is not None and now.items_per_s and now.items_per_s < _ENOUGH * report.ceiling_items_per_s:
+    if now is not None and now.items_per_s and now.items_per_s < _ENOUGH * ceiling_items_per_s:
         text += f" ({units.rate(now.items_per_s, items)} with {_workers(now.workers)} as it is)"
-    if report.model_items_per_s is None:
+    if model_items_per_s is None:
         return f"{text}{blame}. What the model takes is not known: record it with `unstall run`."
-    taken = units.rate(report.model_items_per_s, items)
-    if report.ceiling_items_per_s < report.model_items_per_s:
-        factor = units.factor(report.model_items_per_s / report.ceiling_items_per_s)
+    taken = units.rate(model_items_per_s, items)
+    if ceiling_items_per_s < model_items_per_s:
+        factor = units.factor(model_items_per_s / ceiling_items_per_s)
         return f"{text}; the model would take {taken}, {factor} as much{blame}."
-    cores = sum(stage.cores_needed or 0.0 for stage in report.stages if stage.depth < 0)
+    cores = sum(stage.cores_needed or 0.0 for stage in stages if stage.depth < 0)
     return (
         f"{text}; the model takes {taken}, for which the data need {units.number(cores)} of the "
-        f"{units.number(report.loader['cores'])} cores{blame}."
+        f"{units.number(loader['cores'])} cores{blame}."
     )
 
 

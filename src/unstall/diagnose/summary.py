@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unstall.benchmark.measure import Measured
 from unstall.diagnose import growth
 from unstall.diagnose.blame import hotspots
@@ -102,7 +104,7 @@ def _utilization(run: Run, measured: Measured, host: HostFeatures, traced: list[
     )
 
 
-def _growth(series: list[tuple[float, float]]) -> float | None:
+def _growth(series: Sequence[tuple[float, float]]) -> float | None:
     if len(series) < 8 or not growth.is_growing(series):
         return None
     return growth.slope(series)[0]

@@ -14,15 +14,14 @@ from unstall.records.report import Remedy, Report
 def report(program: Program, result: Result) -> Report:
     """The report of a search; figures of the run are those of the program as it was."""
     patch = unified(result.best.sources, program.root).decode(errors="surrogateescape")
-    made = msgspec.structs.replace(
-        result.first.report,
+    made = result.first.report.with_run(notes=[*result.notes, *remarks(program, result.best.sources)])
+    return msgspec.structs.replace(
+        made,
         kind="optimize",
-        remedies=[*result.tried, *_advice(result)],
+        remedies=[*(attempt.record() for attempt in result.tried), *_advice(result)],
         total_speedup=result.total.value if result.total else None,
         patch=patch.encode(errors="replace").decode() or None,
     )
-    made.run.notes = [*result.notes, *remarks(program, result.best.sources)]
-    return made
 
 
 def _advice(result: Result) -> list[Remedy]:

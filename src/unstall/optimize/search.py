@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import mean
 
 from unstall.optimize import remedies
-from unstall.optimize.case import Proposal, Unfit
+from unstall.optimize.case import Exactness, Proposal, Unfit
 from unstall.optimize.diagnosis import Diagnosis, diagnose
 from unstall.optimize.program import Program
 from unstall.optimize.reference import Reference
@@ -51,13 +51,31 @@ class Options:
 
 
 @dataclass
+class Attempt:
+    """A change while it is being tried; the fields are those of the record it ends as."""
+
+    name: str
+    exactness: Exactness
+    predicted_speedup: float
+    kept: bool = False
+    speedup: float | None = None
+    ci95: tuple[float, float] | None = None
+    equivalent: bool | None = None
+    why_not: str | None = None
+
+    def record(self) -> Remedy:
+        """What the report says of it."""
+        return Remedy(**asdict(self))
+
+
+@dataclass
 class Result:
     """What the search found."""
 
     first: Diagnosis
     last: Diagnosis
     best: Arm
-    tried: list[Remedy] = field(default_factory=list)
+    tried: list[Attempt] = field(default_factory=list)
     advice: list[Proposal] = field(default_factory=list)
     kept: list[Proposal] = field(default_factory=list)
     total: Ratio | None = None
@@ -173,8 +191,8 @@ class Search:
                 small = one.predicted - 1 < self.options.worth
                 why_not = f"predicted gain below {percent(self.options.worth)}" if small else "the budget was spent"
                 result.tried.append(
-                    Remedy(
-                        name=name, exactness=one.exactness, kept=False, predicted_speedup=one.predicted,
+                    Attempt(
+                        name=name, exactness=one.exactness, predicted_speedup=one.predicted,
                         why_not=f"not tried: {why_not} ({one.because})",
                     )
                 )  # fmt: skip
@@ -221,14 +239,12 @@ class Search:
         self.tell(f"kept {entry.name}: {entry.speedup:.2f}×")
         return changed
 
-    def _entry(self, proposal: Proposal, result: Result, *, anew: bool) -> Remedy:
+    def _entry(self, proposal: Proposal, result: Result, *, anew: bool) -> Attempt:
         """Where the report tells of a change: a new place, or that of its trial so far."""
         name = f"{proposal.remedy}: {proposal.title}"
         if not anew:
             result.tried = [one for one in result.tried if one.name != name]
-        result.tried.append(
-            Remedy(name=name, exactness=proposal.exactness, kept=False, predicted_speedup=proposal.predicted)
-        )
+        result.tried.append(Attempt(name=name, exactness=proposal.exactness, predicted_speedup=proposal.predicted))
         return result.tried[-1]
 
     def _holds_on(self, changed: Arm, ratio: Ratio) -> str | None:
@@ -259,7 +275,7 @@ class Search:
         enough = decided(LEAST_GAIN)
         return compare(self.workshop, base, changed, window, enough=enough, limit_s=limit_s, seen=seen)
 
-    def _confirmed(self, entry: Remedy, found: Comparison, base: Arm, changed: Arm, window: Window) -> bool:
+    def _confirmed(self, entry: Attempt, found: Comparison, base: Arm, changed: Arm, window: Window) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         pairs = 1 if found.ratio().low > _LARGE_GAIN else _CONFIRM_PAIRS
         fresh = compare(self.workshop, base, changed, window, enough=lambda found: True, pairs=pairs)
@@ -274,7 +290,7 @@ class Search:
             return False
         return True
 
-    def _is_equivalent(self, entry: Remedy, changed: Arm, kind: str, proposal: Proposal, result: Result) -> bool:
+    def _is_equivalent(self, entry: Attempt, changed: Arm, kind: str, proposal: Proposal, result: Result) -> bool:
         self.tell(f"does it compute the same? {entry.name}")
         entry.equivalent, entry.why_not = self.reference.judge(changed, kind, proposal, result.kept, result.best)
         return entry.why_not is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -21,7 +21,7 @@ class Excerpt(msgspec.Struct, frozen=True):
     file: str
     first: int
     """Number of the first line, from 1."""
-    lines: list[str]
+    lines: Sequence[str]
 
     def holds(self, file: str, line: int) -> bool:
         """Whether a line of a file is among them."""

@@ -5,16 +5,17 @@ Times are seconds and per step unless a name says otherwise; a step is the mean 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from unstall.records.observations import StackSample
 from unstall.records.report import Phase, StepTime
 from unstall.records.vocabulary import PhaseName
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """Where the program calls a seam: the user's line, and the user's functions above it, innermost first."""
 
     seam: str
@@ -27,8 +28,7 @@ class Site:
     """Whether gradients were enabled: validation calls the model without."""
 
 
-@dataclass
-class LoaderMeasurement:
+class LoaderMeasurement(msgspec.Struct, frozen=True):
     """The data loader of the main loop."""
 
     workers: int = 0
@@ -55,8 +55,7 @@ class LoaderMeasurement:
     epochs: int = 0
 
 
-@dataclass
-class ModelMeasurement:
+class ModelMeasurement(msgspec.Struct, frozen=True):
     """What the model is and does in a step."""
 
     root: str = ""
@@ -77,8 +76,7 @@ class ModelMeasurement:
     """Of this machine, single precision."""
 
 
-@dataclass
-class ModuleMeasurement:
+class ModuleMeasurement(msgspec.Struct, frozen=True):
     """One module's forward, from the early steps in which every module call is recorded."""
 
     name: str
@@ -93,35 +91,32 @@ class ModuleMeasurement:
     detail: str = ""
 
 
-@dataclass
-class RankMeasurement:
+class RankMeasurement(msgspec.Struct, frozen=True):
     """One process of a distributed program."""
 
     rank: int
     pid: int
     step_s: float
-    phases: dict[PhaseName, float]
-    blocked: dict[PhaseName, float]
+    phases: Mapping[PhaseName, float]
+    blocked: Mapping[PhaseName, float]
     worker_pids: frozenset[int] = frozenset()
 
 
-@dataclass
-class MemoryMeasurement:
+class MemoryMeasurement(msgspec.Struct, frozen=True):
     """Memory over the measured steps."""
 
-    rss_by_step: list[tuple[float, float]] = field(default_factory=list)
+    rss_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """(step, resident bytes of the main process)."""
-    device_by_step: list[tuple[float, float]] = field(default_factory=list)
+    device_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     rss_peak: int | None = None
     device_peak: int | None = None
-    probes: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    probes: Sequence[tuple[int, Mapping[str, Any]]] = msgspec.field(default_factory=list)
     """(step, what the program kept then), see child.retention."""
     available: int = 0
     """Bytes that the program may use in all."""
 
 
-@dataclass
-class Measurement:
+class Measurement(msgspec.Struct, frozen=True):
     """One run of a program, measured."""
 
     kind: str
@@ -129,7 +124,7 @@ class Measurement:
     warmup: int
     total_steps: int
     step: StepTime
-    phases: list[Phase]
+    phases: Sequence[Phase]
     cores: float
     main_pid: int
     l2_bytes: int = 0
@@ -148,15 +143,15 @@ class Measurement:
     """Seconds a step that the threads of the main process, together, were ready to run and had no core."""
     other_cores: float = 0.0
     loader: LoaderMeasurement | None = None
-    model: ModelMeasurement = field(default_factory=ModelMeasurement)
-    modules: list[ModuleMeasurement] = field(default_factory=list)
-    ranks: list[RankMeasurement] = field(default_factory=list)
-    callbacks: dict[str, float] = field(default_factory=dict)
+    model: ModelMeasurement = msgspec.field(default_factory=ModelMeasurement)
+    modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
+    ranks: Sequence[RankMeasurement] = msgspec.field(default_factory=list)
+    callbacks: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Seconds a step by seam, e.g. ``torch.save``."""
     gc_s: float = 0.0
-    memory: MemoryMeasurement = field(default_factory=MemoryMeasurement)
-    samples: list[StackSample] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
+    memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
+    samples: Sequence[StackSample] = msgspec.field(default_factory=list)
+    sites: Sequence[Site] = msgspec.field(default_factory=list)
     envs: int = 1
     """Environments in one env step."""
     disk_read: float = 0.0

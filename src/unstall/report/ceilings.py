@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from unstall.records.report import Ceiling, Experiment, Report, Study
@@ -77,7 +79,7 @@ def _colour(gap: float | None) -> str:
     return "red" if gap >= _LARGE_GAP else "yellow" if gap >= _SOME_GAP else "green"
 
 
-def _table(page: Page, experiments: list[Experiment]) -> None:
+def _table(page: Page, experiments: Sequence[Experiment]) -> None:
     rows = []
     for number, one in enumerate(experiments, 1):
         low, high = one.ci95

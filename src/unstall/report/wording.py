@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -160,7 +161,7 @@ def _no_verdict(report: Report) -> str:
     return f"no verdict: no step was seen{reason}{what_to_do}"
 
 
-def _first(lines: list[str]) -> str | None:
+def _first(lines: Sequence[str]) -> str | None:
     return lines[0] if lines else None
 
 

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from unstall.records.report import Ceiling, Experiment, Finding, NotMeasured, Report, Study
+from unstall.records.report import Ceiling, Experiment, NotMeasured, Report, Study
 from unstall.simplify import rest, verdict
 from unstall.simplify.predicting import Predictor
 from unstall.simplify.study import Findings
@@ -26,8 +26,15 @@ def conclude(found: Findings, sandbox: str) -> Report:
     predictor = Predictor(found.measured, found.timed)
     done = [one for one in found.outcomes if one.ratio is not None and one.ratio.blocks >= 2]
     base_s = _base_s(done) or found.measurement.step.mean
+    waiting_s, taken_s = _three_arms(base_s, done)
+    total, half = _elasticity_sum(done)
     study = Study(
         base_s=base_s,
+        elasticity_sum=total,
+        elasticity_ci95=(total - half, total + half) if total is not None else None,
+        elasticity_says=_of_sum(total, half) if total is not None else "",
+        waiting_s=waiting_s,
+        taken_s=taken_s,
         data_batches_per_s=found.data_batches_per_s,
         failures=[_failure(one) for one in found.outcomes if one not in done],
         untried=[trial.name for trial in found.untried],
@@ -35,9 +42,7 @@ def conclude(found: Findings, sandbox: str) -> Report:
         sandbox=sandbox,
         runs=found.runs,
     )
-    _three_arms(study, done)
-    _elasticities(study, done)
-    findings: list[Finding] = verdict.restate(report, done, study)
+    findings, disagreements = verdict.restate(report, done, study)
     return msgspec.structs.replace(
         report,
         kind="simplify",
@@ -45,7 +50,7 @@ def conclude(found: Findings, sandbox: str) -> Report:
         findings=findings,
         ceilings=_ceilings(found, done, base_s),
         experiments=[_experiment(one, predictor) for one in done],
-        study=study,
+        study=msgspec.structs.replace(study, disagreements=disagreements),
     )
 
 
@@ -123,30 +128,30 @@ def _failure(outcome: Outcome) -> NotMeasured:
     return NotMeasured(name=outcome.trial.name, intervention=outcome.trial.intervention, why=why)
 
 
-def _three_arms(study: Study, done: list[Outcome]) -> None:
-    """Real, cached, and cached with placebos: what is waited for, and what the workers take in cores."""
+def _three_arms(base_s: float, done: list[Outcome]) -> tuple[float | None, float | None]:
+    """Real, cached, and cached with placebos: seconds a step waited for, and lost to the workers' taking cores."""
     ratios = {one.trial.intervention: one.ratio for one in done if one.state == "measured"}
     cached, placebo = ratios.get("cached"), ratios.get("placebo")
     if cached is None or placebo is None:
-        return
-    cached_s = study.base_s / cached.value
+        return None, None
+    cached_s = base_s / cached.value
     burnt_s = cached_s / placebo.value
-    study.waiting_s = study.base_s - burnt_s
-    study.taken_s = burnt_s - cached_s
+    return base_s - burnt_s, burnt_s - cached_s
 
 
-def _elasticities(study: Study, done: list[Outcome]) -> None:
-    """Their sum, each component once, and what it says. One that was slowed in two ways counts as it computes."""
+def _elasticity_sum(done: list[Outcome]) -> tuple[float | None, float]:
+    """The sum over the components, and half of its interval; None where fewer than two were slowed.
+
+    A component that was slowed in two ways counts once, as it computes.
+    """
     ordered = sorted(done, key=lambda one: not _asleep(one.trial))
     by_component = {one.trial.component: slope for one in ordered if (slope := elasticity(one)) is not None}
     slopes = list(by_component.values())
     if len(slopes) < 2:
-        return
+        return None, 0.0
     total = sum(value for value, _, _ in slopes)
     half = math.sqrt(sum(((high - low) / 2) ** 2 for _, low, high in slopes))
-    study.elasticity_sum = total
-    study.elasticity_ci95 = (total - half, total + half)
-    study.elasticity_says = _of_sum(total, half)
+    return total, half
 
 
 def _asleep(trial: Trial) -> bool:

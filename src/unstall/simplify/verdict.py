@@ -45,17 +45,18 @@ _ADVICE: dict[PatternName, str] = {
 }
 
 
-def restate(report: Report, done: list[Outcome], study: Study) -> list[Finding]:
-    """The findings, the verdict first. Disagreements between observation and experiment go into ``study``."""
+def restate(report: Report, done: list[Outcome], study: Study) -> tuple[list[Finding], list[str]]:
+    """The findings, the verdict first, and where observation and experiment disagree, in words."""
     measured = {one.trial.component: one for one in done if _frees(one)}
-    findings = [_with_measurement(finding, measured, study) for finding in report.findings]
+    disagreements: list[str] = []
+    findings = [_with_measurement(finding, measured, disagreements) for finding in report.findings]
     best = max(measured.values(), key=_value, default=None)
     if best is not None and _low(best) > _WORTH:
-        findings = _take_over(report, findings, best, study)
-    findings = _order(findings)
-    if study.taken_s is not None and study.waiting_s is not None and findings[0].pattern == "input-bound":
-        findings[0].evidence.append(_split(study))
-    return findings
+        findings = _take_over(report, findings, best, study, disagreements)
+    first, *others = _order(findings)
+    if study.taken_s is not None and study.waiting_s is not None and first.pattern == "input-bound":
+        first = msgspec.structs.replace(first, evidence=[*first.evidence, _split(study)])
+    return [first, *others], disagreements
 
 
 def _frees(outcome: Outcome) -> bool:
@@ -66,7 +67,7 @@ def _frees(outcome: Outcome) -> bool:
     return free and not model and trial.intervention != "sleep" and outcome.state == "measured"
 
 
-def _with_measurement(finding: Finding, measured: dict[str | None, Outcome], study: Study) -> Finding:
+def _with_measurement(finding: Finding, measured: dict[str | None, Outcome], disagreements: list[str]) -> Finding:
     """A finding with its headroom measured, if its component was free in a trial."""
     function = finding.culprit.function if finding.culprit else None
     outcome = measured.get(function)
@@ -77,7 +78,7 @@ def _with_measurement(finding: Finding, measured: dict[str | None, Outcome], stu
         return finding
     estimate = finding.headroom
     if abs(math.log(estimate / max(ratio.value, 1e-9))) > math.log(_APART) and not ratio.low <= estimate <= ratio.high:
-        study.disagreements.append(_disagreement(finding, outcome, ratio))
+        disagreements.append(_disagreement(finding, outcome, ratio))
     return msgspec.structs.replace(
         finding,
         headroom=max(1.0, ratio.value),
@@ -87,7 +88,9 @@ def _with_measurement(finding: Finding, measured: dict[str | None, Outcome], stu
     )
 
 
-def _take_over(report: Report, findings: list[Finding], best: Outcome, study: Study) -> list[Finding]:
+def _take_over(
+    report: Report, findings: list[Finding], best: Outcome, study: Study, disagreements: list[str]
+) -> list[Finding]:
     """The costliest component gets the verdict where observation gave it to one that is worth less."""
     first = findings[0]
     ratio = best.ratio
@@ -108,12 +111,12 @@ def _take_over(report: Report, findings: list[Finding], best: Outcome, study: St
         headroom=ratio.value,
         headroom_known_by="measured",
         confidence="high" if ratio.half_width < 0.15 else "medium",
-        evidence=[_sentence(best, ratio)] + (same.evidence if same else []),
+        evidence=[_sentence(best, ratio), *(same.evidence if same else [])],
         advice=same.advice if same else [_ADVICE.get(pattern, _ADVICE["host-bound"])],
         cause=same.cause if same else ("transform" if culprit and pattern == "input-bound" else None),
         culprit=culprit or (same.culprit if same else None) or _worker_culprit(report, pattern),
     )
-    study.disagreements.append(
+    disagreements.append(
         f"observation says {first.pattern} ({first.headroom:.2f}× at most); the experiment says {pattern}: "
         f"{_sentence(best, ratio)}" + (f"; {_split(study)}" if pattern == "input-bound" and study.taken_s else "")
     )

@@ -1,6 +1,7 @@
 import io
 
 import pytest
+from changes import changed
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -51,8 +52,7 @@ def test_everything_that_is_known_is_shown(view):
 
 @pytest.mark.parametrize("width", (40, 60, 100, 300))
 def test_it_fits_the_terminal(view, width):
-    view.command = "x\x1b[31m" * 200
-    text = shown(view, width)
+    text = shown(changed(view, command="x\x1b[31m" * 200), width)
     assert "\x1b" not in text
     assert all(cell_len(line) <= width for line in text.splitlines())
 

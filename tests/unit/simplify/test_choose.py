@@ -1,6 +1,7 @@
 """Which experiments a first run gives cause for."""
 
 import pytest
+from changes import changed
 
 from unstall.model.parts import Parts
 from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement, RankMeasurement, Site
@@ -68,8 +69,7 @@ def test_the_culprit_comes_first_and_what_takes_little_not_at_all():
 def test_calls_of_logging_libraries_are_tried_where_they_take_time():
     told = report({"forward": 0.5, "backward": 0.42, "callback": 0.08}, blamed("Log.write"))
     words = "without logging, plotting and checkpoint calls"
-    saves = measurement()
-    saves.callbacks = {"~torch.save": 0.006}  # of a step of 0.1 s
+    saves = changed(measurement(), callbacks={"~torch.save": 0.006})  # of a step of 0.1 s
     assert words in names(choose.trials(told, saves))
     assert words not in names(choose.trials(told, measurement())), "nothing of a library's was called"
 
@@ -147,8 +147,7 @@ def test_a_setting_of_the_loader_is_for_the_main_one():
 
 
 def test_ranks_are_tried_alone_where_there_are_several():
-    several = measurement()
-    several.ranks = [RankMeasurement(rank, rank, 0.1, {}, {}) for rank in (0, 1)]
+    several = changed(measurement(), ranks=[RankMeasurement(rank, rank, 0.1, {}, {}) for rank in (0, 1)])
     told = report({"forward": 0.9}, blamed("Log.write"))
     assert "one rank alone" in names(choose.trials(told, several))
     assert "one rank alone" not in names(choose.trials(told, measurement()))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -196,7 +197,7 @@ def _gain(host: HostFeatures, cause: str) -> float:
     return passes * 0.5
 
 
-def _own_share(modules: list[ModuleMeasurement], module: ModuleMeasurement) -> float:
+def _own_share(modules: Sequence[ModuleMeasurement], module: ModuleMeasurement) -> float:
     """Share of the modules' own time that this one takes, or, for a class of the user's, all of that class together.
 
     Blocks of one class repeat the same code; layers of a library's class have only the name in common.

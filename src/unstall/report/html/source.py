@@ -46,7 +46,7 @@ def highlighted(code: str, language: str) -> list[Markup]:
     return [Markup("".join(pieces)) for pieces in marked]
 
 
-def _figure(lines: list[str], first: int, blamed: int) -> Markup:
+def _figure(lines: Sequence[str], first: int, blamed: int) -> Markup:
     code = [_clean(line) for line in lines]
     rows = []
     for number, marked in enumerate(highlighted(textwrap.dedent("\n".join(code)), "python"), first):
