@@ -59,7 +59,9 @@ class Profile:
         if self._report is None:
             from unstall.benchmark.launcher import Outcome
             from unstall.diagnose.run_report import make_report
+            from unstall.notebook import show_reports
 
+            show_reports()
             directory = RunDir(self._directory.name, self._directory, None)
             outcome = Outcome(0, self._observation)
             self._report, _, _ = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from unstall.benchmark import rundir
-from unstall.records import excerpts
-from unstall.records.archive import VERSION, Archive, FetchSeries, StepSeries
+from unstall.records.archive import VERSION, Archive, Excerpt, FetchSeries, StepSeries
 from unstall.records.report import Report
 from unstall.records.vocabulary import PHASES
 
@@ -44,8 +44,8 @@ class ArchiveError(ValueError):
     """The file cannot be read or is no archive of a run; the message is one line that names it."""
 
 
-def make(report: Report, measured: Measured | None, seen: Observation) -> Archive:
-    """What is kept of a run that has ended."""
+def make(report: Report, measured: Measured | None, seen: Observation, excerpts: Sequence[Excerpt] = ()) -> Archive:
+    """What is kept of a run that has ended; ``excerpts`` are of the source that its report blames."""
     return Archive(
         report=report,
         began=seen.began,
@@ -58,7 +58,7 @@ def make(report: Report, measured: Measured | None, seen: Observation) -> Archiv
         machine=seen.machine,
         disturbed=seen.disturbed,
         stacks=measured.measurement.samples if measured else seen.samples,
-        excerpts=excerpts.of_report(report),
+        excerpts=excerpts,
     )
 
 

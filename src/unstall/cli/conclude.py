@@ -66,10 +66,13 @@ def conclude(
 def _keep(made: Report, measured: Measured | None, directory: RunDir, outcome: Outcome) -> None:
     """Keep the run for the steps that come after. The report is told, whether or not there is room for this."""
     from unstall.benchmark import archive
+    from unstall.diagnose.source_excerpt import of_report
 
     try:
         (directory.path / archive.REPORT_NAME).write_bytes(made.to_json())
-        archive.write(directory.path / archive.FILE_NAME, archive.make(made, measured, outcome.observation))
+        archive.write(
+            directory.path / archive.FILE_NAME, archive.make(made, measured, outcome.observation, of_report(made))
+        )
     except OSError as error:
         print(f"unstall: this run could not be kept: {error.strerror or error}", file=sys.stderr)
 

@@ -87,10 +87,14 @@ def _writers(
 
 
 def _page(archive: Archive) -> str:
+    import msgspec
+
+    from unstall.diagnose import source_excerpt
     from unstall.report import html
     from unstall.simplify.sliders import sliders
 
-    return html.page(archive, sliders(archive))
+    excerpts = source_excerpt.of_report(archive.report, archive.excerpts)
+    return html.page(msgspec.structs.replace(archive, excerpts=excerpts), sliders(archive))
 
 
 def _print(archive: Archive) -> None:

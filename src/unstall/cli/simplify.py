@@ -152,6 +152,7 @@ def _show(made: Report) -> None:
 def _keep(made: Report, found: Findings, directory: RunDir, where: str | None) -> None:
     """Keep the report and its first run for the steps that come after. It has been told: no reason to fail."""
     from unstall.benchmark import archive
+    from unstall.diagnose.source_excerpt import of_report
     from unstall.repeat import ledger
 
     problem = ledger.keep(made, where)
@@ -159,7 +160,8 @@ def _keep(made: Report, found: Findings, directory: RunDir, where: str | None) -
         print(f"unstall: {problem}", file=sys.stderr)
     elif found.seen is not None:
         try:
-            archive.write(directory.path / archive.FILE_NAME, archive.make(made, found.measured, found.seen))
+            kept = archive.make(made, found.measured, found.seen, of_report(made))
+            archive.write(directory.path / archive.FILE_NAME, kept)
         except OSError as error:
             print(f"unstall: the first run could not be kept: {error.strerror or error}", file=sys.stderr)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from unstall.records.excerpts import Excerpt
 from unstall.records.measurements import Measurement
 from unstall.records.observations import MachinePoint, ResourcePoint, StackSample
 from unstall.records.report import Report
@@ -132,6 +131,19 @@ class FetchSeries(msgspec.Struct, kw_only=True, frozen=True):
     def pids(self) -> npt.NDArray[np.int32]:
         """Shape (batches,)."""
         return _array(self.pid_i4, "<i4")
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """Consecutive lines of a source file."""
+
+    file: str
+    first: int
+    """Number of the first line, from 1."""
+    lines: Sequence[str]
+
+    def holds(self, file: str, line: int) -> bool:
+        """Whether a line of a file is among them."""
+        return file == self.file and self.first <= line < self.first + len(self.lines)
 
 
 class Archive(msgspec.Struct, kw_only=True, frozen=True):

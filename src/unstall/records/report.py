@@ -1,13 +1,11 @@
 """The report contract: the typed records of a run's report, field by field the published JSON schema ``unstall/2``.
 
-Beside it are ``words`` (phases and patterns), ``observations`` (what was seen of the program), ``tracefigures`` (what a
-GPU trace shows) and ``answers`` (of the verbs that make no report); none of them knows anything of the steps.
 Times are seconds, shares are 0..1, sizes are bytes, unless a name says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -296,13 +294,20 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
         """The report as indented JSON that satisfies ``unstall/2``."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
 
-    def _repr_html_(self) -> str:
-        """The report in short, as a notebook shows it."""
-        from unstall.report import html
-
-        return html.inline(self)
+    def _repr_html_(self) -> str | None:
+        """The report in short, as a notebook shows it; None where nothing was registered that renders it."""
+        return _html(self) if _html is not None else None
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Report:
         """Read a report back; raises :class:`msgspec.ValidationError` naming the field that is wrong."""
         return msgspec.json.decode(data, type=cls)
+
+
+_html: Callable[[Report], str] | None = None
+
+
+def register_html(render: Callable[[Report], str]) -> None:
+    """Let notebooks show reports as HTML that ``render`` makes of them."""
+    global _html
+    _html = render

@@ -117,13 +117,6 @@ class Knob(msgspec.Struct, frozen=True):
     now: int
     """The position of the recorded run."""
 
-    @property
-    def shown(self) -> list[str]:
-        """The positions as a person reads them."""
-        if self.kind in ("workers", "threads"):
-            return [f"{value:g}" for value in self.values]
-        return [{1.0: "as it is", 0.0: "free"}.get(value, f"{value:g}×") for value in self.values]
-
 
 class Outcome(msgspec.Struct, frozen=True):
     """What the model predicts for one combination of positions; seconds a step."""
@@ -139,15 +132,3 @@ class Sliders(msgspec.Struct, frozen=True):
 
     knobs: Sequence[Knob]
     outcomes: Sequence[Outcome]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data for the page."""
-        limits = sorted({outcome.bottleneck for outcome in self.outcomes})
-        return {
-            "knobs": [{"label": knob.label, "values": knob.shown, "now": knob.now} for knob in self.knobs],
-            "stepS": [outcome.step_s for outcome in self.outcomes],
-            "low": [outcome.low for outcome in self.outcomes],
-            "high": [outcome.high for outcome in self.outcomes],
-            "limits": limits,
-            "limit": [limits.index(outcome.bottleneck) for outcome in self.outcomes],
-        }
