@@ -101,14 +101,34 @@ class Account(msgspec.Struct, kw_only=True, frozen=True):
     """Seconds of the corrected step."""
 
 
-class Culprit(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """The component that is blamed, in the user's own code where there is any."""
+ProcessRole = Literal["main", "worker", "rank", "other"]
+"""Of a process: the main one, a worker of a DataLoader, a rank of a distributed program, or one named otherwise."""
+
+
+class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """A line of the program, and its share of the time of the process that it runs in."""
 
     function: str
     file: str
     line: int
     share: float
     where: str = "main"
+    """The process: ``main``, ``worker``, ``rank 3``. The next two fields say the same and follow from it."""
+    process: ProcessRole = "main"
+    index: int | None = None
+    """Number of the rank or worker; None where it has none, or all workers are meant."""
+
+    def __post_init__(self) -> None:
+        role, _, number = self.where.partition(" ")
+        process = role if role in ("main", "worker", "rank") else "other"
+        is_number = number.isdecimal() and len(number) < 10
+        msgspec.structs.force_setattr(self, "process", process)
+        msgspec.structs.force_setattr(self, "index", int(number) if is_number else None)
+
+
+class Culprit(LineTime, kw_only=True, omit_defaults=True, frozen=True):
+    """The component that is blamed, in the user's own code where there is any."""
+
     code: str = ""
     """The source line itself, stripped."""
     via: str = ""
@@ -228,14 +248,9 @@ class ModuleTime(msgspec.Struct, kw_only=True, frozen=True):
     self_s: float
 
 
-class Hotspot(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """A user's line by share of the samples of the process it runs in."""
+class Hotspot(LineTime, kw_only=True, omit_defaults=True, frozen=True):
+    """A line of the user's, by its share of the stack samples."""
 
-    function: str
-    file: str
-    line: int
-    share: float
-    where: str
     phase: str = "other"
     via: str = ""
 

@@ -84,7 +84,7 @@ def culprit_share(finding: Finding) -> str:
     culprit = finding.culprit
     if culprit is None or finding.pattern == "memory-growth":
         return ""
-    if culprit.where == "main":
+    if culprit.process == "main":
         whose = "the main process's time"
     elif in_worker(culprit):
         whose = "the loader workers' time"
@@ -95,7 +95,7 @@ def culprit_share(finding: Finding) -> str:
 
 def in_worker(culprit: Culprit) -> bool:
     """Whether the culprit runs in a DataLoader worker."""
-    return culprit.where.startswith("worker")
+    return culprit.process == "worker"
 
 
 def headroom_line(report: Report) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from unstall.model.parts import DATA, Parts
 from unstall.records.measurements import Measurement
-from unstall.records.report import Culprit, Report
+from unstall.records.report import Culprit, ProcessRole, Report
 from unstall.simplify.trial import Specification, Trial
 
 _WORTH = 0.05  # of the step (or of a process's samples): less is not tried
@@ -27,7 +27,7 @@ class Function:
 
     name: str
     file: str | None
-    where: str = "main"
+    process: ProcessRole = "main"
     of_data: bool = False
     """It is part of making batches."""
 
@@ -42,7 +42,7 @@ def trials(report: Report, measurement: Measurement) -> list[Trial]:
     wanted += data_trials(measurement)
     wanted += [stub(function) for function in functions[1:]]
     wanted += kind_trials(report, measurement)
-    if functions and functions[0].where == "worker":
+    if functions and functions[0].process == "worker":
         wanted.append(asleep(functions[0]))
     wanted += elasticities(report, measurement, functions)
     wanted += thread_trials(measurement)
@@ -148,7 +148,7 @@ def elasticities(report: Report, measurement: Measurement, functions: list[Funct
         if shares.get(phase, 0.0) >= _WORTH:
             yield delay(phase, None, _ELASTICITY)
     for function in functions:
-        if function.where == "main" and _outside_the_seams(function, report):
+        if function.process == "main" and _outside_the_seams(function, report):
             yield delay(function.name, function.file, _ELASTICITY)
 
 
@@ -236,17 +236,17 @@ def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
         stubbable = not last.startswith("<") and (culprit.file, last) not in holders
         if key not in seen and stubbable and culprit.share >= _WORTH:
             seen.add(key)
-            yield Function(culprit.function, culprit.file, culprit.where.split()[0], of_data)
+            yield Function(culprit.function, culprit.file, culprit.process, of_data)
 
 
 def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
     """Who is blamed, and whether for making batches."""
     for finding in report.findings:
         if finding.culprit is not None:
-            yield finding.culprit, finding.pattern == "input-bound" or finding.culprit.where.startswith("worker")
+            yield finding.culprit, finding.pattern == "input-bound" or finding.culprit.process == "worker"
     for spot in report.hotspots[:3]:
         culprit = Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
-        yield culprit, spot.phase == "data_wait" or spot.where.startswith("worker")
+        yield culprit, spot.phase == "data_wait" or spot.process == "worker"
 
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:

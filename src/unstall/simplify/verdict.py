@@ -145,7 +145,7 @@ def _pattern(report: Report, best: Outcome) -> tuple[PatternName, Culprit | None
     spot = next((spot for spot in report.hotspots if spot.function == component), None)
     if spot is None:
         return "host-bound", None
-    pattern = "input-bound" if spot.where.startswith("worker") else _PHASE_PATTERNS.get(spot.phase, "host-bound")
+    pattern = "input-bound" if spot.process == "worker" else _PHASE_PATTERNS.get(spot.phase, "host-bound")
     return pattern, _culprit(spot)
 
 
@@ -153,7 +153,7 @@ def _worker_culprit(report: Report, pattern: PatternName) -> Culprit | None:
     """Of a data pipeline that observation did not blame: what its workers do most."""
     if pattern != "input-bound":
         return None
-    spot = next((spot for spot in report.hotspots if spot.where.startswith("worker")), None)
+    spot = next((spot for spot in report.hotspots if spot.process == "worker"), None)
     return _culprit(spot) if spot is not None else None
 
 

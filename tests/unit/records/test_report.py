@@ -143,3 +143,28 @@ def test_samples_are_values():
     assert hash(one.frames[0]) == hash(Frame("f", "a.py", 1))
     with pytest.raises(AttributeError):
         one.count = 3
+
+
+@pytest.mark.parametrize(
+    "where, process, index",
+    [
+        ("main", "main", None),
+        ("worker", "worker", None),
+        ("worker 1", "worker", 1),
+        ("rank 3", "rank", 3),
+        ("rank three", "rank", None),
+        ("rank 99999999999999999999", "rank", None),
+        ("a helper 2", "other", None),
+        ("", "other", None),
+    ],
+)
+def test_where_a_line_runs_says_which_process_that_is(where, process, index):
+    culprit = Culprit(function="f", file="a.py", line=3, share=0.4, where=where)
+    assert (culprit.process, culprit.index) == (process, index)
+    assert msgspec.json.decode(msgspec.json.encode(culprit), type=Culprit) == culprit
+
+
+def test_reports_from_before_there_was_a_process_are_read():
+    raw = b'{"function": "f", "file": "a.py", "line": 3, "share": 0.4, "where": "rank 2", "process": "main"}'
+    assert msgspec.json.decode(raw, type=Culprit).process == "rank"
+    assert msgspec.json.decode(raw, type=Hotspot).index == 2
