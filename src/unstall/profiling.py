@@ -64,7 +64,8 @@ class Profile:
             show_reports()
             directory = RunDir(self._directory.name, self._directory, None)
             outcome = Outcome(0, self._observation)
-            self._report, _, _ = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
+            found = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
+            self._report = found.report
             if _owned(self._directory):
                 directory.discard_recordings()
         return self._report

@@ -23,7 +23,7 @@ from unstall.records.vocabulary import PHASES
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
-    from unstall.benchmark.session import Observation
+    from unstall.records.observations import Observation
 
 FILE_NAME = "recording.msgpack.gz"
 REPORT_NAME = "report.json"

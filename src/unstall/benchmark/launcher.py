@@ -15,8 +15,9 @@ from typing import Any
 
 import psutil
 
-from unstall.benchmark.session import Observation, Session
+from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Signals
+from unstall.records.observations import Observation
 
 BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 _POLL_S = 0.1
@@ -107,7 +108,7 @@ class Program:
         if self.status is not None:
             return False
         self.session.poll()
-        if self.session.observation.stopped:
+        if self.session.stopped:
             self._stopping = self._stopping or time.monotonic()
             _insist(self.pid, time.monotonic() - self._stopping)
         return True

@@ -14,9 +14,9 @@ from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark import steadystate
 from unstall.benchmark.environment import l2_cache_bytes, usable_cores, usable_memory_bytes
+from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
-from unstall.benchmark.session import Observation
 from unstall.benchmark.stacks import is_user_file
 from unstall.benchmark.steps import Loop, find_loop, main_spans
 from unstall.records.measurements import (
@@ -25,8 +25,8 @@ from unstall.records.measurements import (
     RankMeasurement,
     Site,
 )
-from unstall.records.observations import Frame, ResourcePoint, StackSample
-from unstall.records.report import Phase, StepTime
+from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
+from unstall.records.report import Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PHASES
 
 Bools = npt.NDArray[np.bool_]
@@ -43,9 +43,6 @@ class Measured:
     chosen: Bools
     process: ProcessRecording
     processes: list[ProcessRecording]
-    spans: list[tuple[str, int, float]]
-    """The user's own spans: name, count, total seconds."""
-    start_up: dict[str, float]
 
 
 def measure(
@@ -64,7 +61,7 @@ def measure(
     main = min(found, key=lambda process: (process.rank, -_extent(loops[process.pid])))
     loop = loops[main.pid]
     assert loop is not None
-    windows = sorted(seen.disturbed + _own_windows(main))
+    windows = sorted([*seen.disturbed, *_own_windows(main)])
     the_loader = loader_facts.measure(main, processes, loop)
     prefetched = the_loader.workers * (the_loader.prefetch_factor or 2) if the_loader else 0
     chosen, warmup, disturbed = steadystate.measured(
@@ -115,6 +112,9 @@ def measure(
         sampling_failure=seen.sampling_failure,
         nan_loss="nan" in main.facts,
         disturbed=disturbed,
+        gpu=_gpu(loop, seen),
+        spans=_user_spans(processes),
+        startup=_startup(loop, chosen, warmup, seen, main),
     )
     return Measured(
         measurement,
@@ -122,8 +122,6 @@ def measure(
         chosen,
         main,
         list(processes),
-        _user_spans(processes),
-        _start_up(loop, chosen, warmup, seen, main),
     )
 
 
@@ -314,13 +312,16 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation
         steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
+    looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])]
+    asked = looks[-1][1].get("loop", {}) if looks else {}
     device = [(look.t, sum(look.gpu_memory_bytes)) for look in seen.machine if look.gpu_memory_bytes]
     return MemoryMeasurement(
         rss_by_step=by_step(own),
         device_by_step=by_step(device),
         rss_peak=max(by_time.values(), default=None),
         device_peak=max((value for _, value in device), default=None),
-        probes=[(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])],
+        growing=growing_objects(looks),
+        loop=(asked.get("file", ""), asked.get("function", "")),
         available=usable_memory_bytes(),
     )
 
@@ -335,7 +336,14 @@ def _sites(main: ProcessRecording) -> list[Site]:
     return sites
 
 
-def _user_spans(processes: Sequence[ProcessRecording]) -> list[tuple[str, int, float]]:
+def _gpu(loop: Loop, seen: Observation) -> list[float] | None:
+    """Utilization of each device while the loop ran; None where none was seen."""
+    begin, end = float(loop.starts[0]), float(loop.ends[-1])
+    looks = [look.gpu_utilization for look in seen.machine if begin <= look.t <= end]
+    return [sum(device) / len(device) for device in zip(*looks)] or None
+
+
+def _user_spans(processes: Sequence[ProcessRecording]) -> list[SpanTime]:
     totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     for process in processes:
         names, counts = np.unique(process.spans["name"], return_counts=True)
@@ -344,20 +352,23 @@ def _user_spans(processes: Sequence[ProcessRecording]) -> list[tuple[str, int, f
             if not name.startswith("~"):
                 totals[name][0] += int(count)
                 totals[name][1] += float(process.spans["dur"][process.spans["name"] == number].sum()) / 1e9
-    found = [(name, int(count), seconds) for name, (count, seconds) in totals.items()]
-    return sorted(found, key=lambda span: -span[2])
+    spans = [
+        SpanTime(name=name, count=int(count), total_s=seconds, mean_s=seconds / count)
+        for name, (count, seconds) in totals.items()
+    ]
+    return sorted(spans, key=lambda span: -span.total_s)
 
 
-def _start_up(loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording) -> dict[str, float]:
+def _startup(loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording) -> Startup:
     epochs = main.named("~data.iter", main_only=False)
     first = float(loop.starts[0])
     warm = loop.durations[:warmup]
     gaps = loop.durations[chosen & loop.gap]
     typical = float(np.median(loop.durations[chosen]))
-    return {
-        "before_first_batch_s": max(0.0, first - seen.began),
-        "worker_start_s": float(epochs["dur"].sum() / 1e9),
-        "warmup_s": float(warm.sum()),
-        "epoch_gaps_s": float(np.clip(gaps - typical, 0, None).sum()),
-        "after_last_step_s": max(0.0, seen.ended - float(loop.ends[-1])),
-    }
+    return Startup(
+        before_first_batch_s=max(0.0, first - seen.began),
+        worker_start_s=float(epochs["dur"].sum() / 1e9),
+        warmup_s=float(warm.sum()),
+        epoch_gaps_s=float(np.clip(gaps - typical, 0, None).sum()),
+        after_last_step_s=max(0.0, seen.ended - float(loop.ends[-1])),
+    )

@@ -47,12 +47,13 @@ def conclude(
     wanted: Wanted, words: list[str], directory: RunDir, started: datetime, outcome: Outcome, steps: int | None
 ) -> None:
     """Make the report of a run that has ended, show it on stderr, and write the files that were asked for."""
-    made, measured, processes = make_report(words, directory, started, outcome, steps=steps, modules=wanted.modules)
+    found = make_report(words, directory, started, outcome, steps=steps, modules=wanted.modules)
+    made, measured = found.report, found.measured
     code = revision.of(Path.cwd())
     if code.dirty:
         made = made.with_run(environment={**made.run.environment, "git_changes": code.changes})
     lines = _tool_lines(directory, wanted.tools)
-    for path, write in _writers(wanted, made, measured, processes):
+    for path, write in _writers(wanted, made, measured, found.recordings):
         try:
             write(path)
         except (OSError, RuntimeError) as error:

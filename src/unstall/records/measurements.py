@@ -1,4 +1,4 @@
-"""What the benchmark step hands to the diagnosis: one run, measured. Knows nothing of any other module but records.
+"""What the benchmark step hands to the diagnosis: one run, measured.
 
 Times are seconds and per step unless a name says otherwise; a step is the mean measured step.
 """
@@ -6,12 +6,11 @@ Times are seconds and per step unless a name says otherwise; a step is the mean 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from unstall.records.observations import StackSample
-from unstall.records.report import Phase, StepTime
+from unstall.records.report import Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName
 
 
@@ -102,6 +101,26 @@ class RankMeasurement(msgspec.Struct, frozen=True):
     worker_pids: frozenset[int] = frozenset()
 
 
+class GrowingObject(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the program keeps and that grew with its steps. Rates are a step's."""
+
+    path: str
+    """How the program reaches it: ``losses``, ``self.history``."""
+    kind: str
+    """Its type."""
+    file: str
+    function: str
+    """The function or class that holds it."""
+    len_per_step: float
+    bytes_per_step: float
+    graph_per_step: float
+    """Autograd nodes."""
+    graph_nodes: int = 0
+    """The size of its graph at the end."""
+    wrapped: tuple[str, str, int] | None = None
+    """Of a cache around a function: the function's file, name and first line."""
+
+
 class MemoryMeasurement(msgspec.Struct, frozen=True):
     """Memory over the measured steps."""
 
@@ -110,8 +129,10 @@ class MemoryMeasurement(msgspec.Struct, frozen=True):
     device_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     rss_peak: int | None = None
     device_peak: int | None = None
-    probes: Sequence[tuple[int, Mapping[str, Any]]] = msgspec.field(default_factory=list)
-    """(step, what the program kept then), see child.retention."""
+    growing: Sequence[GrowingObject] = msgspec.field(default_factory=list)
+    """What the program keeps and adds to, the most bytes a step first."""
+    loop: tuple[str, str] = ("", "")
+    """(file, function) of the loop; empty where the program was not asked what it keeps."""
     available: int = 0
     """Bytes that the program may use in all."""
 
@@ -166,6 +187,11 @@ class Measurement(msgspec.Struct, frozen=True):
     nan_loss: bool = False
     disturbed: bool = False
     """Too few steps were free of unstall's own sampling, so the others count as well."""
+    gpu: Sequence[float] | None = None
+    """Utilization of each device over the loop, 0..1; None where none was seen."""
+    spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
+    """The user's own spans, over the whole run and all processes."""
+    startup: Startup | None = None
 
     def phase_s(self, *names: PhaseName) -> float:
         """Seconds a step in these phases."""

@@ -56,6 +56,22 @@ class MachinePoint(msgspec.Struct, frozen=True):
     gpu_memory_bytes: tuple[int, ...] = ()
 
 
+class Observation(msgspec.Struct, frozen=True):
+    """What was seen of a program from outside, from its start to its end, on the monotonic clock."""
+
+    began: float
+    ended: float = 0.0
+    points: Sequence[ResourcePoint] = msgspec.field(default_factory=list)
+    machine: Sequence[MachinePoint] = msgspec.field(default_factory=list)
+    samples: Sequence[StackSample] = msgspec.field(default_factory=list)
+    disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
+    """When unstall itself took time from the program: steps then are not timed."""
+    sampling_failure: str | None = None
+    gpu_status: str = ""
+    stopped: bool = False
+    """Ended by unstall after the steps asked for."""
+
+
 class Usage(msgspec.Struct, frozen=True):
     """What one kind of process takes."""
 

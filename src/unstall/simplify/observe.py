@@ -52,8 +52,8 @@ def observe(
         _abandon(program)
         raise
     outcome = program.finish()
-    report, measured, _ = make_report(words, RunDir(directory.id, folder, directory.note), started, outcome)
-    return report, measured, outcome, output
+    found = make_report(words, RunDir(directory.id, folder, directory.note), started, outcome)
+    return found.report, found.measured, outcome, output
 
 
 def _enough(session: Session, seconds: float) -> bool:

@@ -24,8 +24,8 @@ from unstall.simplify.trial import Outcome, Trial
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
-    from unstall.benchmark.session import Observation
     from unstall.model.timed import Timed
+    from unstall.records.observations import Observation
     from unstall.sandbox import Sandbox
 
 _SEGMENT_S = 0.5
