@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unstall import environment
 from unstall.benchmark.rundir import RunDir
 from unstall.child import main as child
 from unstall.child import recording
@@ -83,7 +84,7 @@ _installed: child.Child | None = None
 def _begin_recording() -> Path:
     """Open a recording of this process, unless `unstall run` has; returns where it lies."""
     global _own_directory, _installed
-    given = os.environ.get("UNSTALL_RUN_DIR")
+    given = os.environ.get(environment.RUN_DIR)
     if given and recording.opened_by is not None:
         return Path(given)
     if _own_directory is not None:
@@ -107,4 +108,4 @@ def _end_recording() -> None:
 
 
 def _owned(directory: Path) -> bool:
-    return str(directory) != os.environ.get("UNSTALL_RUN_DIR")
+    return str(directory) != os.environ.get(environment.RUN_DIR)

@@ -17,6 +17,7 @@ import psutil
 
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Signals
+from unstall.environment import OPTIONS, RUN_DIR
 from unstall.records.observations import Observation
 
 BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
@@ -76,8 +77,8 @@ def environment(directory: Path, options: Options) -> dict[str, str]:
     env = dict(os.environ)
     path = env.get("PYTHONPATH")
     env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
-    env["UNSTALL_RUN_DIR"] = str(directory)
-    env["UNSTALL_OPTIONS"] = options.for_child()
+    env[RUN_DIR] = str(directory)
+    env[OPTIONS] = options.for_child()
     return options.environ(env) if options.environ else env
 
 

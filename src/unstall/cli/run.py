@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from unstall import environment
 from unstall.benchmark import command, launcher, rundir
 from unstall.cli.ending import fail, need_folders
 from unstall.report.progress import Progress
@@ -34,7 +35,7 @@ def run(
     tensorboard: Path | None = typer.Option(None, "--tensorboard", help="Write scalars into this folder."),
     trace: Path | None = typer.Option(None, "--trace", help="Write the spans for ui.perfetto.dev (.json, .json.gz)."),
     ledger: str | None = typer.Option(
-        None, "--ledger", envvar="UNSTALL_LEDGER", help="Keep the history there: a file, or postgresql://..."
+        None, "--ledger", envvar=environment.LEDGER, help="Keep the history there: a file, or postgresql://..."
     ),
     gpu_window: int = typer.Option(
         5, "--gpu-window", min=0, metavar="N", help="Record N steps of the GPU's work after warm-up; 0 for none."

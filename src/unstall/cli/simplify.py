@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
+from unstall import environment
 from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.signals import Signals
@@ -46,7 +47,7 @@ def simplify(
     budget: str = typer.Option("5m", "--budget", help="How long the experiments may take in all: 90s, 5m."),
     json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/2)."),
     ledger: str | None = typer.Option(
-        None, "--ledger", envvar="UNSTALL_LEDGER", help="Keep the history there: a file, or postgresql://..."
+        None, "--ledger", envvar=environment.LEDGER, help="Keep the history there: a file, or postgresql://..."
     ),
     sandbox: bool = typer.Option(True, "--sandbox/--no-sandbox", help="Refuse where files cannot be kept as they are."),
     allow_network_writes: bool = typer.Option(False, "--allow-network-writes", help="Let it send to the network."),

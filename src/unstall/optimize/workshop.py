@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.environment import CHILD, PLAN, RUN_DIR
 from unstall.optimize.sources import Sources
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Workshop:
         folder = self.make_folder()
         words = self.sandbox.command(self.words(arm, folder))
         env = self.environment(folder, {**plan, "settings": dict(arm.settings)})
-        env["UNSTALL_CHILD"] = "unstall.optimize.child"
+        env[CHILD] = "unstall.optimize.child"
         began, load, suspended = time.monotonic(), _Load(), self.suspended_s
         with open(folder / "output.txt", "wb") as output:
             process = subprocess.Popen(
@@ -124,8 +125,8 @@ class Workshop:
         env = dict(os.environ)
         path = env.get("PYTHONPATH")
         env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
-        env["UNSTALL_RUN_DIR"] = str(folder)
-        env["UNSTALL_PLAN"] = json.dumps(plan)
+        env[RUN_DIR] = str(folder)
+        env[PLAN] = json.dumps(plan)
         # What torch.compile makes would be lost with the sandbox, and be made again in every trial.
         env.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.folder / "inductor"))
         if plan.get("seed"):
