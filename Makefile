@@ -14,7 +14,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help setup system demo test lint format types unit fuzz docs accuracy overhead \
+.PHONY: help setup system demo test check quick lint format types unit fuzz docs accuracy overhead \
         simplify-bench predictions-bench model-bench optimize-bench trace-bench gate-bench page-bench gpu-check lock clean
 
 help: ## list the targets
@@ -43,6 +43,8 @@ demo: $(READY) ## watch unstall diagnose a slow image classifier on real photogr
 
 test: lint types unit ## lint, types and the whole test suite
 
+check: lint types quick ## lint, types and the quick tests: before every commit
+
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -59,6 +61,9 @@ types: $(READY) ## check types
 unit: $(READY) ## run the tests only (PYTEST_ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not serial" --hypothesis-profile=ci $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -m serial --hypothesis-profile=ci $(PYTEST_ARGS) || test $$? -eq 5
+
+quick: $(READY) ## the unit tests that take less than ten seconds each
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not serial" --hypothesis-profile=ci tests/unit tests/zoo $(PYTEST_ARGS)
 
 fuzz: $(READY) ## the property tests, with examples of their own
 	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests/unit $(PYTEST_ARGS)

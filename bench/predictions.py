@@ -1,12 +1,12 @@
-"""How well the pipeline model predicts what `unstall simplify` then measures, over all experiments that it chooses.
+"""How well a person is told beforehand what an experiment then measures, over all experiments that a study chooses.
 
     make predictions-bench                       the zoo, and the table in docs/prediction-accuracy.md
     python bench/predictions.py --only grid_env --budget 90s
 
-Each program of the zoo is studied in its `slow` variant, with the experiments that the study picks itself. An
-experiment's prediction is made from the watched run, from what the component's calls take, and from the phases of the
-experiment's base, which is measured in turn with the arm; nothing of the arm is known to it. The error is that of the
-speed-up, predicted over measured; delays, which make a program slower, count apart.
+Each program of the zoo runs in its `slow` variant, once under `unstall run` and once under `unstall simplify`, which
+picks the experiments. Two things are said before any of them: the headroom of `run`'s verdict, and for each experiment
+what `unstall what-if` predicts of it from the watched run alone. The error is that of the speed-up, predicted over
+measured. Every measured row counts, the inconclusive ones too; delays, which make a program slower, count apart.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from accuracy import ROOT, load_cases
+from accuracy import ROOT, load_cases, run_slow
 from machine import describe
 from simplify import NEAR, number, study
 
-_DELAY = "delay"
+_DELAY, _VERDICT = "delay", "verdict"
 
 
 @dataclass
 class Row:
-    """One experiment. ``low`` and ``high``: the ends of the measured ratio's interval."""
+    """One experiment and what was said of it; ``low`` and ``high`` are the ends of the measured ratio's interval."""
 
     program: str
     name: str
@@ -41,14 +42,9 @@ class Row:
     machine: str
 
     @property
-    def error(self) -> float:
-        """Of the predicted ratio, relative to the measured one; infinite where nothing was predicted."""
-        return abs(self.predicted / self.measured - 1) if self.predicted else float("inf")
-
-    @property
-    def inside(self) -> bool:
-        """Whether the prediction is in the interval of what was measured."""
-        return self.predicted is not None and self.low <= self.predicted <= self.high
+    def error(self) -> float | None:
+        """The predicted ratio's error, relative to the measured one; None where nothing was predicted."""
+        return abs(self.predicted / self.measured - 1) if self.predicted else None
 
 
 def main() -> int:
@@ -57,11 +53,12 @@ def main() -> int:
     parser.add_argument("--zoo", type=Path, default=ROOT / "tests" / "zoo")
     parser.add_argument("--only", help="names of cases, with commas between")
     parser.add_argument("--budget", default="60s", help="of each study")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each program under `unstall run`")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
-    options.auto = True
+    options.auto, options.variant = True, "slow"
     wanted = set(options.only.split(",")) if options.only else None
     rows = (
         [Row(**row) for row in json.loads(options.rows.read_text())] if options.rows and options.rows.exists() else []
@@ -69,25 +66,15 @@ def main() -> int:
     for case in load_cases(options.zoo):
         if wanted is not None and case.name not in wanted:
             continue
+        _, watched = run_slow(case, options)
         report = study(case, options)
         if report is None:
             continue
         rows = [row for row in rows if row.program != case.name]
-        for one in report["experiments"]:
-            rows.append(
-                Row(
-                    program=case.name,
-                    name=one["name"],
-                    kind=one["intervention"],
-                    measured=one["ratio"],
-                    low=one["ci95"][0],
-                    high=one["ci95"][1],
-                    predicted=one.get("predicted_ratio"),
-                    conclusive=one.get("conclusive", True),
-                    machine=describe(),
-                )
-            )
-            print(line(rows[-1]), flush=True)
+        rows += rows_of(case.name, watched, report)
+        for row in rows:
+            if row.program == case.name:
+                print(line(row), flush=True)
         if options.rows:
             options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
         if options.write:
@@ -96,77 +83,93 @@ def main() -> int:
     return 0
 
 
-def counted(rows: Sequence[Row]) -> list[Row]:
-    """The speed-ups that were measured well enough to be compared with."""
-    return [row for row in rows if row.conclusive and row.kind != _DELAY]
+def rows_of(program: str, watched: dict[str, Any] | None, report: dict[str, Any]) -> Iterator[Row]:
+    """A row for each experiment; where one frees what `run`'s verdict blames, one more for the verdict's headroom."""
+    verdict = watched["verdict"] if watched else {}
+    blamed = (verdict.get("culprit") or {}).get("function")
+    for experiment in report["experiments"]:
+        kind, name, predicted = experiment["intervention"], experiment["name"], experiment.get("predicted_ratio")
+        said = [(kind, name, predicted)]
+        if kind == "stub" and experiment.get("component") == blamed:
+            said.append((_VERDICT, f"verdict of `run`: {verdict['pattern']}, {blamed}", verdict["headroom"]))
+        for row_kind, row_name, value in said:
+            yield Row(
+                program=program,
+                name=row_name,
+                kind=row_kind,
+                measured=experiment["ratio"],
+                low=experiment["ci95"][0],
+                high=experiment["ci95"][1],
+                predicted=value,
+                conclusive=experiment.get("conclusive", True),
+                machine=describe(),
+            )
+
+
+def speedups(rows: Sequence[Row]) -> list[Row]:
+    """What `what-if` was asked about, delays left out."""
+    return [row for row in rows if row.kind not in (_DELAY, _VERDICT)]
 
 
 def line(row: Row) -> str:
     """One line for the terminal."""
-    mark = "✓" if row.error <= NEAR else "~" if row.inside else "✗"
+    mark = "–" if row.error is None else "✓" if row.error <= NEAR else "✗"
     ends = f"({number(row.low)} to {number(row.high)})"
     return f"{mark}  {row.program:24} {row.name:48} {number(row.measured):>7} {ends:20} {number(row.predicted):>7}"
 
 
 def summary(rows: Sequence[Row]) -> str:
     """The figures of the goal."""
-    return f"{told(counted(rows))}; delays: {told([row for row in rows if row.kind == _DELAY])}"
+    verdicts, delays = ([row for row in rows if row.kind == kind] for kind in (_VERDICT, _DELAY))
+    return f"what-if: {told(speedups(rows))}; verdict of `run`: {told(verdicts)}; delays: {told(delays)}"
 
 
 def told(rows: Sequence[Row]) -> str:
-    """Median error and share within 15 %; what could not be predicted counts as far off."""
-    if not rows:
-        return "none"
-    near = sum(row.error <= NEAR for row in rows)
-    median = statistics.median(row.error for row in rows)
-    return f"median error {median:.1%}, {near} of {len(rows)} ({near / len(rows):.0%}) within {NEAR:.0%}"
+    """How many were predicted, the median error of these, and the share of them within 15 %."""
+    errors = [row.error for row in rows if row.error is not None]
+    if not errors:
+        return f"none of {len(rows)} predicted"
+    near = sum(error <= NEAR for error in errors)
+    return (
+        f"{len(errors)} of {len(rows)} predicted, median error {statistics.median(errors):.1%}, "
+        f"{near} ({near / len(errors):.0%}) within {NEAR:.0%}"
+    )
 
 
 _GROUPS = {
+    _VERDICT: "headroom of `run`'s verdict",
     "stub": "a function free",
     "cached": "the loader free",
     **dict.fromkeys(
         ("backward", "optimizer", "callbacks", "env"), "backward, optimizer, callbacks or environment free"
     ),
     "interaction": "a second one, once the first is free",
-    **dict.fromkeys(("setting", "threads"), "settings"),
+    **dict.fromkeys(("workers", "prefetch", "threads"), "settings"),
+    _DELAY: "delays",
 }
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """The table for docs/."""
     machines = "; ".join(dict.fromkeys(row.machine for row in rows))
-    speedups = counted(rows)
     lines = [
-        "# Accuracy of the predictions",
+        *INTRODUCTION,
+        f"`make predictions-bench` on {machines}. **{summary(rows)}.**",
         "",
-        f"`make predictions-bench` on {machines}. **Predicted against measured speed-ups: {told(speedups)}.**",
-        "",
-        "Every program of the zoo, in its slow variant, with the experiments that `unstall simplify` picked itself",
-        "within a minute. The prediction knows the watched run, what the calls of the function take, how much of",
-        "backward is inside it, how cold it leaves the caches, what answers from a record take, and how long the",
-        "phases take in the experiment's own base, which was measured in turn with the arm; nothing of the arm. The",
-        "constants of the model were chosen on the same programs, from other runs.",
-        "Experiments that were inconclusive are left out, and delays count apart. A row is of the last sitting in",
-        "which its program was studied.",
-        "",
-        "| experiments | how many | median error | within 15 % | in the measured interval |",
+        "| said before the experiment | experiments | predicted | median error | within 15 % |",
         "| --- | --- | --- | --- | --- |",
     ]
     groups: dict[str, list[Row]] = {name: [] for name in [*_GROUPS.values(), "others"]}
-    for row in speedups:
+    for row in rows:
         groups[_GROUPS.get(row.kind, "others")].append(row)
-    groups |= {"**all**": speedups, "delays": [row for row in rows if row.kind == _DELAY]}
-    for name, group in groups.items():
-        if group:
-            lines.append(f"| {name} | {len(group)} | {_figures(group)} |")
+    lines += [f"| {name} | {len(group)} | {_figures(group)} |" for name, group in groups.items() if group]
     lines += [
         "",
         "| program | experiment | measured | 95 % | predicted | error |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        error = f"{row.error:.0%}" if row.predicted else "–"
+        error = "–" if row.error is None else f"{row.error:.0%}"
         lines.append(
             f"| {row.program} | {row.name}{'' if row.conclusive else ' (inconclusive)'} | {number(row.measured)} "
             f"| {number(row.low)} to {number(row.high)} | {number(row.predicted)} | {error} |"
@@ -174,10 +177,31 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+INTRODUCTION = [
+    "# Accuracy of the predictions",
+    "",
+    "How well you are told beforehand what an experiment then measures.",
+    "",
+    "Every program of the zoo runs in its slow variant, once under `unstall run` and once under `unstall simplify`,",
+    "which picks the experiments itself within a minute. Before any experiment, two figures are on the screen:",
+    "",
+    "- the **headroom** of the verdict of `unstall run`, compared with the experiment that frees the blamed function;",
+    "- what **`unstall what-if`** predicts from the recorded run alone. `unstall simplify` prints the same figure in",
+    "  its `predicted` column. It prints none where a recording cannot tell: a module without `forward` (its backward",
+    "  goes with it), a function that sleeps, library callbacks, the network, a single rank.",
+    "",
+    "The error is that of the predicted speed-up, relative to the measured one. Every measured experiment counts, the",
+    "inconclusive ones too, so part of the error is the experiment's own noise. Delays count apart.",
+    "",
+]
+
+
 def _figures(rows: Sequence[Row]) -> str:
-    near = sum(row.error <= NEAR for row in rows) / len(rows)
-    inside = sum(row.inside for row in rows) / len(rows)
-    return f"{statistics.median(row.error for row in rows):.1%} | {near:.0%} | {inside:.0%}"
+    errors = [row.error for row in rows if row.error is not None]
+    if not errors:
+        return "0 | – | –"
+    near = sum(error <= NEAR for error in errors) / len(errors)
+    return f"{len(errors)} | {statistics.median(errors):.1%} | {near:.0%}"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ ROOT = Path(unstall.__file__).parent
 NAMES = {value for name, value in vars(environment).items() if name.isupper()}
 SCRIPTS = {
     "child/bootstrap/sitecustomize.py",  # runs before unstall can be imported
-    "child/sandbox/bootstrap/sitecustomize.py",
     "sandbox/keeper.py",  # runs alone
 }
 

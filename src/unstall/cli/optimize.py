@@ -45,7 +45,7 @@ def optimize(
         None, "--remedies", help="Write what can be set at run time, for `unstall run --with FILE`."
     ),
     allow_training_change: bool = typer.Option(
-        False, "--allow-training-change", help="Also try what changes the training, such as the batch size."
+        False, "--allow-training-change", help="Also try remedies that change the training."
     ),
     json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/2)."),
     ledger: str | None = typer.Option(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,22 +17,20 @@ from unstall.benchmark.signals import Signals
 from unstall.cli import amounts
 from unstall.cli.ending import fail, need_folders, whoever_reads, write
 from unstall.report.progress import Progress
-from unstall.simplify import choose, functions
-from unstall.simplify.laboratory import Interrupted
-from unstall.simplify.trial import Trial
+from unstall.simplify import functions, plan, registry
+from unstall.simplify.budget import Budget
+from unstall.simplify.controlled_process import Interrupted
+from unstall.simplify.experiment import Experiment
 
 if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.sandbox import Sandbox
-    from unstall.simplify.study import Findings
+    from unstall.simplify.simplifier import SimplifyResult
 
 _WIDTH = 100
-_KINDS = ("data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward")
-_SLOWED = ("data", "env", "optimizer", "backward")
-_SETTINGS = ("workers", "prefetch", "threads", "ranks")
-_SET_HELP = f"Try another setting: {', '.join(_SETTINGS)} (ranks=1: one alone)."
-_STUB_HELP = f"Try the program without this function, or kind: {', '.join(_KINDS)}."
-_SETTING = re.compile(rf"^(?P<name>{'|'.join(_SETTINGS)})=(?P<value>\d+)$")
+_SET_HELP = f"Try another setting: {', '.join(plan.SETTINGS)} (ranks=1: one alone)."
+_STUB_HELP = f"Try the program without this function, or kind: {', '.join(registry.components())}."
+_SETTING = re.compile(rf"^(?P<name>{'|'.join(plan.SETTINGS)})=(?P<value>\d+)$")
 _DELAY = re.compile(r"^(?P<name>[\w.<>-]+)=\+?(?P<share>\d+(?:\.\d+)?)\s*%(?::(?P<by>sleep|spin))?$")
 
 
@@ -85,26 +82,26 @@ def _study(
     line: list[str],
     words: list[str],
     directory: RunDir,
-    trials: list[Trial],
+    trials: list[Experiment],
     budget_s: float,
     *,
     required: bool,
     network: bool,
-) -> tuple[Report, Findings]:
+) -> tuple[Report, SimplifyResult]:
     """The report, and what it was made from."""
     from unstall.sandbox import SandboxError, open_sandbox
-    from unstall.simplify.conclude import conclude
-    from unstall.simplify.study import Study
+    from unstall.simplify.program_starter import ProgramStarter
+    from unstall.simplify.simplifier import Simplifier
+    from unstall.simplify.simplify_report import make_report
 
     progress = Progress()
     try:
         with launcher.adopting_orphans(), Signals() as signals:
             with open_sandbox(Path.cwd(), [directory.path], network_writes=network, required=required) as box:
-                watch = _Watch(signals, progress, budget_s)
-                study = Study(line, words, directory, box, watch.wait, watch.tell, budget_s)
-                found = study.run(trials)
-                made = conclude(found, box.note)
-                made = made.with_run(notes=[*made.run.notes, *_notes(found, box)])
+                watch = _Watch(signals, progress, Budget(budget_s))
+                starter = ProgramStarter(line, words, directory, box, watch.wait)
+                found = Simplifier(starter, watch.budget, watch.announce).run(trials)
+                made = make_report(found, box.note, _notes(found, box))
     except SandboxError as error:
         fail(str(error))
     except OSError as error:
@@ -117,27 +114,26 @@ def _study(
 class _Watch:
     """Sleeps between two looks, keeps the progress line going, and hears of signals."""
 
-    def __init__(self, signals: Signals, progress: Progress, budget_s: float):
-        self.signals, self.progress = signals, progress
-        self.until = time.monotonic() + budget_s
+    def __init__(self, signals: Signals, progress: Progress, budget: Budget):
+        self.signals, self.progress, self.budget = signals, progress, budget
         self.what = ""
 
-    def tell(self, what: str) -> None:
+    def announce(self, what: str) -> None:
         self.what = what
 
     def wait(self, seconds: float) -> None:
         self.signals.wait(seconds)
         if self.signals.seen:
             raise Interrupted
-        left = max(0, round(self.until - time.monotonic()))
+        left = max(0, round(self.budget.left))
         self.progress.update(f"{self.what} · {left // 60}:{left % 60:02d} left", 0, None)
 
 
-def _notes(found: Findings, box: Sandbox) -> list[str]:
+def _notes(found: SimplifyResult, box: Sandbox) -> list[str]:
     """What a person should know of how the experiments ran."""
     notes = [f"not repeated to the outside: {one}" for one in box.refused()]
-    if found.measurement is None and found.output is not None:
-        lines = found.output.read_text(errors="replace").strip().splitlines()[-1:]
+    if found.measurement is None:
+        lines = found.first.output.read_text(errors="replace").strip().splitlines()[-1:]
         notes += [f"the program's last words: {line.strip()}" for line in lines]
     return notes
 
@@ -150,7 +146,7 @@ def _show(made: Report) -> None:
         ceilings.render(made, console)
 
 
-def _keep(made: Report, found: Findings, directory: RunDir, where: str | None) -> None:
+def _keep(made: Report, found: SimplifyResult, directory: RunDir, where: str | None) -> None:
     """Keep the report and its first run for the steps that come after. It has been told: no reason to fail."""
     from unstall.benchmark import archive
     from unstall.diagnose.source_excerpt import of_report
@@ -159,45 +155,46 @@ def _keep(made: Report, found: Findings, directory: RunDir, where: str | None) -
     problem = ledger.keep(made, where)
     if problem is not None:
         print(f"unstall: {problem}", file=sys.stderr)
-    elif found.seen is not None:
+    else:
         try:
-            kept = archive.make(made, found.measured, found.seen, of_report(made))
+            kept = archive.make(made, found.first.measured, found.first.observation, of_report(made))
             archive.write(directory.path / archive.FILE_NAME, kept)
         except OSError as error:
             print(f"unstall: the first run could not be kept: {error.strerror or error}", file=sys.stderr)
 
 
-def _stub(name: str) -> Trial:
+def _stub(name: str) -> Experiment:
     """What ``--stub NAME`` asks for. ValueError when it is no name."""
-    if name == "data":
-        return Trial("cached batches", "cached", arm=({"kind": "cached"},), component="data", touches_data=True)
-    if name in _KINDS:
-        return choose.of_kind(name)
+    kind = registry.components().get(name)
+    if kind is not None:
+        return plan.free(kind)
     if not re.fullmatch(r"[\w.<>]+", name):
         raise ValueError(f"--stub {name}: give a function as Class.method or package.module.function")
-    return choose.stub(choose.Function(functions.plain(name), None, of_data=True))
+    return plan.stub(plan.Function(functions.strip_locals(name), None, of_data=True))
 
 
-def _delay(text: str) -> Trial:
+def _delay(text: str) -> Experiment:
     """What ``--delay NAME=+20%`` asks for; ``:sleep`` after it lets the delay take no core."""
     match = _DELAY.match(text)
     if match is None or float(match["share"]) <= 0:
         raise ValueError(f"--delay {text}: write it as NAME=+20% (or NAME=+20%:sleep, which takes no core)")
     name, by = match["name"], match["by"] or "spin"
-    if name in _KINDS and name not in _SLOWED:
-        raise ValueError(f"--delay {name}: of the kinds of work only {', '.join(_SLOWED)} can be slowed")
-    return choose.delay(functions.plain(name), None, float(match["share"]) / 100, by, touches_data=True)
+    kinds = registry.components()
+    if name in kinds and not kinds[name].can_be_slowed:
+        slowed = ", ".join(name for name, kind in kinds.items() if kind.can_be_slowed)
+        raise ValueError(f"--delay {name}: of the kinds of work only {slowed} can be slowed")
+    return plan.delay(functions.strip_locals(name), None, float(match["share"]) / 100, by, touches_data=True)
 
 
-def _set(text: str) -> Trial:
+def _set(text: str) -> Experiment:
     """What ``--set NAME=N`` asks for."""
     match = _SETTING.match(text)
     if match is None:
-        raise ValueError(f"--set {text}: write it as NAME=N, with NAME one of {', '.join(_SETTINGS)}")
+        raise ValueError(f"--set {text}: write it as NAME=N, with NAME one of {', '.join(plan.SETTINGS)}")
     name, value = match["name"], int(match["value"])
     if (name == "ranks" and value != 1) or (name in ("prefetch", "threads") and value < 1):
         raise ValueError(f"--set {text}: ranks can only be 1, prefetch and threads at least 1")
-    return choose.setting(name, value)
+    return plan.setting(name, value)
 
 
 def _discard(directory: RunDir) -> None:

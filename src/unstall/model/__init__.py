@@ -15,7 +15,6 @@ from unstall.model.limits import deterministic_limit
 from unstall.model.pipeline import Pipeline
 from unstall.model.predict import Prediction, elasticities, predict
 from unstall.model.recorded import NotRecorded
-from unstall.model.timed import Timed, knowing
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -42,14 +41,12 @@ __all__ = [
     "NotRecorded",
     "Pipeline",
     "Prediction",
-    "Timed",
     "answer",
     "apply",
     "assumptions",
     "build",
     "deterministic_limit",
     "elasticities",
-    "knowing",
     "of",
     "of_archive",
     "parse",

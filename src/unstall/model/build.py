@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from unstall.model import parts
-from unstall.model.beside import stalls
-from unstall.model.caches import cold_after_s
 from unstall.model.machine import speed
 from unstall.model.pipeline import CONTENTION, MODEL, SHIP_S, TAKE_S, Pipeline
 from unstall.model.recorded import Recorded
 from unstall.model.simulate import simulate
+from unstall.model.team_stalls import stalled_seconds
 from unstall.model.work import Floats, Layout
 from unstall.records.measurements import LoaderMeasurement, Measurement
 from unstall.records.vocabulary import PHASES
@@ -39,7 +38,7 @@ def build(recorded: Recorded) -> Pipeline:
     if not on_device and measured.model.threads > 1:
         # The main thread waits there for its team, not for a disk.
         model = [names.index(name) for name in MODEL]
-        blocked[:, model] = stalls(seconds[:, model], measured.team_delay_s)
+        blocked[:, model] = stalled_seconds(seconds[:, model], measured.team_delay_s)
     pipeline = Pipeline(
         layout=_layout(recorded, loader),
         phases=names,
@@ -52,7 +51,6 @@ def build(recorded: Recorded) -> Pipeline:
         spread=measured.spread,
         parts=parts.of(measured),
         has_loader=loader is not None,
-        cold_after_s=cold_after_s(measured.l2_bytes),
         closing=_shares(_closing(recorded, loader)),
     )
     if loader is not None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unstall.model.beside import warmed
 from unstall.model.parts import DATA, Key
 from unstall.model.pipeline import MODEL, START_WORKER_S, Pipeline
+from unstall.model.team_stalls import with_fewer_stalls
 
 _PARALLEL = (
     0.6  # of the model's mathematics, that more threads would share out, where the recording has one thread only
@@ -87,9 +87,8 @@ def _factor(text: str, value: str) -> float:
 
 def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
     """The pipeline after the changes. Raises ChangeError for one that the recorded program has no place for."""
-    scaled, functions = _scale(pipeline, changes.scales)
-    freed = {key: scale for key, scale in functions.items() if key in pipeline.timed}
-    pipeline = warmed(pipeline, _settings(scaled, changes), freed)
+    changed = _settings(_scale(pipeline, changes.scales), changes)
+    pipeline = with_fewer_stalls(pipeline, changed)
     if changes.threads is not None and changes.threads != pipeline.threads:
         pipeline = _threads(pipeline, changes.threads)
     for name in changes.aside:
@@ -145,8 +144,8 @@ def _threads(pipeline: Pipeline, threads: int) -> Pipeline:
     return replace(pipeline, compute=pipeline.compute * wide, threads=threads, layout=layout)
 
 
-def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> tuple[Pipeline, dict[Key, float]]:
-    """The pipeline with components that take so many times as long; and those of them that are functions."""
+def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
+    """The pipeline with components that take so many times as long."""
     functions: dict[Key, float] = {}
     for name, factor in scales.items():
         scaled = _scale_part(pipeline, name, factor)
@@ -159,7 +158,7 @@ def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> tuple[Pipeline, d
         for phase in dict.fromkeys((*pipeline.phases, *pipeline.closing)):
             place = DATA if phase == "data_wait" else phase
             pipeline = pipeline.scale_place(phase, pipeline.parts.factor(place, functions))
-    return replace(pipeline, parts=pipeline.parts.scaled(functions)), functions
+    return replace(pipeline, parts=pipeline.parts.scaled(functions))
 
 
 def _scale_part(pipeline: Pipeline, name: str, factor: float) -> Pipeline | None:

@@ -21,11 +21,6 @@ Key = tuple[str, ...]
 """A function by the parts of its dotted name: its file's path, then its qualified name."""
 
 
-def phase_of(place: str) -> str:
-    """The phase that records what the main thread does in a place."""
-    return "data_wait" if place == DATA else place
-
-
 @dataclass(frozen=True)
 class Parts:
     """By place (``data`` or a phase): the functions on each distinct stack, and how often it was seen."""
@@ -45,22 +40,6 @@ class Parts:
         stacks = self.stacks.get(place, ())
         total = sum(count for _, count in stacks)
         return sum(count for functions, count in stacks if key in functions) / total if total else 0.0
-
-    def with_share(self, place: str, key: Key, share: float) -> Parts:
-        """The same with another share of a place's samples for this function, which was timed; the rest in proportion.
-
-        Nothing changes in a place where it was never seen.
-        """
-        stacks = self.stacks.get(place, ())
-        seen = self.share(place, key)
-        if not seen:
-            return self
-        total = sum(count for _, count in stacks)
-        inside, outside = share / seen, (1 - share) / (1 - seen) if seen < 1 else 1.0
-        weighed = [(functions, count * (inside if key in functions else outside)) for functions, count in stacks]
-        if seen == 1:
-            weighed.append((frozenset(), total * (1 - share)))
-        return replace(self, stacks={**self.stacks, place: weighed})
 
     def scaled(self, scales: Mapping[Key, float]) -> Parts:
         """The samples of a run in which each of these functions takes so many times as long."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unstall.model.machine import rates, speed
-from unstall.model.parts import DATA, Key, Parts, phase_of
-from unstall.model.timed import Timed
+from unstall.model.parts import Parts
 from unstall.model.work import Floats, Layout, Work
 from unstall.records.vocabulary import PhaseName
 
@@ -58,12 +57,8 @@ class Pipeline:
     spread: float = 0.0
     """Its relative standard error."""
     parts: Parts = field(default_factory=Parts)
-    timed: Mapping[Key, Timed] = field(default_factory=dict)
-    """Functions whose calls were timed."""
     closing: Mapping[str, float] = field(default_factory=dict)
     """Shares of ``layout.epoch_close_s`` by phase: what the steps between epochs, or with validation, take longer."""
-    cold_after_s: float = 10e-3
-    """Of other code, after which two thirds of the caches are empty."""
     busy_seen: float = 1.0
     """Cores that were busy while a batch was made or a step computed, when it was recorded."""
 
@@ -73,22 +68,6 @@ class Pipeline:
             return 0.0
         index = self.phases.index(name)
         return float((self.compute[:, index] + self.wait[:, index]).mean())
-
-    def seen_s(self, place: str) -> float:
-        """Mean seconds a step of the main thread, in a phase or the making of batches, as long as they were seen.
-
-        What lies between epochs is part of it.
-        """
-        layout, phase = self.layout, phase_of(place)
-        if place == DATA and self.has_loader:
-            return self.making_s / speed(self.busy_seen, layout.cores, layout.contention)
-        between = layout.epoch_close_s * self.closing.get(phase, 0.0) / layout.epoch if layout.epoch else 0.0
-        seen_s = between * self.batches_per_step
-        if phase in self.phases:
-            index = self.phases.index(phase)
-            rate = 1.0 if layout.workers else self.body_rates(layout.contention)[index]
-            seen_s += float((self.compute[:, index] / rate + self.wait[:, index]).mean())
-        return seen_s
 
     @property
     def service_s(self) -> float:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unstall.benchmark import archive
+from unstall.diagnose.features import build
 from unstall.model.work import Floats
 from unstall.records.archive import Archive, FetchSeries, StepSeries
 from unstall.records.measurements import Measurement
+from unstall.records.report import Phase
 from unstall.records.vocabulary import PHASES
 
 if TYPE_CHECKING:
@@ -48,7 +50,11 @@ class Recorded:
 def of_measured(measured: Measured, *, device_busy: float | None = None) -> Recorded:
     """From a run that has just been measured."""
     return _recorded(
-        measured.measurement, archive.step_series(measured), archive.fetch_series(measured), device_busy=device_busy
+        measured.measurement,
+        archive.step_series(measured),
+        archive.fetch_series(measured),
+        attributed=build(measured.measurement).attributed,
+        device_busy=device_busy,
     )
 
 
@@ -59,18 +65,34 @@ def of_archive(kept: Archive) -> Recorded:
             f"run {kept.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
         )
     busy = kept.report.utilization.gpu
-    return _recorded(kept.measurement, kept.steps, kept.fetches, device_busy=sum(busy) / len(busy) if busy else None)
+    return _recorded(
+        kept.measurement,
+        kept.steps,
+        kept.fetches,
+        attributed=_attributed(kept.report.phases) or build(kept.measurement).attributed,
+        device_busy=sum(busy) / len(busy) if busy else None,
+    )
+
+
+def _attributed(phases: Sequence[Phase]) -> dict[str, float]:
+    """Seconds of each phase in the report's account; empty in reports of version 1, which do not have it."""
+    return {phase.name: phase.attributed_s for phase in phases if phase.attributed_s is not None}
 
 
 def _recorded(
-    measurement: Measurement, series: StepSeries, fetches: FetchSeries | None, *, device_busy: float | None
+    measurement: Measurement,
+    series: StepSeries,
+    fetches: FetchSeries | None,
+    *,
+    attributed: Mapping[str, float],
+    device_busy: float | None,
 ) -> Recorded:
     regular = series.measured & ~series.gap
     rows = regular if regular.any() else series.measured
     durations = series.durations
     gaps = series.measured & series.gap
     beyond = durations[gaps] - durations[rows].mean()
-    phases = _told_apart(np.stack([series.phase(name) for name in PHASES], axis=1), measurement)
+    phases = _told_apart(np.stack([series.phase(name) for name in PHASES], axis=1), measurement, attributed)
     return Recorded(
         measurement=measurement,
         steps=phases[rows],
@@ -90,17 +112,14 @@ def _gap_shares(gaps: Floats, regular: Floats) -> dict[str, float]:
     return {name: float(part) / total for name, part in zip(PHASES, beyond) if part > 0}
 
 
-def _told_apart(steps: Floats, measurement: Measurement) -> Floats:
+def _told_apart(steps: Floats, measurement: Measurement, attributed: Mapping[str, float]) -> Floats:
     """What no seam claims is in `other`; the part that the samples know better is moved to its own phase."""
-    from unstall.diagnose import features
-
-    shown = features.build(measurement).attributed
     recorded = {phase.name: phase.mean_s for phase in measurement.phases}
     other = PHASES.index("other")
     mean = recorded.get("other", 0.0)
     rest = steps[:, other].copy()
     for index, name in enumerate(PHASES):
-        claimed = shown.get(name, 0.0) - recorded.get(name, 0.0)
+        claimed = attributed.get(name, 0.0) - recorded.get(name, 0.0)
         kept_apart = name == "data_wait" and measurement.loader is not None
         if index != other and mean > 0 and claimed > 0 and not kept_apart:
             moved = rest * min(claimed / mean, 1.0)

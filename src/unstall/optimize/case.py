@@ -103,18 +103,12 @@ class Proposal:
     """Only to be told: it is never tried."""
     needs_revisits: bool = False
     """Pays only when samples are met again, from the second epoch on."""
-    work: float = 1.0
-    """Work in a step of the changed program, in steps of the program before the change (a larger batch)."""
     remembers: tuple[str, ...] = ()
     """``file:function`` of what is remembered: the comparison checks that it is asked only plain values."""
     in_batches: bool = False
     """Calls of a model are made together: its rows are counted, and the comparison makes each call alone as well."""
     arithmetic: str = ""
     """The coarsest data type it computes in, where that is not to be seen of its results: ``bfloat16``, ``tf32``."""
-    later: bool = False
-    """Calls are made in a thread: the files that the program writes are compared as well, with calls made late."""
-    frees: bool = False
-    """Its gain is memory that no longer grows: it is tried whatever it promises, and kept unless the step is slower."""
     key: str = ""
     """Distinguishes the options of one remedy, and what was tried already."""
 

@@ -7,59 +7,12 @@ from __future__ import annotations
 
 import ast
 
-from unstall.optimize.ahead import imported
 from unstall.optimize.outer_names import changed_in_place, changing
 from unstall.optimize.purity import Purity, attributes_read
 from unstall.optimize.purity import names as names_of
 
-_LIBRARIES = ("torch", "numpy", "np", "math", "F", "nn", "scipy", "itertools", "functools")
-_PURE_METHODS = {
-    "abs", "astype", "bool", "clone", "contiguous", "copy", "cos", "count", "cumsum", "double", "encode", "exp",
-    "expand", "flatten", "float", "half", "index", "int", "inverse", "items", "join", "keys", "log", "long", "lower",
-    "matmul", "max", "mean", "min", "mul", "norm", "permute", "pow", "prod", "repeat", "reshape", "shape", "sin",
-    "size", "softmax", "split", "sqrt", "square", "squeeze", "std", "strip", "sum", "t", "tanh", "to", "tolist",
-    "transpose", "tril", "triu", "unsqueeze", "upper", "values", "var", "view",
-}  # fmt: skip
-_PURE_BUILTINS = {"len", "range", "list", "tuple", "dict", "set", "sorted", "sum", "min", "max", "abs", "int", "float",
-                  "str", "bool", "enumerate", "zip", "reversed", "round", "frozenset"}  # fmt: skip
 _VALUES = {"Path", "PurePath", "Fraction", "Decimal"}
 """Classes whose objects do not change."""
-_ONCE = {"iter", "empty", "empty_like", "save", "load", "open", "manual_seed", "seed", "set_num_threads", "no_grad"}
-"""Calls of libraries that are made for an effect, or do not give the same."""
-
-
-class NotSteady(Exception):
-    """It may give something else another time, or do something; the message says why."""
-
-
-def check_calls(text: str, tree: ast.Module, scope: ast.AST, value: ast.expr) -> None:
-    """All that an expression calls only computes. ``scope``: the function it is in, or the module. Raises NotSteady."""
-    modules = imported(tree)
-    purity = Purity(tree, ast.ClassDef(name="", bases=[], keywords=[], body=[], decorator_list=[]))
-    local = set(names_of([scope], ast.Store))
-    local |= {node.arg for node in ast.walk(scope) if isinstance(node, ast.arg)}
-    functions = {node.name: node.lineno for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if not purity.is_steady(value, local if scope is not tree else set()):
-        raise NotSteady(purity.reason)
-    for node in ast.walk(value):
-        if isinstance(node, (ast.NamedExpr, ast.Lambda)):
-            raise NotSteady("it sets a name, or makes a function")
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func)
-        root, last = name.partition(".")[0], name.rpartition(".")[2]
-        if isinstance(node.func, ast.Name):
-            if name in functions:
-                why_not = impurity(text, functions[name])
-                if why_not is not None:
-                    raise NotSteady(f"{name}: {why_not}")
-            elif name not in _PURE_BUILTINS:
-                raise NotSteady(f"what {name} does is not known")
-        elif root in modules and root in _LIBRARIES:
-            if last in _ONCE or last.endswith("_"):
-                raise NotSteady(f"{name} does not only compute")
-        elif last not in _PURE_METHODS:
-            raise NotSteady(f"what {name} does is not known")
 
 
 def impurity(text: str, line: int) -> str | None:

@@ -9,10 +9,9 @@ that does not even agree with itself in two runs is judged by the tolerances, as
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -62,16 +61,6 @@ class Judgement:
     why_not: str | None = None
 
 
-Files = Mapping[str, Sequence[str]]
-"""Digests of the files that a program wrote, by name without folder: it may make several of a name."""
-
-
-class Notes(list[Noted]):
-    """What a run computed, and the files it wrote."""
-
-    files: Files = MappingProxyType({})
-
-
 class Unobservable(Exception):
     """A run gave nothing to compare; the message says why."""
 
@@ -84,19 +73,16 @@ def observe(
     *,
     timeout: float,
     check: dict[str, Any] | None = None,
-    deferred: Literal["at once", "late"] = "at once",
-) -> Notes:
+) -> list[Noted]:
     """Run the first steps of an arm and read what they computed. Raises Unobservable.
 
     ``check``: for the child's part of that name, which proves that what the arm keeps or remembers may be kept.
-    ``deferred``: when calls that the arm makes in a thread are made.
     """
     plan = {
         **Window(kind, 0, steps).plan(),
         "seed": {"seed": _SEED},
         "observe": {},
         "check": check,
-        "files": {"deferred": deferred},
     }
     ran = workshop.run(arm, plan, timeout=timeout)
     complaints = ran.folder / "cache-mismatch.txt"
@@ -105,8 +91,7 @@ def observe(
     if ran.json("clock.json") is None:
         reason = f"no end after {ran.seconds:.0f} s" if ran.timed_out else f"exit code {ran.status}"
         raise Unobservable(f"{reason}{last_line(ran.output)}")
-    noted = Notes([*read(ran.folder / "observed.bin"), *map(_unstepped, read(ran.folder / "saved.bin"))])
-    noted.files = _by_name(ran.json("written.json") or [])
+    noted = list(read(ran.folder / "observed.bin"))
     if not noted:
         raise Unobservable("neither a loss nor an output of a model was seen")
     return noted
@@ -123,33 +108,6 @@ def read(path: Path) -> Iterator[Noted]:
                     return
     except OSError:
         return
-
-
-def _by_name(written: Iterable[tuple[str, str]]) -> Files:
-    found: dict[str, list[str]] = {}
-    for name, digest in written:
-        found.setdefault(name, []).append(digest)
-    return found
-
-
-def steady(first: Files, second: Files) -> Files:
-    """The files that two runs of the original write alike: those that hold no times, say."""
-    return {name: digests for name, digests in first.items() if second.get(name) == digests}
-
-
-def differing_file(original: Files, changed: Files) -> str | None:
-    """The first of the original's files that the changed program does not write alike."""
-    return next((name for name, digests in sorted(original.items()) if changed.get(name) != digests), None)
-
-
-def of_steps(noted: Iterable[Noted]) -> list[Noted]:
-    """Losses, weights and checkpoints: what does not move when a call that only looks at a model is made later."""
-    return [one for one in noted if not one.what.startswith("output")]
-
-
-def _unstepped(noted: Noted) -> Noted:
-    """A checkpoint may be written later: only what it holds counts, and its number."""
-    return replace(noted, step=0)
 
 
 def judge(
@@ -224,8 +182,6 @@ def _difference(a: Noted, b: Noted) -> tuple[str | None, float]:
 
 
 def _place(noted: Noted) -> str:
-    if noted.what.startswith("checkpoint"):
-        return noted.what.rpartition(".")[0].replace(".", " ")
     what = noted.what.rpartition(".")[0] if noted.what.startswith(("loss", "output")) else noted.what
     return f"step {noted.step + 1}, {what}" if not what.startswith("weights") else f"after {noted.step} steps, {what}"
 

@@ -1,4 +1,4 @@
-"""What the original program computes and writes, and whether a changed one does the same."""
+"""What the original program computes, and whether a changed one does the same."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ class Reference:
         self.steps: list[Noted] = []
         self.own_difference = 0.0
         """By which two runs of the original differ."""
-        self.files: equivalence.Files = {}
-        """What the original writes alike in two runs."""
 
     def observe(self, kind: str) -> None:
         """Two runs of the original: what it computes, and whether it agrees with itself. Raises TrialFailed."""
@@ -34,14 +32,13 @@ class Reference:
             raise TrialFailed(f"what the program computes could not be observed: {error}") from error
         self.steps = first
         self.own_difference = equivalence.own_difference(first, again)
-        self.files = equivalence.steady(first.files, again.files)
 
     def judge(
-        self, changed: Arm, kind: str, proposal: Proposal, kept: Sequence[Proposal], best: Arm
+        self, changed: Arm, kind: str, proposal: Proposal, kept: Sequence[Proposal]
     ) -> tuple[bool | None, str | None]:
         """Whether a change on top of those that were kept computes the same, and why not.
 
-        None where it need not, as it is to change the training. ``best``: the program without the change.
+        None where it need not, as it is to change the training.
         """
         watched = [*kept, proposal]
         remembers = [one for each in watched for one in each.remembers]
@@ -60,32 +57,7 @@ class Reference:
             arithmetic=[one.arithmetic for one in watched if one.arithmetic],
         )  # fmt: skip
         why_not = None if judgement.equivalent else f"it computes something else: {judgement.why_not}"
-        if why_not is None and proposal.later:
-            why_not = self._differs_when_late(changed, noted, kind, best, exactness)
         return why_not is None, why_not
 
-    def _differs_when_late(
-        self, changed: Arm, at_once: equivalence.Notes, kind: str, best: Arm, exactness: Any
-    ) -> str | None:
-        """Whether calls in a thread do something else when they are made as late as they may be."""
-        try:
-            late = self._observe(changed, kind, deferred="late")
-            files = self.files
-            if exactness != "exact":  # the files may hold numbers that a close change has changed
-                written = self._observe(best, kind).files
-                files = {name: written.get(name, ()) for name in self.files}
-        except Unobservable as error:
-            return f"what it computes with late calls could not be compared: {error}"
-        judgement = equivalence.judge(
-            equivalence.of_steps(at_once), equivalence.of_steps(late), "exact", own=self.own_difference
-        )
-        if not judgement.equivalent:
-            return f"it computes something else when calls are late: {judgement.why_not}"
-        for found in (at_once.files, late.files):
-            name = equivalence.differing_file(files, found)
-            if name is not None:
-                return f"it does not write the same to {name}"
-        return None
-
-    def _observe(self, arm: Arm, kind: str, **options: Any) -> equivalence.Notes:
+    def _observe(self, arm: Arm, kind: str, **options: Any) -> list[Noted]:
         return equivalence.observe(self.workshop, arm, kind, _STEPS, timeout=_TIMEOUT_S, **options)

@@ -36,7 +36,7 @@ _MIN_STEPS, _MAX_STEPS = 12, 2000
 _WARMUP_STEPS = 8
 _FOLD_BATCHES = 6
 _MAX_FAILURES_OF_REMEDY = 2
-_CONCURRENCY = ("loader-workers", "shared-cores", "threads", "worker-affinity")
+_CONCURRENCY = ("loader-workers", "threads")
 """Remedies whose best option changes with every other change: their options may be tried again after one is kept."""
 
 
@@ -140,7 +140,7 @@ class Search:
         while True:
             result.advice = [one for one in proposals if one.advice]
             open_ones = [one for one in proposals if not one.advice and self._is_open(one)]
-            worthy = [one for one in open_ones if one.frees or one.predicted - 1 >= self.options.worth]
+            worthy = [one for one in open_ones if one.predicted - 1 >= self.options.worth]
             if not worthy or self._left() <= self._next_s():
                 self._note_untried(result, open_ones, unfit)
                 nothing = f"no remedy left that promises {percent(self.options.worth)}"
@@ -203,7 +203,7 @@ class Search:
     def _try(self, proposal: Proposal, current: Diagnosis, result: Result) -> Arm | None:
         """Try one change against the best so far; the new best if it is kept."""
         settings = {**result.best.settings, **proposal.settings}
-        changed = Arm(proposal.sources or result.best.sources, settings, result.best.work * proposal.work)
+        changed = Arm(proposal.sources or result.best.sources, settings)
         seen = self.undecided.pop(proposal.id, None)
         entry = self._entry(proposal, result, anew=seen is None)
         self.done.add(proposal.id)
@@ -216,18 +216,14 @@ class Search:
             result.other_cores.append(found.other_cores())
             before, after = found.unit_s()
             self.tell(f"  {before * 1e3:.3g} ms → {after * 1e3:.3g} ms a step, in {len(found.pairs)} pairs of runs")
-            if proposal.frees:
-                entry.why_not = self._holds_on(changed, ratio)
-            elif ratio.low <= LEAST_GAIN:
+            if ratio.low <= LEAST_GAIN:
                 entry.why_not = "no gain" if ratio.value <= LEAST_GAIN else "the gain is not certain"
                 if ratio.value - 1 >= self.options.worth and found.could_be_decided(LEAST_GAIN, _MOST_PAIRS):
                     self.undecided[proposal.id] = found
                     self.done.remove(proposal.id)
             if entry.why_not or not self._is_equivalent(entry, changed, current.kind, proposal, result):
                 return None
-            if not proposal.frees and not self._confirmed(
-                entry, found, result.best, changed, self._window(current, proposal)
-            ):
+            if not self._confirmed(entry, found, result.best, changed, self._window(current, proposal)):
                 return None
         except (TrialFailed, WorkshopError) as error:
             self.failures[proposal.remedy] = self.failures.get(proposal.remedy, 0) + 1
@@ -246,15 +242,6 @@ class Search:
             result.tried = [one for one in result.tried if one.name != name]
         result.tried.append(Attempt(name=name, exactness=proposal.exactness, predicted_speedup=proposal.predicted))
         return result.tried[-1]
-
-    def _holds_on(self, changed: Arm, ratio: Ratio) -> str | None:
-        """Why a change that is to free memory is not kept: it is slower, or memory grows as before."""
-        if ratio.high < 1:
-            return "it is slower"
-        self.tell("  does memory still grow?")
-        found = diagnose(self.program, self.workshop, changed).report.findings
-        grows = any(one.pattern == "memory-growth" and one.cause == "graph" for one in found)
-        return "memory grows as before" if grows else None
 
     def _window(self, current: Diagnosis, proposal: Proposal) -> Window:
         """The same steps for both arms; when samples must be met again, few different samples."""
@@ -292,7 +279,7 @@ class Search:
 
     def _is_equivalent(self, entry: Attempt, changed: Arm, kind: str, proposal: Proposal, result: Result) -> bool:
         self.tell(f"does it compute the same? {entry.name}")
-        entry.equivalent, entry.why_not = self.reference.judge(changed, kind, proposal, result.kept, result.best)
+        entry.equivalent, entry.why_not = self.reference.judge(changed, kind, proposal, result.kept)
         return entry.why_not is None
 
     # ------------------------------------------------------------------ the last word

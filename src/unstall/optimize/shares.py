@@ -39,12 +39,6 @@ def _workers_hold_up(case: Case) -> float:
     return min(1.0, loader.service_s * (loader.batches_per_step or 1.0) / loader.workers / case.measurement.step.mean)
 
 
-def of_loading(case: Case) -> float:
-    """Share of the step that the making of samples holds up."""
-    loader = case.measurement.loader
-    return _workers_hold_up(case) if loader is not None and loader.workers else case.share("data_wait")
-
-
 def of_sample_lines(case: Case, path: Path, first: int, last: int, *, in_workers: bool) -> float:
     """Share of the step that lines of ``__getitem__`` hold up, with all they call."""
     measured = case.measurement

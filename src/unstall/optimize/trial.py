@@ -106,10 +106,10 @@ def time_arm(workshop: Workshop, arm: Arm, window: Window) -> Timed:
     for _ in range(_ATTEMPTS - 1):
         if ran.suspended_s:
             ran = workshop.run(arm, window.plan(), timeout=_START_S + expected)
-    return timed(ran, window, work=arm.work)
+    return timed(ran, window)
 
 
-def timed(ran: Ran, window: Window, *, work: float = 1.0) -> Timed:
+def timed(ran: Ran, window: Window) -> Timed:
     """What a run's clock says. Raises TrialFailed in one line."""
     facts = ran.json("clock.json")
     if facts is None:
@@ -129,7 +129,7 @@ def timed(ran: Ran, window: Window, *, work: float = 1.0) -> Timed:
     last = min(len(times), warmup + 1 + window.steps) if window.steps else len(times)
     return Timed(
         steps=last - 1 - warmup,
-        units=sum(units[warmup + 1 : last]) * work,
+        units=sum(units[warmup + 1 : last]),
         seconds=times[last - 1] - times[warmup],
         start_s=times[0] - facts["began"],
         ran=ran,

@@ -39,8 +39,6 @@ class Arm:
 
     sources: Sources = field(default_factory=Sources)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    work: float = 1.0
-    """Work in one of its steps, in steps of the original."""
 
 
 @dataclass(frozen=True)

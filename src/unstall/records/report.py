@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from unstall.records.trace import TraceFacts
-from unstall.records.vocabulary import Confidence, KnownBy, PatternName, PhaseName
+from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternName, PhaseName
 
 SCHEMA: Literal["unstall/2"] = "unstall/2"
 
@@ -316,7 +316,7 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     @classmethod
     def from_json(cls, data: bytes | str) -> Report:
         """Read a report back; raises :class:`msgspec.ValidationError` naming the field that is wrong."""
-        return msgspec.json.decode(data, type=cls)
+        return _current(msgspec.json.decode(data, type=cls))
 
 
 _html: Callable[[Report], str] | None = None
@@ -326,3 +326,11 @@ def register_html(render: Callable[[Report], str]) -> None:
     """Let notebooks show reports as HTML that ``render`` makes of them."""
     global _html
     _html = render
+
+
+def _current(report: Report) -> Report:
+    """A report of version 1 as version 2 would have it: a run without a step has no verdict, and is not healthy."""
+    if report.schema != "unstall/1" or report.run.steps:
+        return report
+    verdict = msgspec.structs.replace(report.verdict, pattern=NO_VERDICT)
+    return msgspec.structs.replace(report, verdict=verdict, findings=[verdict])

@@ -38,7 +38,7 @@ def entry_of(report: Report, directory: Path, revision: Revision) -> Entry:
         samples_per_s=rates.samples_per_s,
         step_p50_s=step.p50 if step else None,
         step_p95_s=step.p95 if step else None,
-        pattern=verdict.pattern if run.steps else "no steps",
+        pattern=verdict.pattern,
         cause=verdict.cause,
         culprit=_place(verdict),
         headroom=verdict.headroom,

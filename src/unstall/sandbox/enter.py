@@ -1,11 +1,13 @@
 """Enter the sandbox and become the program: ``enter.py PLAN CMD [ARG...]``.
 
 Run as a script by a bare interpreter, before the program in its process. It makes a mount namespace, lays out the
-tree that the plan tells (mounts.py has the words), makes it the root, and executes the program.
+tree that the plan tells (mounts.py has the words), makes it the root, proves that nothing in it is written to for real
+(proof.py), and executes the program.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -17,11 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from unstall.sandbox import kernel
+    from unstall.sandbox import kernel, mountinfo, proof
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import kernel
+    import mountinfo
+    import proof
 
+_FORBIDDEN = {"nosuid": os.ST_NOSUID, "noexec": 8}
 _STATUS = 126  # as a shell's for a command that cannot be executed
 
 
@@ -39,7 +44,7 @@ class Entrance:
         self.degraded: list[str] = []
 
     def open(self) -> None:
-        """Be in the sandbox; OSError when it cannot be had."""
+        """Be in the sandbox; OSError when it cannot be had, or not be proven to keep what is written from the files."""
         folder = os.getcwd()
         uid, gid = os.geteuid(), os.getegid()
         kernel.unshare(kernel.CLONE_NEWNS | (0 if self.privileged else kernel.CLONE_NEWUSER))
@@ -48,19 +53,47 @@ class Entrance:
         with open(os.path.join(self.layer, "namespace"), "w") as file:
             file.write(os.readlink("/proc/self/ns/mnt"))
         kernel.make_private()
+        known = {mount.device for mount in mountinfo.read_all()}
+        self.lay_out()
+        self.tell()
+        kernel.change_root(self.root)
+        written = [*self.plan["keep"], os.path.join(self.plan["home"], "notes")]
+        proof.check_mounts(known, self.layer, written)
+        os.chdir(folder)
+
+    def lay_out(self) -> None:
+        """Mount the program's tree below ``root``."""
         for action, path, detail in self.plan["steps"]:
-            getattr(self, action)(path, detail)
+            if os.path.lexists(path):  # else it is gone by now
+                getattr(self, action)(path, detail)
+        self.overlay_reached()
         for path in self.plan["sockets"]:
             self.socket(path)
         self.hide(self.plan["home"])
         for path in self.plan["keep"]:
-            self.bind(path)
-        self.tell()
-        kernel.change_root(self.root)
-        os.chdir(folder)
+            kernel.bind(path, self.target(path))
 
     def overlay(self, path: str, forbidden: str) -> None:
         """A layer of its own above the tree at ``path``; where the kernel cannot, nothing may be written there."""
+        if not self.lay_over(path, forbidden):
+            self.readonly(path)
+            self.degraded.append(path)
+
+    def overlay_reached(self) -> None:
+        """What this child writes to, and the plan has left read-only as a part of something else, has its layer too."""
+        planned = [path for _, path, _ in self.plan["steps"]]
+        for path in sorted(self.reach, key=len):
+            there = self.root + path
+            if any(mountinfo.inside(path, degraded) for degraded in self.degraded) or not os.path.isdir(there):
+                continue
+            flags = os.statvfs(path).f_flag
+            if flags & os.ST_RDONLY or not os.statvfs(there).f_flag & os.ST_RDONLY:
+                continue
+            if not any(mountinfo.below(step, path) for step in planned):  # which would be hidden
+                self.lay_over(path, ",".join(name for name, flag in _FORBIDDEN.items() if flags & flag))
+
+    def lay_over(self, path: str, forbidden: str) -> bool:
+        """Lay an overlay over the tree at ``path``; whether the kernel could."""
         self.layers += 1
         upper, work = (os.path.join(self.layer, f"{name}{self.layers}") for name in ("upper", "work"))
         for made in (upper, work):
@@ -78,19 +111,17 @@ class Entrance:
             os.utime(upper, ns=(facts.st_atime_ns, facts.st_mtime_ns))
             kernel.overlay(path, upper, work, target, forbidden=forbidden, privileged=self.privileged)
         except OSError:
-            self.readonly(path)
-            self.degraded.append(path)
+            return False
+        return True
 
     def bind(self, path: str, _detail: str = "") -> None:
-        kernel.bind(path, self.target(path))
+        try:
+            kernel.bind(path, self.target(path))
+        except (FileNotFoundError, PermissionError):
+            pass  # gone by now, or not this user's to see
 
     def readonly(self, path: str, _detail: str = "") -> None:
-        target = self.target(path)
-        try:
-            kernel.bind(path, target)
-        except PermissionError:
-            return  # a folder that this user cannot even enter
-        kernel.make_readonly(target)
+        _show_readonly(path, self.target(path))
 
     def memory(self, path: str, mode: str) -> None:
         kernel.memory(self.target(path), f"mode={mode}")
@@ -115,14 +146,15 @@ class Entrance:
     def socket(self, path: str) -> None:
         """A socket is known by the very file that its server made, which an overlay does not show."""
         try:
-            kernel.bind(path, self.root + path)
+            _show_readonly(path, self.root + path)
         except OSError:
             pass  # gone by now, or not this user's to see
 
     def hide(self, home: str) -> None:
         """The layers are not part of the tree; the notes of what was refused are written for real."""
         kernel.memory(self.root + home, "mode=755,size=1m")
-        self.bind(os.path.join(home, "notes"))
+        notes = os.path.join(home, "notes")
+        kernel.bind(notes, self.target(notes))
 
     def target(self, path: str) -> str:
         """Where a path lies in the new tree; it is made where a new folder has to hold it."""
@@ -141,6 +173,37 @@ class Entrance:
         if not os.path.exists(told):
             with open(told, "w") as file:
                 json.dump(self.degraded, file)
+
+
+def _show_readonly(path: str, target: str) -> None:
+    """Show a file or a folder at its place, with all that is mounted in it, and let nobody write to it."""
+    try:
+        mounted = _make_readonly(target)
+        if not mounted:
+            kernel.bind(path, target)
+    except (FileNotFoundError, PermissionError):
+        return  # gone by now, or in a folder that this user cannot even enter
+    if not mounted:
+        _make_readonly(target)
+
+
+def _make_readonly(target: str) -> bool:
+    """No writes through the mount at ``target`` and those below it; False when nothing is mounted there."""
+    try:
+        if kernel.make_tree_readonly(target):
+            return True
+        kernel.make_readonly(target)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    for mount in mountinfo.read_all():
+        if mountinfo.below(mount.path, target):
+            try:
+                kernel.make_readonly(mount.path)
+            except OSError:
+                pass  # under another mount, or not this user's to enter; if it is, the proof finds it
+    return True
 
 
 def _reached(known: Sequence[str], words: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
+import struct
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
@@ -18,6 +20,10 @@ _MS_REC = 16384
 _MS_PRIVATE = 1 << 18
 _MS_RELATIME = 1 << 21
 _MNT_DETACH = 2
+_MOUNT_ATTR_RDONLY = 1
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
+_MOUNT_SETATTR = 442  # on every architecture
 _FLAGS = {"nosuid": _MS_NOSUID, "nodev": _MS_NODEV, "noexec": _MS_NOEXEC}
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 
@@ -46,8 +52,23 @@ def bind(source: str, target: str) -> None:
     _mount(source, target, None, _MS_BIND | _MS_REC, None)
 
 
+def make_tree_readonly(target: str) -> bool:
+    """No writes through the mount at ``target`` and those below it, or False where the kernel cannot do that at once.
+
+    OSError with EINVAL when nothing is mounted there.
+    """
+    attributes = struct.pack("=QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
+    path = os.fsencode(target)
+    result = _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, path, _AT_RECURSIVE, attributes, ctypes.c_size_t(len(attributes)))
+    if result != 0 and ctypes.get_errno() in {errno.ENOSYS, errno.EPERM}:  # before Linux 5.12, or filtered
+        return False
+    _check(result, f"mount_setattr {target}")
+    return True
+
+
 def make_readonly(target: str) -> None:
-    """No writes through this mount. What the mount forbids already must be said again."""
+    """No writes through this one mount; OSError with EINVAL when nothing is mounted there."""
+    # What the mount forbids already must be said again.
     names = ((os.ST_NOSUID, _MS_NOSUID), (4, _MS_NODEV), (8, _MS_NOEXEC), (1024, 1024), (2048, 2048))
     kept = sum(flag for seen, flag in names if os.statvfs(target).f_flag & seen)
     _mount("none", target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)

@@ -1,11 +1,12 @@
-"""What is mounted where, and what to lay over it so that nothing that a program writes reaches it.
+"""What to lay over the mounts of this machine, so that nothing that a program writes reaches them.
 
 The plan is a list of steps that ``enter.py`` carries out in a new mount namespace, on a tree that becomes the
 program's root:
 
 - ``overlay``: the tree at this path, with a layer above that takes what is written.
-- ``bind``: as it is. For what is read-only anyway, and for devices and the kernel's own file systems.
-- ``readonly``: as it is, but writes fail: where no overlay can be laid over.
+- ``readonly``: as it is with all that is mounted in it, but writes fail. An ordinary user's whole tree begins so:
+  what no other step is about cannot be written to.
+- ``bind``: as it is. For devices and the kernel's own file systems.
 - ``memory``: a new empty file system in memory, to stand for a folder whose own content is laid out entry by entry.
 - ``link``: a symbolic link in such a folder.
 - ``shm``: shared memory of the sandbox's own, over what is in shared memory already.
@@ -18,40 +19,15 @@ be an overlay's lower layer there.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
-# fmt: off
-KERNEL = frozenset(
-    {
-        "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cpuset", "debugfs", "devpts", "devtmpfs",
-        "efivarfs", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.portal", "fusectl", "hugetlbfs", "mqueue", "nfsd",
-        "nsfs", "proc", "pstore", "resctrl", "rpc_pipefs", "securityfs", "selinuxfs", "smackfs", "sysfs", "tracefs",
-    }
-)
-# fmt: on
-"""File systems that hold no files of anybody's."""
+from unstall.sandbox.mountinfo import KERNEL, Mount, below, directly_below, inside, mount_of
 
 SHARED_MEMORY = "/dev/shm"
+_DEVICES = "/dev"
 _MOST_ENTRIES = 2000  # of a folder that has to be laid out entry by entry
-
-
-@dataclass(frozen=True)
-class Mount:
-    """One line of mountinfo."""
-
-    path: str
-    kind: str
-    """The type of file system."""
-    options: frozenset[str]
-    """Of the mount and of its file system together."""
-
-    @property
-    def readonly(self) -> bool:
-        return "ro" in self.options
 
 
 @dataclass(frozen=True)
@@ -64,73 +40,62 @@ class Step:
     """Of a link its target, of a memory folder its mode in octal, of an overlay its mount options to keep."""
 
 
-def read_mounts(source: Path = Path("/proc/self/mountinfo")) -> list[Mount]:
-    """What is mounted, shortest path first; of several mounts at one path the last, which is the one seen."""
-    try:
-        text = source.read_text(errors="surrogateescape")
-    except OSError:
-        return []
-    found: dict[str, Mount] = {}
-    for line in text.splitlines():
-        mount = parse(line)
-        if mount is not None:
-            found[mount.path] = mount
-    return sorted(found.values(), key=lambda mount: (mount.path != "/", mount.path.count("/"), mount.path))
+@dataclass(frozen=True)
+class Plan:
+    """What to lay where."""
+
+    steps: list[Step] = field(default_factory=list)
+    readonly: dict[str, list[str]] = field(default_factory=dict)
+    """Folders that the user may write to, or below, and the program may not; with those below that it may."""
 
 
-def parse(line: str) -> Mount | None:
-    """A line of /proc/self/mountinfo (proc_pid_mountinfo(5)); None when it is not one."""
-    before, separator, after = line.partition(" - ")
-    left, right = before.split(" "), after.split(" ")
-    if not separator or len(left) < 6 or len(right) < 3:
-        return None
-    return Mount(_unescape(left[4]), right[0], frozenset(left[5].split(",") + right[2].split(",")))
+def plan(mounts: Sequence[Mount], *, privileged: bool, reach: Sequence[str] = ()) -> Plan:
+    """What to lay where.
 
-
-def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
-    """The mount that holds a path."""
-    holding = [mount for mount in mounts if path == mount.path or _below(path, mount.path)]
-    return max(holding, key=lambda mount: len(mount.path), default=None)
-
-
-def plan(mounts: Sequence[Mount], *, privileged: bool) -> list[Step]:
-    """What to lay where. ``privileged``: mounts are not locked together, as root's are not."""
-    layout = _Layout(mounts, privileged)
-    if privileged:
-        layout.cover_tree("/")
-    else:
-        layout.add("bind", "/")
-        layout.cover_tree("/")
+    Args:
+        mounts: what is mounted.
+        privileged: mounts are not locked together, as root's are not.
+        reach: folders that programs write to, by their real paths.
+    """
+    layout = _Layout(mounts, privileged, reach)
+    if not privileged:
+        layout.add("readonly", "/")
+    layout.cover_tree("/")
     layout.cover_devices()
-    return layout.steps
+    return layout.plan
 
 
 class _Layout:
-    def __init__(self, mounts: Sequence[Mount], privileged: bool):
-        # Of the devices only shared memory is laid over.
-        self.mounts = [mount for mount in mounts if mount.path != "/dev" and not _below(mount.path, "/dev")]
+    def __init__(self, mounts: Sequence[Mount], privileged: bool, reach: Sequence[str] = ()):
+        self.mounts = [mount for mount in mounts if not inside(mount.path, _DEVICES)]
+        self.devices = [mount for mount in mounts if inside(mount.path, _DEVICES)]
+        self.mounted = {mount.path: mount for mount in self.mounts}
         self.privileged = privileged
-        self.steps: list[Step] = []
+        self.reach = reach
+        self.plan = Plan()
 
     def add(self, action: str, path: str, detail: str = "") -> None:
-        self.steps.append(Step(action, path, detail))
+        self.plan.steps.append(Step(action, path, detail))
 
     def cover(self, mount: Mount) -> None:
         """Lay what is right over a mount and over the mounts below it."""
-        if not os.path.isdir(mount.path):
+        if mount.kind in KERNEL:
+            self._show(mount, self.mounts)
+        elif not os.path.isdir(mount.path):
             if os.path.exists(mount.path):  # a single file, as containers mount them
-                self.add("bind" if mount.readonly or _is_special(mount.path) else "readonly", mount.path)
-        elif mount.kind in KERNEL:
-            self.add("bind", mount.path)
+                self.add("readonly", mount.path)
         elif mount.readonly:
-            self.add("bind", mount.path)
+            self.add("readonly", mount.path)
             self._cover_below(mount.path)
+        elif mount.kind == "autofs":  # to list it may mount all that it knows
+            self.add("readonly", mount.path)
+            self._cover_known(mount.path)
         else:
             self.cover_tree(mount.path)
 
     def cover_tree(self, path: str) -> None:
         """Lay an overlay over a folder that is not a kernel's, or over its parts where it cannot be whole."""
-        if path == "/dev":
+        if path == _DEVICES:
             return
         if self.privileged or not self._has_below(path):
             self.add("overlay", path, self._options(path))
@@ -139,73 +104,78 @@ class _Layout:
             self._cover_entries(path)
 
     def cover_devices(self) -> None:
-        if self.privileged:
-            self.add("bind", "/dev")
+        """Devices as they are, with shared memory of the sandbox's own."""
+        itself = next((mount for mount in self.devices if mount.path == _DEVICES), Mount(_DEVICES))
+        self._show(itself, self.devices)
         if os.path.isdir(SHARED_MEMORY):
             self.add("shm", SHARED_MEMORY)
 
+    def _show(self, mount: Mount, mounts: Sequence[Mount], above: str = "") -> None:
+        """What is the kernel's as it is, with what is mounted in it; all else there is read-only: a device can be
+        written to nevertheless.
+        """
+        action = "bind" if mount.kind in KERNEL else "readonly"
+        if action != above and os.path.exists(mount.path):
+            self.add(action, mount.path)
+        for under in directly_below(mount.path, mounts):
+            self._show(under, mounts, action)
+
     def _cover_below(self, path: str) -> None:
         """The mounts directly below a folder; they cover those below them."""
-        below = [mount for mount in self.mounts if _below(mount.path, path)]
-        for mount in below:
-            if not any(_below(mount.path, other.path) for other in below):
-                self.cover(mount)
+        for mount in directly_below(path, self.mounts):
+            self.cover(mount)
 
     def _cover_entries(self, path: str) -> None:
         """Lay out a folder whose mounts are locked to it, entry by entry."""
         try:
             entries = sorted(os.scandir(path), key=lambda entry: entry.name)
         except OSError:
-            return  # who cannot list it cannot write to it by chance
-        if len(entries) > _MOST_ENTRIES:
-            self.add("readonly", path)
-            self._cover_below(path)
+            entries = []
+        if not 0 < len(entries) <= _MOST_ENTRIES:
+            self._cover_known(path)
             return
         writable = os.access(path, os.W_OK)
         if writable:
             self.add("memory", path, f"{stat.S_IMODE(os.stat(path).st_mode):o}")
-        mounted = {mount.path: mount for mount in self.mounts}
         for entry in entries:
-            if writable and entry.path == "/dev":
-                self.add("bind", entry.path)
-            elif entry.path in mounted:
-                self.cover(mounted[entry.path])
-            elif entry.is_symlink():
-                if writable:
-                    self.add("link", entry.path, os.readlink(entry.path))
-            elif entry.is_dir():
-                if writable and self._has_below(entry.path):
-                    self.add("bind", entry.path)
-                self.cover_tree(entry.path)
-            elif _is_special(entry.path):
-                if writable:
-                    self.add("bind", entry.path)
-            elif writable or os.access(entry.path, os.W_OK):
+            self._cover_entry(entry, writable)
+
+    def _cover_entry(self, entry: os.DirEntry[str], anew: bool) -> None:
+        """Lay out an entry of a folder; ``anew``: the folder is a new one, in which the entry is not yet."""
+        if entry.path in self.mounted:
+            self.cover(self.mounted[entry.path])
+        elif entry.is_symlink():
+            if anew:
+                self.add("link", entry.path, os.readlink(entry.path))
+        elif entry.is_dir():
+            if anew and self._has_below(entry.path):
                 self.add("readonly", entry.path)
+            self.cover_tree(entry.path)
+        elif anew:
+            self.add("readonly", entry.path)
+
+    def _cover_known(self, path: str) -> None:
+        """What is known below a folder that stays read-only: what is mounted there, and where programs write to."""
+        mounted = directly_below(path, self.mounts)
+        folders = [
+            folder
+            for folder in self.reach
+            if below(folder, path) and not any(inside(folder, mount.path) for mount in mounted)
+        ]
+        folders = [folder for folder in folders if not any(below(folder, other) for other in folders)]
+        for folder in folders:
+            self.cover_tree(folder)
+        for mount in mounted:
+            if not any(below(mount.path, folder) for folder in folders):
+                self.cover(mount)
+        if os.access(path, os.X_OK):  # else the user cannot write below it either
+            self.plan.readonly[path] = folders
 
     def _has_below(self, path: str) -> bool:
-        return any(_below(mount.path, path) for mount in self.mounts) or _below("/dev", path)
+        return any(below(mount.path, path) for mount in self.mounts) or below(_DEVICES, path)
 
     def _options(self, path: str) -> str:
         """What the mount forbids is forbidden above it too."""
         mount = mount_of(path, self.mounts)
-        kept = mount.options & {"nosuid", "noexec"} if mount else frozenset()
-        return ",".join(sorted(kept))
-
-
-def _below(path: str, folder: str) -> bool:
-    return path != folder and path.startswith(folder.rstrip("/") + "/")
-
-
-def _is_special(path: str) -> bool:
-    """A socket, a pipe or a device: it holds no content to harm."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return True
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-def _unescape(text: str) -> str:
-    """Octal escapes of space, tab, newline and backslash."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+        forbidden = mount.options & {"nosuid", "noexec"} if mount else frozenset()
+        return ",".join(sorted(forbidden))

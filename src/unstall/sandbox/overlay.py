@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from unstall.sandbox.mounts import mount_of, plan, read_mounts
+from unstall.sandbox.mountinfo import KERNEL, mount_of, read_mounts
+from unstall.sandbox.mounts import plan
 
 _ENTER = Path(__file__).with_name("enter.py")
+_PROOF = Path(__file__).with_name("proof.py")
 _PATIENCE_S = 60.0
 _LISTENING = 0x00010000  # __SO_ACCEPTCON in /proc/net/unix
-_TRIAL = "import sys; open(sys.argv[1], 'w').close()"
 
 
 @dataclass
@@ -31,67 +33,96 @@ class Overlays:
 
 
 def prepare(home: Path, folder: Path, keep: Sequence[Path], reasons: list[str]) -> Overlays | None:
-    """Lay out the plan in ``home`` and try it on a file; None when it does not work, the reason added to the list.
+    """Lay out the plan in ``home`` and try it; None when it does not work, the reason added to the list.
 
     ``folder`` is the program's working tree.
     """
     if sys.platform != "linux":
         reasons.append("overlays need Linux")
         return None
+    reach = _writable(folder)
     for privileged in (True, False) if os.geteuid() == 0 else (False,):
-        _write_plan(home, folder, keep, privileged)
-        failure = _try(home)
+        readonly = _write_plan(home, reach, keep, privileged)
+        failure = _try(home, reach, keep)
         if failure is None:
-            return Overlays(_entrance(home), _note(home, privileged), privileged)
+            return Overlays(_entrance(home), _note(home, readonly, privileged), privileged)
         reasons.append(failure)
     return None
 
 
-def _write_plan(home: Path, folder: Path, keep: Sequence[Path], privileged: bool) -> None:
-    mounts = read_mounts()
+def _write_plan(home: Path, reach: Sequence[str], keep: Sequence[Path], privileged: bool) -> dict[str, list[str]]:
+    """Write down what to do at the entrance; the folders that will be read-only, with those below that will not."""
+    laid = plan(read_mounts(), privileged=privileged, reach=reach)
     facts = {
         "privileged": privileged,
         "home": str(home),
         "keep": [str(path) for path in keep],
-        "steps": [list(asdict(step).values()) for step in plan(mounts, privileged=privileged)],
+        "steps": [list(asdict(step).values()) for step in laid.steps],
         "sockets": _sockets(),
-        "reach": _writable(folder),
+        "reach": reach,
     }
     (home / "plan.json").write_text(json.dumps(facts))
+    return laid.readonly
 
 
 def _entrance(home: Path) -> list[str]:
     return [sys.executable, "-I", "-S", str(_ENTER), str(home / "plan.json")]
 
 
-def _try(home: Path) -> str | None:
-    """Write a file inside that must not be there afterwards: why that did not go well, None when it did."""
-    witness = home.parent / f".{home.name}.trial"
-    (home / "notes" / "readonly.json").unlink(missing_ok=True)
-    command = [*_entrance(home), sys.executable, "-I", "-S", "-c", _TRIAL, str(witness)]
+def _try(home: Path, reach: Sequence[str], keep: Sequence[Path]) -> str | None:
+    """Write files inside that must not be there afterwards: why that did not go well, None when it did."""
+    name = f".{home.name}.probe"
+    known = [*reach, str(home.parent)]
+    written = [str(path) for path in (*keep, home / "notes")]
+    mounted = [mount.path for mount in read_mounts() if mount.kind not in KERNEL and os.path.isdir(mount.path)]
+    before = {folder: os.stat(folder) for folder in [*known, *mounted]}
+    probed: list[str] = []
     try:
-        trial = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+        failure = _write_probes(home, name, known, written, probed)
+    finally:
+        folders = dict.fromkeys([*before, *probed])
+        real = [folder for folder in folders if _remove(os.path.join(folder, name), before.get(folder))]
+    return f"what was written to {real[0]} in an overlay was written for real" if real else failure
+
+
+def _write_probes(home: Path, name: str, known: Sequence[str], written: Sequence[str], probed: list[str]) -> str | None:
+    """Let a child write a file of this name wherever it can, and list the folders in ``probed``; what went wrong."""
+    (home / "notes" / "readonly.json").unlink(missing_ok=True)
+    probes = [sys.executable, "-I", "-S", str(_PROOF), name, json.dumps(known), json.dumps(written)]
+    try:
+        trial = subprocess.run([*_entrance(home), *probes], capture_output=True, text=True, timeout=_PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    if witness.exists():
-        witness.unlink()
-        return "what was written in an overlay was written for real"
     if trial.returncode != 0:
         lines = trial.stderr.strip().splitlines() or [f"exit code {trial.returncode}"]
         return lines[-1].removeprefix("unstall: the sandbox could not be entered: ")
+    probed += json.loads(trial.stdout)
     return None
 
 
-def _note(home: Path, privileged: bool) -> str:
+def _remove(path: str, folder: os.stat_result | None) -> bool:
+    """Remove a file, and give its folder the times that it had; whether it was there."""
+    if not os.path.lexists(path):
+        return False
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+        if folder is not None:
+            os.utime(os.path.dirname(path), ns=(folder.st_atime_ns, folder.st_mtime_ns))
+    return True
+
+
+def _note(home: Path, planned: dict[str, list[str]], privileged: bool) -> str:
     """One line: what is in force, where it writes, where it is stricter than the machine."""
     mount = mount_of(str(home), read_mounts())
     where = "memory" if mount is not None and mount.kind == "tmpfs" else str(home.parent)
     namespaces = "a mount namespace" if privileged else "user and mount namespaces"
     note = f"every experiment writes to an overlay of its own ({namespaces}; layers in {where})"
     try:
-        readonly = json.loads((home / "notes" / "readonly.json").read_text())
+        degraded = json.loads((home / "notes" / "readonly.json").read_text())
     except (OSError, ValueError):
-        readonly = []
+        degraded = []
+    parts = {**{path: [] for path in degraded}, **planned}
+    readonly = [f"{path} except {' and '.join(but)}" if but else path for path, but in parts.items()]
     return f"{note}; read-only inside: {', '.join(readonly)}" if readonly else note
 
 

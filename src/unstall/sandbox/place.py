@@ -43,7 +43,7 @@ def free_bytes(path: Path) -> int:
 
 def _in_memory(path: Path) -> bool:
     """Whether a path lies on a tmpfs."""
-    from unstall.sandbox.mounts import mount_of, read_mounts
+    from unstall.sandbox.mountinfo import mount_of, read_mounts
 
     found = mount_of(str(path.resolve()), read_mounts())
     return found is not None and found.kind in {"tmpfs", "ramfs"}

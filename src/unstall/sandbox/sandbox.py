@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Force = Literal["overlay", "guard", "none"]
 
-_BOOTSTRAP = Path(__file__).parents[1] / "child" / "sandbox" / "bootstrap"
+_BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 
 
 class SandboxError(Exception):

@@ -5,19 +5,20 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from unstall.simplify.limits import SAMPLED_ELEMENTS
+
 State = list[tuple[Any, Any]]
-_SAMPLED = 64  # elements of an array that are looked at
 
 
 def state(args: tuple[Any, ...], kwargs: dict[str, Any]) -> State:
     """What can be seen, cheaply, of each argument before the call; the object a method belongs to is its own affair."""
-    return [(key, _look(value)) for key, value in _named(args, kwargs)]
+    return [(key, _visible_state(value)) for key, value in _named(args, kwargs)]
 
 
 def changed(before: State, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> str | None:
     """The name (or place) of the first argument that looks different after the call."""
     for (key, old), (_, value) in zip(before, _named(args, kwargs)):
-        if old is not None and old != _look(value):
+        if old is not None and old != _visible_state(value):
             return _name(key, function)
     return None
 
@@ -31,9 +32,9 @@ def _name(key: Any, function: Any) -> str:
     return names[key] if isinstance(key, int) and key < function.__code__.co_argcount else str(key)
 
 
-def _look(value: Any) -> Any:
+def _visible_state(value: Any) -> Any:
     if isinstance(value, (list, set, dict, bytearray)):
-        if len(value) > _SAMPLED:
+        if len(value) > SAMPLED_ELEMENTS:
             return len(value)
         return [id(item) for item in (value.values() if isinstance(value, dict) else value)]
     torch = sys.modules.get("torch")
@@ -41,6 +42,6 @@ def _look(value: Any) -> Any:
         return value._version if not value.is_inference() else None
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray) and value.size and value.dtype.kind in "biufc":
-        step = max(1, value.size // _SAMPLED)
+        step = max(1, value.size // SAMPLED_ELEMENTS)
         return value.flat[::step].tobytes()
     return None

@@ -6,7 +6,6 @@ program. Loader workers apply the same condition between two batches.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from pathlib import Path
@@ -16,7 +15,8 @@ from unstall.child import recording
 from unstall.child.recording import steps_of
 from unstall.child.tap import Tap
 from unstall.simplify import loading
-from unstall.simplify.interventions.base import Intervention, key_of
+from unstall.simplify.interventions.base import Intervention, Specification, key_of, load
+from unstall.simplify.limits import COLLECTING_S
 from unstall.simplify.switchboard import Switchboard
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 class Engine:
     """What one process of the program does about the conditions."""
 
-    def __init__(self, child: Child):
-        self.child = child
+    def __init__(self, child: Child, collecting_s: float = COLLECTING_S):
+        """``collecting_s``: for how long a call site's answers are recorded before it is answered for."""
+        self.child, self.collecting_s = child, collecting_s
         self.board = Switchboard(child.directory)
         self.generation = 0
         self.known: dict[str, Intervention] = {}
@@ -37,8 +38,8 @@ class Engine:
         self.in_main = True
         self._tap: Tap | None = None
 
-    def hear(self, seam: str) -> None:
-        """The parent asks the main process to look at the board; with several ranks, at a certain step of each."""
+    def on_control(self, seam: str) -> None:
+        """The parent asks the main process to read the board; with several ranks, at a certain step of each."""
         try:
             generation, condition = self.board.read()
             if self._steps() < condition.get("at", 0):
@@ -56,8 +57,8 @@ class Engine:
             self._tap = Tap(Path(self.child.directory) / f"rec-{os.getpid()}.bin")
         return steps_of(self._tap.ticks)
 
-    def look(self) -> None:
-        """In a loader worker, between two batches."""
+    def poll(self) -> None:
+        """Read the board in a loader worker, between two batches."""
         if self.board.generation != self.generation:
             try:
                 self.put_in_force(*self.board.read())
@@ -65,35 +66,35 @@ class Engine:
                 self.child.tell("problem", problem=f"the condition could not be put in force: {error!r}")
 
     def put_in_force(self, generation: int, condition: dict[str, Any]) -> None:
-        """Switch off what is not wanted any more, switch on what is; one that fails is told and left off."""
+        """Switch off what is not wanted any more, switch on what is; one that fails is reported and left off."""
         self.generation = generation
         wanted = {key_of(spec): spec for spec in condition.get("interventions", ())}
-        for one in self.on:
-            if one.key not in wanted:
-                one.off()
-        on = [one for one in self.on if one.key in wanted]
+        for intervention in self.on:
+            if intervention.key not in wanted:
+                intervention.off()
+        on = [intervention for intervention in self.on if intervention.key in wanted]
         if len(on) < len(self.on):
-            for one in on:
-                one.restore()
+            for intervention in on:
+                intervention.restore()
+        running = {intervention.key for intervention in on}
         for key, spec in wanted.items():
-            if any(one.key == key for one in on):
-                continue
-            one = self.known.get(key) or self._make(key, spec)
-            try:
-                one.on()
-                on.append(one)
-            except Exception as error:
-                one.problem(f"{type(error).__name__}: {error}")
+            if key not in running and (started := self._switch_on(key, spec)) is not None:
+                on.append(started)
         self.on = on
 
-    def _make(self, key: str, spec: dict[str, Any]) -> Intervention:
-        module = importlib.import_module(f"unstall.simplify.interventions.{spec['kind']}")
-        made: Intervention = module.Here(self, key, spec)
-        self.known[key] = made
-        return made
+    def _switch_on(self, key: str, spec: Specification) -> Intervention | None:
+        try:
+            intervention = self.known.get(key)
+            if intervention is None:
+                intervention = self.known[key] = load(spec["class"])(self, key, spec)
+            intervention.on()
+            return intervention
+        except Exception as error:
+            self.emit("intervention", key=key, what="problem", text=f"{type(error).__name__}: {error}")
+            return None
 
-    def tell(self, kind: str, **facts: Any) -> None:
-        """A line of facts for the parent, with the process it is from."""
+    def emit(self, kind: str, **facts: Any) -> None:
+        """Write a line of facts for the parent, with the process it is from."""
         self.child.tell(kind, process=os.getpid(), main=self.in_main, **facts)
 
     def after_fork(self) -> None:
@@ -105,6 +106,6 @@ def install(child: Child) -> Targets:
     """Called by the child before the seams are installed."""
     engine = Engine(child)
     engine.in_main = "--multiprocessing-fork" not in sys.orig_argv
-    child.on_control = engine.hear
+    child.on_control = engine.on_control
     child.on_fork = engine.after_fork
     return loading.targets(engine, child.options.get("settings", {}))

@@ -19,19 +19,19 @@ class Follower:
         self.pid = pid
         self.path = directory / f"rec-{pid}.bin"
         self._read = 0
-        self._kept: list[Spans] = []
+        self._spans: list[Spans] = []
 
     def forget(self) -> None:
         """What was recorded so far is not asked for any more."""
         self._new()
-        self._kept = []
+        self._spans = []
 
     def since(self, t: float) -> ProcessRecording:
         """The spans that began after ``t`` (monotonic seconds), with all the facts there are."""
-        self._kept.append(self._new())
-        spans = np.concatenate(self._kept)
+        self._spans.append(self._new())
+        spans = np.concatenate(self._spans)
         spans = spans[spans["start"] >= t * 1e9]
-        self._kept = [spans]
+        self._spans = [spans]
         order = np.lexsort((spans["depth"], spans["start"]))
         names, facts = read_facts(self.directory / f"info-{self.pid}.jsonl")
         return ProcessRecording(self.pid, 0, spans[order], names, facts)

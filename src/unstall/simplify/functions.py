@@ -16,8 +16,11 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import CodeType
+
+    StandIn = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    """Called as ``stand_in(original, args, kwargs)`` in the place of ``original(*args, **kwargs)``."""
 
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 TRAMPOLINE = 1
@@ -29,10 +32,10 @@ class NotFound(Exception):
     """No function of that name is alive in this process."""
 
 
-class Swapped:
-    """A function with a stand-in: ``stand_in(original, args, kwargs)``, put in its place by ``on``."""
+class Replacement:
+    """A function with a stand-in, put in its place by ``on``."""
 
-    def __init__(self, function: FunctionType, stand_in: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]):
+    def __init__(self, function: FunctionType, stand_in: StandIn):
         self.function = function
         self.code = function.__code__
         self.original = FunctionType(
@@ -57,25 +60,47 @@ def find(name: str, file: str | None = None) -> list[FunctionType]:
     (``mypkg.data.Photos.decode``); a nested function is named with or without ``<locals>``. ``file`` narrows it
     to functions written in that file. Functions of the user's come before a library's of the same name.
     """
-    wanted = plain(name)
+    wanted = strip_locals(name)
     last = wanted.rpartition(".")[2]
     found: dict[int, FunctionType] = {}
     for function in _functions(wanted):
         code = function.__code__
         if (code.co_name != last and function.__name__ != last) or (file is not None and code.co_filename != file):
             continue
-        qualname = plain(getattr(code, "co_qualname", function.__qualname__))
+        qualname = strip_locals(getattr(code, "co_qualname", function.__qualname__))
         if wanted == qualname or _in_module(wanted, qualname, function.__module__ or ""):
             found[id(function)] = function
     if not found:
         raise NotFound(f"no function {name} is alive in the program")
-    own = [one for one in found.values() if not _is_library(one.__code__.co_filename)]
+    own = [function for function in found.values() if not _is_library(function.__code__.co_filename)]
     return own or list(found.values())
 
 
-def plain(name: str) -> str:
+def strip_locals(name: str) -> str:
     """A qualified name without the marks of nesting."""
     return name.replace(".<locals>", "")
+
+
+def of_libraries(names: Iterable[tuple[str, str]]) -> list[FunctionType]:
+    """The functions at these places, (module, dotted name), of the modules that are imported."""
+    found = []
+    for module, name in names:
+        value: Any = sys.modules.get(module)
+        for part in name.split("."):
+            value = getattr(value, part, None)
+        found.append(value)
+    return unwrapped(found)
+
+
+def unwrapped(values: Iterable[Any]) -> list[FunctionType]:
+    """The functions among the values, each once, inside one layer of wrapping: the recorder's, or torch's hooks."""
+    inner = [getattr(value, "__wrapped__", value) for value in values]
+    return list({id(value): value for value in inner if isinstance(value, FunctionType)}.values())
+
+
+def instances(base: type) -> list[Any]:
+    """The live objects of a class and its subclasses."""
+    return [candidate for candidate in gc.get_objects() if issubclass(type(candidate), base)]
 
 
 def why_not(function: FunctionType) -> str | None:
@@ -102,9 +127,9 @@ def _in_module(wanted: str, qualname: str, module: str) -> bool:
 
 
 def _functions(wanted: str) -> Iterator[FunctionType]:
-    for one in gc.get_objects():
-        if type(one) is FunctionType:
-            yield one
+    for candidate in gc.get_objects():
+        if type(candidate) is FunctionType:
+            yield candidate
     # What the program froze (gc.freeze) is not listed: look by name as well.
     parts = wanted.split(".")
     for module in [*sys.modules.values()]:

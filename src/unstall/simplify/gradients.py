@@ -12,14 +12,13 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from unstall.simplify.limits import SMALL_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     Root = Any
     """A zero whose gradient reaches a module's parameters."""
-
-_SMALL = 16 << 10
-"""Bytes that are copied sooner than a function of Python's is called."""
 
 _known: weakref.WeakKeyDictionary[Any, _Ways] = weakref.WeakKeyDictionary()
 
@@ -35,7 +34,7 @@ def through(data: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             tensors.append(one)
         elif (root := _ways(one).root(data)) is not None:
             roots.append(root)
-    if len(roots) == 1 and not tensors and data.nbytes <= _SMALL:
+    if len(roots) == 1 and not tensors and data.nbytes <= SMALL_BYTES:
         return torch.add(data, roots[0])
     return _zeros().apply(data, *roots, *tensors) if roots or tensors else data
 

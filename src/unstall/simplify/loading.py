@@ -12,18 +12,15 @@ import weakref
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from unstall.simplify.limits import BATCHES, LEAST_BATCHES, MOST_LOADERS
 from unstall.simplify.replay import Answer
 
 if TYPE_CHECKING:
     from unstall.child.main import Targets
     from unstall.simplify.engine import Engine
 
-_KEPT = 6  # batches of each loader
-_PLACES = 32
-_WORTH = 2  # with so many the loader can be answered for
 
-
-class Kept:
+class LoaderRecord:
     """What is known of the loaders of one place: batches they gave, how many an epoch has."""
 
     def __init__(self) -> None:
@@ -38,16 +35,16 @@ class Kept:
         """The main loader has the largest: it feeds the training, if anything is trained, and gives the most."""
         return self.trained, self.given
 
-    def record(self, batch: Any) -> None:
+    def add(self, batch: Any) -> None:
         self.given += 1
         torch = sys.modules.get("torch")
         self.trained += torch is not None and torch.is_grad_enabled()
-        if len(self.batches) < _KEPT:
+        if len(self.batches) < BATCHES:
             self.batches.append(Answer(batch))
 
     @property
     def ready(self) -> bool:
-        return len(self.batches) >= _WORTH
+        return len(self.batches) >= LEAST_BATCHES
 
     def answer(self) -> Any:
         self.turn = (self.turn + 1) % len(self.batches)
@@ -57,8 +54,8 @@ class Kept:
 class Epoch:
     """One pass over a loader: how many batches it has given, really and from the record."""
 
-    def __init__(self, kept: Kept, limit: int | None):
-        self.kept = kept
+    def __init__(self, record: LoaderRecord, limit: int | None):
+        self.record = record
         self.limit = limit
         self.given = 0
         self.recorded = False
@@ -68,7 +65,7 @@ class Epoch:
 
         A pass of the loader's own batches alone is left to end by itself.
         """
-        limit = self.limit if self.limit is not None else self.kept.epoch
+        limit = self.limit if self.limit is not None else self.record.epoch
         return self.recorded and limit is not None and self.given >= limit
 
 
@@ -83,22 +80,22 @@ class Loading:
         self.alone_until: float | None = None
         """While the data alone is measured: when to go on with the program."""
         self.arrivals: list[float] = []
-        self.known: weakref.WeakKeyDictionary[Any, Kept] = weakref.WeakKeyDictionary()
-        self.places: dict[Any, Kept] = {}
+        self.known: weakref.WeakKeyDictionary[Any, LoaderRecord] = weakref.WeakKeyDictionary()
+        self.places: dict[Any, LoaderRecord] = {}
         """By where a loader is iterated over and what it loads: programs make a new one every epoch."""
         self.epochs: weakref.WeakKeyDictionary[Any, Epoch] = weakref.WeakKeyDictionary()
 
-    def is_main(self, kept: Kept) -> bool:
+    def is_main(self, record: LoaderRecord) -> bool:
         """Whether this is the loader of the main loop, as far as one can tell by now."""
-        return all(kept.weight >= other.weight for other in self.places.values())
+        return all(record.weight >= other.weight for other in self.places.values())
 
-    def kept_of(self, loader: Any) -> Kept:
+    def record_of(self, loader: Any) -> LoaderRecord:
         """What is known of a loader that is iterated over, or of those that stood in its place before."""
         if loader not in self.known:
             place = _place(loader)
-            if place not in self.places and len(self.places) >= _PLACES:
+            if place not in self.places and len(self.places) >= MOST_LOADERS:
                 del self.places[next(iter(self.places))]
-            self.known[loader] = self.places.setdefault(place, Kept())
+            self.known[loader] = self.places.setdefault(place, LoaderRecord())
         return self.known[loader]
 
     def install(self, module: Any) -> None:
@@ -121,10 +118,10 @@ class Loading:
                 return really_next(iterator)
             if epoch.over():
                 raise StopIteration
-            if loading.cached and epoch.kept.ready:
+            if loading.cached and epoch.record.ready:
                 epoch.given += 1
                 epoch.recorded = True
-                return epoch.kept.answer()
+                return epoch.record.answer()
             if type(iterator) is Recorded:
                 if iterator.real is None:
                     iterator.real = really_iter(iterator.loader)
@@ -132,13 +129,13 @@ class Loading:
             return loading.give(epoch, really_next, iterator)
 
         def __iter__(loader: Any) -> Any:
-            kept = loading.kept_of(loader)
-            if loading.cached and kept.ready:
+            record = loading.record_of(loader)
+            if loading.cached and record.ready:
                 iterator = Recorded(loader)
             else:
                 iterator = really_iter(loader)
-            epoch = loading.epochs[iterator] = Epoch(kept, _batches(loader))
-            if loading.first_only and not loading.is_main(kept):
+            epoch = loading.epochs[iterator] = Epoch(record, _batches(loader))
+            if loading.first_only and not loading.is_main(record):
                 epoch.limit, epoch.recorded = 1, True
             return iterator
 
@@ -149,16 +146,16 @@ class Loading:
         """A batch of the loader's own; while the data alone is measured, the last of as many as the time allows."""
         try:
             batch = really_next(iterator)
-            while self.alone_until is not None and self.is_main(epoch.kept):
+            while self.alone_until is not None and self.is_main(epoch.record):
                 epoch.given += 1
                 if not self._count_alone() or epoch.over():
                     return batch
                 batch = really_next(iterator)
         except StopIteration:
-            epoch.kept.epoch = epoch.given or None
+            epoch.record.epoch = epoch.given or None
             raise
         epoch.given += 1
-        epoch.kept.record(batch)
+        epoch.record.add(batch)
         return batch
 
     def _count_alone(self) -> bool:
@@ -167,7 +164,7 @@ class Loading:
         self.arrivals.append(now)
         if self.alone_until is not None and now < self.alone_until:
             return True
-        self.engine.tell("alone", arrivals=self.arrivals)
+        self.engine.emit("data_alone", arrivals=self.arrivals)
         self.arrivals, self.alone_until = [], None
         return False
 
@@ -218,7 +215,7 @@ def _looker(engine: Engine) -> Any:
 def _looking(fetch: Any, engine: Engine) -> Any:
     def look_and_fetch(self: Any, possibly_batched_index: Any) -> Any:
         if not engine.in_main:
-            engine.look()
+            engine.poll()
         return fetch(self, possibly_batched_index)
 
     look_and_fetch.__name__, look_and_fetch.__qualname__ = fetch.__name__, fetch.__qualname__

@@ -1,4 +1,4 @@
-"""Programs of several ranks that torchrun starts: one rank alone, and a second program beside the first."""
+"""Programs of several ranks that torchrun starts: one rank alone, and a second program at the same time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def alone(line: list[str]) -> list[str] | None:
     at = _launcher(line)
     if at is None:
         return None
-    found = _replaced(line, at, _PROCESSES, "1")
-    return found if found is not None and found != line else None
+    changed = _replaced(line, at, _PROCESSES, "1")
+    return changed if changed != line else None
 
 
-def beside(line: list[str], port: int | None = None) -> list[str]:
+def at_another_port(line: list[str], port: int | None = None) -> list[str]:
     """The command line for a second program at the same time: its ranks meet at a port of their own."""
     at = _launcher(line)
     if at is None or any(word.startswith(_OWN_MEETING) for word in line[at + 1 :]):
@@ -39,20 +39,20 @@ def _launcher(line: list[str]) -> int | None:
 
 def _replaced(line: list[str], at: int, names: tuple[str, ...], value: str) -> list[str] | None:
     """The line with another value of an option of torchrun's; None where it is not given."""
-    made = list(line)
+    changed = list(line)
     for place in range(at + 1, len(line)):
         name, equals, _ = line[place].partition("=")
         if name in names and equals:
-            made[place] = f"{name}={value}"
-            return made
+            changed[place] = f"{name}={value}"
+            return changed
         if name in names and place + 1 < len(line):
-            made[place + 1] = value
-            return made
+            changed[place + 1] = value
+            return changed
     return None
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
         return port

@@ -16,22 +16,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from unstall.simplify import gradients
+from unstall.simplify.limits import ANSWERS, COLLECTING_S, DEPTH, MOST_ANSWER_BYTES, MOST_ANSWERS, MOST_SITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Give = Callable[[tuple[Any, ...], dict[str, Any]], Any]
     """Called with the arguments of a call, gives its answer, safe for the caller to change."""
-
-RING = 3
-"""Answers kept at least for each call site: the calls that are let through before it is answered from the record."""
-_COLLECTING_S = 0.25
-"""For so long after the first, more are kept: three words do not tell how long words are."""
-_MOST = 4096
-_MOST_BYTES = 64 << 20
-
-_DEPTH = 4
-_MAX_SITES = 4096
 
 
 class CannotReplay(Exception):
@@ -41,8 +32,8 @@ class CannotReplay(Exception):
 class Sites:
     """The rings of one function, a ring for each place it is called from."""
 
-    def __init__(self, new_ring: Callable[[], Ring]) -> None:
-        self.new_ring = new_ring
+    def __init__(self, new_ring: Callable[[], Ring], most: int = MOST_SITES) -> None:
+        self.new_ring, self.most = new_ring, most
         self.rings: dict[int, list[tuple[types.CodeType | None, Ring]]] = collections.defaultdict(list)
         """By the offset of the call in its code: a code's hash, and its id(), take longer than all the rest."""
         self.count = 0
@@ -56,7 +47,7 @@ class Sites:
         return self._add(code, offset)
 
     def _add(self, code: types.CodeType | None, offset: int) -> Ring:
-        if self.count == _MAX_SITES:
+        if self.count == self.most:
             return next(ring for known in self.rings.values() for _, ring in known)
         self.count += 1
         ring = self.new_ring()
@@ -67,8 +58,8 @@ class Sites:
 class Ring:
     """The first answers at one call site, given again in turn."""
 
-    def __init__(self, size: int = RING) -> None:
-        self.size = size
+    def __init__(self, size: int = ANSWERS, collecting_s: float = COLLECTING_S) -> None:
+        self.size, self.collecting_s = size, collecting_s
         self.answers: list[Answer] = []
         self.seconds = 0.0
         """Mean duration of the calls recorded."""
@@ -82,16 +73,16 @@ class Ring:
     def record(self, value: Any, seconds: float) -> None:
         """Keep an answer. Raises CannotReplay where it is one that is used up."""
         self.answers.append(Answer(value))
-        kept = len(self.answers)
-        self.seconds += (seconds - self.seconds) / kept
+        count = len(self.answers)
+        self.seconds += (seconds - self.seconds) / count
         self._bytes += _size(value)
-        full = kept >= _MOST or self._bytes > _MOST_BYTES or perf_counter() - self._began > _COLLECTING_S
-        if kept >= self.size and full:
+        full = count >= MOST_ANSWERS or self._bytes > MOST_ANSWER_BYTES
+        if count >= self.size and (full or perf_counter() - self._began > self.collecting_s):
             self.answer = self.in_turn()
             self.ready = True
 
     def in_turn(self) -> Give:
-        """Gives one after the other, again and again; as quick as can be where all are given in the same plain way."""
+        """Gives one after the other, again and again; as quick as can be where all are given in the same way."""
         ways = {answer.how for answer in self.answers}
         if ways == {_PACKED}:
             packed = itertools.cycle([answer.value for answer in self.answers]).__next__
@@ -111,14 +102,9 @@ class Answer:
     """One recorded return value."""
 
     def __init__(self, value: Any):
-        self.value, self.how = _keep(value, _DEPTH)
-        if self.how is _REBUILT and _is_plain(value, _DEPTH):
+        self.value, self.how = _store(value, DEPTH)
+        if self.how is _REBUILT and _is_plain_data(value, DEPTH):
             self.value, self.how = pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _PACKED
-
-    @property
-    def is_free(self) -> bool:
-        """Whether it is given without any work."""
-        return self.how is _AS_IS
 
     def give(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value, safe for the caller to change."""
@@ -129,7 +115,7 @@ class Answer:
         return self.value.copy() if self.how is _COPIED else _give(self.value, args, kwargs)
 
 
-class _Kept:
+class _StoredTensor:
     """A tensor as it was returned: its values, whether gradients flowed, and its version, to see it changed."""
 
     def __init__(self, tensor: Any):
@@ -153,21 +139,21 @@ class _Kept:
 
 
 _AS_IS, _COPIED, _PACKED, _REBUILT = "as it is", "copied", "packed", "rebuilt"
-PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 """What holds nothing else, no gradients either."""
 
 
-def _is_plain(value: Any, depth: int) -> bool:
+def _is_plain_data(value: Any, depth: int) -> bool:
     """Whether it is made of numbers and text in lists, tuples and dicts: unpacking that is ten times as quick."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind in _SCALARS:
         return True
     if kind is dict:
-        return depth > 0 and all(type(key) in PLAIN and _is_plain(one, depth - 1) for key, one in value.items())
-    return kind in (list, tuple) and depth > 0 and all(_is_plain(one, depth - 1) for one in value)
+        return depth > 0 and all(type(key) in _SCALARS and _is_plain_data(one, depth - 1) for key, one in value.items())
+    return kind in (list, tuple) and depth > 0 and all(_is_plain_data(one, depth - 1) for one in value)
 
 
-def _keep(value: Any, depth: int) -> tuple[Any, str]:
+def _store(value: Any, depth: int) -> tuple[Any, str]:
     """What to store of a value, and how it is given: the cheapest way that leaves what is stored as it is."""
     if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
         raise CannotReplay("it returns a generator, which is used up by whoever reads it")
@@ -175,33 +161,33 @@ def _keep(value: Any, depth: int) -> tuple[Any, str]:
         raise CannotReplay(f"it returns an iterator ({type(value).__name__}), which is used up by whoever reads it")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _Kept(value), _REBUILT
+        return _StoredTensor(value), _REBUILT
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
         return value, _COPIED if value.ndim else _AS_IS
     if depth and type(value) in (tuple, list):
-        kept, ways = _keep_all(value, depth)
+        stored, ways = _store_all(value, depth)
         if ways - {_AS_IS}:
-            return type(value)(kept), _REBUILT
-        return (value, _AS_IS) if type(value) is tuple else (kept, _COPIED)
+            return type(value)(stored), _REBUILT
+        return (value, _AS_IS) if type(value) is tuple else (stored, _COPIED)
     if depth and isinstance(value, dict):
-        kept, ways = _keep_all(value.values(), depth)
-        made = value.copy()
-        made.update(zip(value, kept))
-        return made, _REBUILT if ways - {_AS_IS} else _COPIED
+        stored, ways = _store_all(value.values(), depth)
+        mapping = value.copy()
+        mapping.update(zip(value, stored))
+        return mapping, _REBUILT if ways - {_AS_IS} else _COPIED
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*_keep_all(value, depth)[0]), _REBUILT
+        return type(value)(*_store_all(value, depth)[0]), _REBUILT
     if isinstance(value, (set, bytearray, collections.deque)):
         return value.copy(), _COPIED
     return value, _AS_IS
 
 
-def _keep_all(values: Iterable[Any], depth: int) -> tuple[list[Any], set[str]]:
-    pairs = [_keep(value, depth - 1) for value in values]
-    return [kept for kept, _ in pairs], {how for _, how in pairs}
+def _store_all(values: Iterable[Any], depth: int) -> tuple[list[Any], set[str]]:
+    pairs = [_store(value, depth - 1) for value in values]
+    return [stored for stored, _ in pairs], {how for _, how in pairs}
 
 
-def _size(value: Any, depth: int = _DEPTH) -> int:
+def _size(value: Any, depth: int = DEPTH) -> int:
     """Bytes, as far as they are told: of arrays, tensors, strings, and what holds such."""
     if depth and type(value) in (tuple, list):
         return sum(_size(item, depth - 1) for item in value)
@@ -211,15 +197,15 @@ def _size(value: Any, depth: int = _DEPTH) -> int:
 
 
 def _give(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if isinstance(value, _Kept):
+    if isinstance(value, _StoredTensor):
         return value.give(args, kwargs)
     if type(value) in (tuple, list):
         return type(value)(_give(item, args, kwargs) for item in value)
     if isinstance(value, dict):
-        made = value.copy()
+        mapping = value.copy()
         for key, item in value.items():
-            made[key] = _give(item, args, kwargs)
-        return made
+            mapping[key] = _give(item, args, kwargs)
+        return mapping
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(_give(item, args, kwargs) for item in value))
     if isinstance(value, (set, bytearray, collections.deque)):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.reader import ERROR, ProcessRecording
 from unstall.benchmark.steps import Loop, find_loop
-from unstall.records.vocabulary import PHASES
 
 Floats = npt.NDArray[np.float64]
 _COUNTED = ("~forward", "~backward", "~optimizer", "~data.next", "~env.step")
@@ -22,14 +19,13 @@ class Segment:
     """Steps that ran under one condition, after it had settled."""
 
     durations: Floats
-    """Seconds, one a step."""
+    """Seconds of each step."""
     gap: npt.NDArray[np.bool_]
-    """The step holds an epoch boundary or validation."""
-    phases: dict[str, float]
-    """Mean seconds a step."""
+    """Whether each step holds an epoch boundary or validation."""
     calls: dict[str, float]
     """Calls a step of the seams that tell the course of the program."""
     began: float
+    """Monotonic seconds, as ``ended``."""
     ended: float
     other_cores: float = 0.0
     """Cores taken meanwhile by processes outside the program."""
@@ -60,25 +56,18 @@ def measure(recording: ProcessRecording, kind: str, since: float) -> Segment | N
     return Segment(
         durations=loop.durations[first:],
         gap=loop.gap[first:],
-        phases={name: float(s) for name, s in zip(PHASES, loop.phases[first:].mean(axis=0))},
         calls=_calls(recording, loop, first),
         began=began,
         ended=ended,
     )
 
 
-def phases_of(segments: Sequence[Segment], middle: Callable[[list[float]], Any]) -> dict[str, float]:
-    """Seconds a step by phase, of several segments their ``middle``: a mean or a median."""
-    names = dict.fromkeys(name for segment in segments for name in segment.phases)
-    return {name: float(middle([segment.phases.get(name, 0.0) for segment in segments])) for name in names}
-
-
 def _calls(recording: ProcessRecording, loop: Loop, first: int) -> dict[str, float]:
     steps = len(loop) - first
-    found = {}
+    calls = {}
     for name in _COUNTED:
         spans = recording.named(name, main_only=False)
         started = spans["start"][spans["flags"] & ERROR == 0] / 1e9
         inside = (started >= loop.starts[first]) & (started < loop.ends[-1])
-        found[name.lstrip("~")] = float(inside.sum()) / steps
-    return found
+        calls[name.lstrip("~")] = float(inside.sum()) / steps
+    return calls

@@ -11,7 +11,10 @@ import mmap
 import os
 import struct
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FILE_NAME = "switchboard"
 _BYTES = 1 << 16
@@ -21,9 +24,12 @@ _HEAD = struct.Struct("<QQQQQ")
 
 
 class Switchboard:
-    """One side's view of the board. ``create``: the parent's, which makes it."""
+    """One side's view of the board. ``create``: the parent's, which makes it; ``clock``: monotonic nanoseconds."""
 
-    def __init__(self, directory: str | os.PathLike[str], *, create: bool = False):
+    def __init__(
+        self, directory: str | os.PathLike[str], *, create: bool = False, clock: Callable[[], int] = time.monotonic_ns
+    ):
+        self._clock = clock
         path = os.path.join(directory, FILE_NAME)
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
         try:
@@ -62,7 +68,7 @@ class Switchboard:
 
     def applied(self, generation: int) -> None:
         """Child's main process: this generation is in force from now on."""
-        self._words[3] = time.monotonic_ns()
+        self._words[3] = self._clock()
         self._words[2] = generation
 
     @property

@@ -168,3 +168,11 @@ def test_reports_from_before_there_was_a_process_are_read():
     raw = b'{"function": "f", "file": "a.py", "line": 3, "share": 0.4, "where": "rank 2", "process": "main"}'
     assert msgspec.json.decode(raw, type=Culprit).process == "rank"
     assert msgspec.json.decode(raw, type=Hotspot).index == 2
+
+
+def test_a_run_without_a_step_in_version_1_was_not_healthy():
+    raw = msgspec.json.decode(smallest().to_json())
+    raw["schema"], raw["run"]["steps"], raw["verdict"]["pattern"] = "unstall/1", 0, "healthy"
+    assert Report.from_json(msgspec.json.encode(raw)).verdict.pattern == "no-verdict"
+    raw["run"]["steps"] = 5
+    assert Report.from_json(msgspec.json.encode(raw)).verdict.pattern == "healthy"

@@ -1,40 +1,14 @@
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from unstall.sandbox import mounts
-from unstall.sandbox.mounts import Mount, mount_of, parse, plan, read_mounts
+from unstall.sandbox.mountinfo import Mount
+from unstall.sandbox.mounts import plan
 
 
 def mount(path, kind="ext4", *options):
     return Mount(path, kind, frozenset(options or ("rw",)))
-
-
-def test_a_line_is_read():
-    line = "36 35 98:0 /mnt1 /a\\040b rw,nosuid master:1 - ext3 /dev/root ro,errors=continue"
-    assert parse(line) == Mount("/a b", "ext3", frozenset({"rw", "nosuid", "ro", "errors=continue"}))
-    assert parse(line).readonly
-
-
-@given(st.text())
-def test_any_other_line_is_passed_over_or_read(line):
-    parsed = parse(line)
-    assert parsed is None or isinstance(parsed.path, str)
-
-
-def test_the_last_mount_at_a_path_is_the_one_seen(tmp_path):
-    table = tmp_path / "mountinfo"
-    table.write_text("2 1 0:1 / /b rw - tmpfs t rw\n1 1 0:1 / / rw - ext4 d rw\n3 1 0:1 / /b rw - xfs d rw\nnonsense\n")
-    assert [(found.path, found.kind) for found in read_mounts(table)] == [("/", "ext4"), ("/b", "xfs")]
-    assert read_mounts(tmp_path / "none") == []
-
-
-def test_the_mount_that_holds_a_path():
-    known = [mount("/"), mount("/home"), mount("/home/me/data")]
-    assert mount_of("/home/me", known).path == "/home"
-    assert mount_of("/homer", known).path == "/"
 
 
 @pytest.fixture
@@ -56,9 +30,61 @@ def test_root_lays_one_overlay_for_each_mount(tree):
         mount(f"{tree}/var/lib/data"),
         mount(f"{tree}/etc", "ext4", "ro"),
     ]
-    found = plan(known, privileged=True)
+    found = plan(known, privileged=True).steps
     assert (found[0].action, found[0].path) == ("overlay", "/")
-    assert steps(found, tree) == [("bind", "proc"), ("overlay", "var/lib/data"), ("bind", "etc")]
+    assert steps(found, tree) == [("bind", "proc"), ("overlay", "var/lib/data"), ("readonly", "etc")]
+
+
+def test_an_ordinary_users_tree_is_read_only_to_begin_with(tree):
+    found = plan([mount("/")], privileged=False).steps
+    assert (found[0].action, found[0].path) == ("readonly", "/")
+
+
+def test_what_is_mounted_among_the_kernels_is_read_only(tree):
+    """As the tmpfs that holds the cgroups of version 1; what of the kernel's is below is as it is again."""
+    known = [
+        mount("/"),
+        mount(f"{tree}/proc", "proc"),
+        mount(f"{tree}/var/lib", "sysfs"),
+        mount(f"{tree}/var/lib/data", "tmpfs"),
+    ]
+    (tree / "var/lib/data/cpu").mkdir()
+    known.append(mount(f"{tree}/var/lib/data/cpu", "cgroup"))
+    found = plan(known, privileged=True).steps
+    assert steps(found, tree) == [
+        ("bind", "proc"),
+        ("bind", "var/lib"),
+        ("readonly", "var/lib/data"),
+        ("bind", "var/lib/data/cpu"),
+    ]
+
+
+@pytest.mark.parametrize("privileged", [False, True])
+def test_homes_that_are_mounted_on_demand(tree, privileged):
+    """A folder that mounts what is asked for is not listed, and what it has mounted is no kernel's."""
+    known = [mount(f"{tree}/home", "autofs"), mount(f"{tree}/home/me", "nfs4")]
+    layout = mounts._Layout(known, privileged)
+    layout.cover(known[0])
+    assert steps(layout.plan.steps, tree) == [("readonly", "home"), ("overlay", "home/me")]
+    assert layout.plan.readonly == {f"{tree}/home": []}
+
+
+def test_a_folder_of_too_many_entries(tree, monkeypatch):
+    """It stays read-only but for what is known: what is mounted there, and what programs write to."""
+    monkeypatch.setattr(mounts, "_MOST_ENTRIES", 1)
+    for name in ("mounted", "written/within", "mounted/within", "holds/mounted"):
+        (tree / "home" / name).mkdir(parents=True)
+    known = [mount(f"{tree}/home/mounted"), mount(f"{tree}/home/holds/mounted")]
+    reach = [f"{tree}/home/{name}" for name in ("written/within", "written", "mounted/within", "holds")]
+    layout = mounts._Layout(known, False, reach)
+    layout.cover_tree(f"{tree}/home")
+    assert steps(layout.plan.steps, tree) == [
+        ("overlay", "home/written"),
+        ("memory", "home/holds"),
+        ("overlay", "home/holds/mounted"),
+        ("overlay", "home/mounted"),
+    ]
+    assert layout.plan.readonly == {f"{tree}/home": [f"{tree}/home/written", f"{tree}/home/holds"]}
 
 
 def test_a_tree_with_locked_mounts_is_laid_out_by_its_parts(tree):
@@ -67,9 +93,9 @@ def test_a_tree_with_locked_mounts_is_laid_out_by_its_parts(tree):
     (tree / "var/link").symlink_to("notes")
     layout = mounts._Layout([mount(f"{tree}/var/lib/data"), mount(f"{tree}/proc", "proc")], False)
     layout.cover_tree(f"{tree}/var")
-    assert steps(layout.steps, tree) == [
+    assert steps(layout.plan.steps, tree) == [
         ("memory", "var"),
-        ("bind", "var/lib"),
+        ("readonly", "var/lib"),
         ("memory", "var/lib"),
         ("overlay", "var/lib/data"),
         ("link", "var/link"),
@@ -79,10 +105,10 @@ def test_a_tree_with_locked_mounts_is_laid_out_by_its_parts(tree):
 
 def test_a_mounted_file_is_read_only(tree):
     (tree / "etc/hosts").write_text("hosts")
-    found = plan([mount("/"), mount(f"{tree}/etc/hosts")], privileged=True)
+    found = plan([mount("/"), mount(f"{tree}/etc/hosts")], privileged=True).steps
     assert steps(found, tree) == [("readonly", "etc/hosts")]
 
 
 def test_what_a_mount_forbids_is_forbidden_above_it(tree):
-    found = plan([mount("/"), mount(f"{tree}/home", "ext4", "rw", "nosuid", "noexec", "nodev")], privileged=True)
+    found = plan([mount("/"), mount(f"{tree}/home", "ext4", "rw", "nosuid", "noexec", "nodev")], privileged=True).steps
     assert found[1].detail == "noexec,nosuid"

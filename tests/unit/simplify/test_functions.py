@@ -53,7 +53,7 @@ def with_mark(original, args, kwargs):
 
 def swapped(name):
     (function,) = functions.find(name, __file__)
-    return functions.Swapped(function, with_mark)
+    return functions.Replacement(function, with_mark)
 
 
 def test_whoever_holds_a_method_sees_the_stand_in_and_then_the_original_again():
@@ -84,7 +84,7 @@ def test_super_and_static_methods_and_properties_work():
         assert use() == ("stub", plain)
         stand_in.off()
     (function,) = functions.find("Photos.__init__", __file__)
-    stand_in = functions.Swapped(function, lambda original, args, kwargs: original(*args, **kwargs))
+    stand_in = functions.Replacement(function, lambda original, args, kwargs: original(*args, **kwargs))
     stand_in.on()
     assert Photos().size == 3
     stand_in.off()

@@ -1,14 +1,19 @@
 """Loaders that answer from the record: epochs keep their length, workers start only for batches of their own."""
 
 import importlib
+import os
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from unstall.benchmark.reader import read_facts
+from unstall.child.main import Child
 from unstall.simplify import loading
+from unstall.simplify.engine import Engine
+from unstall.simplify.limits import MOST_LOADERS
+from unstall.simplify.switchboard import Switchboard
 
 
 class Squares(Dataset):
@@ -30,16 +35,14 @@ class Stream(IterableDataset):
 
 
 @pytest.fixture
-def here():
+def here(tmp_path):
     """A Loading, installed in torch for the time of a test."""
     module = importlib.import_module("torch.utils.data.dataloader")
     originals = module._BaseDataLoaderIter.__next__, module.DataLoader.__iter__, module.DataLoader.__init__
-    told = []
-    engine = SimpleNamespace(in_main=True, tell=lambda kind, **facts: told.append((kind, facts)))
-    made = loading.Loading(engine)
-    made.told = told
-    made.install(module)
-    yield made
+    Switchboard(tmp_path, create=True)
+    engine = Engine(Child(str(tmp_path), {}))
+    engine.loading.install(module)
+    yield engine.loading
     module._BaseDataLoaderIter.__next__, module.DataLoader.__iter__, module.DataLoader.__init__ = originals
 
 
@@ -77,9 +80,9 @@ def test_without_training_the_loader_that_gives_most_is_the_main_one(here):
 
 
 def test_places_do_not_pile_up(here):
-    for n in range(1, 3 * loading._PLACES):
+    for n in range(1, 3 * MOST_LOADERS):
         list(DataLoader(Squares(n)))
-    assert len(here.places) <= loading._PLACES
+    assert len(here.places) <= MOST_LOADERS
 
 
 def test_without_a_condition_the_batches_are_the_loaders_own(here):
@@ -132,14 +135,15 @@ def test_only_loaders_other_than_the_main_one_are_cut_short(here):
     assert len(list(validation)) == 1
 
 
-def test_the_data_alone_is_read_until_the_time_is_up(here):
+def test_the_data_alone_is_read_until_the_time_is_up(here, tmp_path):
     loader = DataLoader(Squares(50), batch_size=1)
     iterator = iter(loader)
     next(iterator)
     here.alone_until = 0.0
     next(iterator)
     assert here.alone_until is None
-    assert [kind for kind, _ in here.told] == ["alone"]
+    (fact,) = read_facts(tmp_path / f"info-{os.getpid()}.jsonl")[1]["data_alone"]
+    assert len(fact["arrivals"]) == 1
 
 
 def test_workers_are_not_started_for_cached_batches(here):

@@ -25,15 +25,20 @@ def test_one_rank_alone(line, expected):
 
 
 def test_a_second_program_meets_elsewhere():
-    assert ranks.beside(TORCHRUN, 7) == ["/usr/bin/torchrun", "--master-port=7", *TORCHRUN[1:]]
-    assert ranks.beside(["torchrun", "--master_port", "5", "a.py"], 7) == ["torchrun", "--master_port", "7", "a.py"]
+    assert ranks.at_another_port(TORCHRUN, 7) == ["/usr/bin/torchrun", "--master-port=7", *TORCHRUN[1:]]
+    assert ranks.at_another_port(["torchrun", "--master_port", "5", "a.py"], 7) == [
+        "torchrun",
+        "--master_port",
+        "7",
+        "a.py",
+    ]
 
 
 @pytest.mark.parametrize("option", ["--standalone", "--rdzv-backend=c10d", "--rdzv_endpoint=host:0"])
 def test_what_finds_its_own_port_is_left_alone(option):
     line = ["torchrun", option, "train.py"]
-    assert ranks.beside(line, 7) == line
+    assert ranks.at_another_port(line, 7) == line
 
 
 def test_other_programs_are_left_alone():
-    assert ranks.beside(["python", "train.py"], 7) == ["python", "train.py"]
+    assert ranks.at_another_port(["python", "train.py"], 7) == ["python", "train.py"]

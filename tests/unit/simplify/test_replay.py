@@ -92,9 +92,8 @@ def test_each_call_site_has_its_own_ring():
     assert len(set(rings[2:])) == 1
 
 
-def test_a_ring_answers_in_turn_once_it_is_full(monkeypatch):
-    monkeypatch.setattr(replay, "_COLLECTING_S", 0.0)
-    ring = replay.Ring(2)
+def test_a_ring_answers_in_turn_once_it_is_full():
+    ring = replay.Ring(2, collecting_s=0.0)
     ring.record("a", 1.0)
     assert not ring.ready
     ring.record("b", 3.0)
@@ -103,9 +102,8 @@ def test_a_ring_answers_in_turn_once_it_is_full(monkeypatch):
     assert {ring.answer((), {}), ring.answer((), {})} == {"a", "b"}
 
 
-def test_short_calls_give_many_answers_so_that_their_mean_is_that_of_the_calls(monkeypatch):
-    monkeypatch.setattr(replay, "_COLLECTING_S", 60.0)
-    ring = replay.Ring(2)
+def test_short_calls_give_many_answers_so_that_their_mean_is_that_of_the_calls():
+    ring = replay.Ring(2, collecting_s=60.0)
     recorded = []
     while not ring.ready:
         recorded.append([len(recorded)])
@@ -114,11 +112,10 @@ def test_short_calls_give_many_answers_so_that_their_mean_is_that_of_the_calls(m
     assert sorted(ring.answer((), {}) for _ in recorded) == recorded
 
 
-def test_what_a_ring_gives_is_the_callers(monkeypatch):
+def test_what_a_ring_gives_is_the_callers():
     """However alike its answers are: all lists, or of any kind."""
-    monkeypatch.setattr(replay, "_COLLECTING_S", 0.0)
     for recorded in ([[1], [2]], [[1], None], [[1], {"a": [2]}], [None, 1.5]):
-        ring = replay.Ring(2)
+        ring = replay.Ring(2, collecting_s=0.0)
         for value in recorded:
             ring.record(value, 1e-6)
         for _ in range(3):
@@ -135,9 +132,8 @@ def test_a_call_that_no_python_code_makes_has_a_ring():
     assert sites.ring(None) is not sites.ring(sys._getframe())
 
 
-def test_sites_without_end_share_a_ring(monkeypatch):
-    monkeypatch.setattr(replay, "_MAX_SITES", 2)
-    sites, space = replay.Sites(replay.Ring), {"sys": sys}
+def test_sites_without_end_share_a_ring():
+    sites, space = replay.Sites(replay.Ring, most=2), {"sys": sys}
     found = []
     for _ in range(5):
         exec("frame = sys._getframe()", space)  # new code each time
@@ -145,9 +141,8 @@ def test_sites_without_end_share_a_ring(monkeypatch):
     assert len({id(ring) for ring in found}) == 2
 
 
-def test_large_answers_are_not_collected_for_long(monkeypatch):
-    monkeypatch.setattr(replay, "_COLLECTING_S", 60.0)
-    ring = replay.Ring(2)
+def test_large_answers_are_not_collected_for_long():
+    ring = replay.Ring(2, collecting_s=60.0)
     while not ring.ready:
         ring.record({"image": np.zeros(20 << 20, np.uint8), "label": 1}, 1e-6)
     assert len(ring.answers) == 4

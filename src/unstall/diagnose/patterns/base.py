@@ -43,8 +43,6 @@ class Pattern:
     """Which causes its findings may name."""
     phases: ClassVar[tuple[str, ...]] = ()
     """The phases of a step that the pattern is about; empty when it is about none in particular."""
-    stubs: ClassVar[tuple[str, ...]] = ()
-    """Kinds of work whose stub, in an experiment, proves the pattern: see :mod:`unstall.simplify`."""
     residual: ClassVar[bool] = False
     """It is what remains when nothing else is in the way, so an experiment that frees something else outranks it."""
     keeps_verdict: ClassVar[bool] = False

@@ -25,7 +25,6 @@ class CallbackBound(Pattern):
     brief = "logging, metrics, plots or checkpoints take much of the loop"
     causes = ("metrics", "logging", "plotting", "checkpoint")
     phases = ("callback",)
-    stubs = ("callbacks", "validation")
     advice = "do it every N steps, or in a thread of its own"
     by_hand = ((None, "do it less often, or once an epoch"),)
 

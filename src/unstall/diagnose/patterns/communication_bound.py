@@ -23,7 +23,6 @@ class CommunicationBound(Pattern):
     brief = "collectives between ranks that nothing hides"
     causes = ("bucketing", "bandwidth")
     phases = ("comm",)
-    stubs = ("collectives",)
     advice = "fewer, larger collectives, or overlap them with the computation"
     by_hand = ((None, "larger buckets, no_sync() while gradients accumulate"),)
 

@@ -17,7 +17,6 @@ class EnvironmentBound(Pattern):
     brief = "stepping the reinforcement-learning environment, or acting in one at a time"
     causes = ("env", "batching")
     phases = ("env",)
-    stubs = ("env",)
     advice = "make the environment's step cheaper, or step several at once"
     by_hand = ((None, "write it with array operations, or step several environments at once"),)
 

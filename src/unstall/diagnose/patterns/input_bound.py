@@ -41,7 +41,6 @@ class InputBound(Pattern):
     brief = "the step waits for data, or the loader takes its cores"
     causes = ("storage", "network", "transform", "collate", "workers", "threads")
     phases = ("data_wait",)
-    stubs = ("data",)
     advice = "make the batches cheaper: `unstall data` shows each stage"
     by_hand = ((None, "rewrite it with array or library operations, or do it once and keep the result"),)
 

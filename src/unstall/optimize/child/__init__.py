@@ -1,7 +1,7 @@
 """What runs inside a trial of the user's program. Standard library only; must not raise into the program.
 
 The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write
-down losses, outputs and weights), ``files`` (those it writes), ``seed`` (make two runs comparable), ``check`` (of what
+down losses, outputs and weights), ``seed`` (make two runs comparable), ``check`` (of what
 is cached), ``probe`` (where loaders and optimizers are made), ``settings`` (remedies at run time). Each is one module
 here, with ``targets(plan, folder)``: module name → functions to call once that module has been imported.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from unstall import environment
 from unstall.child.importhook import PostImport
 
-PARTS = ("settings", "seed", "check", "probe", "observe", "files", "clock")
+PARTS = ("settings", "seed", "check", "probe", "observe", "clock")
 """In the order they are put in place: the clock last, so that it is the outermost and stops after the others saw."""
 
 

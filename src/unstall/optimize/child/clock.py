@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +41,6 @@ class Clock:
         """One step has ended; ``units`` of work were in it."""
         if self.stopped or os.getpid() != self.pid or child.is_unseen():
             return
-        if len(self.times) == self.warmup:
-            drain()
         now = time.monotonic()
         if not self.times:
             atexit.register(self.write)
@@ -56,8 +53,6 @@ class Clock:
         if self.seconds and counted >= 3 and now - self.times[self.warmup] >= self.seconds:
             enough = True
         if enough:
-            drain()
-            self.times[-1] = time.monotonic()
             self.stopped = True
             self.write()
             raise SystemExit
@@ -86,18 +81,6 @@ class Clock:
         with open(draft, "w") as file:
             json.dump(facts, file)
         os.replace(draft, self.path)
-
-
-_IN_THREADS = {"_background": "_Background", "_later": "_LaterSaver"}
-
-
-def drain() -> None:
-    """Wait for what the patch does in threads: a window that begins and ends with nothing open holds all its work."""
-    for module in list(sys.modules.values()):
-        for name, kind in _IN_THREADS.items():
-            thing: Any = getattr(module, "__dict__", {}).get(name)
-            if type(thing).__name__ == kind:
-                thing.wait()
 
 
 current: Clock | None = None

@@ -10,13 +10,11 @@ import hashlib
 import os
 import pickle
 import sys
-import threading
 import weakref
 from typing import Any
 
 from unstall.optimize import child
 from unstall.optimize.child import clock as clocks
-from unstall.optimize.child import files
 
 _MAX_VALUES = 4096
 _MAX_RECORDS = 4000
@@ -25,8 +23,8 @@ _MAX_RECORDS = 4000
 class Observer:
     """Takes notes in the main process until the clock stops it."""
 
-    def __init__(self, folder: str, name: str = "observed.bin"):
-        self.path = os.path.join(folder, name)
+    def __init__(self, folder: str):
+        self.path = os.path.join(folder, "observed.bin")
         self.file: Any = None
         self.pid = os.getpid()
         self.roots: dict[int, Any] = {}
@@ -125,9 +123,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         if clocks.current is not None and observer.finish not in clocks.current.on_end:
             clocks.current.on_end.append(observer.finish)
 
-    saver = Observer(folder, "saved.bin")
     return [
-        ("torch.serialization", lambda module: _save(module, saver)),
         ("torch.nn.modules.module", lambda module: _forward(module, observer)),
         ("torch.autograd", lambda module: _backward(module, observer)),
         ("torch", add_end),
@@ -144,28 +140,11 @@ def _forward(module: Any, observer: Observer) -> None:
         finally:
             observer.depth -= 1
         if not observer.depth and next(self.parameters(), None) is not None:
-            if threading.current_thread().name != files.THREAD:  # there, a copy of the model is called
-                observer.root(self)
+            observer.root(self)
             observer.note("output", result)
         return result
 
     module.Module.__call__ = __call__
-
-
-def _save(module: Any, saver: Observer) -> None:
-    """What checkpoints hold goes into a file of its own, numbered: one may be written later, in a thread."""
-    original = module.save
-    count = 0
-
-    def save(obj: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal count
-        count += 1
-        saver.note(f"checkpoint.{count}", obj)
-        if saver.file is not None:
-            saver.file.flush()
-        return original(obj, *args, **kwargs)
-
-    module.save = save
 
 
 def _backward(module: Any, observer: Observer) -> None:

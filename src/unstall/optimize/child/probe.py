@@ -71,7 +71,6 @@ def _loaders(module: Any, probe: Probe) -> None:
         dataset = _inner(self.dataset)
         getitem = getattr(type(dataset), "__getitem__", None)
         code = getattr(getitem, "__code__", None)
-        collate = _code(self.collate_fn)
         probe.tell(
             "loader",
             site,
@@ -86,11 +85,6 @@ def _loaders(module: Any, probe: Probe) -> None:
             dataset=type(dataset).__qualname__,
             getitem_file=getattr(code, "co_filename", None),
             getitem_line=getattr(code, "co_firstlineno", None),
-            getitem_class=getattr(getitem, "__qualname__", "").rpartition(".")[0] or None,
-            transforms=_chains(dataset),
-            collate_file=getattr(collate, "co_filename", None),
-            collate_line=getattr(collate, "co_firstlineno", None),
-            collate_name=getattr(collate, "co_name", None),
         )
 
     def __iter__(self: Any) -> Any:
@@ -98,12 +92,6 @@ def _loaders(module: Any, probe: Probe) -> None:
         return iterate(self)
 
     module.DataLoader.__init__, module.DataLoader.__iter__ = __init__, __iter__
-
-
-def _code(called: Any) -> Any:
-    """The code that runs when this is called: of a function, of a method, of what a partial or an object calls."""
-    called = getattr(called, "func", called)
-    return getattr(called, "__code__", None) or getattr(vars(type(called)).get("__call__"), "__code__", None)
 
 
 def _inner(dataset: Any) -> Any:
@@ -114,25 +102,6 @@ def _inner(dataset: Any) -> Any:
             break
         dataset = inner
     return dataset
-
-
-def _chains(dataset: Any) -> dict[str, list[dict[str, Any]]]:
-    """The dataset's attributes that are chains of transforms: what each step is, and where its call is defined."""
-    return {
-        name: [_step(step) for step in value.transforms]
-        for name, value in list(getattr(dataset, "__dict__", {}).items())
-        if isinstance(getattr(value, "transforms", None), (list, tuple))
-    }
-
-
-def _step(step: Any) -> dict[str, Any]:
-    code = getattr(vars(type(step)).get("__call__"), "__code__", None)
-    return {
-        "type": type(step).__qualname__,
-        "module": type(step).__module__,
-        "file": getattr(code, "co_filename", None),
-        "line": getattr(code, "co_firstlineno", 0),
-    }
 
 
 def _length(dataset: Any) -> int | None:

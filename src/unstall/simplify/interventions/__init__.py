@@ -1,5 +1,4 @@
-"""One file per intervention. Each has a class ``Here``, what it does in the user's process.
+"""One file per intervention, one class per file: what the parent knows of it and what it does in the user's process.
 
-An intervention is wanted by a specification, a dict with the file's name as ``kind`` and its arguments. A new one is
-a new file here.
+A new one is a new file here, or a class in another package that the entry-point group ``unstall.interventions`` names.
 """

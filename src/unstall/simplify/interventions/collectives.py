@@ -6,10 +6,13 @@ Every rank must switch at the same step; the parent sees to that (``at`` in the 
 from __future__ import annotations
 
 import sys
+from types import FunctionType
 from typing import Any
 
-from unstall.simplify import seams
-from unstall.simplify.interventions.swapping import Swapping
+from unstall.simplify import functions
+from unstall.simplify.interventions.replacing import ReplacingIntervention
+
+_MODULE = "torch.distributed.distributed_c10d"
 
 
 class _Done:
@@ -22,23 +25,34 @@ class _Done:
         return True
 
 
-class Here(Swapping):
-    """``{"kind": "collectives", "name": "collectives"}``."""
+class CollectivesIntervention(ReplacingIntervention):
+    """Without arguments."""
+
+    name = component = "collectives"
+    title = "without collectives"
+    phase = "comm"
+    proves = "communication-bound"
+
+    @classmethod
+    def targets(cls) -> list[FunctionType]:
+        """Those of torch.distributed that a program calls itself."""
+        from unstall.child.seams import collectives as seam
+
+        return functions.of_libraries((_MODULE, name) for name in seam._COLLECTIVES)
 
     def on(self) -> None:
         super().on()
-        for model in self._models():
-            model.require_backward_grad_sync = False
+        self._reduce_gradients(False)
 
     def off(self) -> None:
         super().off()
-        for model in self._models():
-            model.require_backward_grad_sync = True
+        self._reduce_gradients(True)
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> functions.StandIn:
         return lambda original, args, kwargs: _Done() if kwargs.get("async_op") else None
 
     @staticmethod
-    def _models() -> list[Any]:
+    def _reduce_gradients(wanted: bool) -> None:
         parallel = sys.modules.get("torch.nn.parallel.distributed")
-        return seams.instances(parallel.DistributedDataParallel) if parallel is not None else []
+        for model in functions.instances(parallel.DistributedDataParallel) if parallel is not None else ():
+            model.require_backward_grad_sync = wanted

@@ -10,15 +10,24 @@ import threading
 from time import perf_counter, sleep
 from typing import Any
 
-from unstall.simplify.interventions.swapping import Swapping
+from unstall.simplify import functions
+from unstall.simplify.interventions.base import Specification
+from unstall.simplify.interventions.replacing import ReplacingIntervention
+from unstall.simplify.limits import LEAST_DELAY_S
 
-_WORTH_S = 0.001  # shorter sleeps are mostly overshoot: they are saved up
 
+class DelayIntervention(ReplacingIntervention):
+    """``name="Photos.decode", share=0.2, by="sleep"``; by ``spin`` the delay takes a core as well."""
 
-class Here(Swapping):
-    """``{"kind": "delay", "name": "Photos.decode", "share": 0.2, "by": "sleep"}``; by ``spin`` it also takes a core."""
+    name = "delay"
 
-    def stand_in(self) -> Any:
+    @classmethod
+    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
+        """The component so much longer; the main module's ``forward`` is the phase."""
+        name = "forward" if spec["name"].endswith(".forward") else spec["name"]
+        return {"scales": {name: 1 + float(spec["share"])}}
+
+    def stand_in(self) -> functions.StandIn:
         share, wait = float(self.spec["share"]), _spin if self.spec["by"] == "spin" else sleep
         state = threading.local()
 
@@ -33,7 +42,7 @@ class Here(Swapping):
                 state.inside = False
                 ended = perf_counter()
                 owed = getattr(state, "owed", 0.0) + share * (ended - began)
-                if owed > _WORTH_S:
+                if owed > LEAST_DELAY_S:
                     wait(owed)
                     owed -= perf_counter() - ended
                 state.owed = owed

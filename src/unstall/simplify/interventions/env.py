@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-import functools
+import sys
+from types import FunctionType
+from typing import Any
 
-from unstall.simplify import replay
-from unstall.simplify.interventions import stub
+from unstall.simplify import functions
+from unstall.simplify.interventions.base import Specification
+from unstall.simplify.interventions.stub import StubIntervention
+from unstall.simplify.limits import ENV_ANSWERS
+
+_BASES = (("gymnasium.core", "Env"), ("gymnasium.vector.vector_env", "VectorEnv"), ("gym.core", "Env"))
 
 
-class Here(stub.Here):
-    """``{"kind": "env", "name": "env"}``. Many answers are kept, so that episodes end about as often as they did."""
+class EnvIntervention(StubIntervention):
+    """Without arguments. Many answers are kept, so that episodes end about as often as they did."""
 
-    new_ring = functools.partial(replay.Ring, 32)
+    name = component = phase = "env"
+    title = "without env"
+    proves = "environment-bound"
+    can_be_slowed = True
+    answers = ENV_ANSWERS
+
+    @classmethod
+    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
+        """The phase is free."""
+        return super(StubIntervention, cls).what_if(spec)
+
+    @classmethod
+    def targets(cls) -> list[FunctionType]:
+        """``step`` of the environments that no other environment wraps."""
+        alive: list[Any] = []
+        for name, base in _BASES:
+            module = sys.modules.get(name)
+            alive += functions.instances(getattr(module, base)) if module is not None else []
+        wrapped = {id(part) for env in alive for part in (env.__dict__.get("env"), *(env.__dict__.get("envs") or ()))}
+        return functions.unwrapped(type(env).step for env in alive if id(env) not in wrapped)

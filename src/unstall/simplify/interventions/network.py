@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 from urllib.response import addinfourl
 
 from unstall.simplify import functions, replay
-from unstall.simplify.interventions.swapping import Swapping
+from unstall.simplify.interventions.replacing import ReplacingIntervention
+
+if TYPE_CHECKING:
+    from unstall.records.measurements import Measurement
+    from unstall.records.report import Report
+
+_CLIENTS = (
+    ("requests.sessions", "Session.send"),
+    ("httpx", "Client.send"),
+    ("urllib.request", "OpenerDirector.open"),
+)
 
 
 class Response(addinfourl):
@@ -31,26 +42,41 @@ class Response(addinfourl):
         return list(self.headers.items())
 
 
-class Here(Swapping):
-    """``{"kind": "network", "name": "network"}``."""
+class NetworkIntervention(ReplacingIntervention):
+    """Without arguments."""
 
-    def stand_in(self) -> Any:
-        sites = replay.Sites(replay.Ring)
+    name = component = "network"
+    title = "without the network: HTTP answers from the record"
+    touches_data = True
+
+    @classmethod
+    def share(cls, report: Report, measurement: Measurement) -> float:
+        """The largest share of a phase's part in the step, or of making a batch, that waits for the network."""
+        loader, step_s = measurement.loader, measurement.step.mean or 1.0
+        making = loader.service_network_s / loader.service_s if loader is not None and loader.service_s else 0.0
+        return max([making, *(phase.network_s / step_s for phase in report.phases)])
+
+    @classmethod
+    def targets(cls) -> list[FunctionType]:
+        """The calls that send a request and return its response, of the clients imported."""
+        return functions.of_libraries(_CLIENTS)
+
+    def stand_in(self) -> functions.StandIn:
+        sites = replay.Sites(lambda: replay.Ring(collecting_s=self.engine.collecting_s))
 
         def stand_in(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             ring = sites.ring(sys._getframe(functions.TRAMPOLINE).f_back)
             if ring.ready:
-                return _again(ring.answer(args, kwargs))
+                return _give_again(ring.answer(args, kwargs))
             self.engine.board.count_real_call()
-            response = original(*args, **kwargs)
-            kept = _kept(response)
-            ring.record(kept, 0.0)
-            return _again(kept)
+            stored = _stored(original(*args, **kwargs))
+            ring.record(stored, 0.0)
+            return _give_again(stored)
 
         return stand_in
 
 
-def _kept(response: Any) -> Any:
+def _stored(response: Any) -> Any:
     """What of a response can be given again: that of requests and httpx, once read; of others the bytes."""
     if hasattr(response, "content"):
         if hasattr(response, "read"):  # httpx
@@ -65,5 +91,5 @@ def _kept(response: Any) -> Any:
     return (response.read(), response.headers, url, response.status, reason)
 
 
-def _again(kept: Any) -> Any:
-    return Response(*kept) if isinstance(kept, tuple) else kept
+def _give_again(stored: Any) -> Any:
+    return Response(*stored) if isinstance(stored, tuple) else stored

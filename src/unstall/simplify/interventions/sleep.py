@@ -6,13 +6,14 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from unstall.simplify import replay
-from unstall.simplify.interventions import stub
+from unstall.simplify.interventions.base import Specification
+from unstall.simplify.interventions.stub import StubIntervention
 
 if TYPE_CHECKING:
     from unstall.simplify.replay import Give
 
 
-class Ring(replay.Ring):
+class SleepingRing(replay.Ring):
     """Answers after the mean duration of the calls recorded."""
 
     def in_turn(self) -> Give:
@@ -25,7 +26,15 @@ class Ring(replay.Ring):
         return answer
 
 
-class Here(stub.Here):
-    """``{"kind": "sleep", "name": "Photos.decode"}``: a stub that sleeps the mean duration of the calls recorded."""
+class SleepIntervention(StubIntervention):
+    """``name="Photos.decode"``: a stub that sleeps for the mean duration of the calls recorded."""
 
-    new_ring = Ring
+    name = "sleep"
+
+    @classmethod
+    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
+        """None: the pipeline model has no component that sleeps instead."""
+        return None
+
+    def new_ring(self) -> replay.Ring:
+        return SleepingRing(self.answers, self.engine.collecting_s)

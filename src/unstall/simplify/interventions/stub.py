@@ -5,26 +5,30 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unstall.simplify import arguments, functions, replay
-from unstall.simplify.interventions.swapping import Swapping
+from unstall.simplify.interventions.base import Specification
+from unstall.simplify.interventions.replacing import ReplacingIntervention
+from unstall.simplify.limits import ANSWERS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
+class StubIntervention(ReplacingIntervention):
+    """``name="Photos.decode", file=None``. The first calls of each call site are let through and recorded."""
 
-class Here(Swapping):
-    """``{"kind": "stub", "name": "Photos.decode", "file": None}``. A call site's first calls are let through."""
-
-    new_ring: Callable[[], replay.Ring] = replay.Ring
-    """A call site's record, when it is met for the first time."""
+    name = "stub"
+    answers = ANSWERS
     gave_up = False
+
+    @classmethod
+    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
+        """The function free; of a module's ``forward`` nothing, since its backward goes with it."""
+        return None if spec["name"].endswith(".forward") else {"scales": {spec["name"]: 0.0}}
 
     def refuses(self, function: FunctionType) -> str | None:
         return functions.why_not(function)
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> functions.StandIn:
         ring_at, frame_of = replay.Sites(self.new_ring).ring, sys._getframe
 
         def stand_in(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -34,6 +38,10 @@ class Here(Swapping):
             return self._let_through(original, ring, args, kwargs)
 
         return stand_in
+
+    def new_ring(self) -> replay.Ring:
+        """The record of a call site that is met for the first time."""
+        return replay.Ring(self.answers, self.engine.collecting_s)
 
     def _let_through(self, original: Any, ring: replay.Ring, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.engine.board.count_real_call()
@@ -52,6 +60,6 @@ class Here(Swapping):
         return value
 
     def _give_up(self, why: str) -> None:
-        """From here on every call is let through, and the parent is told."""
+        """Let every call through from here on, and tell the parent."""
         self.gave_up = True
         self.problem(why)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-from unstall.simplify.interventions.base import Intervention
+from unstall.simplify.interventions.base import Intervention, Specification
 
 
-class Here(Intervention):
-    """``{"kind": "threads", "threads": 1}``, in the main process: loader workers have one anyway."""
+class ThreadsIntervention(Intervention):
+    """``threads=1``, in the main process: loader workers have one anyway."""
 
+    name = "threads"
     before: int | None = None
+
+    @classmethod
+    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
+        """The same setting."""
+        return {"threads": int(spec["threads"])}
 
     def on(self) -> None:
         torch = sys.modules.get("torch")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from unstall.simplify.interventions.base import Intervention
 
 
-class Here(Intervention):
-    """``{"kind": "validation"}``."""
+class ValidationIntervention(Intervention):
+    """Without arguments."""
+
+    name = component = phase = "validation"
+    title = "without validation"
+    proves = "callback-bound"
 
     def on(self) -> None:
         self.engine.loading.first_only = True

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from unstall.optimize.computing import impurity
-from unstall.optimize.remedies.later_checkpoint import with_later_save
 from unstall.optimize.remedies.loader_workers import counts
 from unstall.optimize.remedies.memoize import with_cache as with_memory
 from unstall.optimize.remedies.no_grad import with_gradients_off, with_no_grad
 from unstall.optimize.remedies.single_precision import in_single
 from unstall.optimize.remedies.threads import predict, with_line_after_imports
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.sources import Sources
 from unstall.records.measurements import Site
 
 
@@ -143,42 +142,6 @@ def test_a_list_that_stays_as_it_is_is_known_by_which_one_it_is(tmp_path, old, n
         assert spaces[1]["load"](other, 0) == [9.0, 9.0] and spaces[1]["load"].__name__ == "load"
         with pytest.raises(TypeError, match="unhashable"):
             spaces[1]["load"](other, [0])  # a list at another place may change
-
-
-CHECKPOINTS = """import torch
-
-
-def save(model, path):
-    state = {"model": model}
-    torch.save(state, path)
-"""
-
-
-def test_checkpoints_in_a_thread_hold_what_was_true_when_they_were_asked_for(tmp_path):
-    torch = pytest.importorskip("torch")
-    path = tmp_path / "module.py"
-    path.write_text(CHECKPOINTS)
-    sources = with_later_save(Sources(), path, Site("~callback.torch.save", str(path), "save", 6))
-    space = {}
-    exec(compile(sources.bytes_of(path), str(path), "exec"), space)
-    weights = torch.ones(3)
-    for number in range(4):
-        space["save"](weights, tmp_path / f"{number}.pt")
-        weights += 1
-    space["_later"].wait()
-    saved = [torch.load(tmp_path / f"{number}.pt")["model"][0].item() for number in range(4)]
-    assert saved == [1, 2, 3, 4]
-    space["save"](weights, tmp_path / "no" / "folder.pt")
-    with pytest.raises(RuntimeError):
-        space["_later"].wait()
-
-
-@pytest.mark.parametrize("line", ["torch.load('x')", "os.replace('a', 'b')", "with TemporaryDirectory() as f: pass"])
-def test_a_checkpoint_that_may_be_needed_at_once_is_not_deferred(tmp_path, line):
-    path = tmp_path / "module.py"
-    path.write_text(f"{CHECKPOINTS}    {line}\n")
-    with pytest.raises(SourceError, match="at once"):
-        with_later_save(Sources(), path, Site("~callback.torch.save", str(path), "save", 6))
 
 
 DOUBLE = """import torch

@@ -1,0 +1,274 @@
+"""Which experiments are worth their time, from what the first run shows: the most telling first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unstall.model.parts import DATA, Parts
+from unstall.records.measurements import Measurement
+from unstall.records.report import Culprit, ProcessRole, Report
+from unstall.simplify import registry
+from unstall.simplify.experiment import Experiment, ExperimentResult
+from unstall.simplify.interventions.base import Intervention, path_of
+from unstall.simplify.interventions.cached import CachedIntervention
+from unstall.simplify.interventions.delay import DelayIntervention
+from unstall.simplify.interventions.sleep import SleepIntervention
+from unstall.simplify.interventions.stub import StubIntervention
+from unstall.simplify.interventions.threads import ThreadsIntervention
+from unstall.simplify.thresholds import DELAY_SHARE, MIN_SHARE, MOST_DEEPER, WORTH_DEEPER
+
+SETTINGS = ("workers", "prefetch", "threads", "ranks")
+"""What :func:`setting` can change."""
+_LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
+_SEAMS_OF_A_STEP = {
+    "optimizer": ("~optimizer", "~backward", "~data.next"),
+    "env": ("~env.step",),
+    "batch": ("~data.next", "~forward"),
+    "forward": ("~forward",),
+    "explicit": ("~step.next", "~optimizer", "~backward"),
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user's that can be stood in for."""
+
+    name: str
+    file: str | None
+    process: ProcessRole = "main"
+    of_data: bool = False
+    """It is part of making batches."""
+
+
+def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
+    """All experiments that this program gives cause for, each name once."""
+    functions = [*suspects(report, measurement)]
+    planned = [stub(function) for function in functions[:1]]
+    planned += data_experiments(measurement)
+    planned += [stub(function) for function in functions[1:]]
+    planned += [free(kind) for kind in worthwhile(report, measurement)]
+    if functions and functions[0].process == "worker":
+        planned.append(asleep(functions[0]))
+    planned += delays(report, measurement, functions)
+    planned += thread_settings(measurement)
+    planned += loader_settings(measurement)
+    if len(measurement.ranks) > 1:
+        planned.append(setting("ranks", 1))
+    return list({experiment.name: experiment for experiment in planned}.values())
+
+
+def stub(function: Function) -> Experiment:
+    """The function answers from the record."""
+    return Experiment(
+        name=f"without {function.name}",
+        intervention=StubIntervention.name,
+        arm=(StubIntervention.specification(name=function.name, file=function.file),),
+        component=function.name,
+        touches_data=function.of_data,
+    )
+
+
+def asleep(function: Function) -> Experiment:
+    """The function takes its time, but no core."""
+    return Experiment(
+        name=f"{function.name} asleep instead",
+        intervention=SleepIntervention.name,
+        arm=(SleepIntervention.specification(name=function.name, file=function.file),),
+        touches_data=True,
+    )
+
+
+def free(kind: type[Intervention]) -> Experiment:
+    """The work of one kind is free."""
+    return Experiment(
+        kind.title, kind.name, (kind.specification(),), component=kind.component, touches_data=kind.touches_data
+    )
+
+
+def delay(name: str, file: str | None, share: float, by: str = "spin", touches_data: bool = False) -> Experiment:
+    """The function, or kind of work, takes so much longer."""
+    kind = registry.components().get(name)
+    work: dict[str, Any] = {"file": file} if kind is None else {"target": path_of(kind)}
+    return Experiment(
+        name=f"{name} +{share:.0%}" + (" asleep" if by == "sleep" else ""),
+        intervention=DelayIntervention.name,
+        arm=(DelayIntervention.specification(name=name, share=share, by=by, **work),),
+        component=name,
+        touches_data=touches_data,
+        share=share,
+    )
+
+
+def data_experiments(measurement: Measurement) -> Iterator[Experiment]:
+    """Two arms beside the program as it is: cached batches, and the same while placebos take the workers' cores."""
+    loader = measurement.loader
+    if loader is None or not loader.batches_per_step:
+        return
+    cached = free(CachedIntervention)
+    yield cached
+    if loader.workers and loader.service_cpu_s:
+        yield Experiment(
+            "cached batches, and placebos on the workers' cores",
+            "placebo",
+            base=cached.arm,
+            placebo=True,
+            touches_data=True,
+        )
+
+
+def worthwhile(report: Report, measurement: Measurement) -> list[type[Intervention]]:
+    """The kinds of work with a part of the step worth trying, but for the data; training itself comes last."""
+    shares = {kind: kind.share(report, measurement) for kind in registry.components().values()}
+    kinds = [kind for kind, share in shares.items() if share >= MIN_SHARE and kind is not CachedIntervention]
+    return sorted(kinds, key=lambda kind: (kind.is_training, -shares[kind]))
+
+
+def delays(report: Report, measurement: Measurement, functions: list[Function]) -> Iterator[Experiment]:
+    """Each disjoint part of the step slowed a little; together they should account for the step."""
+    loader, model = measurement.loader, measurement.model
+    if loader is not None and (loader.workers or CachedIntervention.share(report, measurement) >= MIN_SHARE):
+        yield delay(CachedIntervention.component, None, DELAY_SHARE, touches_data=bool(loader.workers))
+    if model.root and any(phase.name == "forward" and phase.share >= MIN_SHARE for phase in report.phases):
+        yield delay(f"{model.root}.forward", model.file or None, DELAY_SHARE)
+    for kind in worthwhile(report, measurement):
+        if kind.can_be_slowed:
+            yield delay(kind.component, None, DELAY_SHARE)
+    for function in functions:
+        if function.process == "main" and _outside_the_seams(function, report):
+            yield delay(function.name, function.file, DELAY_SHARE)
+
+
+def thread_settings(measurement: Measurement) -> Iterator[Experiment]:
+    """One thread inside operators; all the cores, where the program uses fewer."""
+    threads, cores = measurement.model.threads, int(measurement.cores)
+    if threads > 1:
+        yield setting("threads", 1)
+    elif threads and cores > 1:
+        yield setting("threads", cores)
+
+
+def loader_settings(measurement: Measurement) -> Iterator[Experiment]:
+    """Other settings of the loader, each in a process of its own."""
+    loader = measurement.loader
+    if loader is None or not loader.batches_per_step or (loader.iterable and not loader.workers):
+        return
+    workers = loader.workers
+    for number in sorted({0, max(1, workers // 2), workers * 2 or 1, int(measurement.cores)} - {workers}):
+        yield for_loader(setting("workers", number), workers)
+    if workers:
+        yield for_loader(setting("prefetch", 2 * (loader.prefetch_factor or 2)), workers)
+
+
+def setting(name: str, value: int) -> Experiment:
+    """The program with another of the :data:`SETTINGS`; all but threads need a process of their own.
+
+    KeyError for another name.
+    """
+    if name == "threads":
+        title = f"{value} threads inside operators" if value > 1 else "one thread inside operators"
+        return Experiment(title, name, arm=(ThreadsIntervention.specification(threads=value),))
+    if name == "ranks":
+        return Experiment("one rank alone", name, settings={"ranks": value})
+    settings = {"loader": {_LOADER_ARGUMENTS[name]: value}}
+    if name == "prefetch":
+        return Experiment(f"prefetch_factor {value}", name, settings=settings)
+    title = f"{value} worker{'s' * (value != 1)}" if value else "no workers: batches made in the main process"
+    return Experiment(title, name, settings=settings)
+
+
+def for_loader(experiment: Experiment, workers: int) -> Experiment:
+    """The experiment with a loader's setting for the program's main loader alone: that of so many workers."""
+    if experiment.settings is None or "loader" not in experiment.settings:
+        return experiment
+    return replace(experiment, settings={"loader": {**experiment.settings["loader"], "from": workers}})
+
+
+def placed(experiment: Experiment, seen: Parts) -> Experiment:
+    """The experiment that was asked for by a function's name, as the stacks show it: has it to do with making batches?
+
+    Where no sample shows the function it may, and the loader's workers get time to settle.
+    """
+    keys = [key for spec in experiment.arm if "name" in spec for key in seen.find(str(spec["name"]))]
+    if keys and not any(seen.share(DATA, key) for key in keys):
+        return replace(experiment, touches_data=False)
+    return experiment
+
+
+def interaction(first: Experiment, second: Experiment) -> Experiment:
+    """The second where the first is free already: is there a deeper bottleneck?"""
+    return Experiment(
+        name=f"{second.name}, once {first.name}",
+        intervention="interaction",
+        arm=second.arm,
+        base=first.arm,
+        touches_data=first.touches_data or second.touches_data,
+    )
+
+
+def deeper(results: list[ExperimentResult]) -> list[Experiment]:
+    """With the costliest component gone, the others tried again: what was hidden behind it shows."""
+    ceilings = [
+        (result.ratio, result)
+        for result in results
+        if result.ratio is not None
+        and result.state == "measured"
+        and result.experiment.component
+        and result.experiment.share is None
+    ]
+    ceilings.sort(key=lambda pair: -pair[0].value)
+    if not ceilings or ceilings[0][0].low < WORTH_DEEPER:
+        return []
+    (_, first), *others = ceilings
+    behind = [other.experiment for _, other in others if not _overlap(first, other)]
+    return [interaction(first.experiment, experiment) for experiment in behind[:MOST_DEEPER]]
+
+
+def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
+    """The functions that observation blames and that can be stood in for: those that do not hold the step itself."""
+    holders = _holders(measurement)
+    seen = set()
+    for culprit, of_data in _blamed(report):
+        key = (culprit.file, culprit.function)
+        last = culprit.function.rpartition(".")[2]
+        stubbable = not last.startswith("<") and (culprit.file, last) not in holders
+        if key not in seen and stubbable and culprit.share >= MIN_SHARE:
+            seen.add(key)
+            yield Function(culprit.function, culprit.file, culprit.process, of_data)
+
+
+def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
+    """Who is blamed, and whether for making batches."""
+    for finding in report.findings:
+        if finding.culprit is not None:
+            of_data = finding.pattern == CachedIntervention.proves or finding.culprit.process == "worker"
+            yield finding.culprit, of_data
+    for spot in report.hotspots[:3]:
+        culprit = Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
+        yield culprit, spot.phase == CachedIntervention.phase or spot.process == "worker"
+
+
+def _holders(measurement: Measurement) -> set[tuple[str, str]]:
+    """The functions, as (file, name), that the step itself happens in: without them there is none."""
+    seams = _SEAMS_OF_A_STEP.get(measurement.kind, ())
+    holders = set()
+    for site in measurement.sites:
+        if site.seam in seams and (site.grad or site.seam != "~forward" or measurement.kind != "optimizer"):
+            holders.add((site.file, site.function.rpartition(".")[2]))
+            holders |= {(file, function.rpartition(".")[2]) for file, function, _ in site.callers}
+    return holders
+
+
+def _outside_the_seams(function: Function, report: Report) -> bool:
+    """Whether the function's time is in no phase that is slowed as such."""
+    spots = [spot for spot in report.hotspots if (spot.function, spot.file) == (function.name, function.file)]
+    return all(spot.phase in ("other", "callback", "sync") for spot in spots)
+
+
+def _overlap(first: ExperimentResult, second: ExperimentResult) -> bool:
+    """The same function under two names; or a function of the loader, and the whole data: one goes with the other."""
+    both = first.experiment, second.experiment
+    whole = any(experiment.intervention == CachedIntervention.name for experiment in both)
+    of_data = whole and all(experiment.touches_data for experiment in both)
+    return of_data or not first.replaced.isdisjoint(second.replaced)

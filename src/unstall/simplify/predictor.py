@@ -1,0 +1,55 @@
+"""What `unstall what-if` says of an experiment, from the first run alone: shown beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from unstall import model
+from unstall.simplify import registry
+from unstall.simplify.experiment import Experiment
+from unstall.simplify.interventions.base import Specification
+
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+
+
+class Predictor:
+    """Predictions for one run; None to everything where there is no model of it."""
+
+    def __init__(self, pipeline: model.Pipeline | None):
+        self.pipeline = pipeline
+
+    @classmethod
+    def of(cls, measured: Measured | None) -> Predictor:
+        """For a run that has just been measured."""
+        try:
+            return cls(model.of(measured) if measured is not None else None)
+        except ValueError:
+            return cls(None)
+
+    def speedup(self, experiment: Experiment) -> float | None:
+        """Base over arm; None where the model has no word for what the experiment changes."""
+        settings = experiment.settings or {}
+        if self.pipeline is None or experiment.placebo or "ranks" in settings:
+            return None
+        try:
+            base = model.predict(self.pipeline, _changes(experiment.base))
+            arm = model.predict(self.pipeline, _changes((*experiment.base, *experiment.arm), settings.get("loader")))
+        except model.ChangeError:
+            return None
+        return base.step_s / arm.step_s if arm.step_s else None
+
+
+def _changes(interventions: Iterable[Specification], loader: Specification | None = None) -> model.Changes:
+    """The same changes in the words of the model. Raises ChangeError where it has none."""
+    loader = loader or {}
+    scales: dict[str, float] = {}
+    changes: dict[str, Any] = {"workers": loader.get("num_workers"), "prefetch": loader.get("prefetch_factor")}
+    for spec in interventions:
+        change = registry.of(spec).what_if(spec)
+        if change is None:
+            raise model.ChangeError(f"the model has no word for {spec['kind']}")
+        scales |= change.get("scales", {})
+        changes |= {name: value for name, value in change.items() if name != "scales"}
+    return model.Changes(scales=scales, **changes)

@@ -1,0 +1,135 @@
+"""`unstall simplify`: watch the program once, then try, in order, what may tell most, until the budget is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from unstall.model import parts
+from unstall.records.measurements import Measurement
+from unstall.simplify import plan
+from unstall.simplify.abba import StoppingRule
+from unstall.simplify.budget import Budget
+from unstall.simplify.controlled_process import Interrupted
+from unstall.simplify.experiment import Experiment, ExperimentResult
+from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
+from unstall.simplify.interventions.cached import CachedIntervention
+from unstall.simplify.thresholds import (
+    BLOCKS_TO_BEGIN,
+    EXPERIMENT_S,
+    MOST_BLOCKS_OF_SETTINGS,
+    SHARPER,
+    SHARPER_BLOCKS,
+    SHARPEST_BLOCKS,
+    WORTH_SHARPENING,
+)
+
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+    from unstall.simplify.first_run import FirstRun
+    from unstall.simplify.program_starter import ProgramStarter
+
+
+@dataclass
+class SimplifyResult:
+    """All that was found."""
+
+    first: FirstRun
+    results: list[ExperimentResult] = field(default_factory=list)
+    untried: list[Experiment] = field(default_factory=list)
+    data_batches_per_s: float | None = None
+    """The data alone, read as fast as the loader gives."""
+    interrupted: bool = False
+    """A person had enough: what was found by then is all there is."""
+    runs: int = 1
+    """How often the program was started."""
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """What the first run measured; None where it saw no loop."""
+        return self.first.measured.measurement if self.first.measured else None
+
+
+class Simplifier:
+    """Finds what each component costs. ``announce`` is called with what is going on, for the progress line."""
+
+    def __init__(self, starter: ProgramStarter, budget: Budget, announce: Callable[[str], None] = lambda what: None):
+        self.starter, self.budget, self.announce = starter, budget, announce
+
+    def run(self, requested: list[Experiment]) -> SimplifyResult:
+        """Watch, then try what was requested, or what the first run gives cause for.
+
+        Raises Interrupted when a signal comes before there is anything to tell; later ones end the experiments.
+        """
+        self.announce("a first run, only watched")
+        found = SimplifyResult(self.starter.watch())
+        measured = found.first.measured
+        if measured is None:
+            return found
+        runner = ExperimentRunner(self.starter, measured.measurement, pace_of(measured), self.budget)
+        try:
+            self._try_all(runner, found, self._planned(requested, found.first, measured))
+            self._sharpen(runner, found.results)
+        except Interrupted:
+            found.interrupted = True
+        finally:
+            runner.close()
+        found.runs = self.starter.started
+        return found
+
+    def _planned(self, requested: list[Experiment], first: FirstRun, measured: Measured) -> list[Experiment]:
+        measurement = measured.measurement
+        if not requested:
+            return plan.experiments(first.report, measurement)
+        seen, workers = parts.of(measurement), measurement.loader.workers if measurement.loader else 0
+        return [plan.for_loader(plan.placed(experiment, seen), workers) for experiment in requested]
+
+    def _try_all(self, runner: ExperimentRunner, found: SimplifyResult, to_try: list[Experiment]) -> None:
+        """Each in turn, with an equal part of what is left; once the ceilings are known, those behind the highest."""
+        asked_deeper = False
+        while to_try:
+            if found.results and not self.budget.allows(BLOCKS_TO_BEGIN * runner.pace.block_s):
+                found.untried = to_try
+                return
+            experiment = to_try.pop(0)
+            self.announce(f"{len(found.results)} of {len(found.results) + len(to_try) + 1} tried · {experiment.name}")
+            result = ExperimentResult(experiment)
+            found.results.append(result)
+            share_s = self.budget.left / (1 + len(to_try) + (0 if asked_deeper else 1))
+            rule = StoppingRule() if experiment.settings is None else StoppingRule(MOST_BLOCKS_OF_SETTINGS)
+            runner.run(result, rule, max(share_s, EXPERIMENT_S))
+            if experiment.intervention == CachedIntervention.name and found.data_batches_per_s is None:
+                self.announce("the data alone")
+                found.data_batches_per_s = runner.data_alone()
+            if not asked_deeper and not any(left.component and left.share is None for left in to_try):
+                asked_deeper = True
+                to_try = [*plan.deeper(found.results), *to_try]
+
+    def _sharpen(self, runner: ExperimentRunner, results: list[ExperimentResult]) -> None:
+        """What is left of the budget goes to the ceilings, a few blocks at a time to the one that is known least."""
+        while self.budget.allows(SHARPER_BLOCKS * runner.pace.block_s):
+            vague = [result for result in results if _can_be_sharper(result)]
+            if not vague:
+                return
+            result = max(vague, key=_vagueness)
+            self.announce(f"{result.experiment.name}, for a narrower interval")
+            before = result.blocks
+            runner.run(result, StoppingRule(len(result.log_ratios) + SHARPER_BLOCKS, SHARPER))
+            if result.blocks == before:
+                return
+
+
+def _can_be_sharper(result: ExperimentResult) -> bool:
+    """Whether it is a ceiling worth knowing better, of which more blocks can be had."""
+    experiment, ratio = result.experiment, result.ratio
+    if ratio is None or experiment.component is None or experiment.settings or experiment.share is not None:
+        return False
+    return ratio.value > WORTH_SHARPENING and not result.is_tight(SHARPER) and result.blocks < SHARPEST_BLOCKS
+
+
+def _vagueness(result: ExperimentResult) -> float:
+    """The interval's half-width over the effect."""
+    assert result.ratio is not None
+    return result.ratio.half_width / math.log(result.ratio.value)

@@ -1,0 +1,78 @@
+"""All interventions come through one door, the built-in ones and those that other packages offer."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from unstall.diagnose.patterns import all_patterns
+from unstall.records.vocabulary import PHASES
+from unstall.simplify import interventions, plan, registry
+from unstall.simplify.interventions.base import load, path_of
+
+PLUGIN = """
+from unstall.simplify.interventions.base import Intervention
+
+
+class NoMetrics(Intervention):
+    name = component = "metrics"
+    title = "without metrics"
+    phase = "callback"
+    proves = "callback-bound"
+"""
+
+
+@pytest.fixture
+def offered(tmp_path, monkeypatch):
+    """Writes a package that offers something as an intervention; the registry is read anew."""
+
+    def write(source, entry_point):
+        (tmp_path / "metrics_plugin.py").write_text(source)
+        about = tmp_path / "metrics_plugin-1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: metrics-plugin\nVersion: 1\n")
+        (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\nmetrics = metrics_plugin:{entry_point}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    registry.interventions.cache_clear()
+    yield write
+    registry.interventions.cache_clear()
+    sys.modules.pop("metrics_plugin", None)
+
+
+def test_every_kind_of_work_can_be_tried_by_its_name():
+    found = registry.components()
+    assert {"data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward"} <= {*found}
+    for component, kind in found.items():
+        experiment = plan.free(kind)
+        assert experiment.component == component and experiment.name == kind.title
+        assert load(experiment.arm[0]["class"]) is kind is registry.of(experiment.arm[0])
+
+
+def test_phases_and_patterns_are_those_of_the_reports():
+    for kind in registry.interventions().values():
+        assert kind.phase in ("", *PHASES) and kind.proves in ("", *all_patterns())
+
+
+def test_another_package_can_offer_one(offered):
+    offered(PLUGIN, "NoMetrics")
+    kind = registry.components()["metrics"]
+    assert path_of(kind) == "metrics_plugin:NoMetrics" and plan.free(kind).name == "without metrics"
+
+
+@pytest.mark.parametrize("entry_point", ["__doc__", "Intervention"])
+def test_what_is_none_is_refused(offered, entry_point):
+    offered(PLUGIN, entry_point)
+    with pytest.raises(TypeError, match="no intervention with a name"):
+        registry.interventions()
+
+
+@pytest.mark.parametrize("path", sorted(Path(interventions.__file__).parent.glob("*.py")), ids=lambda path: path.name)
+def test_the_programs_processes_import_the_standard_library_only(path):
+    """At import: what a type checker or the parent alone needs is imported where it is used."""
+    for node in ast.parse(path.read_text()).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            assert name.split(".")[0] in {*sys.stdlib_module_names, "unstall"}, f"{path.name} imports {name}"
