@@ -17,8 +17,8 @@ from unstall.benchmark.environment import l2_cache_bytes, usable_cores, usable_m
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
-from unstall.benchmark.stacks import is_user_file
 from unstall.benchmark.steps import Loop, find_loop, main_spans
+from unstall.child.user_files import is_user_file
 from unstall.records.measurements import (
     Measurement,
     MemoryMeasurement,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
-from unstall.benchmark.stacks import is_user_file
+from unstall.child.user_files import is_user_file
 from unstall.data.clock import Cost, timed
 from unstall.data.stage import Call, Stage
 

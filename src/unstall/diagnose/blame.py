@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from unstall.benchmark.stacks import is_user_file
+from unstall.child.user_files import is_user_file
 from unstall.diagnose import source, vocabulary
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, StackSample

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from unstall.benchmark.stacks import is_user_file
+from unstall.child.user_files import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
