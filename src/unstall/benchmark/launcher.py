@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class Options:
         return json.dumps(facts)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     """How the program ended: its exit code, or minus the signal that killed it, as subprocess tells it."""
 
@@ -138,8 +138,7 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
                 break
             on_poll(program.session)
         outcome = program.finish()
-    outcome.interrupted = bool(signals.seen)
-    return outcome
+    return replace(outcome, interrupted=bool(signals.seen))
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ Bools = npt.NDArray[np.bool_]
 _MAX_RSS_POINTS = 2000
 
 
-@dataclass
+@dataclass(frozen=True)
 class Measured:
     """A loop that was found and measured, and where it lies in the run."""
 
