@@ -24,7 +24,7 @@ setup(
             "unstall.trace._scan",
             sources=sorted(glob("src/unstall/trace/native/*.c")),
             depends=sorted(glob("src/unstall/trace/native/*.h")),
-            extra_compile_args=["-O3", "-std=c11", "-Wall", "-Wextra"],
+            extra_compile_args=["-O3", "-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden"],
             optional=True,
         ),
     ]

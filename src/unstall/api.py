@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unstall.child.recording import EXPLICIT, native, seam_ready
+from unstall.child.recording import native, seam_ready
+from unstall.child.seams import explicit
+from unstall.records.vocabulary import Tick
 
 if TYPE_CHECKING:
     from unstall.profiling import Profile
@@ -31,9 +33,9 @@ def steps(iterable: Iterable[T]) -> Iterator[T]:
     The time that the iterable takes for the next item is the phase ``data_wait``.
     """
     iterator = iter(iterable)
-    name = native.intern("~step.next")
+    name, kind = native.intern(explicit.NEXT.event), int(Tick.EXPLICIT)
     while True:
-        native.tick(EXPLICIT, name, iterable)
+        native.tick(kind, name, iterable)
         native.begin(name)
         try:
             item = next(iterator)

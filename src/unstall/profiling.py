@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unstall import environment
+from unstall.benchmark.plugins import declared
 from unstall.benchmark.rundir import RunDir
 from unstall.child import main as child
 from unstall.child import recording
@@ -91,7 +92,7 @@ def _begin_recording() -> Path:
         raise RuntimeError("unstall.profile() is already recording: one block at a time")
     _own_directory = Path(tempfile.mkdtemp(prefix="unstall-"))
     if _installed is None:
-        _installed = child.Child(str(_own_directory), {"parent": os.getppid()})
+        _installed = child.Child(str(_own_directory), {"parent": os.getppid(), "plugins": declared()})
         child.allow_tracing()
         child.install(_installed)
     else:

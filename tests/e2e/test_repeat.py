@@ -52,7 +52,7 @@ def repository(program):
 
 
 def _history(workspace):
-    return json.loads(_unstall(workspace, "history", "--json").out)
+    return json.loads(_unstall(workspace, "history", "--json", "-").out)
 
 
 def test_every_run_enters_the_history(repository):
@@ -93,7 +93,7 @@ def test_a_team_ledger_is_named_by_option_or_environment(program):
     _run(program, "train.py", options=("--ledger", str(team)))
     _run(program, "train.py", env={"UNSTALL_LEDGER": str(team)})
     assert not (program.folder / ".unstall" / "ledger.sqlite").exists()
-    assert len(json.loads(_unstall(program, "history", "--json", "--ledger", str(team)).out)) == 2
+    assert len(json.loads(_unstall(program, "history", "--json", "-", "--ledger", str(team)).out)) == 2
 
 
 def test_a_ledger_that_fails_harms_neither_run_nor_report(program):
@@ -152,7 +152,7 @@ def test_the_stopping_rule(program):
     _run(program, "train.py")
     other = _unstall(program, "next", "other.py")
     assert other.status == 2 and "no run of other.py yet; there are runs of train.py" in other.err
-    answer = json.loads(_unstall(program, "next", "--json", "--price", "2.5/h", "--hours", "100").out)
+    answer = json.loads(_unstall(program, "next", "--json", "-", "--price", "2.5/h", "--hours", "100").out)
     assert answer["answer"] == "go on" and answer["savings"]["hours_run"] == 100
     assert "not yet good enough" in _unstall(program, "next", "--price", "2.5/h").out
     _unstall(program, "prune", "--keep", "0")

@@ -211,7 +211,7 @@ def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
     assert any(one["component"] == "without Diary.write" for one in report["ceilings"])
     assert "without Diary.write" in result.err
     assert (workspace.folder / "diary.txt").read_text() == "from before\n"
-    entries = json.loads(workspace.start([*UNSTALL, "history", "--json"]).result().out)
+    entries = json.loads(workspace.start([*UNSTALL, "history", "--json", "-"]).result().out)
     assert [(one["id"], one["kind"]) for one in entries] == [(report["run"]["id"], "simplify")]
     predicted = workspace.start([*UNSTALL, "what-if", "last", "--set", "Diary.write=0.5x"]).result()
     assert predicted.status == 0, predicted.err

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unstall.diagnose.patterns import all_patterns
 from unstall.records import report as r
-from unstall.records.vocabulary import PHASES, Confidence, KnownBy
+from unstall.records.vocabulary import PHASE_NAMES, Confidence, KnownBy
 
 words = st.text(max_size=30)
 share = st.floats(0, 1)
@@ -42,12 +42,12 @@ findings = st.builds(
     summary=words,
     condition=words,
     share=st.none() | share,
-    phases=st.lists(st.sampled_from(PHASES), max_size=3).map(tuple),
+    phases=st.lists(st.sampled_from(PHASE_NAMES), max_size=3).map(tuple),
 )
 phases = st.lists(
     st.builds(
         r.Phase,
-        name=st.sampled_from(PHASES),
+        name=st.sampled_from(PHASE_NAMES) | words,
         share=share,
         mean_s=amount,
         p95_s=amount,
@@ -56,6 +56,7 @@ phases = st.lists(
         blocked_s=amount,
         wall_s=maybe_amount,
         attributed_s=maybe_amount,
+        what=words,
     ),
     max_size=11,
     unique_by=lambda phase: phase.name,

@@ -1,17 +1,19 @@
 """Real records for the tests of the experiments, and a program in virtual time to run them on."""
 
+import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 from unstall.benchmark.measure import Measured
-from unstall.benchmark.reader import MAIN, RECORD, ProcessRecording
+from unstall.benchmark.reader import RECORD, ProcessRecording
+from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.steps import Loop
+from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.observations import Observation
 from unstall.records.report import Culprit, Finding, Phase, Report, RunInfo, StepTime, Throughput, Utilization
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.first_run import FirstRun
@@ -69,9 +71,9 @@ def make_measured(measurement, *, gaps=(), steps=60):
     """A loop of equal steps; ``gaps``: the steps that hold an epoch's end."""
     step_s = measurement.step.mean
     starts = np.arange(steps) * step_s
-    zeros = np.zeros((steps, len(PHASES)))
+    zeros = np.zeros((steps, len(PHASE_NAMES)))
     phases = zeros.copy()
-    phases[:, PHASES.index("forward")] = step_s
+    phases[:, PHASE_NAMES.index("forward")] = step_s
     loop = Loop(
         kind=measurement.kind,
         starts=starts,
@@ -131,6 +133,14 @@ class VirtualClock:
         return self.now
 
 
+class VirtualSession:
+    """What is seen of a virtual program from outside: nothing of other programs."""
+
+    def __init__(self):
+        self.main, self.taps = None, {}
+        self.resources = ResourceMonitor(os.getpid())
+
+
 class VirtualProcess:
     """A controlled process whose step is the sum of its parts; what an intervention does to them is known.
 
@@ -143,7 +153,7 @@ class VirtualProcess:
         self.ends, self.error, self.factor = clock() + lasts_s, error, factor
         self.random = np.random.default_rng(seed)
         self.in_force, self.emitted, self.log = [], [], []
-        self.recording, self.session = Path("rec-1.bin"), SimpleNamespace(resources=SimpleNamespace(ignore=set()))
+        self.recording, self.session = Path("rec-1.bin"), VirtualSession()
 
     def __enter__(self):
         return self

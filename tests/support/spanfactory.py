@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import numpy as np
 
-from unstall.benchmark.reader import MAIN, RECORD, ProcessRecording
+from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.steps import find_loop
-from unstall.records.vocabulary import PHASES
+from unstall.child.layout import MAIN
+from unstall.records.vocabulary import Phase
 
 SECOND = 1_000_000_000
 
@@ -37,6 +39,12 @@ class Recording:
     def spend(self, seconds):
         """Let time pass."""
         self.now += round(seconds * SECOND)
+
+    def plug_in(self, *added):
+        """Phases and seams that a plug-in added, as the process tells the parent, through JSON."""
+        for one in added:
+            kind = "phase" if isinstance(one, Phase) else "seam"
+            self.tell(kind, **{kind: json.loads(json.dumps(one))})
 
     def tell(self, kind, **facts):
         """A line of facts, as the watcher tells it."""
@@ -107,13 +115,13 @@ def loop_of(recording):
 
 def mean(loop, name, steps=slice(None)):
     """Mean seconds a step of a phase."""
-    return loop.phases[steps, PHASES.index(name)].mean()
+    return loop.phases[steps, loop.phase_names.index(name)].mean()
 
 
 def check_loop(loop):
     """What holds of every loop."""
     total = loop.ends - loop.starts
-    assert loop.phases.shape == (len(loop), len(PHASES))
+    assert loop.phases.shape == (len(loop), len(loop.phase_names))
     assert (loop.phases >= 0).all()
     np.testing.assert_allclose(loop.phases.sum(axis=1), total, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(loop.starts[1:], loop.ends[:-1])

@@ -1,69 +1,125 @@
-"""What can be added: modules of a package of ours, and entry points of other packages."""
+"""Plug-ins: found in a package of ours and by entry points, checked against a protocol, refused in one line."""
 
 from __future__ import annotations
 
-import importlib
 import sys
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 
-from unstall.registry import load
+from unstall import registry
 
 
-class Thing:
-    def __init__(self, name):
-        self.name = name
+class Greeter(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def extras(self) -> tuple[str, ...]: ...
+
+    def greet(self, whom: str, *, loudly: bool) -> str: ...
+
+
+BUILT_IN = """
+class English:
+    name = "english"
+    extras = ()
+    def greet(self, whom, *, loudly): return "hello " + whom
+GREETER = English()
+"""
+PLUGIN = """
+class German:
+    name = "german"
+    extras = ()
+    def greet(self, whom, *, loudly): return "hallo " + whom
+german = German()
+class Mute:
+    name = "mute"
+    extras = ()
+mute = Mute()
+class Shy(German):
+    name = "shy"
+    def greet(self): return ""
+shy = Shy()
+class Numbered(German):
+    name = 3
+numbered = Numbered()
+class Usurper(German):
+    name = "english"
+usurper = Usurper()
+"""
 
 
 @pytest.fixture
-def things(tmp_path, monkeypatch):
-    """A package ``things`` with one module, and a way to install distributions with entry points beside it."""
-    package = tmp_path / "things"
+def greeters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package `greeters` with one built-in greeter and one helper; `install` adds entry points to it."""
+    package = tmp_path / "greeters"
     package.mkdir()
-    (package / "__init__.py").write_text("class Thing:\n    def __init__(self, name):\n        self.name = name\n")
-    (package / "ours.py").write_text("from things import Thing\nTHING = Thing('ours')\n")
-    (package / "helper.py").write_text("nothing = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    (package / "__init__.py").write_text("")
+    (package / "english.py").write_text(BUILT_IN)
+    (package / "helper.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
-    for name in [name for name in sys.modules if name.split(".")[0] in ("things", "theirs")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("greeters", "greeters_plugin")]:
         del sys.modules[name]
 
 
-def install(folder, source, point="theirs:THING"):
-    (folder / "theirs.py").write_text(source)
-    info = folder / "theirs-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[test.things]\ntheirs = {point}\n")
-    importlib.invalidate_caches()
+def install(folder: Path, **entries: str) -> None:
+    (folder / "greeters_plugin.py").write_text(PLUGIN)
+    metadata = folder / "greeters_plugin-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: greeters-plugin\nVersion: 1.0\n")
+    lines = [f"{name} = greeters_plugin:{value}" for name, value in entries.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[test.greeters]", *lines]) + "\n")
 
 
-def loaded():
-    return load("test.things", "things", importlib.import_module("things").Thing)
+def load(errors: list[str]) -> dict[str, Greeter]:
+    return registry.load("test.greeters", "greeters", Greeter, errors.append)
 
 
-def test_ours_are_found_by_their_module(things):
-    assert list(loaded()) == ["ours"]
+def test_the_modules_of_the_package_with_the_constant_are_loaded(greeters):
+    errors: list[str] = []
+    assert list(load(errors)) == ["english"]
+    assert errors == []
 
 
-def test_theirs_come_after_ours(things):
-    install(things, "from things import Thing\nTHING = Thing('theirs')\n")
-    assert list(loaded()) == ["ours", "theirs"]
+def test_an_entry_point_of_another_package_is_loaded_after_them(greeters):
+    install(greeters, german="german")
+    errors: list[str] = []
+    found = load(errors)
+    assert list(found) == ["english", "german"]
+    assert found["german"].greet("world", loudly=False) == "hallo world"
+    assert errors == []
 
 
 @pytest.mark.parametrize(
-    ("source", "point", "why"),
+    ("value", "reason"),
     [
-        ("raise RuntimeError('no licence')", "theirs:THING", "no licence"),
-        ("THING = 7", "theirs:THING", "7 is no Thing"),
-        ("THING = 7", "theirs:OTHER", "OTHER"),
-        ("", "nowhere:THING", "nowhere"),
-        ("from things import Thing\nTHING = Thing('ours')\n", "theirs:THING", "'ours' already"),
+        ("mute", "it has no 'greet'"),
+        ("shy", "its 'greet' cannot be called as greet(whom: 'str', *, loudly: 'bool')"),
+        ("numbered", "its 'name' is no str"),
+        ("usurper", "there is already one named 'english'"),
+        ("German", "it is a class"),
+        ("absent", "AttributeError"),
     ],
 )
-def test_one_that_is_broken_is_left_out_and_named(things, capsys, source, point, why):
-    install(things, source, point)
-    assert list(loaded()) == ["ours"]
-    line = capsys.readouterr().err
-    assert line.count("\n") == 1
-    assert "test.things" in line and point in line and why in line
+def test_what_does_not_fit_is_ignored_with_one_line_that_names_it(greeters, value, reason):
+    install(greeters, bad=value, german="german")
+    errors: list[str] = []
+    assert list(load(errors)) == ["english", "german"]
+    (line,) = errors
+    assert "'bad' of greeters-plugin" in line and f"greeters_plugin:{value}" in line
+    assert reason in line and "\n" not in line
+
+
+def test_a_built_in_one_that_does_not_fit_is_an_error_of_ours(greeters):
+    (greeters / "greeters" / "broken.py").write_text("GREETER = object()\n")
+    with pytest.raises(TypeError, match=r"greeters\.broken is no Greeter: it has no 'name'"):
+        load([])
+
+
+def test_by_default_the_line_goes_to_stderr(greeters, capsys):
+    install(greeters, bad="mute")
+    registry.load("test.greeters", "greeters", Greeter)
+    assert capsys.readouterr().err.startswith("unstall: plug-in 'bad'")

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from unstall.benchmark import rundir
+from unstall.child.seams.loader import EPOCH, FETCH
 from unstall.records.archive import VERSION, Archive, Excerpt, FetchSeries, StepSeries
 from unstall.records.report import Report
-from unstall.records.vocabulary import PHASES
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -160,7 +160,7 @@ def step_series(measured: Measured) -> StepSeries:
         boundaries_f8=np.append(loop.starts[first:], loop.ends[-1]).astype("<f8").tobytes(),
         phases_f4={
             name: phases[:, index].astype("<f4").tobytes()
-            for index, name in enumerate(PHASES)
+            for index, name in enumerate(loop.phase_names)
             if phases[:, index].any()
         },
         measured_u1=measured.chosen[first:].astype("u1").tobytes(),
@@ -173,13 +173,13 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     """The batches that the loop's loader made, from the processes that made them."""
     import numpy as np
 
-    from unstall.benchmark.reader import CPU_KNOWN
+    from unstall.child.layout import CPU_KNOWN
 
     loader, main = measured.measurement.loader, measured.process
     if loader is None:
         return None
     makers = [process for process in measured.processes if process.parent == main.pid] if loader.workers else [main]
-    named = [(process.pid, process.named("~data.fetch", main_only=False)) for process in makers]
+    named = [(process.pid, process.named(FETCH.event, main_only=False)) for process in makers]
     spans = np.concatenate([spans for _, spans in named]) if named else main.spans[:0]
     pids = np.repeat([pid for pid, _ in named], [len(spans) for _, spans in named])
     kept = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // MAX_FETCHES]
@@ -197,7 +197,7 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
 
 
 def _epochs(measured: Measured) -> list[tuple[float, float]]:
-    spans = measured.process.named("~data.iter", main_only=False)
+    spans = measured.process.named(EPOCH.event, main_only=False)
     return [(float(span["start"]) / 1e9, float(span["dur"]) / 1e9) for span in spans]
 
 

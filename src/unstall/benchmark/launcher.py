@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from unstall.benchmark.plugins import declared
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Signals
 from unstall.environment import OPTIONS, RUN_DIR
@@ -58,6 +59,7 @@ class Options:
             "tools": self.tools,
             "extensions": self.extensions,
             "settings": self.settings,
+            "plugins": declared(),
         }
         return json.dumps(facts)
 

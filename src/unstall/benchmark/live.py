@@ -17,9 +17,10 @@ import psutil
 from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import reader
+from unstall.child.layout import MAGIC
 from unstall.child.recording import steps_of
 from unstall.records.observations import Usage, View
-from unstall.records.vocabulary import PHASES, PhaseName
+from unstall.records.vocabulary import PhaseName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +122,7 @@ class Follower:
             return
         new = _whole(loop) & (loop.starts >= self._counted_until)
         if new.any():
-            for name, total in zip(PHASES, loop.phases[new].sum(axis=0)):
+            for name, total in zip(loop.phase_names, loop.phases[new].sum(axis=0)):
                 self._sums[name] += float(total)
             self._counted += int(new.sum())
             self._counted_until = float(loop.ends[new].max())
@@ -211,7 +212,7 @@ def _ticks(directory: Path) -> dict[int, list[int]]:
             header = np.fromfile(path, HEADER, 1)
         except (OSError, ValueError):
             continue
-        if len(header) and header[0]["magic"] == b"UNSTALL1":
+        if len(header) and header[0]["magic"] == MAGIC:
             found[int(header[0]["pid"])] = [int(count) for count in header[0]["ticks"]]
     return found
 

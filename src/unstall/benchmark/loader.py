@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from unstall.benchmark.reader import CPU_KNOWN, ERROR, NETWORK, ProcessRecording, Spans
+from unstall.benchmark.reader import ProcessRecording, Spans
 from unstall.benchmark.steps import Loop
+from unstall.child.layout import CPU_KNOWN, ERROR, NETWORK
+from unstall.child.seams.loader import COLLATE, EPOCH, FETCH, NEXT
+from unstall.child.seams.network import SOCKET
 from unstall.records.measurements import LoaderMeasurement
 
 
@@ -19,9 +22,9 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
         return None
     begin, end = loop.starts[0], loop.ends[-1]
     workers = int(config.get("num_workers") or 0)
-    nexts = _within(main.named("~data.next", main_only=False), begin, end)
+    nexts = _within(main.named(NEXT.event, main_only=False), begin, end)
     nexts = nexts[nexts["flags"] & ERROR == 0]
-    epochs = _within(main.named("~data.iter", main_only=False), begin, end)
+    epochs = _within(main.named(EPOCH.event, main_only=False), begin, end)
     servers = [process for process in processes if process.parent == main.pid] if workers else [main]
     return LoaderMeasurement(
         workers=workers,
@@ -42,11 +45,11 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
 
 def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -> dict[str, float]:
     """The fields of the measurement that tell what a batch costs those who make it; none where none was made."""
-    fetches = [_within(process.named("~data.fetch", main_only=False), begin, end) for process in servers]
+    fetches = [_within(process.named(FETCH.event, main_only=False), begin, end) for process in servers]
     count = sum(len(spans) for spans in fetches)
     if not count:
         return {}
-    collates = [_within(process.named("~data.collate", main_only=False), begin, end) for process in servers]
+    collates = [_within(process.named(COLLATE.event, main_only=False), begin, end) for process in servers]
     sockets = [_sockets(process, begin, end) for process in servers]
     service_s = sum(_seconds(spans) for spans in fetches) / count
     return {
@@ -69,7 +72,7 @@ def _per_regular_step(nexts: Spans, loop: Loop) -> float:
 def _config(main: ProcessRecording, loop: Loop) -> dict[str, Any] | None:
     """The facts of the loader whose epoch was open when the loop took its first batch in the loop."""
     configs = main.facts.get("loader", [])
-    iters = main.named("~data.iter", main_only=False)
+    iters = main.named(EPOCH.event, main_only=False)
     if not configs or not len(iters):
         return None
     before = iters[iters["start"] / 1e9 <= (loop.starts[0] + loop.ends[-1]) / 2]
@@ -122,8 +125,7 @@ def _blocked(spans: Spans) -> float:
 
 
 def _sockets(process: ProcessRecording, begin: float, end: float) -> Spans:
-    numbers = [number for number, name in process.names.items() if name.startswith("~net.")]
-    spans = _within(process.spans[np.isin(process.spans["name"], numbers)], begin, end)
+    spans = _within(process.spans[np.isin(process.spans["name"], process.of(SOCKET))], begin, end)
     return spans if len(spans) and (spans["flags"] & NETWORK).any() else spans[:0]
 
 

@@ -18,6 +18,9 @@ from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
 from unstall.benchmark.steps import Loop, find_loop, main_spans
+from unstall.child.seams.callbacks import CALLBACK
+from unstall.child.seams.collector import COLLECTION
+from unstall.child.seams.loader import EPOCH, FETCH
 from unstall.child.user_files import is_user_file
 from unstall.records.measurements import (
     Measurement,
@@ -27,7 +30,7 @@ from unstall.records.measurements import (
 )
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
 from unstall.records.report import Phase, SpanTime, Startup, StepTime
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import is_seam
 
 Bools = npt.NDArray[np.bool_]
 
@@ -100,10 +103,11 @@ def measure(
         modules=model_facts.modules(main),
         ranks=ranks,
         callbacks=_callbacks(main, loop, chosen),
-        gc_s=_seam_seconds(main, loop, chosen, "~gc"),
+        gc_s=_seam_seconds(main, loop, chosen, COLLECTION.event),
         memory=_memory(main, loop, chosen, seen),
         samples=seen.samples or _own_samples(found),
         sites=_sites(main),
+        plugins=main.plugins,
         envs=max((int(fact.get("num_envs") or 1) for fact in main.facts.get("env", [])), default=1),
         disk_read=times.per_step(lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_bytes)),
         read_chars=times.per_step(lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_chars)),
@@ -168,7 +172,7 @@ def _root(seen: Observation, main: ProcessRecording) -> int:
 
 
 def _workers(pid: int, processes: Sequence[ProcessRecording]) -> frozenset[int]:
-    return frozenset(process.pid for process in processes if process.parent == pid and "~data.fetch" in process.ids)
+    return frozenset(process.pid for process in processes if process.parent == pid and FETCH.event in process.ids)
 
 
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
@@ -197,7 +201,7 @@ def _step_time(durations: npt.NDArray[np.float64], regular: npt.NDArray[np.float
 def _phases(loop: Loop, chosen: Bools) -> list[Phase]:
     total = float(loop.durations[chosen].mean())
     phases = []
-    for index, name in enumerate(PHASES):
+    for index, name in enumerate(loop.phase_names):
         seconds = loop.phases[chosen, index]
         mean = float(seconds.mean())
         if mean <= 0:
@@ -285,8 +289,8 @@ def _ranks(
 
 
 def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, float]:
-    names = [name for name in main.ids if name.startswith("~callback.")]
-    times = {name.removeprefix("~callback."): _seam_seconds(main, loop, chosen, name) for name in names}
+    names = [name for name in main.ids if CALLBACK.covers(name)]
+    times = {CALLBACK.member(name): _seam_seconds(main, loop, chosen, name) for name in names}
     return {name: seconds for name, seconds in times.items() if seconds > 0}
 
 
@@ -349,7 +353,7 @@ def _user_spans(processes: Sequence[ProcessRecording]) -> list[SpanTime]:
         names, counts = np.unique(process.spans["name"], return_counts=True)
         for number, count in zip(names, counts):
             name = process.names.get(int(number), "?")
-            if not name.startswith("~"):
+            if not is_seam(name):
                 totals[name][0] += int(count)
                 totals[name][1] += float(process.spans["dur"][process.spans["name"] == number].sum()) / 1e9
     spans = [
@@ -360,7 +364,7 @@ def _user_spans(processes: Sequence[ProcessRecording]) -> list[SpanTime]:
 
 
 def _startup(loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording) -> Startup:
-    epochs = main.named("~data.iter", main_only=False)
+    epochs = main.named(EPOCH.event, main_only=False)
     first = float(loop.starts[0])
     warm = loop.durations[:warmup]
     gaps = loop.durations[chosen & loop.gap]

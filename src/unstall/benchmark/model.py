@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import MODULE, NOGRAD, ProcessRecording, Spans
+from unstall.benchmark.reader import ProcessRecording, Spans
 from unstall.benchmark.steps import Bools, Loop, main_spans, of_models, primary
+from unstall.child.layout import MODULE, NOGRAD
+from unstall.child.seams.modules import FORWARD
+from unstall.child.seams.optimizer import STEP
 from unstall.records.measurements import ModelMeasurement, ModuleMeasurement
 
 
 def measure(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None) -> ModelMeasurement:
     """The main model of the measured steps. ``peak_flops``: FLOP/s of this machine, single precision."""
     spans = main_spans(main)
-    forwards = spans[(spans["name"] == main.ids.get("~forward", -1)) & (spans["flags"] & MODULE == 0)]
+    forwards = spans[(spans["name"] == main.ids.get(FORWARD.event, -1)) & (spans["flags"] & MODULE == 0)]
     threads = int((main.first("torch") or {}).get("threads", 0))
     arithmetic = _arithmetic(main, forwards, loop, chosen)
     if not len(forwards):
@@ -47,7 +50,7 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
         if fact.get("compiled"):
             fields["compiled"] = True
             continue
-        each = forwards if fact["per"] == "~forward" else primary(main.named("~optimizer", main_only=False))
+        each = forwards if fact["per"] == FORWARD.event else primary(main.named(STEP.event, main_only=False))
         per_step = _count(primary(each), loop, chosen) if len(each) else 0.0
         heavy = fact["known"] + fact["unknown"]
         fields |= {
@@ -100,7 +103,7 @@ def modules(main: ProcessRecording) -> list[ModuleMeasurement]:
 
 def _module_cycles(main: ProcessRecording, marks: list[float]) -> dict[int, npt.NDArray[np.float64]]:
     """By the module's address: calls, seconds, and own seconds in each cycle, shape (cycles, 3)."""
-    spans = main.spans[main.spans["name"] == main.ids.get("~forward", -1)]
+    spans = main.spans[main.spans["name"] == main.ids.get(FORWARD.event, -1)]
     cycle = np.searchsorted(marks, spans["start"] / 1e9, side="right") - 1
     inside = (cycle >= 0) & (cycle < len(marks) - 1)
     spans, cycle = spans[inside], cycle[inside]

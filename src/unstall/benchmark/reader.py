@@ -10,47 +10,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from unstall.child.recording import phase_of
-from unstall.records.vocabulary import PHASES
+from unstall.child import layout
+from unstall.child.layout import HEADER_BYTES, MAIN, MODULE
+from unstall.child.seams import built_in
+from unstall.records import vocabulary
+from unstall.records.vocabulary import Phase, Plugins, Seam, Tick, seam_of
 
-RECORD = np.dtype(
-    [
-        ("start", "<u8"),
-        ("dur", "<u8"),
-        ("self", "<u8"),
-        ("cpu", "<u4"),
-        ("delay", "<u4"),
-        ("arg", "<u8"),
-        ("thread", "<u4"),
-        ("name", "<u2"),
-        ("depth", "u1"),
-        ("flags", "u1"),
-    ]
-)
-HEADER = np.dtype(
-    [
-        ("magic", "S8"),
-        ("version", "<u4"),
-        ("record_bytes", "<u4"),
-        ("opened", "<u8"),
-        ("pid", "<u4"),
-        ("parent", "<u4"),
-        ("count", "<u8"),
-        ("dropped", "<u8"),
-        ("control", "<u4"),
-        ("tail_records", "<u4"),
-        ("ticks", "<u8", (8,)),
-        ("flushed", "<u8"),
-    ]
-)
-_HEADER_BYTES = 4096
-ERROR, CPU_KNOWN, DELAY_KNOWN, MAIN, MODULE, NETWORK, NOGRAD = 1, 2, 4, 8, 16, 32, 64
 
-NO_PHASE = len(PHASES)
-"""Phase index of time that no seam claims."""
+def _dtype(fields: layout.Fields) -> np.dtype[np.void]:
+    """The same fields as NumPy has them."""
+    columns = []
+    for name, code in fields:
+        count, kind = code[:-1], code[-1]
+        columns.append((name, f"S{count}") if kind == "s" else (name, f"<{kind}", (int(count),) if count else ()))
+    return np.dtype(columns)
+
+
+RECORD, HEADER = _dtype(layout.RECORD_FIELDS), _dtype(layout.HEADER_FIELDS)
+
+NO_PHASE = -1
+"""In place of a phase's index: time that no seam claims."""
+
 
 Spans = npt.NDArray[np.void]
 
@@ -70,6 +54,18 @@ class ProcessRecording:
 
     def __post_init__(self) -> None:
         self.ids = {name: number for number, name in self.names.items()}
+        self.plugins = _plugins(self.facts)
+        known = built_in() + self.plugins.seams
+        self.seams = {number: seam for number, name in self.names.items() if (seam := seam_of(name, known))}
+        self.phase_names = tuple(phase.name for phase in self.plugins.all_phases)
+
+    def of(self, seam: Seam) -> list[int]:
+        """The numbers of the names that a seam's spans have."""
+        return [number for number, name in self.names.items() if seam.covers(name)]
+
+    def counting(self, kind: Tick) -> list[int]:
+        """The numbers of the names of the seams that count as this kind."""
+        return [number for number, seam in self.seams.items() if seam.counts == kind]
 
     def named(self, name: str, *, main_only: bool = True) -> Spans:
         """The spans of one name, calls of submodules left out."""
@@ -87,21 +83,25 @@ class ProcessRecording:
         process = self.first("process") or {}
         return int(process.get("rank", 0))
 
+    def own_phases(self, spans: Spans) -> npt.NDArray[np.int64]:
+        """For each span the index in ``phase_names`` of its seam's phase, ``NO_PHASE`` where that has none."""
+        table = np.full(1 << 16, NO_PHASE)
+        for number, seam in self.seams.items():
+            if seam.phase is not None:
+                table[number] = self.phase_names.index(seam.phase)
+        return table[spans["name"]]
+
     def phase_indices(self, spans: Spans) -> npt.NDArray[np.int64]:
-        """For each span the index in PHASES its own time counts towards, inherited from what encloses it.
+        """For each span the index in ``phase_names`` its own time counts towards, inherited from what encloses it.
 
         ``spans`` are those of one thread, sorted. A span of no phase of its own (a user's span, a garbage
         collection, a socket call) belongs to the phase it happens in, or to none: ``NO_PHASE``; so does a module
         that a transform, an environment, a callback or a recomputing backward calls.
         """
-        table = np.full(65536, NO_PHASE)
-        for number, name in self.names.items():
-            phase = phase_of(name)
-            if phase is not None:
-                table[number] = PHASES.index(phase)  # type: ignore[arg-type]
-        phases = table[spans["name"]]
-        forward = PHASES.index("forward")
-        holders = [PHASES.index(name) for name in ("data_wait", "env", "callback", "backward")]  # type: ignore[arg-type]
+        phases = self.own_phases(spans)
+        modules = np.isin(spans["name"], self.counting(Tick.FORWARD))
+        every = enumerate(self.plugins.all_phases)
+        holders = [place for place, phase in every if phase.serves or phase == vocabulary.BACKWARD]
         index = np.arange(len(spans))
         depth = spans["depth"]
         ends = spans["start"] + spans["dur"]
@@ -110,24 +110,31 @@ class ProcessRecording:
             inside = (depth == level) & (above >= 0)
             inside[inside] = ends[above[inside]] >= spans["start"][inside]
             # A module called by a transform, an environment or a recomputing backward is part of that.
-            guest = inside & (phases == forward)
+            guest = inside & modules
             guest[guest] = np.isin(phases[above[guest]], holders)
             heir = inside & (phases == NO_PHASE) | guest
             phases[heir] = phases[above[heir]]
         return phases
 
 
+def _plugins(facts: dict[str, list[dict[str, Any]]]) -> Plugins:
+    """What the process said of the phases and seams that plug-ins added to it."""
+    phases = [msgspec.convert(fact["phase"], Phase) for fact in facts.get("phase", [])]
+    added = [msgspec.convert(fact["seam"], Seam) for fact in facts.get("seam", [])]
+    return Plugins(tuple(phases), tuple(added))
+
+
 def read_spans(path: Path) -> tuple[Spans, np.void]:
     """All complete records of a file, oldest first, and its header. ValueError when it is not a recording."""
-    if path.stat().st_size < _HEADER_BYTES:
+    if path.stat().st_size < HEADER_BYTES:
         raise ValueError(f"{path.name} is cut short")
     header = np.fromfile(path, HEADER, 1)[0]
-    if header["magic"] != b"UNSTALL1" or header["record_bytes"] != RECORD.itemsize:
+    if header["magic"] != layout.MAGIC or header["record_bytes"] != RECORD.itemsize:
         raise ValueError(f"{path.name} is not a recording of this version of unstall")
     tail_capacity = int(header["tail_records"])
     flushed = min(int(header["flushed"]), int(header["count"]))
-    tail = np.fromfile(path, RECORD, int(header["count"]) - flushed, offset=_HEADER_BYTES)
-    older = np.fromfile(path, RECORD, flushed, offset=_HEADER_BYTES + tail_capacity * RECORD.itemsize)
+    tail = np.fromfile(path, RECORD, int(header["count"]) - flushed, offset=HEADER_BYTES)
+    older = np.fromfile(path, RECORD, flushed, offset=HEADER_BYTES + tail_capacity * RECORD.itemsize)
     return np.concatenate([older, tail]), header
 
 
@@ -139,15 +146,15 @@ def read_latest(directory: Path, pid: int, most: int) -> ProcessRecording:
     path = directory / f"rec-{pid}.bin"
     for _ in range(3):
         header = np.fromfile(path, HEADER, 1)
-        if not len(header) or header[0]["magic"] != b"UNSTALL1" or header[0]["record_bytes"] != RECORD.itemsize:
+        if not len(header) or header[0]["magic"] != layout.MAGIC or header[0]["record_bytes"] != RECORD.itemsize:
             raise ValueError(f"{path.name} is not a recording of this version of unstall")
         count, flushed = int(header[0]["count"]), int(header[0]["flushed"])
         older = min(most, flushed)
-        place = _HEADER_BYTES + (int(header[0]["tail_records"]) + flushed - older) * RECORD.itemsize
+        place = HEADER_BYTES + (int(header[0]["tail_records"]) + flushed - older) * RECORD.itemsize
         spans = np.concatenate(
             [
                 np.fromfile(path, RECORD, older, offset=place),
-                np.fromfile(path, RECORD, max(count - flushed, 0), offset=_HEADER_BYTES),
+                np.fromfile(path, RECORD, max(count - flushed, 0), offset=HEADER_BYTES),
             ]
         )[-most:]
         if int(np.fromfile(path, HEADER, 1)[0]["flushed"]) == flushed:  # else the tail was emptied under our eyes

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import CPU_KNOWN, ERROR, MAIN, MODULE, NO_PHASE, NOGRAD, ProcessRecording, Spans
-from unstall.records.vocabulary import PHASES
+from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans
+from unstall.child.layout import CPU_KNOWN, ERROR, MAIN, MODULE, NETWORK, NOGRAD
+from unstall.child.seams.loader import EPOCH
+from unstall.child.seams.network import SELECT, SOCKET
+from unstall.records import vocabulary
+from unstall.records.vocabulary import PHASE_NAMES, PhaseName, Tick
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -32,7 +36,7 @@ class Loop:
     """Start of each step, monotonic seconds."""
     ends: Floats
     phases: Floats
-    """Seconds, shape (steps, len(PHASES)); rows sum to the step."""
+    """Seconds, shape (steps, len(phase_names)); rows sum to the step."""
     blocked: Floats
     """Of these, neither on a core nor waiting for one; same shape."""
     network: Floats
@@ -42,6 +46,8 @@ class Loop:
     gap: Bools
     """The step holds an epoch boundary or validation."""
     validation_calls: npt.NDArray[np.int64]
+    phase_names: tuple[PhaseName, ...] = PHASE_NAMES
+    """Of the columns: the built-in phases, then those of plug-ins."""
 
     @property
     def durations(self) -> Floats:
@@ -54,7 +60,7 @@ class Loop:
 def main_spans(process: ProcessRecording) -> Spans:
     """The spans of the thread that drives the loop: the main thread, or the busiest if that has no seam."""
     main = process.spans[process.spans["flags"] & MAIN != 0]
-    drives = [process.ids.get(name, -1) for name in ("~optimizer", "~forward", "~env.step", "~step.next")]
+    drives = [number for number, seam in process.seams.items() if seam.drives_loop]
     if np.isin(main["name"], drives).any() or not len(process.spans):
         return main
     others = process.spans[np.isin(process.spans["name"], drives)]
@@ -69,15 +75,20 @@ def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None
     spans = main_spans(process)
     phase = process.phase_indices(spans)
     # A module that a transform or an environment calls is not a forward of the loop.
-    guests = (spans["name"] == process.ids.get("~forward", -1)) & (phase != PHASES.index("forward"))
+    guests = np.isin(spans["name"], process.counting(Tick.FORWARD)) & (phase != process.own_phases(spans))
     kind, boundaries = _boundaries(process, spans[~guests], only)
     if len(boundaries) < 2:
         return None
     return _split(process, spans, phase, kind, boundaries)
 
 
-def _of(process: ProcessRecording, spans: Spans, name: str) -> Spans:
-    return spans[(spans["name"] == process.ids.get(name, -1)) & (spans["flags"] & MODULE == 0)]
+def _counting(process: ProcessRecording, spans: Spans, kind: Tick) -> Spans:
+    """The calls, those of submodules left out, that count as this kind."""
+    return spans[np.isin(spans["name"], process.counting(kind)) & (spans["flags"] & MODULE == 0)]
+
+
+def _epochs(process: ProcessRecording, spans: Spans) -> Spans:
+    return spans[np.isin(spans["name"], process.of(EPOCH))]
 
 
 def _start(spans: Spans) -> Floats:
@@ -90,11 +101,11 @@ def _end(spans: Spans) -> Floats:
 
 def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tuple[str, Floats]:
     """The kind of step, and the times where one step ends and the next begins."""
-    explicit = _of(process, spans, "~step.next")
-    optimizer = primary(_of(process, spans, "~optimizer"))
-    forwards = primary(of_models(process, _of(process, spans, "~forward")))
-    env_steps = _of(process, spans, "~env.step")
-    asked = _of(process, spans, "~data.next")
+    explicit = _counting(process, spans, Tick.EXPLICIT)
+    optimizer = primary(_counting(process, spans, Tick.OPTIMIZER))
+    forwards = primary(of_models(process, _counting(process, spans, Tick.FORWARD)))
+    env_steps = _counting(process, spans, Tick.ENV)
+    asked = _counting(process, spans, Tick.DATA)
     batches = asked[asked["flags"] & ERROR == 0]
     with_forward = _batches_with_forward(batches, forwards)
     # In this order; the last two stand for loops that the first five leave out.
@@ -198,17 +209,17 @@ def _split(
 ) -> Loop:
     """Cut the thread's time at the boundaries; spans that cross one are shared out by length."""
     starts, ends = boundaries[:-1], boundaries[1:]
-    steps, width = len(starts), len(PHASES) + 1
+    steps, width = len(starts), len(process.phase_names) + 1
     began, ended = _start(spans), _end(spans)
     first = np.clip(np.searchsorted(boundaries, began, side="right") - 1, 0, steps - 1)
     inside = (ended > boundaries[0]) & (began < boundaries[-1])
     own = spans["self"] / 1e9
     blocked = own * _blocked_share(spans)
-    bytes_moved = np.where(spans["flags"] & 32 != 0, spans["arg"].astype(np.float64), 0)
+    bytes_moved = np.where(spans["flags"] & NETWORK != 0, spans["arg"].astype(np.float64), 0)
     is_network = _is_network(process, spans, bool(bytes_moved.any()))
 
     def table(weights: Floats, wanted: Bools) -> Floats:
-        cell = first[wanted] * width + phase[wanted]
+        cell = first[wanted] * width + phase[wanted] % width  # NO_PHASE is the last column
         sums = np.bincount(cell, weights=weights[wanted], minlength=steps * width)
         return sums.astype(np.float64).reshape(steps, width)
 
@@ -219,8 +230,8 @@ def _split(
     gap, validation_calls = _gaps(process, spans, boundaries, kind)
     seconds = _move_validation(process, spans, phase, boundaries, seconds, validation_calls)
     # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
-    other = PHASES.index("other")
-    claimed = seconds[:, : len(PHASES)].copy()
+    other = process.phase_names.index(vocabulary.OTHER.name)
+    claimed = seconds[:, :NO_PHASE].copy()
     claimed[:, other] = 0
     total = ends - starts
     excess = np.maximum(claimed.sum(axis=1) / np.maximum(total, 1e-12), 1)
@@ -233,21 +244,18 @@ def _split(
         starts,
         ends,
         claimed,
-        blocked_s[:, : len(PHASES)] / excess[:, None],
-        network[:, : len(PHASES)],
-        moved[:, : len(PHASES)],
+        blocked_s[:, :NO_PHASE] / excess[:, None],
+        network[:, :NO_PHASE],
+        moved[:, :NO_PHASE],
         gap,
         validation_calls,
+        process.phase_names,
     )
 
 
 def _is_network(process: ProcessRecording, spans: Spans, bytes_moved: bool) -> Bools:
     """Spans of socket calls; an event loop's wait counts only where bytes of the network moved at all."""
-    numbers = [
-        number
-        for number, name in process.names.items()
-        if name.startswith("~net.") and (bytes_moved or name != "~net.select")
-    ]
+    numbers = [number for number in process.of(SOCKET) if bytes_moved or process.names[number] != SELECT]
     return np.isin(spans["name"], numbers)
 
 
@@ -263,12 +271,12 @@ def _gaps(
 
     validation = np.zeros(steps, dtype=np.int64)
     if kind in ("optimizer", "explicit"):
-        forwards = _of(process, spans, "~forward")
+        forwards = _counting(process, spans, Tick.FORWARD)
         quiet = count(forwards[forwards["flags"] & NOGRAD != 0])
         # Forwards without gradients in every step (a teacher, an actor) are no validation; in a few steps they are.
         if np.median(quiet) == 0:
             validation = quiet
-    epochs = count(_of(process, spans, "~data.iter"))
+    epochs = count(_epochs(process, spans))
     return (validation > 0) | (epochs > 0), validation
 
 
@@ -284,13 +292,13 @@ def _move_validation(
 
     What the training step itself does there (its own batch, its forward with gradients) lies before or after.
     """
-    forwards = _of(process, spans, "~forward")
+    forwards = _counting(process, spans, Tick.FORWARD)
     quiet = forwards[forwards["flags"] & NOGRAD != 0]
-    own_names = [process.ids.get(name, -1) for name in ("~backward", "~optimizer")]
+    own_names = process.counting(Tick.BACKWARD) + process.counting(Tick.OPTIMIZER)
     own = np.concatenate([forwards[forwards["flags"] & NOGRAD == 0], spans[np.isin(spans["name"], own_names)]])
-    nexts, iters = _of(process, spans, "~data.next"), _of(process, spans, "~data.iter")
+    nexts, iters = _counting(process, spans, Tick.DATA), _epochs(process, spans)
     began, ended = _start(spans), _end(spans)
-    validation = PHASES.index("validation")
+    validation = process.phase_names.index(vocabulary.VALIDATION.name)
     for step in np.flatnonzero(calls):
         lo, hi = boundaries[step], boundaries[step + 1]
         inside = (_start(quiet) >= lo) & (_start(quiet) < hi)

@@ -1,6 +1,6 @@
 """The recorder in pure Python, for an interpreter that the C one was not built for. Same file, same calls, slower.
 
-See ``native/recorder.h`` for the layout. Differences: a wrapped function adds a frame to tracebacks, and neither
+See ``layout`` for the file. Differences: a wrapped function adds a frame to tracebacks, and neither
 CPU time nor run-delay of a span is measured.
 """
 
@@ -14,17 +14,29 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from unstall.child import layout
+from unstall.child.layout import (
+    ERROR,
+    FIRST_CALLS,
+    HEADER_AT,
+    HEADER_BYTES,
+    MAIN,
+    MAPPED_BYTES,
+    MODULE,
+    NETWORK,
+    NOGRAD,
+    RECORD,
+    RECORD_BYTES,
+    TAIL_RECORDS,
+    TICK_KINDS,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HEADER, _RECORD_BYTES, _TAIL = 4096, 48, 4096
-_MAPPED = _HEADER + _TAIL * _RECORD_BYTES
-_FIRST_CALLS = 64
-_ERROR, _MAIN, _MODULE, _NETWORK, _NOGRAD = 1, 8, 16, 32, 64
-
-_RECORD = struct.Struct("<QQQIIQIHBB")
-_COUNTS = struct.Struct("<QQII")  # count, dropped, control, tail_records: at byte 32
-_COUNTS_AT, _CONTROL_AT, _TICKS_AT, _FLUSHED_AT = 32, 48, 56, 120
+_COUNT_AT, _DROPPED_AT, _CONTROL_AT, _TICKS_AT, _FLUSHED_AT = (
+    HEADER_AT[name] for name in ("count", "dropped", "control", "ticks", "flushed")
+)
 
 _names: dict[str, int] = {}
 _told: dict[int, int] = {}
@@ -42,28 +54,29 @@ class _File:
         self.path = path
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(fd, 0, _MAPPED)
-            self.map = mmap.mmap(fd, _MAPPED)
+            os.posix_fallocate(fd, 0, MAPPED_BYTES)
+            self.map = mmap.mmap(fd, MAPPED_BYTES)
         finally:
             os.close(fd)
-        struct.pack_into("<IIQII", self.map, 8, 1, _RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
-        _COUNTS.pack_into(self.map, _COUNTS_AT, 0, 0, 0, _TAIL)
-        self.map[0:8] = b"UNSTALL1"
+        counters = [0] * TICK_KINDS
+        about = (layout.VERSION, RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
+        layout.HEADER.pack_into(self.map, 0, b"", *about, 0, 0, 0, TAIL_RECORDS, *counters, 0)
+        self.map[: len(layout.MAGIC)] = layout.MAGIC  # the last: from here on it is a recording
         self.count = self.flushed = self.dropped = 0
         self.full = False
-        self.ticks = [0] * 8
+        self.ticks = counters
 
     def write(self, *fields: int) -> None:
         used = self.count - self.flushed
-        if used == _TAIL and (self.full or not self._flush()):
+        if used == TAIL_RECORDS and (self.full or not self._flush()):
             self.full = True
             self.dropped += 1
-            struct.pack_into("<Q", self.map, _COUNTS_AT + 8, self.dropped)
+            struct.pack_into("<Q", self.map, _DROPPED_AT, self.dropped)
             return
-        offset = _HEADER + (self.count - self.flushed) * _RECORD_BYTES
-        _RECORD.pack_into(self.map, offset, *fields)
+        offset = HEADER_BYTES + (self.count - self.flushed) * RECORD_BYTES
+        RECORD.pack_into(self.map, offset, *fields)
         self.count += 1
-        struct.pack_into("<Q", self.map, _COUNTS_AT, self.count)
+        struct.pack_into("<Q", self.map, _COUNT_AT, self.count)
 
     def _flush(self) -> bool:
         try:
@@ -71,14 +84,14 @@ class _File:
         except OSError:
             return False
         try:
-            tail = self.map[_HEADER:_MAPPED]
-            if os.pwrite(fd, tail, _MAPPED + self.flushed * _RECORD_BYTES) != len(tail):
+            tail = self.map[HEADER_BYTES:MAPPED_BYTES]
+            if os.pwrite(fd, tail, MAPPED_BYTES + self.flushed * RECORD_BYTES) != len(tail):
                 return False
         except OSError:
             return False
         finally:
             os.close(fd)
-        self.flushed += _TAIL
+        self.flushed += TAIL_RECORDS
         struct.pack_into("<Q", self.map, _FLUSHED_AT, self.flushed)
         return True
 
@@ -125,7 +138,7 @@ def _end(thread: _Thread, depth: int, arg: int, flags: int) -> None:
     duration = now - start
     if depth:
         thread.stack[depth - 1][2] += duration
-    flags |= _MAIN if thread.main else 0
+    flags |= MAIN if thread.main else 0
     thread.file.write(
         start,
         duration,
@@ -152,7 +165,7 @@ def _tick(thread: _Thread, kind: int, name: int, first: Any, second: Any) -> Non
     if not thread.main or _watcher is None:
         return
     heard = _told.get(name, 0)
-    if heard < _FIRST_CALLS:
+    if heard < FIRST_CALLS:
         _told[name] = heard + 1
     elif not _every and not control:
         return
@@ -278,12 +291,12 @@ def wrap(
         if inner and not (_modules and group == 0 and thread.main):
             return func(*args, **kwargs)
         first = args[0] if args else None
-        flags = (_MODULE if inner else 0) | (_NETWORK if network else 0)
+        flags = (MODULE if inner else 0) | (NETWORK if network else 0)
         if not inner and kind >= 0:
             second = args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
             _tick(thread, kind, number, first, second)
             if grad is not None and not grad():
-                flags |= _NOGRAD
+                flags |= NOGRAD
         if group >= 0:
             thread.roots[group] += 1
         depth = _begin(thread, number)
@@ -294,7 +307,7 @@ def wrap(
                 arg = _bytes_of(result)
             return result
         except BaseException:
-            flags |= _ERROR
+            flags |= ERROR
             raise
         finally:
             if group >= 0:
@@ -331,7 +344,7 @@ class span:
     def __exit__(self, kind: Any, *rest: Any) -> None:
         if _file is not None and self.entered > 0:
             self.entered -= 1
-            _end_named(_thread(_file), intern(self.name), 0, _ERROR if kind is not None else 0)
+            _end_named(_thread(_file), intern(self.name), 0, ERROR if kind is not None else 0)
 
     def __call__(self, func: Any) -> Any:
         return wrap(func, self.name)

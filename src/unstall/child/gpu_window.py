@@ -14,15 +14,13 @@ import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import recording
+from unstall.child import recording, seams
+from unstall.records.vocabulary import Tick, seam_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unstall.child.main import Child
-
-STEP_SEAMS = ("~step.next", "~env.step", "~optimizer", "~forward")
-"""What may mark a step, the surest first; the same order as in ``recording.steps_of``."""
 
 EVENT_STEPS = 10
 """Steps timed by CUDA events before the profiler starts: it would slow them."""
@@ -70,12 +68,13 @@ class Window:
     def _is_step(self, seam: str) -> bool:
         """Whether this seam counts the steps. Which one does is learnt from the first that are heard."""
         if self._seam is None:
-            if seam in STEP_SEAMS:
-                self._heard[seam] = self._heard.get(seam, 0) + 1
-            self._heard["all"] = self._heard.get("all", 0) + 1
-            twice = [name for name in STEP_SEAMS if self._heard.get(name, 0) >= 2]
-            if twice and (self._heard["all"] >= _SEAMS_TO_LEARN or twice[0] != "~forward"):
-                self._seam = twice[0]
+            self._heard[seam] = self._heard.get(seam, 0) + 1
+            twice = [name for name, calls in self._heard.items() if calls >= 2]
+            kinds = {name: kind for name in twice if (kind := _step_kind(name)) is not None}
+            if kinds:
+                surest = min(kinds, key=kinds.__getitem__)
+                if kinds[surest] != Tick.FORWARD or sum(self._heard.values()) >= _SEAMS_TO_LEARN:
+                    self._seam = surest
         return seam == self._seam
 
     def _time_step(self) -> None:
@@ -154,6 +153,12 @@ class Window:
             else:
                 setattr(owner, name, original)
         self._guards.clear()
+
+
+def _step_kind(name: str) -> Tick | None:
+    """The kind of step that a seam's calls may mark; kinds are in order, the surest first."""
+    seam = seam_of(name, seams.every())
+    return seam.counts if seam is not None and seam.drives_loop else None
 
 
 def _cuda_in_use() -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from unstall import environment
 from unstall.child import recording, seams
 from unstall.child.importhook import PostImport
+from unstall.records.vocabulary import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,9 @@ class Child:
         self.pid = 0
         self.wanted = True
         self.tools: list[Callable[[], None]] = []
+        self.plugins = Plugins()
+        self.problems: list[tuple[str, str]] = []
+        """Of each plug-in that is ignored: which it is, and why."""
         self.on_control: Callable[[str], None] | None = None
         """An extension's: called as ``on_control(seam)`` at the main thread's next seam when the parent asks for it."""
         self.on_fork: Callable[[], None] | None = None
@@ -76,6 +80,16 @@ class Child:
         )
         for name, number in native.names().items():
             self.tell("name", id=number, name=name)
+        self._tell_plugins()
+
+    def _tell_plugins(self) -> None:
+        """What the parent needs to know of them to read the recording."""
+        for phase in self.plugins.phases:
+            self.tell("phase", phase=phase)
+        for seam in self.plugins.seams:
+            self.tell("seam", seam=seam)
+        for what, error in self.problems:
+            self.tell("error", what=what, error=error)
 
     def move(self, directory: str) -> None:
         """Record into another directory from the next ``open`` on; what was seen is told anew."""
@@ -131,11 +145,19 @@ def allow_tracing() -> None:
         ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
 
 
+def _load_plugins(child: Child) -> None:
+    declared = child.options.get("plugins", {})
+    if any(declared.values()):
+        from unstall.child import plugins
+
+        child.plugins, child.problems = plugins.load(declared)
+
+
 Targets = dict[str, list[Any]]
 """Module name → functions that take the module, once imported, and put something in place there."""
 
 
-def extend(child: Child) -> Targets:
+def _extend(child: Child) -> Targets:
     """Import each module of ``Options.extensions`` and call its ``install(child)``.
 
     It may return targets as a seam has them; they are installed before the seams, so that these record the time of
@@ -153,17 +175,18 @@ def extend(child: Child) -> Targets:
     return targets
 
 
-def install(child: Child, first: Targets | None = None) -> None:
-    """Put the seams in place, ``first`` before them, for the libraries imported by now and those to come."""
+def install(child: Child) -> None:
+    """Put the extensions and the seams in place, for the libraries imported by now and those to come."""
     from unstall.child.watcher import Watcher
 
+    _load_plugins(child)
+    targets = _extend(child)
     recording.opened_by = child.open
     native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
     native.watch(Watcher(child.tell, child.options, child.hear), False)
     os.register_at_fork(after_in_child=child.after_fork)
     import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing
 
-    targets = {name: [*installers] for name, installers in (first or {}).items()}
     for name, installers in seams.targets().items():
         targets.setdefault(name, []).extend(installers)
     hook = PostImport(
@@ -186,5 +209,5 @@ def start() -> None:
             recording.nvtx_ranges = nvtx.ranges()
         except ImportError as error:
             child.tell("error", what="nvtx", error=str(error))
-    install(child, extend(child))
+    install(child)
     child.start_tools()

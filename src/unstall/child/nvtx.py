@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from unstall.records.vocabulary import label
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,11 +19,11 @@ def ranges() -> Callable[[Any, str], Any]:
         raise ImportError('no nvtx package in the program\'s Python: pip install "unstall[nvtx]"') from None
 
     def make(func: Any, name: str) -> Any:
-        label = "unstall " + name.lstrip("~")
+        title = f"unstall {label(name)}"
 
         @functools.wraps(func)
         def in_range(*args: Any, **kwargs: Any) -> Any:
-            nvtx.push_range(label)
+            nvtx.push_range(title)
             try:
                 return func(*args, **kwargs)
             finally:

@@ -1,13 +1,11 @@
-"""The recorder as the seams see it: tick kinds, names, wrapping. Runs in the user's process: standard library only.
-
-Names of seams begin with ``~``, so that a user's own span can never be taken for one. The phase a name counts
-towards is in :data:`SEAM_PHASES`; the parent reads the same table.
-"""
+"""The recorder as the seams see it: wrapping, hooks, and what the counts say. Standard library only."""
 
 from __future__ import annotations
 
 import sysconfig
 from typing import TYPE_CHECKING, Any
+
+from unstall.records.vocabulary import Seam, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,91 +22,69 @@ except ImportError:
 
     NATIVE = False
 
-# Tick kinds: what may count the steps of a loop. The parent reads the counts while the program runs.
-EXPLICIT, ENV, OPTIMIZER, FORWARD, DATA, BACKWARD, COMM, OTHER = range(8)
-
 
 def steps_of(ticks: list[int]) -> int:
     """Steps so far, by the kind of tick that most likely counts them; the report looks closer."""
-    if ticks[EXPLICIT]:
-        return ticks[EXPLICIT]
-    optimizer, env = ticks[OPTIMIZER], ticks[ENV]
+    if ticks[Tick.EXPLICIT]:
+        return ticks[Tick.EXPLICIT]
+    optimizer, env = ticks[Tick.OPTIMIZER], ticks[Tick.ENV]
     if env and env >= 0.2 * optimizer:
         return env
     if optimizer:
         return optimizer
-    forward, data = ticks[FORWARD], ticks[DATA]
+    forward, data = ticks[Tick.FORWARD], ticks[Tick.DATA]
     return min(forward, data) if forward and data else max(forward, data)
 
 
 def drives(ticks: list[int]) -> bool:
     """Whether these are of a process that runs a model, or marks its steps."""
-    return any(ticks[kind] for kind in (EXPLICIT, OPTIMIZER, FORWARD, BACKWARD))
+    return any(ticks[kind] for kind in (Tick.EXPLICIT, Tick.OPTIMIZER, Tick.FORWARD, Tick.BACKWARD))
 
-
-SEAM_PHASES: dict[str, str] = {
-    "~step.next": "data_wait",
-    "~data.next": "data_wait",
-    "~data.iter": "data_wait",
-    "~data.fetch": "data_wait",
-    "~data.collate": "data_wait",
-    "~forward": "forward",
-    "~backward": "backward",
-    "~optimizer": "optimizer",
-    "~env.step": "env",
-    "~env.reset": "env",
-}
-"""Phase by seam name; a name with a prefix of :data:`PREFIX_PHASES` counts towards that phase."""
-
-PREFIX_PHASES: dict[str, str] = {
-    "~comm.": "comm",
-    "~callback.": "callback",
-    "~transfer.": "transfer",
-    "~sync.": "sync",
-}
 
 opened_by: Callable[[], None] | None = None
 """Opens the recording of this process at the first seam; a program without seams leaves no file."""
 
+nvtx_ranges: Callable[[Any, str], Any] | None = None
+"""With ``--nvtx``: makes a function that opens an NVTX range around another."""
+
+_NO_TICK = _NO_GROUP = -1
+
 
 def wrap(
-    func: Any,
-    name: str,
-    *,
-    kind: int = -1,
-    group: int = -1,
-    network: bool = False,
-    grad: Callable[[], bool] | None = None,
+    func: Any, seam: Seam, member: str = "", *, network: bool = False, grad: Callable[[], bool] | None = None
 ) -> Any:
-    """A callable that records each call of ``func`` as ``name``; see the C recorder for the options."""
+    """A callable that records each call of ``func``.
+
+    Args:
+        func: any callable.
+        seam: what the calls are.
+        member: which of a family of seams this is.
+        network: record only calls on internet sockets, with the bytes they move.
+        grad: called before each outermost call; False where it answers that gradients are disabled.
+    """
+    name = seam.named(member) if member else seam.event
     if nvtx_ranges is not None and not network:
         func = nvtx_ranges(func, name)
+    kind = _NO_TICK if seam.counts is None else seam.counts
+    group = _NO_GROUP if seam.group is None else seam.group
     return native.wrap(func, name, kind=kind, group=group, network=network, grad=grad)
 
 
-def wrap_attribute(owner: Any, attribute: str, name: str, **options: Any) -> bool:
+def wrap_attribute(owner: Any, attribute: str, seam: Seam, member: str = "", **options: Any) -> bool:
     """Wrap ``owner.attribute`` in place; False when there is none or it is wrapped already."""
     original = owner.__dict__.get(attribute) if isinstance(owner, type) else getattr(owner, attribute, None)
     if original is None:
         original = getattr(owner, attribute, None)
     if original is None or isinstance(original, (native.SpanFunction, staticmethod, classmethod, property)):
         return False
-    setattr(owner, attribute, wrap(original, name, **options))
+    setattr(owner, attribute, wrap(original, seam, member, **options))
     return True
 
 
-nvtx_ranges: Callable[[Any, str], Any] | None = None
-"""With ``--nvtx``: makes a function that opens an NVTX range around another."""
-
-
-def phase_of(name: str) -> str | None:
-    """The phase a seam's name counts towards; None for a user's span and for names of no phase (gc, network)."""
-    phase = SEAM_PHASES.get(name)
-    if phase is None and name.startswith("~"):
-        for prefix, candidate in PREFIX_PHASES.items():
-            if name.startswith(prefix):
-                return candidate
-    return phase
+def hooks(seam: Seam) -> tuple[Any, Any]:
+    """Two functions, to be called with a subject where a call of a seam that counts something begins and ends."""
+    assert seam.counts is not None
+    return native.hooks(seam.event, int(seam.counts))
 
 
 def seam_ready() -> None:

@@ -1,6 +1,6 @@
 """The live header of a recording: what the launcher reads while the program runs, and the one word it writes.
 
-Without NumPy, so that the program starts before that is imported. See ``native/recorder.h`` for the layout.
+Without NumPy, so that the program starts before that is imported.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import mmap
 import struct
 from pathlib import Path
 
-_HEADER_BYTES = 4096
-_PID_AT, _CONTROL_AT, _TICKS_AT = 24, 48, 56
-_MAGIC = b"UNSTALL1"
+from unstall.child.layout import HEADER_AT, HEADER_BYTES, MAGIC, TICK_KINDS, tick_at
 
 
 class Tap:
@@ -19,25 +17,25 @@ class Tap:
 
     def __init__(self, path: Path):
         with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), _HEADER_BYTES)
-        if self._map[: len(_MAGIC)] != _MAGIC:
+            self._map = mmap.mmap(file.fileno(), HEADER_BYTES)
+        if self._map[: len(MAGIC)] != MAGIC:
             raise ValueError(f"{path.name} is not a recording")
 
     @property
     def ticks(self) -> list[int]:
-        """Count by tick kind, see :mod:`unstall.child.recording`."""
-        return list(struct.unpack_from("<8Q", self._map, _TICKS_AT))
+        """Count by kind, in the order of :class:`unstall.records.vocabulary.Tick`."""
+        return list(struct.unpack_from(f"<{TICK_KINDS}Q", self._map, tick_at(0)))
 
     @property
     def pid(self) -> int:
         """The process that records."""
-        return int(struct.unpack_from("<I", self._map, _PID_AT)[0])
+        return int(struct.unpack_from("<I", self._map, HEADER_AT["pid"])[0])
 
     @property
     def control(self) -> int:
         """A wish of the launcher's, 0 when there is none or it is fulfilled."""
-        return int(struct.unpack_from("<I", self._map, _CONTROL_AT)[0])
+        return int(struct.unpack_from("<I", self._map, HEADER_AT["control"])[0])
 
     @control.setter
     def control(self, value: int) -> None:
-        struct.pack_into("<I", self._map, _CONTROL_AT, value)
+        struct.pack_into("<I", self._map, HEADER_AT["control"], value)

@@ -10,7 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import flops, recording
+from unstall.child import flops, recording, seams
+from unstall.child.seams import modules, optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ class Watcher:
         self.tell = tell
         self.options = options
         self.hear = hear
+        self.notes = seams.notes()
         self.seen: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
         self.names: dict[int, str] = {}
@@ -61,23 +63,7 @@ class Watcher:
             self.tell("torch", **_torch_facts())
         key = (name, id(first))
         count = self.calls[key] = self.calls.get(key, 0) + 1
-        if name == "~data.iter" and count == 1:
-            self.tell("loader", **_loader_facts(first))
-        elif name == "~forward":
-            if count == 1:
-                self.tell("root", **_root_facts(first))
-            if count <= 8:
-                self.tell("batch", root=id(first), size=_batch_size(first, second))
-        elif name == "~env.step" and count == 1:
-            self.tell(
-                "env",
-                id=id(first),
-                type=type(first).__qualname__,
-                num_envs=getattr(first, "num_envs", 1),
-            )
-        elif name == "~backward" and "nan" not in self.seen and _is_nan(first):
-            self.seen.add("nan")
-            self.tell("nan", call=count)
+        self._note(name, count, first, second)
         self.windows.event(name, first, count)
         if control == PROBE and frame is not None:
             from unstall.child import retention
@@ -89,6 +75,21 @@ class Watcher:
 
             recording.native.control(0)
             InProcessSampler(self.tell).start()
+
+    def _note(self, name: str, count: int, first: Any, second: Any) -> None:
+        note = self.notes.get(name)
+        if note is not None:
+            try:
+                note(self, count, first, second)
+            except Exception as error:
+                del self.notes[name]
+                self.tell("error", what=f"note of {name}", error=repr(error))
+
+    def tell_once(self, kind: str, /, **facts: Any) -> None:
+        """Write a line of facts, for the first time of each kind only."""
+        if kind not in self.seen:
+            self.seen.add(kind)
+            self.tell(kind, **facts)
 
     def _site(self, name: str, frame: FrameType) -> None:
         """Write down who calls this seam, once for each place."""
@@ -129,12 +130,12 @@ class Windows:
     def event(self, name: str, first: Any, count: int) -> None:
         if self.state == "done":
             return
-        self.optimizer_seen = self.optimizer_seen or name == "~optimizer"
-        if name == "~forward" and len(self.roots) < 8:
+        self.optimizer_seen = self.optimizer_seen or name == optimizer.STEP.event
+        if name == modules.FORWARD.event and len(self.roots) < 8:
             self.roots[id(first)] = first
         if self.state == "waiting":
-            by_optimizer = name == "~optimizer" and count == self.FLOPS_AT_OPTIMIZER
-            by_forward = name == "~forward" and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
+            by_optimizer = name == optimizer.STEP.event and count == self.FLOPS_AT_OPTIMIZER
+            by_forward = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
             if by_optimizer or by_forward:
                 self.key = (name, id(first))
                 self._open_flops()
@@ -222,51 +223,6 @@ def _torch_facts() -> dict[str, Any]:
     return facts
 
 
-def _loader_facts(loader: Any) -> dict[str, Any]:
-    dataset = getattr(loader, "dataset", None)
-    collate = getattr(loader, "collate_fn", None)
-    facts = {
-        name: getattr(loader, name, None)
-        for name in (
-            "num_workers",
-            "batch_size",
-            "prefetch_factor",
-            "persistent_workers",
-            "pin_memory",
-            "in_order",
-        )
-    }
-    return {
-        "id": id(loader),
-        **facts,
-        "dataset": type(dataset).__qualname__,
-        "iterable": isinstance(dataset, getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
-        "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
-        "collate_file": getattr(getattr(collate, "__code__", None), "co_filename", ""),
-    }
-
-
-def _root_facts(module: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "id": id(module),
-        "type": type(module).__qualname__,
-        "training": bool(module.training),
-    }
-    count = 0
-    for parameter in module.parameters():
-        if not count:
-            facts["dtype"], facts["device"] = str(parameter.dtype), str(parameter.device)
-        if not hasattr(parameter, "materialize"):  # a lazy module's, which has no size before its first call
-            count += parameter.numel()
-    facts["parameters"] = count
-    code = getattr(type(module).forward, "__code__", None)
-    facts["file"], facts["line"] = (
-        getattr(code, "co_filename", ""),
-        getattr(code, "co_firstlineno", 0),
-    )
-    return facts
-
-
 def _module_table(root: Any) -> list[dict[str, Any]]:
     """Address, name, type, and where ``forward`` is written, of the root and each module in it (at most 5,000)."""
     table = []
@@ -285,29 +241,3 @@ def _module_table(root: Any) -> list[dict[str, Any]]:
         if len(table) == 5000:
             break
     return table
-
-
-def _batch_size(module: Any, batch: Any) -> int | None:
-    """Length of the first dimension of the first tensor in a call's second argument, if there is one."""
-    for _ in range(4):
-        shape = getattr(batch, "shape", None)
-        if shape is not None:
-            if len(shape) == 3 and getattr(module, "batch_first", None) is False:
-                return int(shape[1])
-            return int(shape[0]) if len(shape) > 1 else None
-        if isinstance(batch, dict):
-            batch = next(iter(batch.values()), None)
-        elif isinstance(batch, (list, tuple)) and batch:
-            batch = batch[0]
-        else:
-            return None
-    return None
-
-
-def _is_nan(outputs: Any) -> bool:
-    """Whether the value that backward starts from, a single number on the CPU, is not a number."""
-    try:
-        loss = outputs[0].detach()
-        return bool(loss.numel() == 1 and loss.device.type == "cpu" and loss.item() != loss.item())
-    except (TypeError, IndexError, AttributeError, RuntimeError):
-        return False

@@ -1,1 +1,1 @@
-"""The command line: one file a verb; parsing and printing only."""
+"""The command line: one file a verb, each of which reads as its story: options, use case, view, files."""

@@ -1,106 +1,69 @@
-"""The `unstall` command: one file a verb, this one joins them."""
+"""The ``unstall`` command: a lazy group of verbs, one file each."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
-import typer
-import typer.core
-import typer.main
+import click
 
 import unstall
+from unstall.cli.exits import Exit, warn
+from unstall.runs.errors import Failed, Interrupted, Refused
+
+VERBS = (
+    "run", "simplify", "data", "what-if", "optimize", "trace",
+    "history", "compare", "gate", "next",
+    "report", "watch", "export", "prune", "doctor",
+)  # fmt: skip
+"""In the order of the help: the steps of the work, then the rest. Each is the command ``verb`` of a module here."""
 
 
-class Verb(NamedTuple):
-    """Where a verb lives. It is imported only when it is the one that was typed."""
+class LazyGroup(click.Group):
+    """A group that imports a verb's module when it is needed, as click's documentation describes."""
 
-    function: str
-    """``module:function`` in ``unstall.cli``."""
-    takes_program: bool = False
-    """Whether what follows is the user's own command, whose options are not ours."""
-    extra: str = ""
-    """The extra that holds the libraries it cannot do without."""
-
-
-VERBS: dict[str, Verb] = {
-    "run": Verb("run:run", takes_program=True),
-    "simplify": Verb("simplify:simplify", takes_program=True),
-    "data": Verb("data:data", takes_program=True),
-    "what-if": Verb("what_if:what_if"),
-    "optimize": Verb("optimize:optimize", takes_program=True, extra="optimize"),
-    "trace": Verb("trace:trace"),
-    "history": Verb("history:history"),
-    "compare": Verb("compare:compare"),
-    "gate": Verb("gate:gate", takes_program=True),
-    "next": Verb("next:next_"),
-    "report": Verb("report:report"),
-    "watch": Verb("watch:watch"),
-    "export": Verb("export:export"),
-    "prune": Verb("prune:prune"),
-    "doctor": Verb("doctor:doctor"),
-}
-"""In the order of the help: the four steps, then the rest."""
-
-
-class _Verbs(typer.core.TyperGroup):
-    """A group that imports a verb's file when it is needed: each has libraries that would delay the others."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs in their order."""
         return list(VERBS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb of a name."""
         if cmd_name not in VERBS:
             return None
-        verb = VERBS[cmd_name]
-        module, function = verb.function.split(":")
-        settings = {"allow_interspersed_args": False, "ignore_unknown_options": True} if verb.takes_program else {}
-        one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        try:
-            implementation = getattr(importlib.import_module(f"unstall.cli.{module}"), function)
-        except ImportError as error:
-            if not verb.extra:
-                raise
-            implementation = _missing(verb.extra, error)
-        one.command(cmd_name, context_settings=settings, no_args_is_help=False)(implementation)
-        return typer.main.get_command(one)
+        command: click.Command = importlib.import_module(f"unstall.cli.{cmd_name.replace('-', '_')}").verb
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; what ends it becomes a line and an exit code."""
+        with _ending():
+            ctx.exit(super().invoke(ctx) or Exit.OK)
 
 
-def _missing(extra: str, error: ImportError) -> Callable[[list[str]], None]:
-    """In place of a verb whose libraries are not installed."""
-
-    def verb(words: list[str] = typer.Argument(None)) -> None:
-        typer.echo(f"unstall: {error.name} is not installed: pip install 'unstall[{extra}]'", err=True)
-        raise typer.Exit(2)
-
-    verb.__doc__ = f"Needs more libraries: pip install 'unstall[{extra}]'."
-    return verb
-
-
-app = typer.Typer(
-    name="unstall",
-    help="Find what stalls a machine-learning program, where in its code, and how much faster it could get.",
-    cls=_Verbs,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    try:
+        yield
+    except Refused as error:
+        _end(error, Exit.REFUSED)
+    except Failed as error:
+        _end(error, Exit.FAILED)
+    except (Interrupted, KeyboardInterrupt) as error:
+        _end(error, Exit.INTERRUPTED, "interrupted")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"unstall {unstall.__version__}")
-        raise typer.Exit
+def _end(error: BaseException, code: Exit, prefix: str = "") -> NoReturn:
+    warn("; ".join(part for part in (prefix, str(error)) if part))
+    raise click.exceptions.Exit(code) from error
 
 
-@app.callback()
-def _main(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Tell the version."),
-) -> None:
-    pass
+@click.group(cls=LazyGroup, context_settings={"max_content_width": 80, "help_option_names": ["--help", "-h"]})
+@click.version_option(unstall.__version__, "--version", prog_name="unstall", message="%(prog)s %(version)s")
+def app() -> None:
+    """Find what stalls a machine-learning program, where in its code, and how much faster it could be."""
 
 
 def main() -> None:
     """Entry point of the command."""
-    app()
+    app(prog_name="unstall")

@@ -1,141 +1,103 @@
-"""`unstall run`: run a program as it is, and tell what stalls it."""
+"""``unstall run``: run a program as it is, and say what stalls it."""
 
 from __future__ import annotations
 
 import sys
-from datetime import datetime, timezone
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click
 
-from unstall import environment
-from unstall.benchmark import command, launcher, rundir
-from unstall.cli.ending import fail, need_folders
+from unstall.benchmark import launcher
+from unstall.cli import options
+from unstall.cli.exits import Exit, warn
+from unstall.cli.outputs import Outputs, html_page, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
+from unstall.runs import record
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
 
 
-def run(
-    words: list[str] = typer.Argument(
-        None,
-        metavar="PROGRAM [ARGS]...",
-        help="A script, `-m module`, or after `--` any command (torchrun ...).",
-    ),
-    steps: int | None = typer.Option(None, "--steps", min=1, help="Stop after this many measured steps."),
-    json: Path | None = typer.Option(None, "--json", help="Write the report as JSON (schema unstall/2)."),
-    markdown: Path | None = typer.Option(None, "--markdown", help="Write the report as Markdown."),
-    modules: bool = typer.Option(False, "--modules", help="Show the forward time of each module."),
-    memory: bool = typer.Option(False, "--memory", help="Name the lines that allocate (memray; slower)."),
-    cprofile: bool = typer.Option(False, "--cprofile", help="Also profile with cProfile (slower)."),
-    pyinstrument: bool = typer.Option(False, "--pyinstrument", help="Also profile with pyinstrument (slower)."),
-    nvtx: bool = typer.Option(False, "--nvtx", help="NVTX ranges for Nsight Systems."),
-    tensorboard: Path | None = typer.Option(None, "--tensorboard", help="Write scalars into this folder."),
-    trace: Path | None = typer.Option(None, "--trace", help="Write the spans for ui.perfetto.dev (.json, .json.gz)."),
-    ledger: str | None = typer.Option(
-        None, "--ledger", envvar=environment.LEDGER, help="Keep the history there: a file, or postgresql://..."
-    ),
-    gpu_window: int = typer.Option(
-        5, "--gpu-window", min=0, metavar="N", help="Record N steps of the GPU's work after warm-up; 0 for none."
-    ),
-    with_file: Path | None = typer.Option(None, "--with", help="Set the remedies of this file at run time."),
-    sampling: bool = typer.Option(
-        True, "--sampling/--no-sampling", help="Stack samples by py-spy: they name the culprit."
-    ),
+@options.program_command("run", short_help="Run a program unchanged and report what stalls it.")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Stop after N measured steps.")
+@options.outputs(html=True)
+@options.file("--chrome", "--trace", help="Write the spans as a Chrome trace (.json, .json.gz).")
+@click.option("--tensorboard", type=click.Path(path_type=Path), metavar="FOLDER", help="Write TensorBoard scalars.")
+@options.ledger
+@options.file("--with", "remedies", help="Apply the remedies that `optimize --remedies` wrote.")
+@click.option("--gpu-window", type=click.IntRange(0), default=5, metavar="N", help="GPU steps to profile; 0 for none.")
+@click.option("--sampling/--no-sampling", default=True, help="Sample stacks: they name the culprit.")
+@click.option("--modules", is_flag=True, help="Time the forward pass of each module (slower).")
+@click.option("--memory", is_flag=True, help="Find the lines that allocate, with memray (slower).")
+@click.option("--cprofile", is_flag=True, help="Also profile with cProfile (slower).")
+@click.option("--pyinstrument", is_flag=True, help="Also profile with pyinstrument (slower).")
+@click.option("--nvtx", is_flag=True, help="Mark phases as NVTX ranges for Nsight Systems.")
+def verb(
+    words: Sequence[str],
+    outputs: Outputs,
+    chrome: Path | None,
+    tensorboard: Path | None,
+    ledger: str | None,
+    memory: bool,
+    cprofile: bool,
+    pyinstrument: bool,
+    **recording: Any,
 ) -> None:
-    """Run a program as it is and say what stalls it, where, how much faster it could get, and what to do."""
+    """Run a program unchanged and report what stalls it, where, and the possible speed-up."""
+    need_folders(chrome)
+    wanted = {"memray": memory, "cprofile": cprofile, "pyinstrument": pyinstrument}
+    tools = [name for name, on in wanted.items() if on]
+    with Progress() as progress:
+        ended = record.run(record.Request(words, tools=tools, **recording), lambda session: _update(progress, session))
     try:
-        line = command.resolve(words or [])
-    except command.CommandError as error:
-        fail(str(error))
-    need_folders(json, markdown, trace)
-    tools = [
-        name
-        for name, wanted in (
-            ("memray", memory),
-            ("cprofile", cprofile),
-            ("pyinstrument", pyinstrument),
-        )
-        if wanted
-    ]
-    options = launcher.Options(
-        steps=steps,
-        sampling=sampling,
-        nvtx=nvtx,
-        tools=tools,
-        gpu_window=gpu_window,
-        extensions=["unstall.child.gpu_window"] if gpu_window else [],
-        settings={"gpu_window": gpu_window},
-    )
-    if with_file is not None:
-        _add_remedies(options, with_file)
-    try:
-        directory = rundir.make()
-    except OSError as error:
-        fail(f"no place for the recording: neither working nor temporary directory takes a file ({error.strerror})")
-    if directory.note:
-        print(f"unstall: {directory.note}", file=sys.stderr)
-    started = datetime.now(timezone.utc)
-    progress = Progress()
-    try:
-        outcome = launcher.launch(line, directory.path, options, lambda session: _show(progress, session))
-    except OSError as error:
-        directory.discard_recordings()
-        fail(f"{line[0]} cannot be started: {error.strerror}")
-    progress.clear()
-    try:
-        from unstall.cli.conclude import Wanted, conclude
-
-        conclude(
-            Wanted(
-                json=json,
-                markdown=markdown,
-                trace=trace,
-                tensorboard=tensorboard,
-                modules=modules,
-                ledger=ledger,
-                tools=tools,
-            ),
-            [*(words or [])],
-            directory,
-            started,
-            outcome,
-            steps,
-        )
+        recorded = record.diagnose(ended)
+        _export({"chrome": chrome, "tensorboard": tensorboard}, recorded)
+        _report(recorded, outputs, ledger)
     except Exception as error:
         # The program is done; whatever goes wrong in the report must not hide how it ended.
-        print(
-            f"unstall: the report could not be made: {type(error).__name__}: {error}",
-            file=sys.stderr,
-        )
-        print(
-            f"unstall: the recording is kept in {directory.path}; please report this",
-            file=sys.stderr,
-        )
-    _end_like(outcome)
+        warn(f"the report could not be made: {type(error).__name__}: {error}")
+        warn(f"the recording is kept in {ended.directory.path}; please report this")
+    _end_like(ended.outcome)
 
 
-def _add_remedies(options: launcher.Options, path: Path) -> None:
-    """Have the program's processes set what the file says."""
-    from unstall.optimize.remedies_file import RemediesError, read
-
-    try:
-        options.settings["settings"] = read(path)
-    except RemediesError as error:
-        fail(str(error))
-    options.extensions.append("unstall.optimize.child.extension")
-
-
-def _show(progress: Progress, session: Session) -> None:
+def _update(progress: Progress, session: Session) -> None:
     sampling = session.sampler is not None and session.sampler.process_pid is not None
     progress.update("sampling stacks" if sampling else "watching", session.steps, session.rate)
 
 
-def _end_like(outcome: launcher.Outcome) -> None:
+def _export(targets: dict[str, Path | None], recorded: record.RecordedRun) -> None:
+    """The run in other formats, as ``unstall export`` writes it; the spans are at hand only now."""
+    from unstall import exports
+
+    for name, target in targets.items():
+        if target is not None:
+            exporter = exports.exporters()[name]
+            source = record.spans(recorded) if "spans" in exporter.takes else recorded.archive
+            try:
+                exports.export(exporter, source, str(target))
+            except exports.ExportError as error:
+                warn(f"cannot write {target}: {error}")
+
+
+def _report(recorded: record.RecordedRun, outputs: Outputs, ledger: str | None) -> None:
+    """Write, keep and show the report; on stderr, so that the program's stdout, piped or not, stays its own."""
+    from unstall.report import run_view
+
+    outputs.write(run_view, recorded.report, page=lambda: html_page(recorded.archive))
+    problem = record.keep(recorded)
+    show(run_view, recorded.report, stderr=True)
+    with ignore_broken_pipe(sys.stderr):
+        for line in run_view.tool_lines(recorded.tools):
+            click.echo(line, err=True)
+    for line in filter(None, [problem, record.enter(recorded, ledger)]):
+        warn(line)
+
+
+def _end_like(outcome: launcher.Outcome) -> NoReturn:
     if outcome.observation.stopped:
-        raise typer.Exit(0)
+        raise click.exceptions.Exit(Exit.OK)
     if outcome.status < 0:
         launcher.die_of(-outcome.status)
-    raise typer.Exit(outcome.status)
+    raise click.exceptions.Exit(outcome.status)

@@ -1,4 +1,4 @@
-"""`unstall watch`: a live view of a run in progress, from another terminal; it only reads."""
+"""``unstall watch``: a live view of a run in progress, from another terminal; it only reads."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from unstall.cli.ending import fail
+from unstall.cli import options
+from unstall.cli.outputs import show
+from unstall.runs.errors import refusing
 
 if TYPE_CHECKING:
     from unstall.benchmark import live
@@ -19,41 +21,39 @@ _LINE_EVERY = 10  # looks, where the output is no terminal
 _REPORT_WITHIN_S = 15.0
 
 
-def watch(
-    run: str = typer.Argument(None, metavar="[RUN]", help="A run's id, the beginning of one, or its folder."),
-    once: bool = typer.Option(False, "--once", help="Show it once and end."),
-) -> None:
-    """Show a run in progress: its speed, phases and resources, until it ends. Nothing of it is disturbed."""
+@options.command("watch", short_help="Show a run in progress.")
+@click.argument("run", metavar="[RUN]", required=False)
+@click.option("--once", is_flag=True, help="Show it once and end.")
+def verb(run: str | None, once: bool) -> None:
+    """Show a run in progress until it ends: its speed, phases and resources. The run is not disturbed.
+
+    RUN is a run's id, the beginning of one, or its folder; the newest in progress if not given.
+    """
     from unstall.benchmark import live
 
-    try:
+    with refusing(live.NothingToWatch):
         directory = live.find(run)
-    except live.NothingToWatch as error:
-        fail(str(error))
     live.be_gentle()
     follower = live.Follower(directory)
     try:
         if once:
             _once(follower)
-        elif sys.stdout.isatty():
+            return
+        if sys.stdout.isatty():
             _on_terminal(follower)
         else:
             _as_lines(follower)
     except KeyboardInterrupt:
         return  # of the watching; the program goes on
-    if not once:
-        _tell_end(directory)
+    _show_end(directory)
 
 
 def _once(follower: live.Follower) -> None:
-    from rich.console import Console
-
     from unstall.report import watch_view
 
     follower.look()
     time.sleep(_PERIOD_S)  # speeds take two looks
-    console = Console()
-    console.print(watch_view.frame(follower.look(), console.width))
+    show(watch_view, follower.look())
 
 
 def _on_terminal(follower: live.Follower) -> None:
@@ -64,12 +64,12 @@ def _on_terminal(follower: live.Follower) -> None:
 
     console = Console()
     view = follower.look()
-    with Live(watch_view.frame(view, console.width), console=console, auto_refresh=False) as shown:
+    with Live(watch_view.page(view, console.width), console=console, auto_refresh=False) as shown:
         while not view.ended:
             time.sleep(_PERIOD_S)
             view = follower.look()
             if not view.ended:
-                shown.update(watch_view.frame(view, console.width), refresh=True)
+                shown.update(watch_view.page(view, console.width), refresh=True)
 
 
 def _as_lines(follower: live.Follower) -> None:
@@ -78,18 +78,18 @@ def _as_lines(follower: live.Follower) -> None:
     looks = 0
     while not (view := follower.look()).ended:
         if looks % _LINE_EVERY == 1:  # not at the first: speeds take two looks
-            print(watch_view.line(view), flush=True)
+            click.echo(watch_view.line(view))
         looks += 1
         time.sleep(_PERIOD_S)
 
 
-def _tell_end(directory: Path) -> None:
+def _show_end(directory: Path) -> None:
     """The verdict, as soon as the unstall that recorded the run has written it."""
     report = directory / "report.json"
     deadline = time.monotonic() + _REPORT_WITHIN_S
     while not report.exists() and directory.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    print(f"the run has ended{_verdict(report)}")
+    click.echo(f"the run has ended{_verdict(report)}")
 
 
 def _verdict(report: Path) -> str:

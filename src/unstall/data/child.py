@@ -31,6 +31,10 @@ class _Watch:
         self.met: list[int] = []
         self.measuring = self.done = False
 
+    def emit(self, **facts: Any) -> None:
+        """Write a line of facts for the parent."""
+        self.child.tell("data", **facts)
+
     def put_in_place(self, module: Any) -> None:
         original = module.DataLoader.__iter__
         watch = self
@@ -49,7 +53,7 @@ class _Watch:
             raise SystemExit
         if id(loader) not in self.met:
             self.met.append(id(loader))
-            self.child.tell("data", part="met", dataset=type(loader.dataset).__qualname__)
+            self.emit(part="met", dataset=type(loader.dataset).__qualname__)
         if len(self.met) < self.wanted:
             return
         from unstall.data.measuring import measure
@@ -57,12 +61,12 @@ class _Watch:
 
         self.measuring = True
         try:
-            measure(loader, lambda **facts: self.child.tell("data", **facts), self.child.options["settings"])
-            self.child.tell("data", part="done")
+            measure(loader, self.emit, self.child.options["settings"])
+            self.emit(part="done")
         except EmptyLoader as error:
-            self.child.tell("data", part="failed", why=f"the loader is empty: {error}")
+            self.emit(part="failed", why=f"the loader is empty: {error}")
         except Exception as error:
-            self.child.tell("data", part="failed", why=f"the data pipeline raised {type(error).__name__}: {error}")
+            self.emit(part="failed", why=f"the data pipeline raised {type(error).__name__}: {error}")
         finally:
             self.measuring, self.done = False, True
         raise SystemExit

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from unstall.data import thresholds
 from unstall.data.examine import Facts
 from unstall.records.what_if import DataRate, DataReport, DataStage
 from unstall.text import units
 
 if TYPE_CHECKING:
     from unstall.records.archive import Archive
-
-_ENOUGH = 0.97
-"""Of the best rate, that a smaller number of workers must give to be named instead."""
-_DISTURBED = 0.2
-"""Cores taken by other programs that are worth a note."""
-_REST_SHARE = 0.02
-"""Of an item, that its time outside all stages must be to be listed."""
 
 
 def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None) -> DataReport:
@@ -29,31 +23,32 @@ def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None)
     rates = sorted((DataRate(**rate) for rate in facts.rates), key=lambda rate: rate.workers)
     given = [rate for rate in rates if rate.items_per_s]
     ceiling = max((rate.items_per_s or 0.0 for rate in given), default=None)
-    return DataReport(
+    report = DataReport(
         command=words,
         loader=facts.loader,
         stages=stages,
         rates=rates,
         ceiling_items_per_s=ceiling,
         model_items_per_s=model_items_per_s,
-        conclusion=_sentence(facts.loader, stages, given, ceiling, model_items_per_s),
+        conclusion="",
         first_item_s=float(facts.sample.get("first_s", 0.0)),
         notes=_notes(facts),
     )
+    return msgspec.structs.replace(report, conclusion=_sentence(report, given))
 
 
-def model_rate(kept: Archive | None) -> float | None:
+def model_rate(archive: Archive | None) -> float | None:
     """Items a second that the recorded program's model would take without waiting for data; None if not known."""
     from unstall import model
 
-    if kept is None:
+    if archive is None:
         return None
     try:
-        pipeline = model.of_archive(kept)
+        pipeline = model.of_archive(archive)
     except model.NotRecorded:
         return None
     free = model.predict(pipeline, model.Changes(scales={"data": 0.0})) if pipeline.has_loader else None
-    loader = kept.measurement.loader if kept.measurement else None
+    loader = archive.measurement.loader if archive.measurement else None
     if free is None or loader is None or not free.step_s:
         return None
     return loader.batches_per_step * (loader.batch_size or 1) / free.step_s
@@ -63,7 +58,7 @@ def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
     found = []
     for line in sorted(facts.stages, key=lambda line: line["order"]):
         note = "" if line["replayed"] else str(line.get("why", ""))
-        if line["calls"] > 1.5:
+        if line["calls"] > thresholds.SEVERAL_CALLS:
             note = f"{line['calls']:.0f} calls a sample" + (f"; {note}" if note else "")
         found.append(
             DataStage(
@@ -87,7 +82,7 @@ def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
             share=min(1.0, stage.seconds / total) if total else 0.0,
             cores_needed=stage.cpu_s * model_items_per_s if model_items_per_s is not None else None,
         )
-        for stage in (whole, *found, *_rest(whole, found), *after)
+        for stage in [whole, *found, *_rest(whole, found), *after]
     ]
 
 
@@ -108,7 +103,7 @@ def _rest(whole: DataStage, stages: list[DataStage]) -> list[DataStage]:
     """What an item takes outside all stages."""
     outer = [stage for stage in stages if stage.depth == 0]
     seconds = whole.seconds - sum(stage.seconds for stage in outer)
-    if not outer or seconds < _REST_SHARE * whole.seconds:
+    if not outer or seconds < thresholds.REST * whole.seconds:
         return []
     cpu = min(seconds, max(0.0, whole.cpu_s - sum(stage.cpu_s for stage in outer)))
     blocked = min(seconds - cpu, max(0.0, whole.blocked_s - sum(stage.blocked_s for stage in outer)))
@@ -135,42 +130,39 @@ def slowest(stages: Sequence[DataStage]) -> DataStage | None:
     best = max(candidates, key=lambda stage: stage.seconds, default=None)
     if best is None:
         return None
-    inner = [stage for stage in candidates if stage.depth > best.depth and stage.seconds >= 0.7 * best.seconds]
+    inner = [
+        stage
+        for stage in candidates
+        if stage.depth > best.depth and stage.seconds >= thresholds.INNERMOST * best.seconds
+    ]
     return max(inner, key=lambda stage: stage.depth, default=best)
 
 
-def _sentence(
-    loader: Mapping[str, Any],
-    stages: Sequence[DataStage],
-    given: Sequence[DataRate],
-    ceiling_items_per_s: float | None,
-    model_items_per_s: float | None,
-) -> str:
-    """The conclusion: what the pipeline gives at most, whether that is enough, and what takes its time."""
-    items = str(loader.get("items", "samples"))
-    worst = slowest(stages)
+def _sentence(report: DataReport, given: list[DataRate]) -> str:
+    items = str(report.loader.get("items", "samples"))
+    worst = slowest(report.stages)
     blame = ""
     if worst is not None:
         place = f" ({Path(worst.file).name}:{worst.line})" if worst.file else ""
         blame = f"; {worst.name}{place} takes {units.percent(worst.share)} of the time of one"
-    if not given or ceiling_items_per_s is None:
+    if not given or report.ceiling_items_per_s is None:
         return f"The loader could not be run by itself{blame}."
-    enough = next(rate for rate in given if (rate.items_per_s or 0) >= _ENOUGH * ceiling_items_per_s)
-    ceiling = units.rate(ceiling_items_per_s, items)
-    now = next((rate for rate in given if rate.workers == loader.get("workers")), None)
+    enough = next(rate for rate in given if (rate.items_per_s or 0) >= thresholds.ENOUGH * report.ceiling_items_per_s)
+    ceiling = units.rate(report.ceiling_items_per_s, items)
+    now = next((rate for rate in given if rate.workers == report.loader.get("workers")), None)
     text = f"The data pipeline gives at most {ceiling}, with {_workers(enough.workers)}"
-    if now is not None and now.items_per_s and now.items_per_s < _ENOUGH * ceiling_items_per_s:
+    if now is not None and now.items_per_s and now.items_per_s < thresholds.ENOUGH * report.ceiling_items_per_s:
         text += f" ({units.rate(now.items_per_s, items)} with {_workers(now.workers)} as it is)"
-    if model_items_per_s is None:
+    if report.model_items_per_s is None:
         return f"{text}{blame}. What the model takes is not known: record it with `unstall run`."
-    taken = units.rate(model_items_per_s, items)
-    if ceiling_items_per_s < model_items_per_s:
-        factor = units.factor(model_items_per_s / ceiling_items_per_s)
+    taken = units.rate(report.model_items_per_s, items)
+    if report.ceiling_items_per_s < report.model_items_per_s:
+        factor = units.factor(report.model_items_per_s / report.ceiling_items_per_s)
         return f"{text}; the model would take {taken}, {factor} as much{blame}."
-    cores = sum(stage.cores_needed or 0.0 for stage in stages if stage.depth < 0)
+    cores = sum(stage.cores_needed or 0.0 for stage in report.stages if stage.depth < 0)
     return (
         f"{text}; the model takes {taken}, for which the data need {units.number(cores)} of the "
-        f"{units.number(loader['cores'])} cores{blame}."
+        f"{units.number(report.loader['cores'])} cores{blame}."
     )
 
 
@@ -181,9 +173,9 @@ def _workers(count: int) -> str:
 def _notes(facts: Facts) -> list[str]:
     notes = []
     first, mean = facts.sample.get("first_s", 0.0), facts.sample.get("taken_s", 0.0)
-    if mean and first > 5 * mean:
+    if mean and first > thresholds.COLD_ITEM * mean:
         notes.append(f"the first item took {units.seconds(first)}: files were opened, caches were cold")
-    if facts.other_cores > _DISTURBED:
+    if facts.other_cores > thresholds.DISTURBED:
         notes.append(f"other programs took {facts.other_cores:.1f} cores meanwhile: the rates are lower for it")
     if facts.loader.get("iterable"):
         notes.append("an iterable dataset: whether several workers share it out, or all give the same, is up to it")

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstall.benchmark import launcher
+from unstall.benchmark import launcher, reader
 from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.resources import other_cores
+from unstall.data import thresholds
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
-
-_STEPS_WITHOUT_LOADER = 30
-"""Steps after which a program that has iterated no DataLoader is taken to have none."""
-_LOOK_EVERY_S = 1.0
-_MOST_S = 600.0
-"""After which a program that has not iterated the wanted one is stopped."""
-_LAST_LINES = 6
 
 
 class DataError(RuntimeError):
@@ -31,7 +24,7 @@ class DataError(RuntimeError):
 
 @dataclass
 class Facts:
-    """What the program measured, as it told it."""
+    """What the program measured, as it wrote it down."""
 
     loader: dict[str, Any] = field(default_factory=dict)
     sample: dict[str, Any] = field(default_factory=dict)
@@ -92,62 +85,57 @@ class _Patience:
     def __call__(self, session: Session) -> None:
         self.on_poll(session)
         now = time.monotonic()
-        if now - self.looked < _LOOK_EVERY_S:
+        if now - self.looked < thresholds.LOOK_EVERY_S:
             return
         self.looked = now
         facts = read_facts(self.directory)
-        without = session.steps >= _STEPS_WITHOUT_LOADER and not facts.met
-        late = now - self.began > _MOST_S and facts.met < self.wanted
+        without = session.steps >= thresholds.STEPS_WITHOUT_LOADER and not facts.met
+        late = now - self.began > thresholds.LONGEST_S and facts.met < self.wanted
         if facts.done or without or late:
             session.stop()
 
 
 def read_facts(directory: Path) -> Facts:
-    """The lines of kind ``data`` that the program's processes wrote."""
+    """What the program's processes wrote of the measurement so far."""
     facts = Facts()
     for path in sorted(directory.glob("info-*.jsonl")):
-        for text in path.read_bytes().splitlines():
-            try:
-                line = json.loads(text)
-            except ValueError:
-                continue  # the program was killed while it wrote this line
-            if line.get("kind") == "data":
-                _add(facts, line)
-            elif line.get("kind") == "error" and str(line.get("what", "")).startswith("extension"):
-                facts.failed = f"the measurement could not be put in place: {line.get('error')}"
+        _, lines = reader.read_facts(path)
+        for error in lines.get("error", ()):
+            if str(error.get("what", "")).startswith("extension"):
+                facts.failed = f"the measurement could not be put in place: {error.get('error')}"
+        for line in lines.get("data", ()):
+            _add(facts, line.pop("part", ""), {key: line[key] for key in line if key not in ("kind", "t")})
     return facts
 
 
-def _add(facts: Facts, line: dict[str, Any]) -> None:
-    part = line.pop("part", "")
-    line = {key: value for key, value in line.items() if key not in ("kind", "t")}
+def _add(facts: Facts, part: str, figures: dict[str, Any]) -> None:
     if part == "loader":
-        facts.loader = line
+        facts.loader = figures
     elif part == "sample":
-        facts.sample = line
+        facts.sample = figures
     elif part == "stage":
-        facts.stages.append(line)
+        facts.stages.append(figures)
     elif part == "workers":
-        facts.rates.append(line)
+        facts.rates.append(figures)
     elif part == "met":
         facts.met += 1
     elif part == "failed":
-        facts.failed = str(line["why"])
+        facts.failed = str(figures["why"])
     elif part == "done":
         facts.done = True
     else:
-        facts.after[part] = line
+        facts.after[part] = figures
 
 
 def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wanted: int) -> str:
-    if facts.loader:
+    if facts.loader or facts.met >= wanted:
         return f"{_ending(outcome)} before its data pipeline was measured{_last_lines(output)}"
     if facts.met:
         return f"the program iterated {facts.met} DataLoader(s) and no number {wanted}: name another with --loader"
     if outcome.observation.stopped:
         return (
-            f"no DataLoader was iterated in the first {_STEPS_WITHOUT_LOADER} steps: data that the program makes in a "
-            "loop of its own cannot be taken apart here; `unstall run` tells what its steps wait for"
+            f"no DataLoader was iterated in the first {thresholds.STEPS_WITHOUT_LOADER} steps: data that the program "
+            "makes in a loop of its own cannot be taken apart here; `unstall run` tells what its steps wait for"
         )
     if outcome.status:
         return f"{_ending(outcome)} before it iterated a DataLoader{_last_lines(output)}"
@@ -162,7 +150,7 @@ def _ending(outcome: launcher.Outcome) -> str:
 
 def _last_lines(output: Path) -> str:
     try:
-        lines = output.read_text(errors="replace").strip().splitlines()[-_LAST_LINES:]
+        lines = output.read_text(errors="replace").strip().splitlines()[-thresholds.LAST_LINES :]
     except OSError:
         lines = []
     return ":\n  " + "\n  ".join(lines) if lines else ""

@@ -17,7 +17,6 @@ _SETTINGS = (
     "multiprocessing_context",
     "pin_memory",
 )
-_MOST_START_S = 20.0
 
 
 def variant(loader: Any, workers: int) -> Any:
@@ -88,32 +87,15 @@ def cpu_s() -> float:
     ticks = os.sysconf("SC_CLK_TCK")
     gone = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time() + gone.ru_utime + gone.ru_stime
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            children = file.read().split()
-    except OSError:
-        children = _children()
-    for pid in children:
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as stat:
-                fields = stat.read().rpartition(b") ")[2].split()
-            total += (int(fields[11]) + int(fields[12])) / ticks
-        except (OSError, IndexError, ValueError):
-            continue
-    return total
-
-
-def _children() -> list[str]:
-    """The same by looking at every process: not every kernel lists children."""
-    found = []
     for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         try:
             with open(f"/proc/{pid}/stat", "rb") as stat:
-                if int(stat.read().rpartition(b") ")[2].split()[1]) == os.getpid():
-                    found.append(pid)
+                fields = stat.read().rpartition(b") ")[2].split()
+            if int(fields[1]) == os.getpid():
+                total += (int(fields[11]) + int(fields[12])) / ticks
         except (OSError, IndexError, ValueError):
-            continue
-    return found
+            continue  # it has ended
+    return total
 
 
 def why(error: BaseException) -> str:

@@ -6,54 +6,45 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from unstall.data import devices, loaders
+from unstall.data import devices, limits, loaders
 from unstall.data.clock import Cost, timed
 from unstall.data.reading import Source, read
-from unstall.data.replaying import replay
-from unstall.data.stage import Stage
+from unstall.data.replaying import Stage, replay
 from unstall.data.tracing import Tracer, elements_of
 
-_LEAST_SHARE = 0.01
-"""Of a sample, that a stage takes to be listed; members of a list of transforms are in any case."""
-_MOST_STAGES = 16
-_TRACED, _KEPT = 64, 64
-"""Samples at most that are looked at with the profile hook: to time what there is, and to keep the arguments of."""
-
-_PATIENCE = 1.3
-"""Of the budget, after which nothing new is begun."""
-
-Tell = Callable[..., None]
+Emit = Callable[..., None]
+"""Writes one result as a line of facts: ``part`` says which, the other keywords are its figures."""
 
 
-def measure(loader: Any, tell: Tell, settings: dict[str, Any]) -> None:
-    """Measure everything, telling each result as it comes. ``settings``: ``budget_s`` for all of it, ``cores``."""
+def measure(loader: Any, emit: Emit, settings: dict[str, Any]) -> None:
+    """Measure everything, emitting each result as it comes. ``settings``: ``budget_s`` for all of it, ``cores``."""
     import torch
 
     began, budget = time.perf_counter(), float(settings["budget_s"])
     source = Source(loader)
-    tell(part="loader", cores=settings["cores"], **_facts(loader, source))
+    emit(part="loader", cores=settings["cores"], **_facts(loader, source))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in a worker
     try:
         with torch.no_grad():
-            whole = _samples(source, tell, budget)
-            _stages(source, tell, budget, whole)
-            _batches(source, tell, budget)
+            whole = _samples(source, emit, budget)
+            _stages(source, emit, budget, whole)
+            _batches(source, emit, budget)
     finally:
         torch.set_num_threads(threads)
-    _rates(loader, source, tell, settings, ends=began + _PATIENCE * budget)
+    _rates(loader, source, emit, settings, ends=began + limits.PATIENCE * budget)
 
 
-def _rates(loader: Any, source: Source, tell: Tell, settings: dict[str, Any], *, ends: float) -> None:
+def _rates(loader: Any, source: Source, emit: Emit, settings: dict[str, Any], *, ends: float) -> None:
     """The whole loader with every number of workers; the program's own first, in case the time does not reach."""
     counts = sorted({*loaders.worker_counts(float(settings["cores"])), loader.num_workers})
-    seconds = 0.3 * float(settings["budget_s"]) / len(counts)
+    seconds = limits.LOADING * float(settings["budget_s"]) / len(counts)
     count = _counter(loader, source)
     for workers in sorted(counts, key=lambda workers: workers != loader.num_workers):
         if time.perf_counter() > ends:
-            tell(part="workers", workers=workers, error="not measured, the time was over: give a larger --budget")
+            emit(part="workers", workers=workers, error="not measured, the time was over: give a larger --budget")
         else:
-            tell(part="workers", **loaders.rate(loader, workers, seconds=max(0.3, seconds), item_count=count))
+            emit(part="workers", **loaders.rate(loader, workers, seconds=max(0.3, seconds), item_count=count))
 
 
 def _facts(loader: Any, source: Source) -> dict[str, Any]:
@@ -105,36 +96,36 @@ def _first_length(batch: Any) -> int | None:
     return int(shape[0]) if shape is not None and len(shape) else None
 
 
-def _samples(source: Source, tell: Tell, budget: float) -> Cost:
+def _samples(source: Source, emit: Emit, budget: float) -> Cost:
     """The whole of a sample, one after the other in this process."""
-    first, later = read(source, seconds=0.12 * budget)
-    tell(part="sample", count=later.count, first_s=first.wall_s / max(first.count, 1), **later.per_item())
+    first, later = read(source, seconds=limits.READING * budget)
+    emit(part="sample", count=later.count, first_s=first.wall_s / max(first.count, 1), **later.per_item())
     return later
 
 
-def _stages(source: Source, tell: Tell, budget: float, whole: Cost) -> None:
+def _stages(source: Source, emit: Emit, budget: float, whole: Cost) -> None:
     """What a sample goes through, each stage again by itself on the inputs it had."""
     tracer = Tracer(elements_of(source.dataset))
-    traced = _trace(source, tracer, _TRACED, seconds=0.06 * budget)
+    traced = _trace(source, tracer, limits.TRACED_SAMPLES, seconds=limits.TRACING * budget)
     if not traced:
         return
     total = max((stage.traced_s + stage.reads_s for stage in tracer.stages.values()), default=0.0)
     large = [
         (key, stage)
         for key, stage in tracer.stages.items()
-        if not _is_root(stage) and (stage.element or stage.traced_s + stage.reads_s >= _LEAST_SHARE * total)
+        if not _is_root(stage) and (stage.element or stage.traced_s + stage.reads_s >= limits.LEAST_SHARE * total)
     ]
-    large = sorted(large, key=lambda item: -item[1].traced_s - item[1].reads_s)[:_MOST_STAGES]
+    large = sorted(large, key=lambda item: -item[1].traced_s - item[1].reads_s)[: limits.MOST_STAGES]
     tracer.keep = {key for key, _ in large}
     seen = {key: (stage.calls / traced, stage.traced_s / traced, stage.reads_s / traced) for key, stage in large}
-    _trace(source, tracer, _KEPT, seconds=0.06 * budget)
+    _trace(source, tracer, limits.TRACED_SAMPLES, seconds=limits.TRACING * budget)
     # The hook makes code in plain Python several times as slow: what cannot be called again is scaled back by that.
     slowed = max(1.0, total / traced / max(whole.taken_s / max(whole.count, 1), 1e-9))
-    seconds = 0.2 * budget / max(len(large), 1)
+    seconds = limits.REPLAYING * budget / max(len(large), 1)
     for key, stage in sorted(large, key=lambda item: item[1].order):
         calls, traced_s, reads_s = seen[key]
         cost = replay(stage, seconds=min(seconds, 1.0))
-        tell(part="stage", **_stage_facts(stage, cost, calls, traced_s / slowed, reads_s))
+        emit(part="stage", **_stage_facts(stage, cost, calls, traced_s / slowed, reads_s))
 
 
 def _stage_facts(stage: Stage, cost: Cost | None, calls: float, cpu_s: float, reads_s: float) -> dict[str, Any]:
@@ -173,10 +164,10 @@ def _is_root(stage: Stage) -> bool:
     return stage.name.rpartition(".")[2] in ("__getitem__", "__getitems__", "__iter__", "__next__") and not stage.depth
 
 
-def _batches(source: Source, tell: Tell, budget: float) -> None:
+def _batches(source: Source, emit: Emit, budget: float) -> None:
     """Collate, pin, transfer: on samples and batches that are there."""
     size = (_batch_size(source.loader) or 1) if source.collates else 1
-    ends = time.perf_counter() + 0.15 * budget
+    ends = time.perf_counter() + limits.COLLECTING * budget
     samples: list[Any] = []
     while len(samples) < size and (time.perf_counter() < ends or not samples):
         samples += source.fetch(Cost())
@@ -185,14 +176,14 @@ def _batches(source: Source, tell: Tell, budget: float) -> None:
     collate = source.loader.collate_fn
     cost = Cost()
     batch = collate(given)
-    ends = time.perf_counter() + 0.03 * budget
+    ends = time.perf_counter() + limits.COLLATING * budget
     while cost.count < 5 * items or (time.perf_counter() < ends and cost.count < 200 * items):
         batch = timed(cost, items, collate, given)
         if cost.wall_s > 0.1 * budget:
             break
-    tell(part="collate", items=items, **cost.per_item())
+    emit(part="collate", items=items, **cost.per_item())
     if devices.cuda() is None:
         return
     if source.loader.pin_memory:
-        tell(part="pin", items=items, **devices.pin(batch, times=20, items=items).per_item())
-    tell(part="transfer", items=items, **devices.transfer(batch, times=20, items=items).per_item())
+        emit(part="pin", items=items, **devices.pin(batch, times=limits.COPIES, items=items).per_item())
+    emit(part="transfer", items=items, **devices.transfer(batch, times=limits.COPIES, items=items).per_item())

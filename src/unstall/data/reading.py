@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from unstall.data import limits
 from unstall.data.clock import Cost, timed
 
 
@@ -67,15 +68,8 @@ class Source:
             self._indices = None
         raise EmptyLoader(f"its sampler gives no index (the dataset, {type(self.dataset).__qualname__}, is empty?)")
 
-    def batch(self, cost: Cost, size: int) -> list[Any]:
-        """At least ``size`` samples."""
-        samples: list[Any] = []
-        while len(samples) < size:
-            samples += self.fetch(cost)
-        return samples[:size]
 
-
-def read(source: Source, *, seconds: float, most: int = 512) -> tuple[Cost, Cost]:
+def read(source: Source, *, seconds: float, most: int = limits.MOST_SAMPLES) -> tuple[Cost, Cost]:
     """What a sample takes, read one after the other: the very first apart, then those after it."""
     first, later = Cost(), Cost()
     source.fetch(first)

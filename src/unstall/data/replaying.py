@@ -1,4 +1,4 @@
-"""A call that was seen, made again: the same function on fresh copies of the same arguments, nothing else around it."""
+"""A stage of the data pipeline, and its calls made again: the same function on fresh copies of the same arguments."""
 
 from __future__ import annotations
 
@@ -7,15 +7,46 @@ import inspect
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
 from unstall.child.user_files import is_user_file
 from unstall.data.clock import Cost, timed
-from unstall.data.stage import Call, Stage
 
 _SCALARS = (str, bytes, int, float, complex, bool, type(None), type, range)
 _GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@dataclass
+class Call:
+    """One call of a stage, with what is needed to make it again."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@dataclass
+class Stage:
+    """A function as the samples go through it."""
+
+    name: str
+    file: str
+    line: int
+    depth: int
+    order: int
+    element: bool = False
+    """A member of a list of transforms."""
+    calls: int = 0
+    traced_s: float = 0.0
+    """Seconds on a core, with the hook in place: too long for a function that calls many others."""
+    reads_s: float = 0.0
+    """Wall time in calls that wait for a disk, a network or the clock."""
+    why_not: str = ""
+    """Why it cannot be called again on its own."""
+    calls_kept: list[Call] = field(default_factory=list)
+    bytes_kept: int = 0
 
 
 class Unrepeatable(Exception):
@@ -62,7 +93,7 @@ def keep(value: Any) -> Any:
         return value
     if isinstance(value, GeneratorType) or (hasattr(value, "__next__") and not hasattr(value, "fp")):
         raise Unrepeatable("it uses up an iterator that it is given")
-    if isinstance(value, tuple) and type(value) is tuple:
+    if type(value) is tuple:
         items = [keep(item) for item in value]
         if not any(isinstance(item, Fresh) for item in items):
             return value
@@ -72,13 +103,13 @@ def keep(value: Any) -> Any:
     if hasattr(value, "read") and hasattr(value, "seek"):
         raise Unrepeatable("it reads from an open file that it is given")
     if type(value).__module__.startswith("torch") and hasattr(value, "clone"):
-        kept = value.detach().clone()
-        return Fresh(lambda: kept.clone(), kept.numel() * kept.element_size())
+        copied = value.detach().clone()
+        return Fresh(lambda: copied.clone(), copied.numel() * copied.element_size())
     try:
-        kept = copy.deepcopy(value)
+        copied = copy.deepcopy(value)
     except Exception:
         return value  # a lock, a connection: then it is an instrument, no input
-    return Fresh(lambda: copy.deepcopy(kept), int(getattr(kept, "nbytes", 0)) or sys.getsizeof(kept))
+    return Fresh(lambda: copy.deepcopy(copied), int(getattr(copied, "nbytes", 0)) or sys.getsizeof(copied))
 
 
 def _keep_image(image: Any) -> Any:
@@ -88,8 +119,8 @@ def _keep_image(image: Any) -> Any:
     from PIL import Image
 
     if image.fp is None or getattr(image, "_im", None) is not None:
-        kept = image.copy()
-        return Fresh(kept.copy, kept.width * kept.height * 4)
+        copied = image.copy()
+        return Fresh(copied.copy, copied.width * copied.height * 4)
     if image.filename:
         name = image.filename
         return Fresh(lambda: Image.open(name))
@@ -116,8 +147,8 @@ def replay(stage: Stage, *, seconds: float) -> Cost | None:
     cost = Cost()
     ends = time.perf_counter() + 3 * seconds
     try:
-        while stage.kept and cost.wall_s < seconds and time.perf_counter() < ends:
-            for call in stage.kept:
+        while stage.calls_kept and cost.wall_s < seconds and time.perf_counter() < ends:
+            for call in stage.calls_kept:
                 args = [fresh(value) for value in call.args]
                 kwargs = {name: fresh(value) for name, value in call.kwargs.items()}
                 timed(cost, 1, call.function, *args, **kwargs)

@@ -14,11 +14,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from unstall.child.user_files import is_user_file
-from unstall.data.replaying import Unrepeatable, bytes_of, call_of
-from unstall.data.stage import Stage
+from unstall.data import limits
+from unstall.data.replaying import Stage, Unrepeatable, bytes_of, call_of
 
-_DEEPEST = 6
-_MOST_KEPT, _MOST_KEPT_BYTES = 48, 64 << 20
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _READS = frozenset(
     ("open", "read", "readinto", "readline", "readlines", "recv", "recv_into", "connect", "sendall", "pread", "stat",
@@ -97,7 +95,7 @@ class Tracer:
 
     def _stage_of(self, frame: FrameType) -> Key | None:
         code = frame.f_code
-        if len(self._open) >= _DEEPEST or code.co_name in _COMPREHENSIONS:
+        if len(self._open) >= limits.DEEPEST or code.co_name in _COMPREHENSIONS:
             return None
         owner = self._element(frame)
         above = self._codes[-1] if self._codes else None
@@ -111,7 +109,7 @@ class Tracer:
         key = (code.co_filename, code.co_firstlineno, code.co_name, id(owner) if owner is not None else 0)
         stage = self._stage(key, name, code.co_filename, code.co_firstlineno)
         stage.element = owner is not None
-        if key in self.keep and len(stage.kept) < _MOST_KEPT and stage.kept_bytes < _MOST_KEPT_BYTES:
+        if key in self.keep and len(stage.calls_kept) < limits.MOST_CALLS and stage.bytes_kept < limits.MOST_BYTES:
             self._keep(stage, frame, owner)
         return key
 
@@ -124,7 +122,7 @@ class Tracer:
         return self.elements.get(id(frame.f_locals.get(code.co_varnames[0]))) if code.co_varnames else None
 
     def _built_in(self, function: Any, called: str) -> Key | None:
-        if len(self._open) >= _DEEPEST:
+        if len(self._open) >= limits.DEEPEST:
             return None
         module = getattr(function, "__module__", None) or type(getattr(function, "__self__", None)).__name__
         if module in ("builtins", "dict", "list", "tuple", "str", "set", "time", "NoneType") and called not in _READS:
@@ -142,8 +140,8 @@ class Tracer:
     def _keep(self, stage: Stage, frame: FrameType, owner: Any) -> None:
         try:
             call = call_of(frame, owner)
-            stage.kept.append(call)
-            stage.kept_bytes += bytes_of(call.args) + bytes_of(call.kwargs)
+            stage.calls_kept.append(call)
+            stage.bytes_kept += bytes_of(call.args) + bytes_of(call.kwargs)
         except Unrepeatable as error:
             stage.why_not = str(error)
 
@@ -172,8 +170,8 @@ def elements_of(dataset: Any) -> dict[int, Any]:
 
 
 def _may_hold(value: Any) -> bool:
-    plain = (str, bytes, int, float, complex, type(None), type)
-    return not isinstance(value, plain) and not type(value).__module__.startswith(("numpy", "torch._C"))
+    scalars = (str, bytes, int, float, complex, type(None), type)
+    return not isinstance(value, scalars) and not type(value).__module__.startswith(("numpy", "torch._C"))
 
 
 def _qualname(frame: FrameType) -> str:

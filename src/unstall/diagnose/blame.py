@@ -12,38 +12,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from unstall.child import seams
+from unstall.child.seams import autograd, loader, modules, optimizer
 from unstall.child.user_files import is_user_file
 from unstall.diagnose import source, vocabulary
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Culprit, Hotspot
+from unstall.records.vocabulary import BACKWARD, FORWARD, Plugins, seam_of
 
 HOLDS = 0.5
 """A function holds the time of a set of samples when it is in at least this share of them."""
 
-_SEAMS: tuple[tuple[str, str, str], ...] = (
-    # file, function, phase
-    (
-        r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$",
-        r"__next__|__iter__|_next_data|_get_iterator",
-        "data_wait",
-    ),
-    (r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]", r".*", "data_wait"),
-    (r"unstall[/\\]api\.py$", r"steps", "data_wait"),
-    (r"torch[/\\]distributed[/\\](distributed_c10d|algorithms|fsdp)", r".*", "comm"),
-    (
-        r"torch[/\\]autograd[/\\](__init__|graph)\.py$",
-        r"backward|grad|_engine_run_backward",
-        "backward",
-    ),
-    (r"torch[/\\]optim[/\\]", r"step|wrapper|_use_grad|.*", "optimizer"),
-    (r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl", "forward"),
-    (r"(gymnasium|gym)[/\\]", r"step|reset", "env"),
-)
-_COMPILED = [(re.compile(file), re.compile(f"^({function})$"), phase) for file, function, phase in _SEAMS]
 _FUNCTIONAL = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
-_SERVES = ("data_wait", "env", "callback")  # what a module called inside them belongs to
-_NOT_STEPS = re.compile(r"zero_grad|add_param_group|state_dict|__init__|load_state_dict")
 
 
 @dataclass(frozen=True)
@@ -68,6 +49,8 @@ class Blame:
 
     def __init__(self, measurement: Measurement):
         self.measurement = measurement
+        self.seams = _Seams(measurement.plugins)
+        self.lines = _plugin_lines(measurement)
         self.loop_path = _Positions(measurement.sites)
         self.validates = measurement.phase("validation") is not None
         self.main: list[Placed] = []
@@ -90,7 +73,8 @@ class Blame:
 
     def _place(self, sample: StackSample) -> Placed:
         user = _user_frames(sample.frames)
-        seam = _seam_phase(sample.frames)
+        called = (self.lines.get((frame.file, frame.line), "") for frame, _ in reversed(user))
+        seam = self.seams.phase(sample.frames) or next(filter(None, called), "")
         phase = self._phase(seam, sample.frames, user)
         in_seam = seam == phase
         if seam in ("forward", "data_wait") and self.validates and self.loop_path.is_elsewhere(user):
@@ -98,7 +82,7 @@ class Blame:
         return Placed(sample, phase, user, in_seam)
 
     def _phase(self, seam: str, frames: Sequence[Frame], user: tuple[tuple[Frame, source.Function], ...]) -> str:
-        if seam in _SERVES:
+        if seam in self.seams.serving:
             return seam
         if vocabulary.is_callback_library(frames):
             return "callback"
@@ -111,6 +95,48 @@ class Blame:
         return self.loop_path.place(user, frames)
 
 
+class _Seams:
+    """How stacks show the calls of seams, and which phases they are of."""
+
+    def __init__(self, plugins: Plugins):
+        self.serving = tuple(phase.name for phase in plugins.all_phases if phase.serves)
+        self._frames = [
+            (re.compile(file), re.compile(f"^({function})$"), seam.phase)
+            for seam in seams.built_in() + plugins.seams
+            if seam.phase is not None
+            for file, function in seam.frames
+        ]
+
+    def phase(self, frames: Sequence[Frame]) -> str:
+        """The phase of the innermost seam, but what serves (loading, env) claims all that happens in it.
+
+        Empty where no seam is on the stack.
+        """
+        found = ""
+        for frame in frames:
+            name = self._of(frame)
+            if name and not (name == FORWARD.name and found == BACKWARD.name):
+                found = name
+            if found in self.serving:
+                return found
+        return found
+
+    def _of(self, frame: Frame) -> str:
+        function = short(frame.function)
+        shown = (phase for files, names, phase in self._frames if files.search(frame.file) and names.match(function))
+        return next(shown, "")
+
+
+def _plugin_lines(measurement: Measurement) -> dict[tuple[str, int], str]:
+    """The user's lines that call a plug-in's seam, and its phase: the function's own frames need not be known."""
+    found = {}
+    for site in measurement.sites:
+        seam = seam_of(site.seam, measurement.plugins.seams)
+        if seam is not None and seam.phase is not None:
+            found[(site.file, site.line)] = seam.phase
+    return found
+
+
 class _Positions:
     """Where a line stands to the calls of the model, backward and the optimizer in the loop."""
 
@@ -121,9 +147,9 @@ class _Positions:
         for site in sites:
             path = [*reversed(site.callers), (site.file, site.function, site.line)]
             self.paths[site.seam].append(path)
-            if site.grad and site.seam in ("~forward", "~data.next"):
+            if site.grad and site.seam in (modules.FORWARD.event, loader.NEXT.event):
                 self.training.append(path)
-            self.has_loader = self.has_loader or site.seam == "~data.next"
+            self.has_loader = self.has_loader or site.seam == loader.NEXT.event
 
     def relation(self, user: Sequence[tuple[Frame, source.Function]], seam: str) -> int:
         """-1 before the seam's first call, 1 after its last, 0 unknown."""
@@ -142,9 +168,10 @@ class _Positions:
         names = [function.qualname for _, function in user[1:]] or [function.qualname for _, function in user[-1:]]
         calls = source.calls_at(user[-1][0].file, user[-1][0].line) if user else ()
         inner = _inside(user, self.paths)
-        forward, backward = self.relation(user, "~forward"), self.relation(user, "~backward")
-        optimizer = self.relation(user, "~optimizer")
-        trains = "~optimizer" in self.paths or "~backward" in self.paths
+        forward = self.relation(user, modules.FORWARD.event)
+        backward = self.relation(user, autograd.BACKWARD.event)
+        optimized = self.relation(user, optimizer.STEP.event)
+        trains = optimizer.STEP.event in self.paths or autograd.BACKWARD.event in self.paths
         called = [function.qualname for _, function in inner]
         if forward < 0 or (forward == 0 and _makes_data(inner)):
             if called and any(vocabulary.names_callback(name) for name in called) and not _makes_data(inner):
@@ -160,7 +187,7 @@ class _Positions:
             return "between"
         if forward > 0 and not trains:
             return "after"
-        if optimizer > 0 or backward > 0:
+        if optimized > 0 or backward > 0:
             return "late"
         return "other"
 
@@ -209,23 +236,6 @@ def _is_env_step(frame: Frame, function: source.Function) -> bool:
         return False
     methods = source.methods_of(frame.file, function.class_name)
     return {"step", "reset"} <= methods and "forward" not in methods
-
-
-def _seam_phase(frames: Sequence[Frame]) -> str:
-    """The phase of the innermost seam, but what serves (loading, env) claims all that happens in it."""
-    phase = ""
-    for frame in frames:
-        for file, function, name in _COMPILED:
-            if file.search(frame.file) and function.match(short(frame.function)):
-                if name == "optimizer" and _NOT_STEPS.search(short(frame.function)):
-                    continue
-                if name == "forward" and phase == "backward":
-                    continue
-                phase = name
-                break
-        if phase in _SERVES:
-            return phase
-    return phase
 
 
 def short(function: str) -> str:

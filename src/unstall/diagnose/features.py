@@ -6,18 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from unstall.child.seams import environments, modules
 from unstall.diagnose import source
 from unstall.diagnose.blame import Blame, Placed, is_idle, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEAST_LEFT, NEIGHBOURS, STRAY
-from unstall.records.measurements import Measurement
+from unstall.records.measurements import Measurement, Site
 from unstall.records.report import Account, Phase
-from unstall.records.vocabulary import PHASES, PhaseName
+from unstall.records.vocabulary import FORWARD, PhaseName, Seam, in_order
 
 HOST = ("before", "between", "after", "late", "other")
 """Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
-
-_CLAIMED_BY_SAMPLES = ("data_wait", "env", "callback", "forward")
-_MODEL = ("forward", "backward", "optimizer")
 
 
 @dataclass
@@ -46,9 +44,13 @@ class HostFeatures:
     """Seconds a step of the forward phase that a module of the user's spends in loops of plain Python."""
 
     @property
+    def _model(self) -> list[PhaseName]:
+        return [phase.name for phase in self.measurement.plugins.all_phases if phase.model]
+
+    @property
     def model_s(self) -> float:
         """Seconds a step in the model's mathematics."""
-        phases = sum(self.seconds.get(phase, 0.0) for phase in _MODEL)
+        phases = sum(self.seconds.get(phase, 0.0) for phase in self._model)
         return phases - self.python_in_forward
 
     @property
@@ -73,7 +75,7 @@ class HostFeatures:
         """
         if self.measurement.kind != "env" or self.measurement.envs > 1:
             return 0.0
-        seams = ("~env.step", "~forward")
+        seams = (environments.STEP.event, modules.FORWARD.event)
         places = {(site.file, site.function) for site in self.measurement.sites if site.seam in seams}
         host = self.blame.in_phase(*HOST)
         count = sum(placed.count for placed in host)
@@ -108,6 +110,10 @@ class HostFeatures:
         """Whether what other programs took has been taken out of ``seconds``."""
         return self.seconds != self.attributed
 
+    def sites(self, *seams: Seam) -> list[Site]:
+        """Where the program calls these seams."""
+        return [site for site in self.measurement.sites if any(seam.covers(site.seam) for seam in seams)]
+
     def worker_samples(self) -> list[Placed]:
         """Samples of other processes that were at work."""
         return [placed for placed in self.blame.workers if not is_idle(placed)]
@@ -124,8 +130,9 @@ class HostFeatures:
     def refined_phases(self) -> list[Phase]:
         """The phases of the report: the one account that every share on the screen is taken from."""
         measured = {phase.name: phase for phase in self.measurement.phases}
+        added = {phase.name: phase.what for phase in self.measurement.plugins.phases}
         phases = []
-        for name in PHASES:
+        for name in in_order(self.seconds):
             seconds = self.seconds.get(name, 0.0)
             if seconds <= 0:
                 continue
@@ -142,6 +149,7 @@ class HostFeatures:
                     blocked_s=min(old.blocked_s, seconds) if old else 0.0,
                     wall_s=old.mean_s if old else 0.0,
                     attributed_s=self.attributed.get(name, 0.0),
+                    what=added.get(name, ""),
                 )
             )
         return phases
@@ -174,11 +182,12 @@ def _split_other(measurement: Measurement, blame: Blame, attributed: dict[str, f
     if blame.total < FEWEST_SAMPLES:
         return {"other": other}
     a_sample = measurement.step.mean / blame.total
-    claims = {name: _claim(blame.in_phase(name), attributed.get(name, 0.0), a_sample) for name in _CLAIMED_BY_SAMPLES}
+    claimed_by_samples = [*blame.seams.serving, FORWARD.name]
+    claims = {name: _claim(blame.in_phase(name), attributed.get(name, 0.0), a_sample) for name in claimed_by_samples}
     claims |= {place: sum(placed.count for placed in blame.in_phase(place)) * a_sample for place in HOST}
     total = sum(claims.values())
     scale = other / total if total else 0.0
-    for name in _CLAIMED_BY_SAMPLES:
+    for name in claimed_by_samples:
         claimed = claims.pop(name) * scale
         # A fraction of a per cent is a stray sample, not a phase.
         if claimed > STRAY * measurement.step.mean:
@@ -221,7 +230,7 @@ def _take_out_neighbours(features: HostFeatures) -> None:
     model_s = features.model_s
     for name in features.seconds:
         kept = 1 - theirs * own
-        if name in _MODEL and model_s:
+        if name in features._model and model_s:
             kept -= theirs * team_s / model_s
         features.seconds[name] *= max(kept, LEAST_LEFT)
     factor = features.seconds.get("other", 0.0) / max(features.attributed.get("other", 0.0), 1e-12)

@@ -9,12 +9,12 @@ from unstall.text.sanitize import plain
 
 def figures(report: Report) -> dict[str, float]:
     """As ``unstall/phase_seconds/data_wait``: the label that tells figures of one name apart comes last."""
-    found = {}
+    named = {}
     for metric in metrics(report):
         if metric.name != "unstall_run_info":
             name = metric.name.removeprefix("unstall_")
-            found["/".join(["unstall", name, *metric.labels.values()])] = metric.value
-    return found
+            named["/".join(["unstall", name, *metric.labels.values()])] = metric.value
+    return named
 
 
 def parameters(report: Report) -> dict[str, str]:

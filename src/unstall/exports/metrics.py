@@ -52,7 +52,7 @@ def _all(report: Report) -> Iterator[Metric]:
             labels = {"quantile": quantile}
             yield Metric("unstall_step_seconds", "s", "Time of a step without epoch boundary.", value, labels)
     for phase in report.phases:
-        labels = {"phase": phase.name}
+        labels = {"phase": plain(phase.name)}
         yield Metric("unstall_phase_seconds", "s", "Part of the mean step on the main thread.", phase.mean_s, labels)
     for index, share in enumerate(report.utilization.gpu or ()):
         yield Metric("unstall_gpu_utilization_ratio", "1", "Share of time a GPU was busy.", share, {"gpu": str(index)})

@@ -9,62 +9,68 @@ from itertools import groupby
 from typing import Any
 
 import unstall
+from unstall.exports.exporter import Exporter, ExportError, Kind
 from unstall.exports.metrics import Metric, facts, metrics
 from unstall.records.report import Report
 from unstall.text.sanitize import plain, shorten
 
-_MISSING = 'OpenTelemetry is not installed; run: pip install "unstall[opentelemetry]"'
-_PATIENCE_MS = 10_000
-_LONGEST = 200  # characters of a reason
+_TIMEOUT_MS = 10_000
+_MAX_REASON_CHARACTERS = 200
 
 
-def send(report: Report, endpoint: str | None = None, *, reader: Any = None) -> None:
-    """Send the metrics of a report as gauges whose resource names the run.
+class OpenTelemetry(Exporter):
+    """All metrics of a report as gauges whose resource names the run."""
 
-    Args:
-        report: the finished report.
-        endpoint: the collector's ``http://host:4318/v1/metrics``; by OpenTelemetry's own environment variables
-            (``OTEL_EXPORTER_OTLP_ENDPOINT`` and the rest) if not given.
-        reader: a metric reader in place of the OTLP exporter.
+    name = "otlp"
+    help = "Send metrics to an OpenTelemetry collector: http://host:4318/v1/metrics."
+    metavar = "URL"
+    takes: tuple[Kind, ...] = ("report",)
+    extra = "opentelemetry"
 
-    Raises:
-        RuntimeError: OpenTelemetry is not installed, or the collector did not take the metrics.
-    """
-    try:
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.resources import Resource
-    except ImportError as error:
-        raise RuntimeError(_MISSING) from error
-    outcome = _Outcome()
-    described = {f"unstall.{name}": value for name, value in facts(report).items() if value}
-    resource = Resource.create({"service.name": "unstall", "service.version": unstall.__version__, **described})
-    provider = MeterProvider([reader or _otlp_reader(endpoint, outcome)], resource, shutdown_on_exit=False)
-    with outcome.listening():
-        try:
-            meter = provider.get_meter("unstall", unstall.__version__)
-            for name, group in groupby(metrics(report), key=lambda metric: metric.name):
-                same = list(group)
-                meter.create_observable_gauge(name, [_observing(same)], unit=same[0].unit, description=same[0].help)
-            provider.force_flush(_PATIENCE_MS)
-        finally:
-            if reader is None:
-                provider.shutdown(_PATIENCE_MS)
-    if outcome.failed:
-        raise RuntimeError(f"the collector did not take the metrics{f': {outcome.said}' if outcome.said else ''}")
+    def export(self, source: Report, target: str, flags: frozenset[str] = frozenset()) -> None:
+        """Send the metrics once; ExportError where the collector does not take them."""
+        log = _ErrorLog()
+        with log.capturing():
+            reader = _otlp_reader(target, log)
+            try:
+                send(source, reader)
+            finally:
+                reader.shutdown(_TIMEOUT_MS)
+        if log.failed:
+            reason = f": {log.first_message}" if log.first_message else ""
+            raise ExportError(f"the collector did not take the metrics{reason}")
 
 
-class _Outcome(logging.Handler):
-    """Whether the exporter failed, and the first that it said of that; it logs several lines of each attempt."""
+EXPORTER = OpenTelemetry()
+
+
+def send(report: Report, reader: Any) -> None:
+    """Put the metrics of a report through a metric reader, once."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.resources import Resource
+
+    run = {f"unstall.{name}": value for name, value in facts(report).items() if value}
+    resource = Resource.create({"service.name": "unstall", "service.version": unstall.__version__, **run})
+    provider = MeterProvider([reader], resource, shutdown_on_exit=False)
+    meter = provider.get_meter("unstall", unstall.__version__)
+    for name, group in groupby(metrics(report), key=lambda metric: metric.name):
+        points = list(group)
+        meter.create_observable_gauge(name, [_callback(points)], unit=points[0].unit, description=points[0].help)
+    provider.force_flush(_TIMEOUT_MS)
+
+
+class _ErrorLog(logging.Handler):
+    """Whether the OTLP exporter failed, and the first message that it logged: it logs several lines an attempt."""
 
     failed = False
-    said = ""
+    first_message = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said = self.said or shorten(plain(record.getMessage()), _LONGEST)
+        self.first_message = self.first_message or shorten(plain(record.getMessage()), _MAX_REASON_CHARACTERS)
 
     @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Hear what OpenTelemetry logs, in place of whoever else would."""
+    def capturing(self) -> Iterator[None]:
+        """Take what OpenTelemetry logs, in place of every other handler."""
         logger = logging.getLogger("opentelemetry")
         before, logger.handlers, logger.propagate = (logger.handlers, logger.propagate), [self], False
         try:
@@ -73,25 +79,22 @@ class _Outcome(logging.Handler):
             logger.handlers, logger.propagate = before
 
 
-def _otlp_reader(endpoint: str | None, outcome: _Outcome) -> Any:
-    """A reader that exports when it is told to, and remembers a failure."""
-    try:
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-        from opentelemetry.sdk.metrics.export import MetricExportResult, PeriodicExportingMetricReader
-    except ImportError as error:
-        raise RuntimeError(_MISSING) from error
+def _otlp_reader(endpoint: str, log: _ErrorLog) -> Any:
+    """A reader that exports when it is flushed, and remembers a failure."""
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.sdk.metrics.export import MetricExportResult, PeriodicExportingMetricReader
 
-    class Exporter(OTLPMetricExporter):
+    class RememberingExporter(OTLPMetricExporter):
         def export(self, *args: Any, **kwargs: Any) -> Any:
             result = super().export(*args, **kwargs)
-            outcome.failed |= result is not MetricExportResult.SUCCESS
+            log.failed |= result is not MetricExportResult.SUCCESS
             return result
 
-    exporter = Exporter(endpoint=endpoint, timeout=_PATIENCE_MS // 1000)
+    exporter = RememberingExporter(endpoint=endpoint, timeout=_TIMEOUT_MS // 1000)
     return PeriodicExportingMetricReader(exporter, export_interval_millis=float("inf"))
 
 
-def _observing(same: list[Metric]) -> Callable[[Any], Iterable[Any]]:
+def _callback(points: list[Metric]) -> Callable[[Any], Iterable[Any]]:
     from opentelemetry.metrics import Observation
 
-    return lambda options: [Observation(metric.value, metric.labels) for metric in same]
+    return lambda options: [Observation(point.value, point.labels) for point in points]

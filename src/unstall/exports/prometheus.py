@@ -5,18 +5,31 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from unstall.exports.exporter import Exporter, Kind
 from unstall.exports.metrics import metrics
 from unstall.records.report import Report
 
 
-def write(report: Report, path: Path) -> None:
-    """Write the file whole or not at all, so that the collector never reads half of one. Raises OSError."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text(report), encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+class Prometheus(Exporter):
+    """All metrics of a report as gauges."""
+
+    name = "prometheus"
+    help = "Write metrics for node_exporter's textfile collector."
+    metavar = "FILE"
+    takes: tuple[Kind, ...] = ("report",)
+
+    def export(self, source: Report, target: str, flags: frozenset[str] = frozenset()) -> None:
+        """Write the file whole or not at all, so that the collector never reads half of one."""
+        path = Path(target)
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            partial.write_text(text(source), encoding="utf-8")
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+EXPORTER = Prometheus()
 
 
 def text(report: Report) -> str:

@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
+from unstall.exports.exporter import Exporter, ExportError, Kind
 from unstall.exports.flat import figures, parameters
-from unstall.records.report import Report
+from unstall.exports.steps import measured_seconds
+from unstall.records.archive import Archive
 
-_MISSING = 'Weights & Biases is not installed; run: pip install "unstall[wandb]"'
-_MOST_POINTS = 10_000  # of the series; W&B thins longer ones itself when it draws them
+_MAX_POINTS = 10_000  # of the series; W&B thins longer ones itself when it draws them
 
 
-def log(
-    report: Report,
-    durations: Sequence[float],
-    *,
-    project: str = "unstall",
-    offline: bool = False,
-    folder: Path | None = None,
-) -> None:
-    """Make a W&B run of a report.
+class WeightsAndBiases(Exporter):
+    """One W&B run of job type ``unstall``."""
 
-    Args:
-        report: the finished report.
-        durations: seconds of each measured step.
-        project: W&B's project.
-        offline: write to ``folder`` only, for ``wandb sync`` later; also by ``WANDB_MODE=offline``.
-        folder: where W&B keeps its files; the working directory if not given.
+    name = "wandb"
+    help = "Log to Weights & Biases: a project."
+    metavar = "PROJECT"
+    takes: tuple[Kind, ...] = ("archive",)
+    extra = "wandb"
+    flags = {"offline": "With --wandb: only write files, for `wandb sync`."}  # noqa: RUF012
 
-    Raises:
-        RuntimeError: W&B is not installed, or does not take the run.
-    """
-    try:
+    def export(self, source: Archive, target: str, flags: frozenset[str] = frozenset()) -> None:
+        """Make the run; ExportError where W&B does not take it. ``WANDB_MODE`` and ``WANDB_DIR`` are W&B's own."""
         import wandb
-    except ImportError as error:
-        raise RuntimeError(_MISSING) from error
-    try:
-        run = wandb.init(
-            project=project,
-            name=report.run.id,
-            job_type="unstall",
-            config=parameters(report),
-            mode="offline" if offline else None,
-            dir=str(folder) if folder else None,
-            settings=wandb.Settings(silent=True, console="off"),
-        )
-    except (wandb.errors.Error, OSError) as error:
-        raise RuntimeError(f"Weights & Biases did not take the run: {error}") from error
-    every = 1 + len(durations) // _MOST_POINTS
-    for step in range(0, len(durations), every):
-        run.log({"unstall/step_seconds": durations[step]}, step=step)
-    run.summary.update(figures(report))
-    run.finish(exit_code=report.run.exit_code or 0)
+
+        report, seconds = source.report, measured_seconds(source)
+        try:
+            run = wandb.init(
+                project=target,
+                name=report.run.id,
+                job_type="unstall",
+                config=parameters(report),
+                mode="offline" if "offline" in flags else None,
+                settings=wandb.Settings(silent=True, console="off"),
+            )
+        except (wandb.errors.Error, OSError) as error:
+            raise ExportError(f"Weights & Biases did not take the run: {error}") from error
+        every = 1 + len(seconds) // _MAX_POINTS
+        for step in range(0, len(seconds), every):
+            run.log({"unstall/step_seconds": seconds[step]}, step=step)
+        run.summary.update(figures(report))
+        run.finish(exit_code=report.run.exit_code or 0)
+
+
+EXPORTER = WeightsAndBiases()

@@ -1,7 +1,7 @@
 """The pipeline model: a recorded run as a simulation that answers what a change would bring.
 
-``of(measured)`` or ``of_archive(kept)`` makes the :class:`Pipeline`; :func:`predict` and :func:`elasticities` ask it;
-``parse`` reads changes as a person writes them.
+``of(measured)`` or ``of_archive(archive)`` makes the :class:`Pipeline`; :func:`predict` and
+:func:`elasticities` ask it; ``parse`` reads changes as a person writes them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from unstall.model.answer import answer, assumptions, survey
 from unstall.model.build import build
 from unstall.model.changes import ChangeError, Changes, apply, parse
-from unstall.model.limits import deterministic_limit
-from unstall.model.pipeline import Pipeline
-from unstall.model.predict import Prediction, elasticities, predict
+from unstall.model.pipeline_model import Pipeline
+from unstall.model.predict import Prediction, deterministic_limit, elasticities, predict
 from unstall.model.recorded import NotRecorded
 
 if TYPE_CHECKING:
@@ -28,11 +27,11 @@ def of(measured: Measured, *, device_busy: float | None = None) -> Pipeline:
     return build(of_measured(measured, device_busy=device_busy))
 
 
-def of_archive(kept: Archive) -> Pipeline:
-    """The pipeline of a run that was kept. Raises :class:`NotRecorded` where only its report is left."""
+def of_archive(archive: Archive) -> Pipeline:
+    """The pipeline of an archived run. Raises :class:`NotRecorded` where only its report is left."""
     from unstall.model.recorded import of_archive as recorded_of
 
-    return build(recorded_of(kept))
+    return build(recorded_of(archive))
 
 
 __all__ = [

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from unstall.model import thresholds
 from unstall.model.changes import ChangeError, Changes
-from unstall.model.parts import DATA, Key
-from unstall.model.pipeline import MODEL, Pipeline
+from unstall.model.function_shares import DATA, Key
+from unstall.model.pipeline_model import MODEL, Pipeline
 from unstall.model.predict import predict
 from unstall.records.what_if import WhatIf
-
-_LEAST_SHARE = 0.05
-"""Of the step, that a phase must take for it to be worth asking what if it were free."""
-_MOST_FUNCTIONS = 4
-_WORTH_A_WORKER = 1.01
-"""Speed-up over the next smaller number of workers from which a number is worth telling."""
 
 
 def answer(pipeline: Pipeline, changes: Changes) -> WhatIf:
@@ -48,7 +43,7 @@ def survey(pipeline: Pipeline) -> list[WhatIf]:
         except ChangeError:
             continue  # no place for it in this program
         if changes.workers is not None and changes.workers > pipeline.layout.workers:
-            if found.speedup < enough * _WORTH_A_WORKER:
+            if found.speedup < enough * thresholds.WORTH_A_WORKER:
                 continue  # fewer workers do as much
             enough = found.speedup
         answers.append(found)
@@ -81,19 +76,23 @@ def _components(pipeline: Pipeline) -> list[Changes]:
 
 
 def _matters(pipeline: Pipeline, phase: str) -> bool:
-    return pipeline.phase_s(phase) >= _LEAST_SHARE * pipeline.measured_s
+    return pipeline.phase_s(phase) >= thresholds.LEAST_SHARE * pipeline.measured_s
 
 
 def _functions(pipeline: Pipeline) -> list[Key]:
     """The functions of the user's with the most samples where batches are made, those that only call them left out."""
-    stacks = pipeline.parts.stacks.get(DATA, ())
+    stacks = pipeline.function_shares.stacks.get(DATA, ())
     total = sum(count for _, count in stacks)
     counts: defaultdict[Key, float] = defaultdict(float)
     for functions, count in stacks:
-        for key in functions & pipeline.parts.own:
+        for key in functions & pipeline.function_shares.own:
             counts[key] += count
-    large = [key for key, count in counts.items() if 0.1 * total <= count <= 0.95 * total]
-    return sorted(large, key=lambda key: -counts[key])[:_MOST_FUNCTIONS]
+    large = [
+        key
+        for key, count in counts.items()
+        if thresholds.LEAST_FUNCTION * total <= count <= thresholds.CALLS_OTHERS * total
+    ]
+    return sorted(large, key=lambda key: -counts[key])[: thresholds.MOST_FUNCTIONS]
 
 
 def assumptions(pipeline: Pipeline, changes: Changes) -> list[str]:
@@ -105,6 +104,6 @@ def assumptions(pipeline: Pipeline, changes: Changes) -> list[str]:
         lines.append("async: what is handed to the other thread must not be changed by the next step")
     if changes.workers and not pipeline.layout.workers:
         lines.append("no worker was recorded: what it costs to hand over a batch is taken from another machine")
-    if pipeline.layout.background > 0.1 * pipeline.layout.cores:
+    if pipeline.layout.background > thresholds.BUSY_NEIGHBOURS * pipeline.layout.cores:
         lines.append(f"other programs took {pipeline.layout.background:.1f} cores in the recording, and do so here")
     return lines

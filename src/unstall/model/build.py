@@ -7,23 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from unstall.model import parts
+from unstall.model import function_shares, thresholds
 from unstall.model.machine import speed
-from unstall.model.pipeline import CONTENTION, MODEL, SHIP_S, TAKE_S, Pipeline
+from unstall.model.pipeline_model import MODEL, Pipeline
 from unstall.model.recorded import Recorded
 from unstall.model.simulate import simulate
 from unstall.model.team_stalls import stalled_seconds
 from unstall.model.work import Floats, Layout
 from unstall.records.measurements import LoaderMeasurement, Measurement
-from unstall.records.vocabulary import PHASES
-
-_FIT_BATCHES = 400
-_FIT_SHARES = 12
-_FIT_ENOUGH = 0.1  # by which the simulated body may miss the recorded one
-_LEAST_SHARE = 0.3  # of what was seen, that computing may have taken alone by a law of cores
-_LEAST_COMPUTED = 0.1  # and in any case
-_LONG_EPOCH = 100_000  # steps, of a loop that shows no epochs: what validation takes is spread over it
-_SYNCS = 0.02  # share of the step in `sync` from which the program waits for the device in every step
 
 
 def build(recorded: Recorded) -> Pipeline:
@@ -32,8 +23,8 @@ def build(recorded: Recorded) -> Pipeline:
     loader = measured.loader if measured.loader and measured.loader.batches_per_step else None
     on_device = measured.model.device not in ("", "cpu")
     left_out = {"validation", *(("data_wait",) if loader else ()), *(("sync",) if on_device else ())}
-    names = tuple(name for name in PHASES if name not in left_out)
-    columns = [PHASES.index(name) for name in names]
+    names = tuple(name for name in recorded.names if name not in left_out)
+    columns = [recorded.names.index(name) for name in names]
     seconds, blocked = recorded.steps[:, columns], recorded.blocked[:, columns].copy()
     if not on_device and measured.model.threads > 1:
         # The main thread waits there for its team, not for a disk.
@@ -49,9 +40,9 @@ def build(recorded: Recorded) -> Pipeline:
         threads=measured.model.threads or 1,
         measured_s=measured.step.mean,
         spread=measured.spread,
-        parts=parts.of(measured),
+        function_shares=function_shares.of(measured),
         has_loader=loader is not None,
-        closing=_shares(_closing(recorded, loader)),
+        closing=_closing_shares(recorded, loader),
     )
     if loader is not None:
         pipeline = replace(pipeline, busy_seen=_busy_seen(pipeline.layout, measured))
@@ -71,11 +62,11 @@ def _alone(pipeline: Pipeline) -> Pipeline:
 
 def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:
     measured = recorded.measurement
-    syncs = measured.share("sync") > _SYNCS
+    syncs = measured.share("sync") > thresholds.SYNCS
     cores = measured.cores / max(len(measured.rank_pids), 1)
-    layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores, contention=CONTENTION)
+    layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores, contention=thresholds.CONTENTION)
     if loader is None:
-        return replace(layout, epoch=_LONG_EPOCH, epoch_close_s=recorded.gap_s * _LONG_EPOCH)
+        return replace(layout, epoch=thresholds.LONG_EPOCH, epoch_close_s=recorded.gap_s * thresholds.LONG_EPOCH)
     epoch, open_s, close_s = _epochs(recorded, loader)
     return replace(
         layout,
@@ -93,8 +84,8 @@ def _epochs(recorded: Recorded, loader: LoaderMeasurement) -> tuple[int, float, 
     """Batches in an epoch, and the seconds to open one and to close one."""
     measured = recorded.measurement
     if not loader.epochs or measured.total_steps <= loader.epochs:
-        batches = _LONG_EPOCH * loader.batches_per_step
-        return round(batches), 0.0, recorded.gap_s * _LONG_EPOCH
+        batches = thresholds.LONG_EPOCH * loader.batches_per_step
+        return round(batches), 0.0, recorded.gap_s * thresholds.LONG_EPOCH
     steps = measured.total_steps / loader.epochs
     opened = loader.start_s * steps
     # The first batch of an epoch is waited for in any case, and the simulation does so by itself.
@@ -112,9 +103,9 @@ def _closing(recorded: Recorded, loader: LoaderMeasurement | None) -> dict[str, 
     return {name: share for name, share in recorded.gap_shares.items() if name not in known}
 
 
-def _shares(parts: dict[str, float]) -> dict[str, float]:
-    total = sum(parts.values())
-    return {name: part / total for name, part in parts.items()}
+def _closing_shares(recorded: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
+    closing = _closing(recorded, loader)
+    return {name: share / sum(closing.values()) for name, share in closing.items()}
 
 
 def _device_s(recorded: Recorded) -> float:
@@ -140,8 +131,6 @@ def _with_loader(pipeline: Pipeline, recorded: Recorded, loader: LoaderMeasureme
     return replace(
         pipeline,
         service=service,
-        ship_s=SHIP_S,
-        take_s=TAKE_S,
         collate_share=min(1.0, loader.collate_s / loader.service_s) if loader.service_s else 0.0,
         batches_per_step=loader.batches_per_step,
         persistent_workers=loader.persistent_workers,
@@ -186,20 +175,20 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
     if not pipeline.layout.workers or seen_s <= 0 or body_s <= 0:
         return scaled(1.0)
     most = min(1.0, core_s / seen_s) if core_s > 0 and pipeline.threads > 1 else 1.0
-    if most >= _LEAST_SHARE:
-        shares = np.geomspace(most, _LEAST_SHARE, _FIT_SHARES)
+    if most >= thresholds.LEAST_ALONE:
+        shares = np.geomspace(most, thresholds.LEAST_ALONE, thresholds.FIT_TRIES)
         best = min(shares, key=miss)
         step = float(shares[0] / shares[1])
-        best = min(np.geomspace(min(best * step, most), best / step, _FIT_SHARES), key=miss)
-        if miss(float(best)) < _FIT_ENOUGH:
+        best = min(np.geomspace(min(best * step, most), best / step, thresholds.FIT_TRIES), key=miss)
+        if miss(float(best)) < thresholds.FIT_ENOUGH:
             return scaled(float(best))
     # Its core-seconds say nothing then: a thread that waits for one without a core does so spinning.
     stalled_s = float(pipeline.wait[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
-    return scaled(max(_LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / seen_s))
+    return scaled(max(thresholds.LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / seen_s))
 
 
 def _body_s(pipeline: Pipeline) -> float:
     """Simulated seconds a step from a batch in hand to the step's end."""
-    timeline = simulate(pipeline.draw(_FIT_BATCHES), replace(pipeline.layout, epoch=0))
+    timeline = simulate(pipeline.draw(thresholds.FIT_BATCHES), replace(pipeline.layout, epoch=0))
     body: Floats = timeline.done - timeline.got
-    return float(body[_FIT_BATCHES // 10 :].mean()) * pipeline.batches_per_step
+    return float(body[thresholds.FIT_BATCHES // 10 :].mean()) * pipeline.batches_per_step

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unstall.model.parts import DATA, Key
-from unstall.model.pipeline import MODEL, START_WORKER_S, Pipeline
+from unstall.model import thresholds
+from unstall.model.function_shares import DATA, Key
+from unstall.model.pipeline_model import MODEL, Pipeline
 from unstall.model.team_stalls import with_fewer_stalls
 
-_PARALLEL = (
-    0.6  # of the model's mathematics, that more threads would share out, where the recording has one thread only
-)
 _ALIASES = {
     "callbacks": "callback",
+    "collectives": "comm",
     "logging": "callback",
     "metrics": "callback",
     "dataloader": "data",
@@ -25,6 +24,9 @@ _ALIASES = {
 }
 _FACTOR = re.compile(r"^(\d+(?:\.\d*)?|\.\d+)\s*[x×]$")
 _SHARE = re.compile(r"^([+-]\d+(?:\.\d*)?)\s*%$")
+
+
+_SETTINGS = ("workers", "prefetch", "threads", "cores", "in_order", "persistent")
 
 
 class ChangeError(ValueError):
@@ -48,15 +50,11 @@ class Changes:
 
     def describe(self) -> str:
         """In one line, as it was asked for."""
-        words = [f"{name} {value:g}" for name in ("workers", "prefetch", "threads", "cores")
-                 if (value := getattr(self, name)) is not None]  # fmt: skip
-        words += [
-            f"{name} {value}" for name in ("in_order", "persistent") if (value := getattr(self, name)) is not None
-        ]
+        given = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
+        words = [f"{name} {value}" if isinstance(value, bool) else f"{name} {value:g}" for name, value in given.items()]
         words += [f"{name} async" for name in sorted(self.aside)]
-        return (
-            ", ".join([*words, *(f"{name} {factor:g}x" for name, factor in self.scales.items())]) or "nothing changed"
-        )
+        words += [f"{name} {factor:g}x" for name, factor in self.scales.items()]
+        return ", ".join(words) or "nothing changed"
 
 
 def parse(assignments: Iterable[str], **settings: int | float | bool | None) -> Changes:
@@ -108,20 +106,11 @@ def _settings(pipeline: Pipeline, changes: Changes) -> Pipeline:
         value = getattr(changes, name)
         if value is not None and not value >= least:
             raise ChangeError(f"{name} must be at least {least}, not {value}")
-    if changes.cores is not None:
-        layout = replace(layout, cores=changes.cores)
-    if changes.prefetch is not None:
-        layout = replace(layout, prefetch=changes.prefetch)
-    if changes.in_order is not None:
-        layout = replace(layout, in_order=changes.in_order)
+    given = {name: getattr(changes, name) for name in ("cores", "prefetch", "in_order")}
+    layout = replace(layout, **{name: value for name, value in given.items() if value is not None})
     if changes.workers is not None and changes.workers != layout.workers:
-        layout = replace(
-            layout,
-            workers=changes.workers,
-            epoch_open_s=layout.epoch_open_s * changes.workers / layout.workers
-            if layout.workers
-            else START_WORKER_S * changes.workers,
-        )
+        each_s = layout.epoch_open_s / layout.workers if layout.workers else thresholds.START_WORKER_S
+        layout = replace(layout, workers=changes.workers, epoch_open_s=each_s * changes.workers)
     persistent = pipeline.persistent_workers if changes.persistent is None else changes.persistent
     if persistent and not pipeline.persistent_workers:
         layout = replace(layout, epoch_open_s=0.0)
@@ -133,7 +122,7 @@ def _threads(pipeline: Pipeline, threads: int) -> Pipeline:
     if pipeline.on_device:
         return replace(pipeline, threads=threads)
     now, width = pipeline.threads, pipeline.layout.width
-    parallel = (width - 1) / width * now / (now - 1) if now > 1 else _PARALLEL
+    parallel = (width - 1) / width * now / (now - 1) if now > 1 else thresholds.PARALLEL
     parallel = min(1.0, parallel)
     # In seconds of one thread: those of the recorded wall time that several threads shared.
     alone = 1 / (1 - parallel + parallel / now)
@@ -154,11 +143,11 @@ def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
         else:
             pipeline = scaled
     if functions:
-        pipeline = pipeline.scale_service(pipeline.parts.factor(DATA, functions))
+        pipeline = pipeline.scale_service(pipeline.function_shares.factor(DATA, functions))
         for phase in dict.fromkeys((*pipeline.phases, *pipeline.closing)):
             place = DATA if phase == "data_wait" else phase
-            pipeline = pipeline.scale_place(phase, pipeline.parts.factor(place, functions))
-    return replace(pipeline, parts=pipeline.parts.scaled(functions))
+            pipeline = pipeline.scale_place(phase, pipeline.function_shares.factor(place, functions))
+    return replace(pipeline, function_shares=pipeline.function_shares.scaled(functions))
 
 
 def _scale_part(pipeline: Pipeline, name: str, factor: float) -> Pipeline | None:
@@ -187,12 +176,12 @@ def _scale_data(pipeline: Pipeline, name: str, factor: float) -> Pipeline:
 
 
 def _find(pipeline: Pipeline, name: str) -> set[Key]:
-    found = pipeline.parts.find(name)
+    found = pipeline.function_shares.find(name)
     if len(found) > 1:
         names = ", ".join(sorted(".".join(key[-3:]) for key in found)[:4])
         raise ChangeError(f"{name} may be {names}: write more of the name")
     if not found:
-        seen = ", ".join(f"{function} ({place})" for function, place, _ in pipeline.parts.largest())
+        seen = ", ".join(f"{function} ({place})" for function, place, _ in pipeline.function_shares.largest())
         known = f"the functions seen most are {seen}" if seen else "the run has no stack samples"
         raise ChangeError(
             f"no sample shows a function {name}, and no phase is called so ({_phases(pipeline)}); {known}"

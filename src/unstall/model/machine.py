@@ -13,16 +13,38 @@ spinning takes, and how much slower the team is, was measured (``bench/model.py`
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Iterator
 
-_TEAM_WASTE, _TEAM_SLOWNESS = 0.25, 0.3
+from unstall.model import thresholds
 
-Then = Callable[[int], None]
-"""What happens next, told the number of the batch that it happens to."""
+
+class Mailbox:
+    """Where one thread waits for what others give it: it yields the mailbox until there is something in ``items``."""
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self.items: deque[int] = deque()
+        self.reader: Thread | None = None
+
+    def put(self, item: int) -> None:
+        """Leave something, and let the thread that waits go on."""
+        self.items.append(item)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the thread that waits, if one does, look again."""
+        reader, self.reader = self.reader, None
+        if reader is not None:
+            self.machine.resume(reader)
+
+
+Thread = Iterator[tuple[float, float] | Mailbox]
+"""A generator of what takes a thread time: seconds and the cores that it computes on (0: it waits), or a mailbox."""
 
 
 class Machine:
-    """Cores and a clock. Ask for a computation or a pause, then :meth:`run`; times are seconds."""
+    """Cores and a clock. Begin threads by :meth:`resume`, then :meth:`run`; times are seconds."""
 
     def __init__(self, cores: float, background: float = 0.0, contention: float = 0.0):
         """``background``: cores that other programs want all the time; ``contention``: see :func:`speed`."""
@@ -35,48 +57,50 @@ class Machine:
         self._team_load = 0.0
         self._ticket = 0
         self._virtual = [0.0, 0.0]
-        self._computing: tuple[list[tuple[float, int, float, Then, int]], ...] = ([], [])
+        self._computing: tuple[list[tuple[float, int, float, Thread]], ...] = ([], [])
         """Threads and teams, each by the virtual time of its clock at which it is done."""
-        self._pausing: list[tuple[float, int, Then, int]] = []
+        self._waiting: list[tuple[float, int, Thread]] = []
 
-    def compute(self, seconds: float, width: float, then: Then, batch: int) -> None:
-        """Compute for ``seconds`` on ``width`` cores at once, longer where these are taken; then go on."""
-        if seconds <= 0.0:
-            self.pause(0.0, then, batch)
-            return
-        self._ticket += 1
-        self._load += width
-        self.busy += seconds * width
-        team = int(width > 1.0)
-        self._team_load += width * team
-        heapq.heappush(self._computing[team], (self._virtual[team] + seconds, self._ticket, width, then, batch))
-
-    def pause(self, seconds: float, then: Then, batch: int) -> None:
-        """Let ``seconds`` pass on no core, then go on."""
-        self._ticket += 1
-        heapq.heappush(self._pausing, (self.now + seconds, self._ticket, then, batch))
+    def resume(self, thread: Thread) -> None:
+        """Let a thread go on until something takes time, or it waits for others."""
+        for request in thread:
+            if type(request) is Mailbox:
+                request.reader = thread
+                return
+            seconds, width = request  # type: ignore[misc]
+            if seconds > 0.0:
+                self._ticket += 1
+                if not width:
+                    heapq.heappush(self._waiting, (self.now + seconds, self._ticket, thread))
+                    return
+                self._load += width
+                self.busy += seconds * width
+                team = int(width > 1.0)
+                self._team_load += width * team
+                heapq.heappush(self._computing[team], (self._virtual[team] + seconds, self._ticket, width, thread))
+                return
 
     def run(self) -> None:
         """Let time pass until nothing is left to happen."""
-        (threads, teams), pausing, virtual = self._computing, self._pausing, self._virtual
+        (threads, teams), waiting, virtual = self._computing, self._waiting, self._virtual
         never = float("inf")
-        while threads or teams or pausing:
+        while threads or teams or waiting:
             rate, team_rate = rates(self._load, self._team_load, self.cores, self.contention)
             thread_time = self.now + (threads[0][0] - virtual[0]) / rate if threads else never
             team_time = self.now + (teams[0][0] - virtual[1]) / team_rate if teams else never
-            pause_time = pausing[0][0] if pausing else never
-            time = min(pause_time, thread_time, team_time)
+            wait_time = waiting[0][0] if waiting else never
+            time = min(wait_time, thread_time, team_time)
             virtual[0] += (time - self.now) * rate
             virtual[1] += (time - self.now) * team_rate
             self.now = time
-            if time == pause_time:
-                _, _, then, batch = heapq.heappop(pausing)
+            if time == wait_time:
+                _, _, thread = heapq.heappop(waiting)
             else:
                 team = int(team_time < thread_time)
-                virtual[team], _, width, then, batch = heapq.heappop(self._computing[team])
+                virtual[team], _, width, thread = heapq.heappop(self._computing[team])
                 self._load -= width
                 self._team_load -= width * team
-            then(batch)
+            self.resume(thread)
 
 
 def rates(load: float, team_load: float, cores: float, contention: float) -> tuple[float, float]:
@@ -89,8 +113,8 @@ def rates(load: float, team_load: float, cores: float, contention: float) -> tup
     if beyond <= 0:
         return alike, alike
     short = min(beyond, 1.0)  # with less than a whole thread too many, a team waits that much less
-    rate = alike * cores / (load + team_load * _TEAM_WASTE * short)
-    return rate, rate * (1 - _TEAM_SLOWNESS * short)
+    rate = alike * cores / (load + team_load * thresholds.TEAM_WASTE * short)
+    return rate, rate * (1 - thresholds.TEAM_SLOWNESS * short)
 
 
 def speed(busy: float, cores: float, contention: float) -> float:

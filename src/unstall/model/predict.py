@@ -8,19 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from unstall.model import changes as change
+from unstall.model import thresholds
 from unstall.model.changes import Changes
-from unstall.model.limits import deterministic_limit
-from unstall.model.parts import DATA
-from unstall.model.pipeline import Pipeline
+from unstall.model.function_shares import DATA
+from unstall.model.pipeline_model import Pipeline
 from unstall.model.simulate import Timeline, simulate
-
-_BATCHES = 2000
-_MOST_IN_FLIGHT = 4000
-_NUDGE = 0.01
-
-# The error of the model, as ``bench/model.py`` finds it: something for any change, more for one that changes much, and
-# as much again as the simulation misses the recorded step by. Nine of ten measured steps lie inside.
-_ERROR, _ERROR_OF_CHANGE = 0.06, 0.12
 
 
 @dataclass(frozen=True)
@@ -90,8 +82,8 @@ def elasticities(pipeline: Pipeline, changes: Changes | None = None, *, seed: in
     base, _ = _step_s(pipeline, seed)
 
     def nudged(scaled: Callable[[float], Pipeline]) -> float:
-        longer, shorter = (_step_s(scaled(factor), seed)[0] for factor in (1 + _NUDGE, 1 - _NUDGE))
-        return (longer - shorter) / (2 * _NUDGE * base)
+        longer, shorter = (_step_s(scaled(factor), seed)[0] for factor in (1 + thresholds.NUDGE, 1 - thresholds.NUDGE))
+        return (longer - shorter) / (2 * thresholds.NUDGE * base)
 
     found = {
         name: nudged(functools.partial(pipeline.scale_phase, name))
@@ -110,9 +102,9 @@ def elasticities(pipeline: Pipeline, changes: Changes | None = None, *, seed: in
 
 def _data_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
     """With all that is done to make a batch, and to get it to the loop, taking ``factor`` times as long."""
-    made = pipeline.scale_service(factor)
+    scaled = pipeline.scale_service(factor)
     return replace(
-        made, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor
+        scaled, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor
     )
 
 
@@ -133,8 +125,8 @@ def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, Timeline]:
     """Simulated seconds a step, epochs included."""
     layout = pipeline.layout
     in_flight = layout.workers * layout.prefetch
-    skip = min(max(2 * in_flight, 20), _MOST_IN_FLIGHT)
-    batches = _BATCHES + skip
+    skip = min(max(2 * in_flight, 20), thresholds.MOST_IN_FLIGHT)
+    batches = thresholds.BATCHES + skip
     if layout.epoch and layout.epoch * 4 <= batches:
         batches = batches // layout.epoch * layout.epoch
         timeline = simulate(pipeline.draw(batches, seed), layout)
@@ -149,11 +141,15 @@ def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, Timeline]:
 
 
 def _interval(pipeline: Pipeline, changes: Changes, ratio: float, miss: float, seed: int) -> tuple[float, float]:
-    """Of the step's ratio: the model's own error around it, and what a recording cannot tell about it."""
+    """Of the step's ratio: the model's own error around it, and what a recording cannot tell about it.
+
+    ``miss``: what the simulation misses the recorded step by, in logarithms.
+    """
     if changes == Changes():
         error = pipeline.spread * 1.96
         return math.exp(-error), math.exp(error)
-    error = math.hypot(_ERROR + _ERROR_OF_CHANGE * abs(math.log(max(ratio, 1e-3))), miss, 1.96 * pipeline.spread)
+    error = thresholds.ERROR + thresholds.ERROR_OF_CHANGE * abs(math.log(max(ratio, 1e-3)))
+    error = math.hypot(error, miss, 1.96 * pipeline.spread)
     ratios = [ratio, *_other_readings(pipeline, changes, seed)]
     return min(ratios) * math.exp(-error), max(ratios) * math.exp(error)
 
@@ -199,15 +195,13 @@ def _utilisation(pipeline: Pipeline, timeline: Timeline) -> dict[str, float]:
     return found
 
 
-_FULL = 0.93
-
-
 def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
     """What the step waits for: the cores where they are full, else the largest part of the busiest server."""
-    if pipeline.layout.workers and utilisation.get("cores", 0) > _FULL:
+    if pipeline.layout.workers and utilisation.get("cores", 0) > thresholds.FULL:
         return "cores"
-    servers = [name for name in utilisation if name != "cores"]
-    busiest = max(servers, key=lambda name: utilisation[name], default="nothing")
+    busiest = max(
+        (name for name in utilisation if name != "cores"), key=lambda name: utilisation[name], default="nothing"
+    )
     if busiest == "workers":
         return "loader workers"
     if busiest != "main thread":
@@ -218,3 +212,38 @@ def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
     if pipeline.layout.syncs and pipeline.device_s:
         times["device"] = pipeline.device_s
     return f"main thread: {max(times, key=lambda name: times[name])}" if times else busiest
+
+
+def server_times(pipeline: Pipeline) -> dict[str, float]:
+    """Seconds that each server needs for a step's work if nothing else holds it up, by its name.
+
+    The step takes the largest of them where times do not vary, epochs do not end and nothing else contends: with
+    W workers, F prefetched batches each, s to make a batch, m to pin it, u the main thread's part, g the device's,
+    T = max(s/W, (s+m)/(WF), m, u, g), with u+g for u and g where the step waits for the device, s+u (+g) without
+    workers, and never less than the core-seconds over the cores.
+    """
+    layout, batches = pipeline.layout, pipeline.batches_per_step
+    work = pipeline.draw(max(len(pipeline.compute), len(pipeline.service), 64))
+    making = float((work.service_cpu + work.service_wait).mean()) * batches if pipeline.has_loader else 0.0
+    main = float((work.take_cpu + work.body_cpu + work.body_wide + work.body_wait).mean()) * batches
+    device = float(work.device.mean()) * batches
+    pin = float(work.pin_cpu.mean()) * batches if layout.pins else 0.0
+    aside = float((work.aside_cpu + work.aside_wait).mean()) * batches
+    main += device if layout.syncs and pipeline.on_device else 0.0
+    servers = {"main thread": main, "device": device, "thread aside": aside}
+    if layout.workers:
+        servers["workers"] = making / layout.workers
+        servers["pin thread"] = pin
+        servers["prefetch"] = (making + pin) / (layout.workers * layout.prefetch)
+    else:
+        servers["main thread"] += making
+    core_s = work.service_cpu + work.take_cpu + work.body_cpu + work.aside_cpu + work.body_wide * layout.width
+    if layout.workers and layout.pins:
+        core_s = core_s + work.pin_cpu
+    servers["cores"] = float(core_s.mean()) * batches / layout.cores
+    return servers
+
+
+def deterministic_limit(pipeline: Pipeline) -> float:
+    """Seconds a step at least."""
+    return max(server_times(pipeline).values())

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unstall.benchmark import archive
+from unstall.benchmark.archive import fetch_series, step_series
 from unstall.diagnose.features import build
 from unstall.model.work import Floats
 from unstall.records.archive import Archive, FetchSeries, StepSeries
 from unstall.records.measurements import Measurement
 from unstall.records.report import Phase
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import DATA_WAIT, OTHER, PHASE_NAMES, PhaseName, in_order
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -30,7 +30,7 @@ class Recorded:
 
     measurement: Measurement
     steps: Floats
-    """Seconds of each phase in each regular step (no epoch boundary, no validation), shape (steps, len(PHASES))."""
+    """Seconds of each phase in each regular step (no epoch boundary, no validation), shape (steps, len(names))."""
     fetches: Floats
     """Of each batch made: wall, core and blocked seconds, shape (batches, 3)."""
     gap_s: float
@@ -39,37 +39,39 @@ class Recorded:
     """Share of the time that the device was at work, if its driver told."""
     gap_shares: Mapping[str, float] = field(default_factory=dict)
     """Which phases the time of ``gap_s`` goes to, as shares of it."""
+    names: tuple[PhaseName, ...] = PHASE_NAMES
+    """Of the phases: the built-in ones, then those of plug-ins."""
 
     @property
     def blocked(self) -> Floats:
         """Of ``steps``, neither on a core nor waiting for one: the mean share of each phase."""
         shares = {phase.name: phase.blocked_s / phase.mean_s for phase in self.measurement.phases if phase.mean_s}
-        return self.steps * np.minimum([shares.get(name, 0.0) for name in PHASES], 1.0)
+        return self.steps * np.minimum([shares.get(name, 0.0) for name in self.names], 1.0)
 
 
 def of_measured(measured: Measured, *, device_busy: float | None = None) -> Recorded:
     """From a run that has just been measured."""
     return _recorded(
         measured.measurement,
-        archive.step_series(measured),
-        archive.fetch_series(measured),
+        step_series(measured),
+        fetch_series(measured),
         attributed=build(measured.measurement).attributed,
         device_busy=device_busy,
     )
 
 
-def of_archive(kept: Archive) -> Recorded:
-    """From a run that was kept. Raises :class:`NotRecorded` where only its report is left, or it had no steps."""
-    if kept.measurement is None or kept.steps is None:
+def of_archive(archive: Archive) -> Recorded:
+    """From an archived run. Raises :class:`NotRecorded` where only its report is left, or it had no steps."""
+    if archive.measurement is None or archive.steps is None:
         raise NotRecorded(
-            f"run {kept.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
+            f"run {archive.report.run.id} holds no recorded steps to predict from: record it again with `unstall run`"
         )
-    busy = kept.report.utilization.gpu
+    busy = archive.report.utilization.gpu
     return _recorded(
-        kept.measurement,
-        kept.steps,
-        kept.fetches,
-        attributed=_attributed(kept.report.phases) or build(kept.measurement).attributed,
+        archive.measurement,
+        archive.steps,
+        archive.fetches,
+        attributed=_attributed(archive.report.phases) or build(archive.measurement).attributed,
         device_busy=sum(busy) / len(busy) if busy else None,
     )
 
@@ -92,35 +94,39 @@ def _recorded(
     durations = series.durations
     gaps = series.measured & series.gap
     beyond = durations[gaps] - durations[rows].mean()
-    phases = _told_apart(np.stack([series.phase(name) for name in PHASES], axis=1), measurement, attributed)
+    names = tuple(in_order([*PHASE_NAMES, *series.phases_f4]))
+    phases = _told_apart(np.stack([series.phase(name) for name in names], axis=1), names, measurement, attributed)
     return Recorded(
         measurement=measurement,
         steps=phases[rows],
         fetches=_fetch_seconds(fetches, series) if fetches is not None else np.empty((0, 3)),
         gap_s=float(np.clip(beyond, 0, None).sum()) / int(series.measured.sum()) if regular.any() else 0.0,
         device_busy=device_busy,
-        gap_shares=_gap_shares(phases[gaps], phases[rows]),
+        gap_shares=_gap_shares(phases[gaps], phases[rows], names),
+        names=names,
     )
 
 
-def _gap_shares(gaps: Floats, regular: Floats) -> dict[str, float]:
+def _gap_shares(gaps: Floats, regular: Floats, names: Sequence[PhaseName]) -> dict[str, float]:
     """Of what the steps with a gap take beyond regular ones, the share of each phase."""
     if not len(gaps):
         return {}
     beyond = np.clip(gaps.mean(axis=0) - regular.mean(axis=0), 0, None)
     total = float(beyond.sum())
-    return {name: float(part) / total for name, part in zip(PHASES, beyond) if part > 0}
+    return {name: float(part) / total for name, part in zip(names, beyond) if part > 0}
 
 
-def _told_apart(steps: Floats, measurement: Measurement, attributed: Mapping[str, float]) -> Floats:
+def _told_apart(
+    steps: Floats, names: Sequence[PhaseName], measurement: Measurement, attributed: Mapping[str, float]
+) -> Floats:
     """What no seam claims is in `other`; the part that the samples know better is moved to its own phase."""
     recorded = {phase.name: phase.mean_s for phase in measurement.phases}
-    other = PHASES.index("other")
-    mean = recorded.get("other", 0.0)
+    other = names.index(OTHER.name)
+    mean = recorded.get(OTHER.name, 0.0)
     rest = steps[:, other].copy()
-    for index, name in enumerate(PHASES):
+    for index, name in enumerate(names):
         claimed = attributed.get(name, 0.0) - recorded.get(name, 0.0)
-        kept_apart = name == "data_wait" and measurement.loader is not None
+        kept_apart = name == DATA_WAIT.name and measurement.loader is not None
         if index != other and mean > 0 and claimed > 0 and not kept_apart:
             moved = rest * min(claimed / mean, 1.0)
             steps[:, index] += moved

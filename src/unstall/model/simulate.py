@@ -9,12 +9,11 @@ outstanding, and taking over a batch hands out the next; batches are given to th
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
-from unstall.model.machine import Machine
+from unstall.model.machine import Machine, Mailbox, Thread
 from unstall.model.work import Floats, Layout, Work
 
 
@@ -27,12 +26,12 @@ class Timeline:
     cores_busy_s: float
     """Core-seconds computed."""
     workers_busy_s: float
-    """Of all workers together."""
+    """Seconds of all workers together."""
     pin_busy_s: float
     aside_busy_s: float
     device_busy_s: float
     waited_s: float
-    """Of the main thread, for a batch."""
+    """Seconds that the main thread waited for a batch, or made it."""
 
     @property
     def duration_s(self) -> float:
@@ -46,212 +45,126 @@ class Timeline:
 def simulate(work: Work, layout: Layout) -> Timeline:
     """Run every batch of the work through the layout."""
     program = _Program(work, layout)
-    program.machine.pause(layout.epoch_open_s, program.open_epoch, 0)
+    for thread in program.threads():
+        program.machine.resume(thread)
     program.machine.run()
     return program.timeline()
 
 
 class _Program:
-    """The threads of the simulated program. Its methods are what happens to a batch, by its number."""
+    """The threads of the simulated program, as generators of what takes them time."""
 
     def __init__(self, work: Work, layout: Layout):
         self.machine = Machine(layout.cores, layout.background, layout.contention)
+        # Lists: a number taken out of an array costs three times as much.
+        self.work = {name: getattr(work, name).tolist() for name in Work.__dataclass_fields__}
         self.layout = layout
         self.batches = len(work)
-        # Lists: a number taken out of an array costs three times as much.
-        self.service_cpu, self.service_wait = work.service_cpu.tolist(), work.service_wait.tolist()
-        self.pin_cpu, self.take_cpu = work.pin_cpu.tolist(), work.take_cpu.tolist()
-        self.body_cpu, self.body_wide = work.body_cpu.tolist(), work.body_wide.tolist()
-        self.body_wait = work.body_wait.tolist()
-        self.aside_cpu, self.aside_wait = work.aside_cpu.tolist(), work.aside_wait.tolist()
-        self.device = work.device.tolist()
         self.has_aside = bool(work.aside_cpu.any() or work.aside_wait.any())
-        self.got = [0.0] * self.batches
-        self.done = [0.0] * self.batches
-        self.epoch_begins, self.epoch_ends = 0, 0
-        self.sent = self.taken = 0
-        self.inbox: list[deque[int]] = [deque() for _ in range(layout.workers)]
+        self.got, self.done = [0.0] * self.batches, [0.0] * self.batches
+        self.inboxes = [Mailbox(self.machine) for _ in range(layout.workers)]
+        self.to_pin, self.arrived, self.aside, self.aside_done = (Mailbox(self.machine) for _ in range(4))
+        self.is_ready = [False] * self.batches
         self.made_by = [0] * self.batches
         self.held = [0] * layout.workers
         """Batches that each worker was asked for and that the loop has not taken."""
-        self.turn = 0
-        self.to_pin: deque[int] = deque()
-        self.ready: deque[int] = deque()
-        self.is_ready = [False] * self.batches
-        self.waiting: int | None = None
-        self.asked = 0.0
-        self.waited = 0.0
-        self.make_began = [0.0] * self.batches
-        self.pin_began = self.aside_began = 0.0
-        self.workers_busy = self.pin_busy = self.aside_busy = self.device_busy = 0.0
-        self.device_done = [0.0] * self.batches
-        self.aside: deque[int] = deque()
-        self.blocked_by_aside: int | None = None
+        self.sent = self.turn = self.epoch_ends = 0
+        self.workers_busy = self.pin_busy = self.aside_busy = self.device_busy = self.waited = 0.0
 
-    # ------------------------------------------------------------------ epochs
+    def threads(self) -> list[Thread]:
+        """All of them; each waits where it has nothing to do."""
+        workers = [self.worker(inbox) for inbox in self.inboxes]
+        return [*workers, *([self.pin_thread()] if self.layout.pins else []), self.thread_aside(), self.main_thread()]
 
-    def open_epoch(self, batch: int) -> None:
-        self.epoch_begins = batch
-        self.epoch_ends = min(batch + self.layout.epoch, self.batches) if self.layout.epoch else self.batches
-        self.turn = 0
-        for _ in range(self.layout.workers * self.layout.prefetch):
-            self.send()
-        self.ask(batch)
+    def worker(self, inbox: Mailbox) -> Thread:
+        cpu, wait, machine = self.work["service_cpu"], self.work["service_wait"], self.machine
+        while True:
+            while not inbox.items:
+                yield inbox
+            batch, began = inbox.items.popleft(), machine.now
+            yield wait[batch], 0.0
+            yield cpu[batch], 1.0
+            self.workers_busy += machine.now - began
+            (self.to_pin.put if self.layout.pins else self.arrive)(batch)
 
-    def close_epoch(self, batch: int) -> None:
-        gap = self.layout.epoch_close_s + self.layout.epoch_open_s
-        self.machine.pause(gap, self.open_epoch, batch)
-
-    # ----------------------------------------------------------------- workers
-
-    def send(self) -> None:
-        """Hand the next task to a worker, if the epoch has one left."""
-        if self.sent >= self.epoch_ends or not self.layout.workers:
-            return
-        worker = self.next_worker()
-        if worker is None:
-            return
-        task, self.sent = self.sent, self.sent + 1
-        self.made_by[task] = worker
-        self.held[worker] += 1
-        self.inbox[worker].append(task)
-        if len(self.inbox[worker]) == 1:
-            self.make(task)
-
-    def next_worker(self) -> int | None:
-        """The worker whose turn it is; without order, the next one that has room."""
-        workers = self.layout.workers
-        for _ in range(workers):
-            worker, self.turn = self.turn, (self.turn + 1) % workers
-            if self.layout.in_order or self.held[worker] < self.layout.prefetch:
-                return worker
-        return None
-
-    def make(self, batch: int) -> None:
-        self.make_began[batch] = self.machine.now
-        self.machine.pause(self.service_wait[batch], self.make_on_core, batch)
-
-    def make_on_core(self, batch: int) -> None:
-        self.machine.compute(self.service_cpu[batch], 1.0, self.made, batch)
-
-    def made(self, batch: int) -> None:
-        self.workers_busy += self.machine.now - self.make_began[batch]
-        inbox = self.inbox[self.made_by[batch]]
-        inbox.popleft()
-        if inbox:
-            self.make(inbox[0])
-        if self.layout.pins:
-            self.to_pin.append(batch)
-            if len(self.to_pin) == 1:
-                self.pin(batch)
-        else:
+    def pin_thread(self) -> Thread:
+        while True:
+            while not self.to_pin.items:
+                yield self.to_pin
+            batch, began = self.to_pin.items.popleft(), self.machine.now
+            yield self.work["pin_cpu"][batch], 1.0
+            self.pin_busy += self.machine.now - began
             self.arrive(batch)
-
-    def pin(self, batch: int) -> None:
-        self.pin_began = self.machine.now
-        self.machine.compute(self.pin_cpu[batch], 1.0, self.pinned, batch)
-
-    def pinned(self, batch: int) -> None:
-        self.pin_busy += self.machine.now - self.pin_began
-        self.to_pin.popleft()
-        if self.to_pin:
-            self.pin(self.to_pin[0])
-        self.arrive(batch)
 
     def arrive(self, batch: int) -> None:
         """A batch is there for the loop to take."""
         self.is_ready[batch] = True
-        if not self.layout.in_order:
-            self.ready.append(batch)
-        if self.waiting is not None:
-            place, self.waiting = self.waiting, None
-            self.ask(place)
+        self.arrived.put(batch)
 
-    # ------------------------------------------------------------- main thread
+    def main_thread(self) -> Thread:
+        work, layout, machine = self.work, self.layout, self.machine
+        device_done = [0.0] * self.batches
+        for place in range(self.batches):
+            if place == self.epoch_ends:
+                yield layout.epoch_open_s + (layout.epoch_close_s if place else 0.0), 0.0
+                self.begin_epoch(place)
+            asked = machine.now
+            if layout.workers:
+                while not (self.is_ready[place] if layout.in_order else self.arrived.items):
+                    yield self.arrived
+                batch = place if layout.in_order else self.arrived.items.popleft()
+                self.held[self.made_by[batch]] -= 1
+                self.hand_out()
+                yield work["take_cpu"][batch], 1.0
+            else:
+                yield work["service_wait"][place], 0.0
+                yield work["service_cpu"][place], 1.0
+            self.got[place] = machine.now
+            self.waited += machine.now - asked
+            yield work["body_wait"][place], 0.0
+            yield work["body_cpu"][place], 1.0
+            yield work["body_wide"][place], layout.width
+            # The device works through what it was given from the step's begin on, one batch after the other.
+            device_done[place] = max(device_done[place - 1] if place else 0.0, self.got[place]) + work["device"][place]
+            self.device_busy += work["device"][place]
+            behind = place if layout.syncs else place - layout.run_ahead
+            yield (device_done[behind] - machine.now if behind >= 0 else 0.0), 0.0
+            if self.has_aside:
+                while len(self.aside.items) >= layout.aside_ahead:
+                    yield self.aside_done
+                self.aside.put(place)
+            self.done[place] = machine.now
 
-    def ask(self, place: int) -> None:
-        """The loop asks for the batch of this place in the order of the loop."""
-        if place >= self.taken:
-            self.taken = place + 1
-            self.asked = self.machine.now
-        if not self.layout.workers:
-            self.machine.pause(self.service_wait[place], self.make_here, place)
-        elif self.layout.in_order and self.is_ready[place]:
-            self.take(place, place)
-        elif not self.layout.in_order and self.ready:
-            self.take(place, self.ready.popleft())
-        else:
-            self.waiting = place
+    def begin_epoch(self, first: int) -> None:
+        self.epoch_ends = min(first + self.layout.epoch, self.batches) if self.layout.epoch else self.batches
+        self.turn = 0
+        for _ in range(self.layout.workers * self.layout.prefetch):
+            self.hand_out()
 
-    def make_here(self, place: int) -> None:
-        self.machine.compute(self.service_cpu[place], 1.0, self.start, place)
-
-    def take(self, place: int, batch: int) -> None:
-        self.held[self.made_by[batch]] -= 1
-        self.send()
-        self.machine.compute(self.take_cpu[batch], 1.0, self.start, place)
-
-    def start(self, place: int) -> None:
-        self.got[place] = self.machine.now
-        self.waited += self.machine.now - self.asked
-        self.machine.pause(self.body_wait[place], self.body, place)
-
-    def body(self, place: int) -> None:
-        self.machine.compute(self.body_cpu[place], 1.0, self.mathematics, place)
-
-    def mathematics(self, place: int) -> None:
-        self.machine.compute(self.body_wide[place], self.layout.width, self.submit, place)
-
-    def submit(self, place: int) -> None:
-        """The device works through what it was given from the step's begin on, one batch after the other."""
-        previous = self.device_done[place - 1] if place else 0.0
-        self.device_done[place] = max(previous, self.got[place]) + self.device[place]
-        self.device_busy += self.device[place]
-        if self.layout.syncs:
-            free = self.device_done[place]
-        else:
-            behind = place - self.layout.run_ahead
-            free = self.device_done[behind] if behind >= 0 else 0.0
-        self.machine.pause(max(0.0, free - self.machine.now), self.hand_aside, place)
-
-    def hand_aside(self, place: int) -> None:
-        if not self.has_aside:
-            self.finish(place)
-        elif len(self.aside) >= self.layout.aside_ahead:
-            self.blocked_by_aside = place
-        else:
-            self.aside.append(place)
-            if len(self.aside) == 1:
-                self.work_aside(place)
-            self.finish(place)
-
-    def finish(self, place: int) -> None:
-        self.done[place] = self.machine.now
-        following = place + 1
-        if following >= self.batches:
+    def hand_out(self) -> None:
+        """Give the next task to the worker whose turn it is, if the epoch has one left."""
+        if self.sent >= self.epoch_ends:
             return
-        if following == self.epoch_ends:
-            self.close_epoch(following)
-        else:
-            self.ask(following)
+        for _ in range(self.layout.workers):
+            worker, self.turn = self.turn, (self.turn + 1) % self.layout.workers
+            if self.layout.in_order or self.held[worker] < self.layout.prefetch:
+                task, self.sent = self.sent, self.sent + 1
+                self.made_by[task] = worker
+                self.held[worker] += 1
+                self.inboxes[worker].put(task)
+                return
 
-    # ------------------------------------------------------------ thread aside
-
-    def work_aside(self, place: int) -> None:
-        self.aside_began = self.machine.now
-        self.machine.pause(self.aside_wait[place], self.work_aside_on_core, place)
-
-    def work_aside_on_core(self, place: int) -> None:
-        self.machine.compute(self.aside_cpu[place], 1.0, self.worked_aside, place)
-
-    def worked_aside(self, place: int) -> None:
-        self.aside_busy += self.machine.now - self.aside_began
-        self.aside.popleft()
-        if self.aside:
-            self.work_aside(self.aside[0])
-        if self.blocked_by_aside is not None:
-            place, self.blocked_by_aside = self.blocked_by_aside, None
-            self.hand_aside(place)
+    def thread_aside(self) -> Thread:
+        """What a thread of its own does after each batch."""
+        while True:
+            while not self.aside.items:
+                yield self.aside
+            place, began = self.aside.items[0], self.machine.now
+            yield self.work["aside_wait"][place], 0.0
+            yield self.work["aside_cpu"][place], 1.0
+            self.aside_busy += self.machine.now - began
+            self.aside.items.popleft()
+            self.aside_done.wake()
 
     def timeline(self) -> Timeline:
         return Timeline(

@@ -6,60 +6,73 @@ import json
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unstall.benchmark import launcher
 from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.rundir import RunDir
 from unstall.diagnose.run_report import make_report
-from unstall.optimize.case import Call, Case, Made, Probe
 from unstall.optimize.child.clock import KINDS
+from unstall.optimize.comparison import TrialFailed, last_line
+from unstall.optimize.context import (
+    ObservedLoader,
+    ObservedModelCall,
+    ObservedOptimizer,
+    ObservedThreadSetting,
+    RemedyContext,
+    RuntimeFacts,
+)
 from unstall.optimize.program import Program
-from unstall.optimize.trial import TrialFailed, last_line
-from unstall.optimize.workshop import Arm, Workshop
+from unstall.optimize.source.places import CallSite
+from unstall.optimize.trial_runner import TrialRunner, Variant
 from unstall.records.report import Report
 
 _WANTED_S = 12.0  # of steps under observation
 _PATIENCE_S = 150.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Diagnosis:
     """One form of the program, diagnosed."""
 
-    report: Report
-    case: Case
+    context: RemedyContext
     kind: str
+    """Of step, one of :data:`unstall.optimize.child.clock.KINDS`."""
+
+    @property
+    def report(self) -> Report:
+        """The report of the recorded run."""
+        return self.context.report
 
     @property
     def step_s(self) -> float:
-        """Mean seconds a step."""
-        return self.case.measurement.step.mean
+        """Mean seconds of a step."""
+        return self.context.measurement.step.mean
 
     @property
     def batch_size(self) -> int | None:
         """Samples in a batch of the main loop's loader."""
-        loader = self.case.measurement.loader
+        loader = self.context.measurement.loader
         return loader.batch_size if loader else None
 
     @property
     def workers(self) -> int:
         """Workers of that loader."""
-        loader = self.case.measurement.loader
+        loader = self.context.measurement.loader
         return loader.workers if loader else 0
 
 
-def diagnose(program: Program, workshop: Workshop, arm: Arm, *, seconds: float = _WANTED_S) -> Diagnosis:
-    """Record an arm for some seconds and measure it. Raises TrialFailed when there is nothing to measure."""
-    folder = workshop.make_folder()
-    words = workshop.sandbox.command(workshop.words(arm, folder))
+def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds: float = _WANTED_S) -> Diagnosis:
+    """Record a variant for some seconds and measure it. Raises TrialFailed when there is nothing to measure."""
+    folder = runner.make_folder()
+    words = runner.sandbox.command(runner.words(variant, folder))
     options = launcher.Options(
         extensions=["unstall.optimize.child.extension"],
-        settings={"settings": dict(arm.settings), "probe": {}},
-        environ=workshop.sandbox.environment,
+        settings={"settings": dict(variant.settings), "probe": {}},
+        environ=runner.sandbox.environment,
         output=folder / "output.txt",
     )
     started = datetime.now(timezone.utc)
@@ -74,16 +87,16 @@ def diagnose(program: Program, workshop: Workshop, arm: Arm, *, seconds: float =
     kind = measured.measurement.kind
     if kind not in KINDS:
         kind = "optimizer" if measured.measurement.share("optimizer") else "batch"
-    case = Case(
+    context = RemedyContext(
         program=program,
         report=report,
         measurement=measured.measurement,
-        sources=arm.sources,
-        probe=read_probe(folder / "probe.jsonl"),
+        sources=variant.sources,
+        runtime=read_runtime_facts(folder / "probe.jsonl"),
         cores=max(1, math.floor(usable_cores())),
-        settings=arm.settings,
+        settings=variant.settings,
     )
-    return Diagnosis(report, case, kind)
+    return Diagnosis(context, kind)
 
 
 class _Stop:
@@ -103,19 +116,19 @@ class _Stop:
             session.wanted = 1
 
 
-def read_probe(path: Path) -> Probe:
-    """What the child side told of the program's loaders and optimizers."""
+def read_runtime_facts(path: Path) -> RuntimeFacts:
+    """What the child side wrote of the program's loaders, optimizers and models; nothing where it cannot be read."""
     try:
         facts = [json.loads(line) for line in path.read_text().splitlines()]
     except (OSError, ValueError):
         facts = []
     loaders = {fact["id"]: fact for fact in facts if fact["kind"] == "loader"}
-    iterated = list(dict.fromkeys(fact["id"] for fact in facts if fact["kind"] == "iterated"))
-    return Probe(
-        loaders=tuple(_made(loaders[one]) for one in iterated if one in loaders),
-        optimizers=tuple(_made(fact) for fact in _of(facts, "optimizer")),
-        models=tuple(_made(fact) for fact in _of(facts, "model")),
-        threads_set=tuple(_made(fact) for fact in _of(facts, "threads")),
+    iterated = dict.fromkeys(fact["id"] for fact in facts if fact["kind"] == "iterated")
+    return RuntimeFacts(
+        loaders=tuple(_observed(ObservedLoader, loaders[id]) for id in iterated if id in loaders),
+        optimizers=tuple(_observed(ObservedOptimizer, fact) for fact in _of(facts, "optimizer")),
+        model_calls=tuple(_observed(ObservedModelCall, fact) for fact in _of(facts, "model")),
+        thread_settings=tuple(_observed(ObservedThreadSetting, fact) for fact in _of(facts, "threads")),
         threads=next((fact["threads"] for fact in _of(facts, "torch")), None),
     )
 
@@ -124,14 +137,22 @@ def _of(facts: Iterable[Mapping[str, Any]], kind: str) -> Iterable[Mapping[str, 
     return (fact for fact in facts if fact["kind"] == kind)
 
 
-def _made(fact: Mapping[str, Any]) -> Made:
+T = TypeVar("T", ObservedLoader, ObservedOptimizer, ObservedModelCall, ObservedThreadSetting)
+
+
+def _observed(kind: type[T], fact: Mapping[str, Any]) -> T:
+    """A fact of the child's as an object of this type; keys that it does not have are left out."""
+    known = {field.name for field in fields(kind)}
+    values = {name: value for name, value in fact.items() if name in known and value is not None}
+    if "callers" in values:
+        values["callers"] = tuple(map(_call_site, values["callers"]))
+    if "shapes" in values:
+        values["shapes"] = tuple(map(tuple, values["shapes"]))
     site = fact.get("site")
-    if "callers" in fact:
-        fact = {**fact, "callers": tuple(map(_call, fact["callers"]))}
-    return Made(_call(site) if site else None, fact)
+    return kind(call=_call_site(site) if site else None, **values)
 
 
-def _call(site: Mapping[str, Any]) -> Call:
-    span = site.get("span")
-    whole = tuple(span) if span and all(one is not None for one in span) else None
-    return Call(Path(site["file"]), site["line"], site["function"], whole)  # type: ignore[arg-type]
+def _call_site(site: Mapping[str, Any]) -> CallSite:
+    span = site.get("span") or ()
+    known = len(span) == 4 and None not in span
+    return CallSite(Path(site["file"]), site["line"], site["function"], tuple(span) if known else None)

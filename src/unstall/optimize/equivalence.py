@@ -9,7 +9,7 @@ that does not even agree with itself in two runs is judged by the tolerances, as
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unstall.optimize.trial import Window, last_line
-from unstall.optimize.workshop import Arm, Workshop
+from unstall.optimize.comparison import Window, last_line
+from unstall.optimize.trial_runner import TrialRunner, Variant
 
 Exactness = Literal["exact", "close"]
 
@@ -29,11 +29,12 @@ carried through the first steps of training."""
 
 _WIDENING = 4.0  # times the difference between two runs of the original
 _SEED = 20260101
+_TIMEOUT_S = 180.0
 _DTYPES = {"bfloat16": "float32", "float16": "float32"}  # how the child writes them
 
 
 @dataclass(frozen=True)
-class Noted:
+class ObservedTensor:
     """One tensor that a run computed."""
 
     what: str
@@ -44,21 +45,8 @@ class Noted:
     values: bytes
 
     def array(self) -> npt.NDArray[Any]:
-        """The noted values: all, or evenly chosen ones of a large tensor."""
+        """The values that were written down: all, or evenly chosen ones of a large tensor."""
         return np.frombuffer(self.values, dtype=_DTYPES.get(self.dtype, self.dtype))
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The result of a comparison."""
-
-    equivalent: bool
-    exact: bool
-    compared: int
-    """Tensors that were compared."""
-    worst: float = 0.0
-    """Largest relative difference."""
-    why_not: str | None = None
 
 
 class Unobservable(Exception):
@@ -66,82 +54,73 @@ class Unobservable(Exception):
 
 
 def observe(
-    workshop: Workshop,
-    arm: Arm,
+    runner: TrialRunner,
+    variant: Variant,
     kind: str,
     steps: int,
     *,
-    timeout: float,
-    check: dict[str, Any] | None = None,
-) -> list[Noted]:
-    """Run the first steps of an arm and read what they computed. Raises Unobservable.
+    check: Mapping[str, Any] | None = None,
+) -> list[ObservedTensor]:
+    """Run the first steps of a variant and read what they computed. Raises Unobservable.
 
-    ``check``: for the child's part of that name, which proves that what the arm keeps or remembers may be kept.
+    ``check``: for the child's part of that name, which proves that what the variant keeps or remembers may be kept.
     """
-    plan = {
-        **Window(kind, 0, steps).plan(),
-        "seed": {"seed": _SEED},
-        "observe": {},
-        "check": check,
-    }
-    ran = workshop.run(arm, plan, timeout=timeout)
-    complaints = ran.folder / "cache-mismatch.txt"
-    if complaints.exists():
-        raise Unobservable(complaints.read_text().strip())
-    if ran.json("clock.json") is None:
-        reason = f"no end after {ran.seconds:.0f} s" if ran.timed_out else f"exit code {ran.status}"
-        raise Unobservable(f"{reason}{last_line(ran.output)}")
-    noted = list(read(ran.folder / "observed.bin"))
-    if not noted:
+    plan = {**Window(kind, 0, steps).plan(), "seed": {"seed": _SEED}, "observe": {}, "check": check}
+    run = runner.run(variant, plan, timeout=_TIMEOUT_S)
+    mismatch = run.folder / "mismatch.txt"
+    if mismatch.exists():
+        raise Unobservable(mismatch.read_text().strip())
+    if run.json("clock.json") is None:
+        reason = f"no end after {run.seconds:.0f} s" if run.timed_out else f"exit code {run.status}"
+        raise Unobservable(f"{reason}{last_line(run.output)}")
+    tensors = list(read(run.folder / "observed.bin"))
+    if not tensors:
         raise Unobservable("neither a loss nor an output of a model was seen")
-    return noted
+    return tensors
 
 
-def read(path: Path) -> Iterator[Noted]:
-    """The notes of a run, which the child side of unstall wrote in a folder of unstall's own."""
+def read(path: Path) -> Iterator[ObservedTensor]:
+    """What the child side of unstall wrote of a run, in a folder of unstall's own."""
     try:
         with path.open("rb") as file:
             while True:
                 try:
-                    yield Noted(*pickle.load(file))
+                    yield ObservedTensor(*pickle.load(file))
                 except (EOFError, pickle.UnpicklingError):
                     return
     except OSError:
         return
 
 
-def judge(
-    original: list[Noted],
-    changed: list[Noted],
+def difference_of(
+    original: Sequence[ObservedTensor],
+    changed: Sequence[ObservedTensor],
     exactness: Exactness,
     *,
     own: float = 0.0,
-    arithmetic: Sequence[str] = (),
-) -> Judgement:
-    """Compare two runs' notes, in order. ``own``: relative difference of two runs of the original, see above.
+    compute_dtypes: Sequence[str] = (),
+) -> str | None:
+    """Where what two runs computed first differs by more than is allowed, and by how much; None where it never does.
 
-    ``arithmetic``: data types that the changed program computes in, where its results do not show them.
+    ``own``: relative difference of two runs of the original, see above. ``compute_dtypes``: data types that the changed
+    program computes in, where its results do not show them.
     """
-    worst, exact = 0.0, True
     for a, b in zip(original, changed):
         reason, difference = _difference(a, b)
         if reason is not None:
-            return Judgement(False, False, len(original), worst, f"{_place(a)}: {reason}")
-        worst = max(worst, difference)
+            return f"{_where(a)}: {reason}"
         if a.digest != b.digest or a.dtype != b.dtype:
-            exact = False
-            allowed = 0.0 if exactness == "exact" else _allowed(a.dtype, b.dtype, arithmetic)
+            allowed = 0.0 if exactness == "exact" else _allowed(a.dtype, b.dtype, compute_dtypes)
             allowed = max(allowed, _WIDENING * own)
             if difference > allowed or (exactness == "exact" and own == 0.0):
-                return Judgement(False, False, len(original), worst, f"{_place(a)}: {_by(a, b, difference, allowed)}")
+                return f"{_where(a)}: {_by(a, b, difference, allowed)}"
     if len(original) != len(changed):
-        longer = original if len(original) > len(changed) else changed
-        return Judgement(False, False, len(original), worst, f"{_place(longer[min(len(original), len(changed))])}: "
-                         f"{len(changed)} tensors were computed instead of {len(original)}")  # fmt: skip
-    return Judgement(True, exact, len(original), worst)
+        first = max(original, changed, key=len)[min(len(original), len(changed))]
+        return f"{_where(first)}: {len(changed)} tensors were computed instead of {len(original)}"
+    return None
 
 
-def own_difference(first: list[Noted], second: list[Noted]) -> float:
+def own_difference(first: list[ObservedTensor], second: list[ObservedTensor]) -> float:
     """Largest relative difference of two runs of one program; 0 when they agree bit for bit."""
     if len(first) != len(second):
         return float("inf")
@@ -153,13 +132,13 @@ def tolerance(*dtypes: str) -> float:
     return max(TOLERANCES.get(dtype, 0.0) for dtype in dtypes)
 
 
-def _allowed(before: str, after: str, arithmetic: Sequence[str]) -> float:
+def _allowed(before: str, after: str, compute_dtypes: Sequence[str]) -> float:
     """The tolerance for a tensor; coarse arithmetic counts for what is not a whole number."""
     own = tolerance(before, after)
-    return max(own, tolerance(*arithmetic)) if own and arithmetic else own
+    return max(own, tolerance(*compute_dtypes)) if own and compute_dtypes else own
 
 
-def _difference(a: Noted, b: Noted) -> tuple[str | None, float]:
+def _difference(a: ObservedTensor, b: ObservedTensor) -> tuple[str | None, float]:
     """(why they cannot be compared, or None; relative difference)."""
     if a.what != b.what:
         return f"{b.what} was computed instead of {a.what}", 0.0
@@ -181,12 +160,13 @@ def _difference(a: Noted, b: Noted) -> tuple[str | None, float]:
     return None, apart / (size or 1.0)
 
 
-def _place(noted: Noted) -> str:
-    what = noted.what.rpartition(".")[0] if noted.what.startswith(("loss", "output")) else noted.what
-    return f"step {noted.step + 1}, {what}" if not what.startswith("weights") else f"after {noted.step} steps, {what}"
+def _where(tensor: ObservedTensor) -> str:
+    if tensor.what.startswith("weights"):
+        return f"after {tensor.step} steps, {tensor.what}"
+    return f"step {tensor.step + 1}, {tensor.what.rpartition('.')[0]}"
 
 
-def _by(a: Noted, b: Noted, difference: float, allowed: float) -> str:
+def _by(a: ObservedTensor, b: ObservedTensor, difference: float, allowed: float) -> str:
     if not difference:
         return "the numbers differ in their last bits" if a.dtype == b.dtype else f"{b.dtype} instead of {a.dtype}"
     limit = f"; {allowed:.1g} is allowed" if allowed else " and must not"

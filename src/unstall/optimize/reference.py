@@ -2,62 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from unstall.optimize import equivalence
-from unstall.optimize.case import Proposal
-from unstall.optimize.equivalence import Noted, Unobservable
-from unstall.optimize.trial import TrialFailed
-from unstall.optimize.workshop import Arm, Workshop
+from unstall.optimize.comparison import TrialFailed
+from unstall.optimize.equivalence import ObservedTensor, Unobservable
+from unstall.optimize.proposal import Attempt
+from unstall.optimize.trial_runner import Variant
 
 _STEPS = 12
-_TIMEOUT_S = 180.0
+
+
+class Observe(Protocol):
+    """Runs a variant and reads what it computes, see :func:`unstall.optimize.equivalence.observe`."""
+
+    def __call__(
+        self, variant: Variant, kind: str, steps: int, *, check: Mapping[str, Any] | None = ...
+    ) -> list[ObservedTensor]: ...
 
 
 class Reference:
     """The first steps of the original; :meth:`observe` runs it, then :meth:`judge` compares."""
 
-    def __init__(self, workshop: Workshop):
-        self.workshop = workshop
-        self.steps: list[Noted] = []
+    def __init__(self, observe: Observe):
+        self.observe_variant = observe
+        self.tensors: list[ObservedTensor] = []
         self.own_difference = 0.0
-        """By which two runs of the original differ."""
+        """Largest relative difference between two runs of the original."""
 
     def observe(self, kind: str) -> None:
-        """Two runs of the original: what it computes, and whether it agrees with itself. Raises TrialFailed."""
+        """Run the original twice: what it computes, and whether it agrees with itself. Raises TrialFailed."""
         try:
-            first, again = self._observe(Arm(), kind), self._observe(Arm(), kind)
+            first = self.observe_variant(Variant(), kind, _STEPS)
+            second = self.observe_variant(Variant(), kind, _STEPS)
         except Unobservable as error:
             raise TrialFailed(f"what the program computes could not be observed: {error}") from error
-        self.steps = first
-        self.own_difference = equivalence.own_difference(first, again)
+        self.tensors = first
+        self.own_difference = equivalence.own_difference(first, second)
 
-    def judge(
-        self, changed: Arm, kind: str, proposal: Proposal, kept: Sequence[Proposal]
-    ) -> tuple[bool | None, str | None]:
-        """Whether a change on top of those that were kept computes the same, and why not.
+    def judge(self, changed: Variant, kind: str, attempts: Sequence[Attempt]) -> tuple[bool | None, str | None]:
+        """Whether a variant computes the same as the original, and why not.
 
-        None where it need not, as it is to change the training.
+        ``attempts``: all changes that are in it, the new one last. None where the new one changes the training, so
+        that the results need not be the same.
         """
-        watched = [*kept, proposal]
-        remembers = [one for each in watched for one in each.remembers]
-        proven = remembers or any(one.needs_revisits or one.in_batches for one in watched)
-        check = {"remembers": remembers, "tolerances": equivalence.TOLERANCES} if proven else None
         try:
-            noted = self._observe(changed, kind, check=check)
+            tensors = self.observe_variant(changed, kind, _STEPS, check=_check(attempts))
         except Unobservable as error:
             return False, f"what it computes could not be compared: {error}"
-        if proposal.exactness == "training-changing":
+        if attempts[-1].remedy.exactness == "training-changing":
             return None, None
         # Kept close changes make the whole close: an exact one on top of them is compared with the same tolerance.
-        exactness: Any = "exact" if all(one.exactness == "exact" for one in watched) else "close"
-        judgement = equivalence.judge(
-            self.steps, noted, exactness, own=self.own_difference,
-            arithmetic=[one.arithmetic for one in watched if one.arithmetic],
-        )  # fmt: skip
-        why_not = None if judgement.equivalent else f"it computes something else: {judgement.why_not}"
-        return why_not is None, why_not
+        exact = all(attempt.remedy.exactness == "exact" for attempt in attempts)
+        exactness: Literal["exact", "close"] = "exact" if exact else "close"
+        dtypes = [attempt.proposal.compute_dtype for attempt in attempts if attempt.proposal.compute_dtype]
+        own = self.own_difference
+        why_not = equivalence.difference_of(self.tensors, tensors, exactness, own=own, compute_dtypes=dtypes)
+        return why_not is None, f"it computes something else: {why_not}" if why_not else None
 
-    def _observe(self, arm: Arm, kind: str, **options: Any) -> list[Noted]:
-        return equivalence.observe(self.workshop, arm, kind, _STEPS, timeout=_TIMEOUT_S, **options)
+
+def _check(attempts: Sequence[Attempt]) -> dict[str, Any] | None:
+    """What the child's part ``check`` is to prove of these changes; None where they keep and batch nothing."""
+    proposals = [attempt.proposal for attempt in attempts]
+    memoized = [function for proposal in proposals for function in proposal.memoized_functions]
+    if memoized or any(proposal.needs_revisits or proposal.batches_model_calls for proposal in proposals):
+        return {"memoized": memoized, "tolerances": equivalence.TOLERANCES}
+    return None

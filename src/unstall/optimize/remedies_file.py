@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from unstall.optimize.case import Proposal
+    from unstall.optimize.proposal import Attempt
 
 _KNOWN = {
     "loader": {"num_workers": int, "persistent_workers": bool, "prefetch_factor": int, "pin_memory": bool},
@@ -23,17 +23,16 @@ class RemediesError(Exception):
     """The file cannot be used; the message says why, in one line."""
 
 
-def written(kept: Iterable[Proposal]) -> str:
+def written(kept: Iterable[Attempt]) -> str:
     """The file's text. A kept remedy that only the source can hold is named in a comment."""
     settings: dict[str, Any] = {}
     lines = ["# Written by `unstall optimize`. Use it with `unstall run --with remedies.toml PROGRAM`."]
-    for proposal in kept:
-        at_run_time = proposal.runtime or proposal.settings
-        lines.append(f"# {proposal.remedy}: {proposal.title}{'' if at_run_time else ' (only in the patch)'}")
-        for name, value in at_run_time.items():
+    for attempt in kept:
+        lines.append(f"# {attempt.name}{'' if attempt.proposal.settings else ' (only in the patch)'}")
+        for name, value in attempt.proposal.settings.items():
             settings[name] = {**settings.get(name, {}), **value} if isinstance(value, Mapping) else value
-    plain = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
-    lines += ["", *(f"{name} = {_toml(value)}" for name, value in plain.items())]
+    values = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
+    lines += ["", *(f"{name} = {_toml(value)}" for name, value in values.items())]
     for name, table in settings.items():
         if isinstance(table, Mapping):
             lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]

@@ -11,7 +11,7 @@ import msgspec
 
 from unstall.records.observations import StackSample
 from unstall.records.report import Phase, SpanTime, Startup, StepTime
-from unstall.records.vocabulary import PhaseName
+from unstall.records.vocabulary import PhaseName, Plugins
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -173,6 +173,8 @@ class Measurement(msgspec.Struct, frozen=True):
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
     sites: Sequence[Site] = msgspec.field(default_factory=list)
+    plugins: Plugins = Plugins()
+    """The phases and seams that plug-ins added."""
     envs: int = 1
     """Environments in one env step."""
     disk_read: float = 0.0

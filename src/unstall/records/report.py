@@ -6,6 +6,7 @@ Times are seconds, shares are 0..1, sizes are bytes, unless a name says otherwis
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -90,6 +91,8 @@ class Phase(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
 
     ``mean_s`` is the same without what other programs added: it is what verdict, evidence and shares rest on.
     """
+    what: str = ""
+    """What the time goes into, as a phrase, where a plug-in added the phase; empty for the built-in ones."""
 
 
 class Account(msgspec.Struct, kw_only=True, frozen=True):
@@ -225,12 +228,34 @@ class Study(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """How often the program was started; more than for the trials where it ends before they do."""
 
 
+class RemedyStatus(Enum):
+    """What became of a change that ``unstall optimize`` thought of."""
+
+    KEPT = "kept"
+    SLOWER = "slower"
+    """Measured, and no faster than the program without it."""
+    NOT_EQUIVALENT = "not_equivalent"
+    """It computes something else, or that could not be compared."""
+    INCONCLUSIVE = "inconclusive"
+    """Its gain is not certain, with all runs that there was time for."""
+    FAILED = "failed"
+    """The changed program ended with an error or did not end."""
+    UNTRIED = "untried"
+    """It looks worth a trial, for which there was no time."""
+    BELOW_WORTH = "below_worth"
+    """Not tried, as its predicted gain is too small."""
+    ADVICE = "advice"
+    """For a person to do: it is never tried."""
+
+
 class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """A change that was tried: whether it is kept, and why not."""
+    """A change that ``unstall optimize`` thought of: what became of it, and why it is not kept."""
 
     name: str
     exactness: Literal["exact", "close", "training-changing"]
     kept: bool
+    status: RemedyStatus | None = None
+    """None in reports that were written before there was a status."""
     speedup: float | None = None
     ci95: tuple[float, float] | None = None
     predicted_speedup: float | None = None

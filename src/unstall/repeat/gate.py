@@ -17,9 +17,7 @@ from dataclasses import dataclass, field
 from unstall.records.comparison import Pair, PhaseMedians
 from unstall.records.vocabulary import PhaseName
 from unstall.repeat.arms import Arm, Run
-from unstall.repeat.sequential import FIRST_END, Decision, Finding, Plan, decide
-
-EXIT_CODES: dict[Decision, int] = {"pass": 0, "regression": 1, "cannot tell": 2}
+from unstall.repeat.sequential import FIRST_END, Finding, Plan, decide
 
 _UNEVEN_LOAD = 0.15  # of the machine's cores
 

@@ -7,10 +7,8 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from unstall.report import markdown
 from unstall.report.layout import Page
+from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten
 
@@ -21,9 +19,17 @@ _PHASES = 6
 _NOTABLE = 0.005  # of the largest phase
 
 
-def render(found: Comparison, console: Console) -> None:
-    """Print the comparison, fitted to the console's width."""
-    page = Page.fitting(console.width)
+def page(found: Comparison, width: int = 100) -> Page:
+    """The comparison for a terminal of ``width`` cells."""
+    return _fill(Page.fitting(width), found)
+
+
+def markdown(found: Comparison) -> str:
+    """The comparison for a pull request."""
+    return _fill(MarkdownPage(), found).as_text()
+
+
+def _fill(page: Page, found: Comparison) -> Page:
     page.rule("unstall compare")
     page.paragraph(headline(found), f"bold {_colour(found)}")
     page.blank()
@@ -36,25 +42,7 @@ def render(found: Comparison, console: Console) -> None:
     page.blank()
     page.bullets("Verdicts", _verdicts(found), 2)
     page.bullets("Mind", found.caveats, 3)
-    page.show(console)
-
-
-def as_markdown(found: Comparison) -> str:
-    """The comparison for a pull request; strings of the programs cannot add markup."""
-    lines = ["### unstall compare", "", f"**{markdown.escape(headline(found))}**", ""]
-    lines += [
-        f"- {label}: {markdown.escape(' · '.join(_side(side)))}" for label, side in (("A", found.a), ("B", found.b))
-    ]
-    lines += ["", "| a step | A | B | change |", "| --- | --- | --- | --- |"]
-    lines += [f"| {' | '.join(map(markdown.escape, row))} |" for row in (*_step_rows(found), *_phase_rows(found))]
-    for title, items in (
-        ("Not the same", list(_differences(found))),
-        ("Verdicts", _verdicts(found)),
-        ("Mind", found.caveats),
-    ):
-        if items:
-            lines += ["", f"**{title}**", "", *(f"- {markdown.escape(item)}" for item in items)]
-    return "\n".join(lines) + "\n"
+    return page
 
 
 def headline(found: Comparison) -> str:

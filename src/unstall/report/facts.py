@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from unstall.records.report import Phase, Report, RunInfo, Utilization
 from unstall.text import units
+from unstall.text.sanitize import plain
 
 _NOTABLE_S = 0.5
 _NOTABLE_SHARE = 0.05
@@ -32,10 +33,10 @@ def phases(report: Report, fold: float = 0.01) -> PhaseList:
 
 
 def phase_note(phase: Phase) -> str:
-    """How much of a sizeable phase was spent blocked, and on the network; empty if little."""
+    """What a plug-in's phase is, and how much of a sizeable one was blocked, and on the network; empty if little."""
+    notes = [plain(phase.what)] if phase.what else []
     if phase.share < _NOTABLE_SHARE or phase.mean_s <= 0:
-        return ""
-    notes = []
+        return ", ".join(notes)
     blocked = min(phase.blocked_s / phase.mean_s, 1.0)
     network = min(phase.network_s / phase.mean_s, 1.0)
     if blocked >= 0.1:

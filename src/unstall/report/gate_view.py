@@ -6,10 +6,8 @@ import shlex
 import statistics
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from unstall.report import markdown
 from unstall.report.layout import Page
+from unstall.report.markdown import MarkdownPage, escape
 from unstall.text import units
 from unstall.text.sanitize import plain
 
@@ -20,13 +18,31 @@ _PHASES = 5
 _NOTABLE = 0.005  # of a step
 _UNKNOWN = 10.0  # an interval from one bound to so many times that tells nothing
 _COLOURS = {"pass": "green", "regression": "red", "cannot tell": "yellow"}
+_SIGNS = {"pass": "✅", "regression": "❌", "cannot tell": "❔"}
 
 
-def render(found: GateResult, console: Console) -> None:
-    """Print the answer, fitted to the console's width."""
-    page = Page.fitting(console.width)
+def page(found: GateResult, width: int = 100) -> Page:
+    """The answer for a terminal of ``width`` cells."""
+    return _fill(Page.fitting(width), found)
+
+
+def markdown(found: GateResult) -> str:
+    """The answer for a pull request."""
+    return _fill(MarkdownPage(), found).as_text()
+
+
+def failure_markdown(why: str) -> str:
+    """For a pull request whose gate could not be held: the reason, and the last lines of the program if it has them."""
+    first, *rest = why.splitlines() or ["unknown"]
+    lines = ["### unstall gate", "", f"{_SIGNS['cannot tell']} **cannot tell: {escape(first)}**"]
+    if rest:
+        lines += ["", *(f"> {escape(line.removeprefix('  | '))}  " for line in rest)]
+    return "\n".join(lines) + "\n"
+
+
+def _fill(page: Page, found: GateResult) -> Page:
     page.rule("unstall gate")
-    page.paragraph(headline(found), f"bold {_COLOURS[found.decision]}")
+    page.paragraph(headline(found), f"bold {_COLOURS[found.decision]}", _SIGNS[found.decision])
     page.blank()
     page.field("Baseline", found.baseline)
     page.field("Candidate", found.candidate)
@@ -35,30 +51,7 @@ def render(found: GateResult, console: Console) -> None:
     page.blank()
     page.table("Step", _HEADER, _rows(found))
     page.bullets("Mind", found.notes, 3)
-    page.show(console)
-
-
-def as_markdown(found: GateResult) -> str:
-    """The answer for a pull request; strings of the programs cannot add markup."""
-    sign = {"pass": "✅", "regression": "❌", "cannot tell": "❔"}[found.decision]
-    escape = markdown.escape
-    lines = ["### unstall gate", "", f"{sign} **{escape(headline(found))}**", ""]
-    lines += [f"- Baseline: {escape(found.baseline)}", f"- Candidate: {escape(found.candidate)}"]
-    lines += [f"- Command: {escape(shlex.join(found.command))}", f"- Pairs: {escape(' · '.join(_counts(found)))}"]
-    lines += ["", f"| {' | '.join(('phase', *_HEADER[1:]))} |", "| --- | --- | --- | --- |"]
-    lines += [f"| {' | '.join(map(escape, row))} |" for row in _rows(found)]
-    if found.notes:
-        lines += ["", *(f"- {escape(note)}" for note in found.notes)]
-    return "\n".join(lines) + "\n"
-
-
-def failed_as_markdown(why: str) -> str:
-    """For a pull request whose gate could not be held: the reason, and the last lines of the program if it has them."""
-    first, *rest = why.splitlines() or ["unknown"]
-    lines = ["### unstall gate", "", f"❔ **cannot tell: {markdown.escape(first)}**"]
-    if rest:
-        lines += ["", *(f"> {markdown.escape(line.removeprefix('  | '))}  " for line in rest)]
-    return "\n".join(lines) + "\n"
+    return page
 
 
 def headline(found: GateResult) -> str:

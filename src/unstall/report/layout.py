@@ -7,16 +7,14 @@ terminal cells, so that wide characters keep the columns straight.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.console import Console, Group, JustifyMethod
+from rich.table import Table
 from rich.text import Text
 
 from unstall.text.sanitize import plain, shorten
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 LABEL_CELLS = 11
 _NARROWEST, _WIDEST = 40, 120  # longer lines are hard to read
@@ -38,9 +36,13 @@ class Page:
         """A page for a terminal of ``width`` cells: neither too narrow to read, nor lines too long to follow."""
         return cls(min(max(width, narrowest), widest))
 
+    def __rich__(self) -> Group:
+        return Group(*self.lines)
+
     def show(self, console: Console) -> None:
         """Print it, in the colours and the encoding of the console."""
-        show(self.lines, console)
+        for line in self.lines:
+            console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
 
     def as_text(self) -> str:
         """Without colours."""
@@ -51,13 +53,17 @@ class Page:
         head = shorten(f"── {plain(title)} ", self.width)
         self.lines.append(Text(head + "─" * (self.width - cell_len(head)), "dim"))
 
+    def line(self, text: str | Text) -> None:
+        """A line as it is: safe to show, and no wider than the page, already."""
+        self.lines.append(text if isinstance(text, Text) else Text(text))
+
     def blank(self) -> None:
         """An empty line, unless the last one is empty already."""
         if self.lines and self.lines[-1].plain:
             self.lines.append(Text())
 
-    def paragraph(self, text: str, style: str = "") -> None:
-        """Wrapped text over the full width."""
+    def paragraph(self, text: str, style: str = "", sign: str = "") -> None:
+        """Wrapped text over the full width. ``sign``: what stands for the colour in Markdown."""
         self.lines += [Text(line, style) for line in wrap(plain(text), self.width)]
 
     def field(self, label: str, text: str, style: str = "", most: int = 3) -> None:
@@ -79,24 +85,56 @@ class Page:
 
     def bar(self, label: str, share: float, figures: str, cells: int, style: str) -> None:
         """A label, a bar of ``cells`` for a share of 0..1, and figures after it."""
-        head = pad(shorten(plain(label), LABEL_CELLS - 1), LABEL_CELLS)
+        head = set_cell_size(shorten(plain(label), LABEL_CELLS - 1), LABEL_CELLS)
         figures = shorten(figures, self.width - LABEL_CELLS - 1 - cells)
-        self.lines.append(Text.assemble(head, (pad(blocks(share, cells), cells), style), " " + figures))
+        self.lines.append(Text.assemble(head, (set_cell_size(blocks(share, cells), cells), style), " " + figures))
 
     def table(
-        self, label: str, header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()
+        self,
+        label: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str | Text]],
+        styles: Sequence[str] = (),
+        align: str = "",
     ) -> None:
-        """A label and columns: the first to the left and flexible, the others to the right. ``styles``: of the rows."""
-        texts = [list(header), *([plain(cell) for cell in row] for row in rows)]
-        others = [max(map(cell_len, column)) for column in list(zip(*texts))[1:]]
-        first = max(self.room - sum(others) - 2 * len(others), 8)
-        first = min(first, max(cell_len(row[0]) for row in texts))
+        """A label and columns, the first of which gives way where there is too little room.
+
+        Args:
+            label: in the left column of the page.
+            header: names of the columns.
+            rows: cells, styled or not.
+            styles: of the rows.
+            align: ``l`` or ``r`` for each column; all but the first to the right if not given.
+        """
+        cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
+        widths = [max(cell.cell_len for cell in column) for column in zip(*cells)]
+        widths[0] = min(widths[0], max(self.room - sum(widths[1:]) - 2 * len(widths[1:]), 8))
         lines = []
-        for name, *cells in texts:
-            columns = [pad(shorten(name, first), first)]
-            columns += [" " * (width - cell_len(cell)) + cell for cell, width in zip(cells, others)]
-            lines.append(shorten("  ".join(columns).rstrip(), self.room))
-        self._labelled(label, lines, styles=("", *styles))
+        for row, style in zip(cells, ("", *styles, *[""] * len(rows))):
+            for cell, width, side in zip(row, widths, align or "l" + "r" * len(header)):
+                cell.truncate(width, overflow="ellipsis")
+                cell.align("right" if side == "r" else "left", width)
+            line = Text("  ").join(row)
+            line.rstrip()
+            line.truncate(self.room, overflow="ellipsis")
+            line.stylize(style)
+            lines.append(line)
+        self._labelled(label, lines)
+
+    def columns(self, header: Sequence[str], rows: Sequence[Sequence[str | Text]], align: str) -> None:
+        """A table over the full width, a line a row. ``align``: ``l`` or ``r`` for each column."""
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+        for title, side in zip(header, align):
+            justify: JustifyMethod = "right" if side == "r" else "left"
+            table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")
+        self._rendered(table, rows)
+
+    def listing(self, rows: Sequence[Sequence[str | Text]], align: str) -> None:
+        """Columns without names, the last of which is wrapped. ``align``: ``l`` or ``r`` for each column."""
+        table = Table.grid(padding=(0, 2))
+        for number, side in enumerate(align, 1):
+            table.add_column(justify="right" if side == "r" else "left", no_wrap=number < len(align))
+        self._rendered(table, rows)
 
     def command(self, label: str, why: str, command: str | None) -> None:
         """Why, then the command on a line of its own, never broken, so that it can be copied."""
@@ -115,16 +153,19 @@ class Page:
         """Rows of a terminal of this width that the page takes."""
         return sum(max(1, -(-cell_len(line.plain) // self.width)) for line in self.lines)
 
-    def _labelled(self, label: str, lines: Sequence[str], style: str = "", styles: Sequence[str] = ()) -> None:
+    def _labelled(self, label: str, lines: Sequence[str | Text], style: str = "") -> None:
         for i, line in enumerate(lines):
-            head = pad(label if i == 0 else "", LABEL_CELLS)
-            self.lines.append(Text.assemble((head, "bold cyan"), (line, styles[i] if i < len(styles) else style)))
+            head = set_cell_size(label if i == 0 else "", LABEL_CELLS)
+            text = line if isinstance(line, Text) else (line, style)
+            self.lines.append(Text.assemble((head, "bold cyan"), text))
 
-
-def show(lines: Iterable[Text], console: Console) -> None:
-    """Print lines as they are, in the colours and the encoding of the console."""
-    for line in lines:
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False)
+    def _rendered(self, table: Table, rows: Sequence[Sequence[str | Text]]) -> None:
+        for row in rows:
+            table.add_row(*map(_cell, row))
+        for segments in Console(width=self.width).render_lines(table, pad=False):
+            line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
+            line.rstrip()
+            self.lines.append(line)
 
 
 def sparkline(values: Sequence[float], most: int = 40) -> str:
@@ -184,9 +225,9 @@ def blocks(share: float, cells: int) -> str:
     return "█" * full + (_EIGHTHS[rest] if rest else "")
 
 
-def pad(text: str, cells: int) -> str:
-    """``text`` followed by spaces up to ``cells``."""
-    return text + " " * (cells - cell_len(text))
+def _cell(content: str | Text) -> Text:
+    """A cell of a table, safe to show."""
+    return content.copy() if isinstance(content, Text) else Text(plain(content))
 
 
 def encodable(line: Text, encoding: str) -> Text:

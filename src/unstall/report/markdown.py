@@ -1,24 +1,20 @@
-"""The report as GitHub Markdown, for a comment on a pull request."""
+"""GitHub Markdown: escaping, its building blocks, and a page that writes Markdown instead of lines of a terminal."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from unstall.records.report import Report
-from unstall.report import facts, study, wording
-from unstall.text import units
+from rich.text import Text
+
+from unstall.report.layout import Page
 from unstall.text.sanitize import literal, plain
 
 _INLINE = re.compile(r"([\\`*_\[\]|~$])")
 _BLOCK = re.compile(r"^(\d*)(#|[-+.)](?=[\s-]|$))")  # headings, list items, rules
 _MENTION = re.compile(r"@(?=\w)")
-
-
-def render(report: Report) -> str:
-    """The verdict in view, the figures behind a fold; strings of the program cannot add markup."""
-    return "\n".join([*_summary(report), "", *_details(report)]) + "\n"
+_WIDTH = 100_000  # cells: nothing is wrapped or cut
 
 
 def escape(text: str) -> str:
@@ -29,161 +25,8 @@ def escape(text: str) -> str:
     return _BLOCK.sub(r"\1\\\2", text)
 
 
-def _summary(report: Report) -> Iterator[str]:
-    yield f"### unstall {report.kind}"
-    yield ""
-    yield f"**{escape(wording.headline(report))}**"
-    yield from _culprit(report)
-    yield from _phases(report)
-    yield from _experiments(report)
-    yield from _remedies(report)
-    headroom = wording.headroom_line(report)
-    if headroom:
-        yield from ("", f"**Headroom**: {escape(headroom)}")
-    yield from _bullets("Evidence", report.verdict.evidence)
-    yield from _bullets("Advice", report.verdict.advice)
-    runner_up = wording.runner_up_line(report)
-    if runner_up:
-        yield from ("", f"**Runner-up**: {escape(runner_up)}")
-    why, command = wording.next_command(report)
-    yield from ("", f"**Next**: {escape(why)}")
-    if command is not None:
-        yield from ("", *_fenced(plain(command), "sh"))
-
-
-def _culprit(report: Report) -> Iterator[str]:
-    culprit = report.verdict.culprit
-    if culprit is None:
-        return
-    share = wording.culprit_share(report.verdict)
-    blamed = escape(" at ".join(wording.name_and_place(culprit)))
-    via = f", in the call of {escape(culprit.via)}" if culprit.via else ""
-    yield from ("", f"**Culprit**: {blamed}" + (f" ({share})" if share else "") + via)
-    if culprit.code:
-        yield from ("", *_fenced(plain(culprit.code), "python"))
-
-
-def _phases(report: Report) -> Iterator[str]:
-    shown, folded = facts.phases(report)
-    rows: list[tuple[str, ...]] = [
-        (
-            phase.name,
-            units.percent(phase.share),
-            units.seconds(phase.mean_s),
-            facts.phase_note(phase),
-        )
-        for phase in shown
-    ]
-    if folded:
-        share = units.percent(sum(phase.share for phase in folded))
-        mean = units.seconds(sum(phase.mean_s for phase in folded))
-        rows.append(("the rest", share, mean, ", ".join(phase.name for phase in folded)))
-    yield from _table(("phase", "share", "a step", ""), rows)
-
-
-def _experiments(report: Report) -> Iterator[str]:
-    """Ceilings, the trials in their order, and what they say together; of a study only."""
-    if report.study is None:
-        return
-    rows: list[tuple[str, ...]] = [
-        (one.component, units.number(one.steps_per_s), _gap(one.gap), one.known_by)
-        for one in sorted(report.ceilings, key=lambda one: -one.steps_per_s)
-    ]
-    if rows:
-        rows.append(("as it is", units.number(study.speed(report) or math.nan), "", "measured"))
-    yield from _table(("ceiling", "steps/s", "gap", "known by"), rows)
-    yield from _table(
-        ("tried, in this order", "times as fast", "95 %", "predicted", "elasticity"),
-        [
-            (
-                one.name,
-                study.result(one),
-                study.between(one.ci95),
-                units.factor(one.predicted_ratio) if units.known(one.predicted_ratio) else "",
-                units.number(one.elasticity) if units.known(one.elasticity) else "",
-            )
-            for one in report.experiments
-        ],
-    )
-    yield ""
-    yield from (f"- {label}: {escape(told)}" for label, told in study.facts(report.study))
-    yield from _bullets("Once the first bottleneck is gone", report.study.deeper)
-    yield from _bullets("Where observation and experiment disagree", report.study.disagreements)
-    yield from _bullets("Without a result", study.failures(report.study))
-    yield from _bullets("Not tried, the budget was spent", report.study.untried)
-
-
-def _gap(gap: float | None) -> str:
-    return units.percent(gap) if units.known(gap) else ""
-
-
-def _remedies(report: Report) -> Iterator[str]:
-    yield from _table(
-        ("remedy", "kept", "exactness", "speed-up", "95 %", "why not"),
-        [
-            (
-                one.name,
-                "yes" if one.kept else "no",
-                one.exactness,
-                units.factor(one.speedup) if units.known(one.speedup) else "",
-                study.between(one.ci95),
-                one.why_not or "",
-            )
-            for one in report.remedies
-        ],
-    )
-
-
-def _details(report: Report) -> Iterator[str]:
-    yield from ("<details><summary>Speed, machine and run</summary>", "")
-    lists = (
-        ("Step", facts.step_times(report)),
-        ("Speed", facts.throughput(report)),
-        ("Machine", facts.utilization(report)),
-        ("Run", facts.run(report)),
-        ("Gaps", facts.startup(report)),
-    )
-    for label, phrases in lists:
-        if phrases:
-            yield f"- {label}: {escape(' · '.join(phrases))}"
-    yield from _bullets("Notes", report.run.notes)
-    yield from _tables(report)
-    if report.patch:
-        yield from ("", "**Patch**", "", *_fenced(report.patch.rstrip("\n"), "diff"))
-    yield from ("", "</details>")
-
-
-def _tables(report: Report) -> Iterator[str]:
-    yield from _table(
-        ("hot line", "at", "share", "of", "phase"),
-        [
-            (h.function, wording.location(h.file, h.line), units.percent(h.share), h.where, h.phase)
-            for h in report.hotspots
-        ],
-    )
-    yield from _table(
-        ("module", "type", "calls a step", "own", "with children"),
-        [
-            (
-                m.name or "(root)",
-                m.type,
-                units.number(m.calls_per_step),
-                units.seconds(m.self_s),
-                units.seconds(m.forward_s),
-            )
-            for m in sorted(report.modules, key=lambda module: -module.self_s)
-        ],
-    )
-    yield from _table(
-        ("span", "count", "mean", "total"),
-        [
-            (s.name, f"{s.count:,}", units.seconds(s.mean_s), units.seconds(s.total_s))
-            for s in sorted(report.spans, key=lambda span: -span.total_s)
-        ],
-    )
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table after an empty line; nothing without rows."""
     if not rows:
         return
     yield ""
@@ -193,13 +36,99 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
         yield f"| {' | '.join(escape(cell) for cell in row)} |"
 
 
-def _bullets(label: str, items: Sequence[str]) -> Iterator[str]:
+def bullets(label: str, items: Sequence[str]) -> Iterator[str]:
+    """A bold label and a list, after an empty line; nothing without items."""
     if items:
         yield from ("", f"**{label}**", "")
         yield from (f"- {escape(item)}" for item in items)
 
 
-def _fenced(code: str, language: str) -> Iterator[str]:
+def fenced(code: str, language: str) -> Iterator[str]:
     """A code block whose fence is longer than any run of backticks in it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", code)), default=0))
     yield from (fence + language, *map(literal, code.split("\n")), fence)
+
+
+class MarkdownPage(Page):
+    """Takes what a view puts on a page, as Markdown."""
+
+    def __init__(self) -> None:
+        super().__init__(_WIDTH)
+        self._blocks: list[tuple[Literal["item", "block"], list[str]]] = []
+
+    def as_text(self) -> str:
+        """The document: items that follow each other are one list, all else is set apart by empty lines."""
+        lines: list[str] = []
+        before = ""
+        for kind, block in self._blocks:
+            if before and (kind, before) != ("item", "item"):
+                lines.append("")
+            lines += block
+            before = kind
+        return "\n".join(lines) + "\n"
+
+    def rule(self, title: str) -> None:
+        """A heading."""
+        self._block(f"### {escape(title)}")
+
+    def line(self, text: str | Text) -> None:
+        """A paragraph."""
+        self.paragraph(text.plain if isinstance(text, Text) else text)
+
+    def blank(self) -> None:
+        """Nothing: the distances follow from what stands beside each other."""
+
+    def paragraph(self, text: str, style: str = "", sign: str = "") -> None:
+        """A paragraph, bold where it is on a terminal; ``sign``: put before it."""
+        escaped = f"**{escape(text)}**" if "bold" in style else escape(text)
+        self._block(f"{sign} {escaped}".strip())
+
+    def field(self, label: str, text: str, style: str = "", most: int = 3) -> None:
+        """A list item."""
+        self._blocks.append(("item", [f"- {label}: {escape(text)}" if label else f"- {escape(text)}"]))
+
+    def phrases(self, label: str, phrases: Sequence[str]) -> None:
+        """A list item."""
+        if phrases:
+            self.field(label, " · ".join(phrases))
+
+    def bullets(self, label: str, items: Sequence[str], most_lines: int) -> None:
+        """A list under its label."""
+        if items:
+            title = [f"**{label}**", ""] if label else []
+            self._block(*title, *(f"- {escape(item)}" for item in items))
+
+    def bar(self, label: str, share: float, figures: str, cells: int, style: str) -> None:
+        """A list item with the figures; a bar would say nothing more."""
+        self.field(label, " ".join(figures.split()))
+
+    def table(
+        self,
+        label: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str | Text]],
+        styles: Sequence[str] = (),
+        align: str = "",
+    ) -> None:
+        """A table, its label over the first column where that has no name of its own."""
+        self.columns((header[0] or label.lower(), *header[1:]), rows, align)
+
+    def columns(self, header: Sequence[str], rows: Sequence[Sequence[str | Text]], align: str) -> None:
+        """A table."""
+        if rows:
+            texts = [[cell.plain if isinstance(cell, Text) else cell for cell in row] for row in rows]
+            self._block(*[*table(header, texts)][1:])
+
+    def listing(self, rows: Sequence[Sequence[str | Text]], align: str) -> None:
+        """A table without names of its columns."""
+        if rows:
+            self.columns([""] * len(rows[0]), rows, align)
+
+    def command(self, label: str, why: str, command: str | None) -> None:
+        """A list item and a block of code to copy."""
+        self.field(label, why)
+        if command is not None:
+            self._block(*fenced(plain(command), "sh"))
+
+    def _block(self, *lines: str) -> None:
+        self._blocks.append(("block", list(lines)))

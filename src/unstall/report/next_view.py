@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from unstall.report.layout import Page, sparkline
+from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 
 if TYPE_CHECKING:
@@ -21,9 +21,29 @@ _ANSWERS = {
 }
 
 
-def render(found: Stopping, command: NextCommand | None, price: float | None, console: Console) -> None:
-    """Print the answer, fitted to the console's width. ``command``: what to type to go on; ``price``: of an hour."""
-    page = Page.fitting(console.width)
+@dataclass(frozen=True)
+class NextAnswer:
+    """Whether to stop, and what to show beside it."""
+
+    stopping: Stopping
+    command: NextCommand | None = None
+    """What to type to go on."""
+    price: float | None = None
+    """Of an hour of the machine, in whatever currency."""
+
+
+def page(answer: NextAnswer, width: int = 100) -> Page:
+    """The answer for a terminal of ``width`` cells."""
+    return _fill(Page.fitting(width), answer)
+
+
+def markdown(answer: NextAnswer) -> str:
+    """The answer for a pull request."""
+    return _fill(MarkdownPage(), answer).as_text()
+
+
+def _fill(page: Page, answer: NextAnswer) -> Page:
+    found = answer.stopping
     sentence, colour = _ANSWERS[found.answer]
     page.rule("unstall next")
     page.paragraph(sentence, f"bold {colour}")
@@ -41,10 +61,10 @@ def render(found: Stopping, command: NextCommand | None, price: float | None, co
         at_most = "up to " if found.best.at_most else ""
         gain = f"{at_most}{units.factor(found.best.gain)}, {found.best.known_by}"
         page.field("Best next", f"{found.best.what} ({gain})")
-    page.phrases("Saves", _savings(found, price))
-    if command is not None and found.answer != "stop":
-        page.command("Do", *command)
-    page.show(console)
+    page.phrases("Saves", _savings(found, answer.price))
+    if answer.command is not None and found.answer != "stop":
+        page.command("Do", *answer.command)
+    return page
 
 
 def _speed(found: Stopping) -> list[str]:

@@ -1,4 +1,4 @@
-"""One line of progress on stderr while the program runs; its own output is never touched."""
+"""What a command is doing, on stderr: a line that rewrites itself, and lines that stay."""
 
 from __future__ import annotations
 
@@ -20,30 +20,45 @@ _SAVE, _DOWN, _RESTORE = "\x1b7", "\x1b[B", "\x1b8"
 
 
 class Progress:
-    """A line that rewrites itself at most four times a second, and only on a terminal.
+    """Progress of a command; use it as a context manager, so that nothing of it is left on the screen.
 
-    It stands in the row below the cursor, at the right edge, and the cursor stays where the program
-    left it. So what the program prints meanwhile appears where it would without the line, and the
-    line is moved out of its way by the next update.
+    :meth:`update` shows a line that rewrites itself at most four times a second, and only on a terminal. It stands in
+    the row below the cursor, at the right edge, and the cursor stays where the program left it. So what the program
+    prints meanwhile appears where it would without the line, and the line is moved out of its way by the next update.
 
-    Where ``stream`` is not a terminal, or can no longer be written to, every call does nothing.
+    :meth:`log` writes a line that stays, on a terminal or not, for commands that take minutes.
+
+    Nothing is raised where ``stream`` cannot be written to any more.
 
     Args:
-        stream: Where to write; the process's stderr unless told.
+        stream: Where to write; the process's stderr if not given.
         clock: Monotonic seconds.
+        after_s: Show the line that rewrites itself only from then on: short work needs none.
     """
 
-    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic, *, after_s: float = 0.0
+    ) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
+        self._began = clock()
+        self._after_s = after_s
         self._enabled = _is_terminal(self._stream)
         self._last: float | None = None
         self._shown = False
 
-    def update(self, phase: str, steps: int, rate: float | None) -> None:
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.clear()
+
+    def update(self, phase: str, steps: int = 0, rate: float | None = None) -> None:
         """Show what is going on, the steps so far and their rate a second, four times a second."""
         now = self._clock()
-        if not self._enabled or (self._last is not None and now - self._last < _PERIOD_S):
+        if not self._enabled or now - self._began < self._after_s:
+            return
+        if self._last is not None and now - self._last < _PERIOD_S:
             return
         self._last = now
         parts = ["unstall", plain(phase)]
@@ -54,6 +69,12 @@ class Progress:
         self._write(_below(" · ".join(parts), _columns(self._stream)))
         self._shown = True
 
+    def log(self, line: str) -> None:
+        """Write a line that stays, with the seconds since the command began."""
+        self.clear()
+        indent = line[: len(line) - len(line.lstrip(" "))]
+        self._write(f"unstall: {self._clock() - self._began:4.0f} s  {indent}{plain(line)}\n")
+
     def clear(self) -> None:
         """Erase the line, if one is shown; the next update shows again at once."""
         if self._shown:
@@ -62,6 +83,8 @@ class Progress:
         self._last = None
 
     def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         try:
             self._stream.write(text.encode(encoding, "replace").decode(encoding))

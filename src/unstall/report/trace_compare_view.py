@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from rich.console import Console
-
 from unstall.records.trace import TraceChanged, TraceComparison
 from unstall.report.device_words import USES
 from unstall.report.layout import Page
+from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 from unstall.text.sanitize import plain
 
@@ -18,14 +17,17 @@ _SAME = 1.005  # of the step: a smaller change is none
 _LEAST_SHARE = 0.002  # of the step before: a smaller change is not shown
 
 
-def render(found: TraceComparison, console: Console) -> None:
-    """Print the comparison, fitted to the console's width."""
-    page(found, console.width).show(console)
+def page(found: TraceComparison, width: int = 100) -> Page:
+    """The comparison for a terminal of ``width`` cells."""
+    return _fill(Page.fitting(width), found)
 
 
-def page(found: TraceComparison, width: int) -> Page:
-    """The comparison as styled lines."""
-    page = Page.fitting(width)
+def markdown(found: TraceComparison) -> str:
+    """The comparison for a pull request."""
+    return _fill(MarkdownPage(), found).as_text()
+
+
+def _fill(page: Page, found: TraceComparison) -> Page:
     page.rule("unstall trace --compare")
     page.paragraph(headline(found), f"bold {'green' if found.ratio >= 1 else 'red'}")
     page.blank()

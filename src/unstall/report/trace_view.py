@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from rich.console import Console
-
 from unstall.records.report import Culprit, Finding, Report
 from unstall.records.trace import TraceFacts
-from unstall.report import device_block, wording
+from unstall.report import device_block, run_markdown, wording
 from unstall.report import facts as phrases
 from unstall.report.device_words import PATH, USES
 from unstall.report.layout import Page
@@ -22,17 +20,8 @@ _NOTABLE = 0.03
 _LONGEST_COMMAND = 120
 
 
-def render(report: Report, console: Console) -> None:
-    """Print the report, fitted to the console's width, colours and encoding."""
-    _page(report, console.width).show(console)
-
-
-def text(report: Report, width: int = 100) -> str:
-    """The report as plain text in lines of at most ``width`` cells (40 to 120)."""
-    return _page(report, width).as_text()
-
-
-def _page(report: Report, width: int) -> Page:
+def page(report: Report, width: int = 100) -> Page:
+    """The report in lines of at most ``width`` cells (40 to 120), on one screen."""
     page = Page(width)
     for rows in (6, 5, 4, 3, 2):
         page = Page.fitting(width)
@@ -40,6 +29,11 @@ def _page(report: Report, width: int) -> Page:
         if page.height <= _HEIGHT:
             break
     return page
+
+
+def markdown(report: Report) -> str:
+    """The report for a pull request."""
+    return run_markdown.render(report)
 
 
 def _fill(page: Page, report: Report, rows: int) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from rich.console import Group
-from rich.text import Text
-
 from unstall.records.observations import Usage, View
 from unstall.records.vocabulary import PhaseName
-from unstall.report.layout import LABEL_CELLS, Page, sparkline
+from unstall.report.layout import Page, sparkline
+from unstall.report.markdown import escape
 from unstall.text import units
 
-_BAR_CELLS = 30
+_BAR_CELLS, _FIGURE_CELLS = 30, 18
 _WIDEST = 100
 
 
-def frame(view: View, width: int) -> Group:
-    """All that is known of the run, fitted to ``width`` cells."""
+def page(view: View, width: int = 100) -> Page:
+    """All that is known of the run, for a terminal of ``width`` cells."""
     page = Page.fitting(width, widest=_WIDEST)
     page.rule(f"unstall watch · {view.id}")
     if view.command:
@@ -24,10 +22,15 @@ def frame(view: View, width: int) -> Group:
     page.phrases("Steps", _steps(view))
     sparks = sparkline(view.rates)
     if sparks:
-        page.lines.append(Text.assemble((" " * LABEL_CELLS, ""), (sparks, "cyan")))
+        page.field("", sparks, "cyan", most=1)
     _phases(page, view)
     page.phrases("Machine", [*map(_usage, view.usage.items()), *_gpus(view)])
-    return Group(*page.lines)
+    return page
+
+
+def markdown(view: View) -> str:
+    """The same as one item of a list."""
+    return f"- {escape(view.id)}: {escape(line(view))}\n"
 
 
 def line(view: View) -> str:
@@ -48,10 +51,11 @@ def _phases(page: Page, view: View) -> None:
     if not view.phases:
         return
     page.phrases("Phases", [f"{units.seconds(_step_s(view))} a step over {view.phase_steps:,} steps"])
+    cells = min(_BAR_CELLS, page.room - _FIGURE_CELLS)
     for name, seconds in _ordered(view):
         share = seconds / _step_s(view)
         if share >= 0.005:
-            page.bar(name, share, f"{units.percent(share):>7} {units.seconds(seconds):>8}", _BAR_CELLS, "blue")
+            page.bar(name, share, f"{units.percent(share):>7} {units.seconds(seconds):>8}", cells, "blue")
 
 
 def _ordered(view: View) -> list[tuple[PhaseName, float]]:

@@ -10,19 +10,13 @@ from typing import Protocol
 
 import numpy as np
 
+from unstall.simplify import thresholds
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ControlledProcess
 from unstall.simplify.cpu_burner import CpuBurners
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.interventions.base import Specification
 from unstall.simplify.segment import Segment
-from unstall.simplify.thresholds import (
-    CALLS_LET_THROUGH,
-    MORE_CALLS,
-    MOST_BLOCKS,
-    OTHERS_CHANGED,
-    TIGHT_FOR_EFFECT,
-)
 from unstall.statistics import abba_log_ratios
 
 
@@ -55,8 +49,8 @@ class Pace:
 class StoppingRule:
     """When an experiment has blocks enough. A disturbed one is repeated, up to twice as many blocks in all."""
 
-    most: int = MOST_BLOCKS
-    of_effect: float = TIGHT_FOR_EFFECT
+    most: int = thresholds.MOST_BLOCKS
+    of_effect: float = thresholds.TIGHT_FOR_EFFECT
     """The interval's half-width over the effect."""
 
     def is_met(self, result: ExperimentResult) -> bool:
@@ -163,7 +157,7 @@ def placebo(process: ControlledProcess, workers: int, seconds_per_batch: float, 
 def _disturbed(segments: list[Segment], cores: float) -> bool:
     """Whether others came or went within a block: a rule that does not look at its ratio."""
     others = [segment.other_cores for segment in segments]
-    return max(others) - min(others) > OTHERS_CHANGED * cores
+    return max(others) - min(others) > thresholds.OTHERS_CHANGED * cores
 
 
 def _add(result: ExperimentResult, base: list[Segment], arm: list[Segment], pace: Pace) -> None:
@@ -175,7 +169,7 @@ def _add(result: ExperimentResult, base: list[Segment], arm: list[Segment], pace
     result.base_s.append(math.exp(sum(map(math.log, base_s)) / len(base_s)))
     let_through = sum(segment.real_calls for segment in arm) / sum(len(segment.durations) for segment in arm)
     note = "some calls were let through all the same: the gain may be larger"
-    if let_through > CALLS_LET_THROUGH and note not in result.notes:
+    if let_through > thresholds.CALLS_LET_THROUGH and note not in result.notes:
         result.notes.append(note)
 
 
@@ -184,6 +178,6 @@ def _diverged(base: list[Segment], arm: list[Segment]) -> str | None:
     for name in base[0].calls:
         before = float(np.mean([segment.calls[name] for segment in base]))
         after = float(np.mean([segment.calls[name] for segment in arm]))
-        if after > MORE_CALLS * before + 0.5:
+        if after > thresholds.MORE_CALLS * before + 0.5:
             return f"the program takes another course with it: {after:.1f} calls of {name} a step, not {before:.1f}"
     return None

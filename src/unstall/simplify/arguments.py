@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from unstall.simplify.limits import SAMPLED_ELEMENTS
+from unstall.simplify import limits
 
 State = list[tuple[Any, Any]]
 
@@ -34,7 +34,7 @@ def _name(key: Any, function: Any) -> str:
 
 def _visible_state(value: Any) -> Any:
     if isinstance(value, (list, set, dict, bytearray)):
-        if len(value) > SAMPLED_ELEMENTS:
+        if len(value) > limits.SAMPLED_ELEMENTS:
             return len(value)
         return [id(item) for item in (value.values() if isinstance(value, dict) else value)]
     torch = sys.modules.get("torch")
@@ -42,6 +42,6 @@ def _visible_state(value: Any) -> Any:
         return value._version if not value.is_inference() else None
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray) and value.size and value.dtype.kind in "biufc":
-        step = max(1, value.size // SAMPLED_ELEMENTS)
+        step = max(1, value.size // limits.SAMPLED_ELEMENTS)
         return value.flat[::step].tobytes()
     return None

@@ -1,8 +1,8 @@
 """A placebo for loader workers: processes that burn the CPU time the workers took, and make nothing.
 
-Run as a program: ``cpu_burner.py RECORDING SECONDS BACKLOG`` burns so many CPU-seconds for each batch that the program
-takes, at most BACKLOG batches behind, as workers whose queue is full wait. It follows the tick counts in the
-program's recording. Standard library only.
+Run as a program: ``cpu_burner.py RECORDING OFFSET SECONDS BACKLOG`` burns so many CPU-seconds for each batch that the
+program takes, at most BACKLOG batches behind, as workers whose queue is full wait. The batches are counted at that
+offset in the program's recording. As a program it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ import sys
 import time
 from pathlib import Path
 
-_TICKS_AT, _DATA = 56, 4
 _IDLE_S = 0.0005
 
 
-def main(recording: str, seconds: float, backlog: int) -> None:
+def main(recording: str, offset: int, seconds: float, backlog: int) -> None:
     """Burn until the parent is gone."""
     with open(recording, "rb") as file:
-        page = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ)
+        page = mmap.mmap(file.fileno(), offset + 8, prot=mmap.PROT_READ)
     parent = os.getppid()
     done = 0
     while os.getppid() == parent:
-        wanted = struct.unpack_from("<Q", page, _TICKS_AT + 8 * _DATA)[0]
+        wanted = struct.unpack_from("<Q", page, offset)[0]
         done = max(done, wanted - backlog)
         if done < wanted:
             _burn(seconds)
@@ -46,7 +45,11 @@ class CpuBurners:
     """As many burners as there are workers, all paused until wanted. Use it as a context manager."""
 
     def __init__(self, recording: Path, *, workers: int, seconds_per_batch: float, prefetch: int):
-        words = [str(recording), repr(seconds_per_batch / workers), str(workers * prefetch)]
+        from unstall.child.layout import tick_at
+        from unstall.records.vocabulary import Tick
+
+        counter = str(tick_at(Tick.DATA))
+        words = [str(recording), counter, repr(seconds_per_batch / workers), str(workers * prefetch)]
         line = [sys.executable, "-I", "-S", __file__, *words]
         self._processes = [subprocess.Popen(line, stdin=subprocess.DEVNULL) for _ in range(workers)]
         self.pause()
@@ -75,4 +78,4 @@ class CpuBurners:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))

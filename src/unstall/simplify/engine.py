@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import recording
 from unstall.child.recording import steps_of
 from unstall.child.tap import Tap
-from unstall.simplify import loading
+from unstall.simplify import limits, loading
 from unstall.simplify.interventions.base import Intervention, Specification, key_of, load
-from unstall.simplify.limits import COLLECTING_S
 from unstall.simplify.switchboard import Switchboard
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class Engine:
     """What one process of the program does about the conditions."""
 
-    def __init__(self, child: Child, collecting_s: float = COLLECTING_S):
+    def __init__(self, child: Child, collecting_s: float = limits.COLLECTING_S):
         """``collecting_s``: for how long a call site's answers are recorded before it is answered for."""
         self.child, self.collecting_s = child, collecting_s
         self.board = Switchboard(child.directory)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from unstall.simplify import thresholds
 from unstall.simplify.interventions.base import Specification
-from unstall.simplify.thresholds import FEWEST_BLOCKS, TIGHT
 from unstall.statistics import Ratio, anytime
 
 
@@ -56,7 +56,7 @@ class ExperimentResult:
     def ratio(self) -> Ratio | None:
         """Base over arm; above 1 the arm is faster. The interval holds although it was looked at after each block."""
         values = self.log_ratios
-        if len(values) < FEWEST_BLOCKS:
+        if len(values) < thresholds.FEWEST_BLOCKS:
             values = values + self.disturbed_log_ratios
         return anytime(values) if values and self.failure is None else None
 
@@ -66,11 +66,11 @@ class ExperimentResult:
         return len(self.log_ratios) + len(self.disturbed_log_ratios)
 
     def is_tight(self, of_effect: float) -> bool:
-        """Whether the interval's half-width is no more than this share of the effect, or :data:`TIGHT`."""
+        """Whether the interval's half-width is no more than this share of the effect, or :data:`thresholds.TIGHT`."""
         ratio = self.ratio
-        if ratio is None or len(self.log_ratios) < FEWEST_BLOCKS:
+        if ratio is None or len(self.log_ratios) < thresholds.FEWEST_BLOCKS:
             return False
-        return ratio.half_width <= max(TIGHT, abs(math.log(ratio.value)) * of_effect)
+        return ratio.half_width <= max(thresholds.TIGHT, abs(math.log(ratio.value)) * of_effect)
 
     @property
     def state(self) -> Literal["measured", "inconclusive", "failed"]:
@@ -78,6 +78,6 @@ class ExperimentResult:
         ratio = self.ratio
         if ratio is None or ratio.blocks < 2:
             return "failed" if self.failure else "inconclusive"
-        if ratio.excludes(1.0) or ratio.half_width <= 2 * TIGHT:
+        if ratio.excludes(1.0) or ratio.half_width <= 2 * thresholds.TIGHT:
             return "measured"
         return "inconclusive"

@@ -9,22 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unstall.records.measurements import Measurement
+from unstall.simplify import thresholds
 from unstall.simplify.abba import Pace, PausedConditions, StoppingRule, SwitchedConditions, placebo, run_blocks
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ControlledProcess, ProgramEnded, ProgramStuck
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.interventions.base import key_of
-from unstall.simplify.thresholds import (
-    DATA_ALONE_S,
-    LONGEST_EPOCH_S,
-    LONGEST_SETTLING_S,
-    MOST_SEGMENT_STEPS,
-    SEGMENT_S,
-    SEGMENT_STEPS,
-    STARTS_WITHOUT_BLOCK,
-    WARM_UP_S,
-    WARM_UP_STEPS,
-)
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -64,7 +54,7 @@ class ExperimentRunner:
                 self.close()
                 in_vain = in_vain + 1 if result.blocks == before else 0
                 crashed = isinstance(error, ProgramEnded) and error.status > 0
-                gives_up = in_vain >= (1 if crashed else STARTS_WITHOUT_BLOCK)
+                gives_up = in_vain >= (1 if crashed else thresholds.STARTS_WITHOUT_BLOCK)
                 if gives_up and not known:
                     result.failure = result.failure or _why(error)
                 if result.failure or gives_up or budget.left < 0:
@@ -73,7 +63,7 @@ class ExperimentRunner:
     def data_alone(self) -> float | None:
         """Batches a second of the main loader, without the model; None where that cannot be had."""
         try:
-            return self._running().data_alone(DATA_ALONE_S)
+            return self._running().data_alone(thresholds.DATA_ALONE_S)
         except (ProgramEnded, ProgramStuck):
             self.close()
             return None
@@ -96,7 +86,7 @@ class ExperimentRunner:
         loader = self.measurement.loader
         if experiment.settings is not None:
             with self.starter.start(self.measurement.kind, experiment.settings, is_second=True) as other:
-                other.warm_up(WARM_UP_STEPS, WARM_UP_S)
+                other.warm_up(thresholds.WARM_UP_STEPS, thresholds.WARM_UP_S)
                 try:
                     yield from run_blocks(PausedConditions(process, other, pace), result, pace, budget, rule)
                 finally:
@@ -117,7 +107,7 @@ class ExperimentRunner:
         """The child that is running, or a new one."""
         if self._process is None:
             self._process = self.starter.start(self.measurement.kind, {}, is_second=False)
-            self._process.warm_up(WARM_UP_STEPS, WARM_UP_S)
+            self._process.warm_up(thresholds.WARM_UP_STEPS, thresholds.WARM_UP_S)
         return self._process
 
     def _read_problems(self, result: ExperimentResult, *, in_force: bool = False) -> None:
@@ -154,9 +144,9 @@ def pace_of(measured: Measured) -> Pace:
     """Segments long enough for a mean, short enough for many; settling as long as the loader's queues are deep."""
     measurement = measured.measurement
     step_s, loader = measurement.step.mean, measurement.loader
-    steps = max(SEGMENT_STEPS, math.ceil(SEGMENT_S / step_s) if step_s else 0)
+    steps = max(thresholds.SEGMENT_STEPS, math.ceil(thresholds.SEGMENT_S / step_s) if step_s else 0)
     epoch = _epoch(measured)
-    whole = epoch is not None and epoch * step_s <= LONGEST_EPOCH_S
+    whole = epoch is not None and epoch * step_s <= thresholds.LONGEST_EPOCH_S
     if epoch is not None and whole:
         steps = epoch * (1 + math.ceil(steps / epoch))
     settle_steps, settle_s = 1, 0.0
@@ -166,10 +156,10 @@ def pace_of(measured: Measured) -> Pace:
         settle_s = 1.2 * loader.service_s * (loader.prefetch_factor or 2) + 0.1
     return Pace(
         step_s=step_s,
-        steps=min(steps, MOST_SEGMENT_STEPS),
-        seconds=SEGMENT_S,
+        steps=min(steps, thresholds.MOST_SEGMENT_STEPS),
+        seconds=thresholds.SEGMENT_S,
         settle_steps=settle_steps,
-        settle_s=min(settle_s, LONGEST_SETTLING_S),
+        settle_s=min(settle_s, thresholds.LONGEST_SETTLING_S),
         whole_epochs=whole,
         cores=measurement.cores,
     )

@@ -15,13 +15,7 @@ from unstall.benchmark.rundir import RunDir
 from unstall.diagnose.run_report import make_report
 from unstall.records.observations import Observation
 from unstall.records.report import Report
-from unstall.simplify.thresholds import (
-    LEAST_WATCHED_STEPS,
-    LONGEST_WATCH_S,
-    WATCHED_S,
-    WATCHED_SAMPLES,
-    WATCHED_STEPS,
-)
+from unstall.simplify import thresholds
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
@@ -72,10 +66,11 @@ def watch(line: list[str], words: list[str], directory: RunDir, sandbox: Sandbox
 
 def _is_enough(session: Session, seconds: float) -> bool:
     steps = session.clean_steps
-    if seconds > LONGEST_WATCH_S and steps >= LEAST_WATCHED_STEPS:
+    few = steps < thresholds.LEAST_WATCHED_STEPS
+    if seconds > thresholds.LONGEST_WATCH_S and not few:
         return True
-    sampled = session.sampler is None or session.sampler.enough(WATCHED_SAMPLES)
-    return sampled and (steps >= 4 * WATCHED_STEPS or (seconds > WATCHED_S and steps >= LEAST_WATCHED_STEPS))
+    sampled = session.sampler is None or session.sampler.enough(thresholds.WATCHED_SAMPLES)
+    return sampled and (steps >= 4 * thresholds.WATCHED_STEPS or (seconds > thresholds.WATCHED_S and not few))
 
 
 def _abandon(program: Program) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from unstall.benchmark.reader import HEADER, RECORD, ProcessRecording, Spans, read_facts
-
-_HEADER_BYTES = 4096
+from unstall.child.layout import HEADER_BYTES
 
 
 class Follower:
@@ -44,10 +43,10 @@ class Follower:
             tail_bytes = int(header["tail_records"]) * RECORD.itemsize
             older = np.empty(0, RECORD)
             if self._read < flushed:
-                offset = _HEADER_BYTES + tail_bytes + self._read * RECORD.itemsize
+                offset = HEADER_BYTES + tail_bytes + self._read * RECORD.itemsize
                 older = np.fromfile(self.path, RECORD, flushed - self._read, offset=offset)
             skip = max(0, self._read - flushed)
-            offset = _HEADER_BYTES + skip * RECORD.itemsize
+            offset = HEADER_BYTES + skip * RECORD.itemsize
             tail = np.fromfile(self.path, RECORD, count - flushed - skip, offset=offset)
             if int(np.fromfile(self.path, HEADER, 1)[0]["flushed"]) == flushed:
                 self._read = count

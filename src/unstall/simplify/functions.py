@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from types import CodeType
 
     StandIn = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -79,28 +79,6 @@ def find(name: str, file: str | None = None) -> list[FunctionType]:
 def strip_locals(name: str) -> str:
     """A qualified name without the marks of nesting."""
     return name.replace(".<locals>", "")
-
-
-def of_libraries(names: Iterable[tuple[str, str]]) -> list[FunctionType]:
-    """The functions at these places, (module, dotted name), of the modules that are imported."""
-    found = []
-    for module, name in names:
-        value: Any = sys.modules.get(module)
-        for part in name.split("."):
-            value = getattr(value, part, None)
-        found.append(value)
-    return unwrapped(found)
-
-
-def unwrapped(values: Iterable[Any]) -> list[FunctionType]:
-    """The functions among the values, each once, inside one layer of wrapping: the recorder's, or torch's hooks."""
-    inner = [getattr(value, "__wrapped__", value) for value in values]
-    return list({id(value): value for value in inner if isinstance(value, FunctionType)}.values())
-
-
-def instances(base: type) -> list[Any]:
-    """The live objects of a class and its subclasses."""
-    return [candidate for candidate in gc.get_objects() if issubclass(type(candidate), base)]
 
 
 def why_not(function: FunctionType) -> str | None:

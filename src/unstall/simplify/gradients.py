@@ -12,7 +12,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from unstall.simplify.limits import SMALL_BYTES
+from unstall.simplify import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,12 +29,12 @@ def through(data: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not torch.is_grad_enabled():
         return data
     roots, tensors = [], []
-    for one in taking((*args, *kwargs.values())):
-        if isinstance(one, torch.Tensor):
-            tensors.append(one)
-        elif (root := _ways(one).root(data)) is not None:
+    for value in taking((*args, *kwargs.values())):
+        if isinstance(value, torch.Tensor):
+            tensors.append(value)
+        elif (root := _ways(value).root(data)) is not None:
             roots.append(root)
-    if len(roots) == 1 and not tensors and data.nbytes <= SMALL_BYTES:
+    if len(roots) == 1 and not tensors and data.nbytes <= limits.SMALL_BYTES:
         return torch.add(data, roots[0])
     return _zeros().apply(data, *roots, *tensors) if roots or tensors else data
 
@@ -91,7 +91,7 @@ def _zeros() -> Any:
     class Recorded(torch.autograd.Function):  # type: ignore[name-defined, misc]
         @staticmethod
         def forward(ctx: Any, data: Any, *inputs: Any) -> Any:
-            ctx.zeros = [torch.zeros((), dtype=one.dtype, device=one.device).expand(one.shape) for one in inputs]
+            ctx.zeros = [torch.zeros((), dtype=to.dtype, device=to.device).expand(to.shape) for to in inputs]
             return data.view_as(data)
 
         @staticmethod

@@ -12,7 +12,7 @@ import weakref
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from unstall.simplify.limits import BATCHES, LEAST_BATCHES, MOST_LOADERS
+from unstall.simplify import limits
 from unstall.simplify.replay import Answer
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class LoaderRecord:
         self.given += 1
         torch = sys.modules.get("torch")
         self.trained += torch is not None and torch.is_grad_enabled()
-        if len(self.batches) < BATCHES:
+        if len(self.batches) < limits.BATCHES:
             self.batches.append(Answer(batch))
 
     @property
     def ready(self) -> bool:
-        return len(self.batches) >= LEAST_BATCHES
+        return len(self.batches) >= limits.LEAST_BATCHES
 
     def answer(self) -> Any:
         self.turn = (self.turn + 1) % len(self.batches)
@@ -93,7 +93,7 @@ class Loading:
         """What is known of a loader that is iterated over, or of those that stood in its place before."""
         if loader not in self.known:
             place = _place(loader)
-            if place not in self.places and len(self.places) >= MOST_LOADERS:
+            if place not in self.places and len(self.places) >= limits.MOST_LOADERS:
                 del self.places[next(iter(self.places))]
             self.known[loader] = self.places.setdefault(place, LoaderRecord())
         return self.known[loader]

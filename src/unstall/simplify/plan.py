@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unstall.model.parts import DATA, Parts
+from unstall.child.seams import built_in
+from unstall.model.function_shares import DATA, FunctionShares
 from unstall.records.measurements import Measurement
 from unstall.records.report import Culprit, ProcessRole, Report
-from unstall.simplify import registry
+from unstall.records.vocabulary import Tick, seam_of
+from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.interventions.base import Intervention, path_of
 from unstall.simplify.interventions.cached import CachedIntervention
@@ -17,17 +19,16 @@ from unstall.simplify.interventions.delay import DelayIntervention
 from unstall.simplify.interventions.sleep import SleepIntervention
 from unstall.simplify.interventions.stub import StubIntervention
 from unstall.simplify.interventions.threads import ThreadsIntervention
-from unstall.simplify.thresholds import DELAY_SHARE, MIN_SHARE, MOST_DEEPER, WORTH_DEEPER
 
 SETTINGS = ("workers", "prefetch", "threads", "ranks")
 """What :func:`setting` can change."""
 _LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
-_SEAMS_OF_A_STEP = {
-    "optimizer": ("~optimizer", "~backward", "~data.next"),
-    "env": ("~env.step",),
-    "batch": ("~data.next", "~forward"),
-    "forward": ("~forward",),
-    "explicit": ("~step.next", "~optimizer", "~backward"),
+_CALLS_OF_A_STEP = {
+    "optimizer": (Tick.OPTIMIZER, Tick.BACKWARD, Tick.DATA),
+    "env": (Tick.ENV,),
+    "batch": (Tick.DATA, Tick.FORWARD),
+    "forward": (Tick.FORWARD,),
+    "explicit": (Tick.EXPLICIT, Tick.OPTIMIZER, Tick.BACKWARD),
 }
 
 
@@ -121,23 +122,23 @@ def data_experiments(measurement: Measurement) -> Iterator[Experiment]:
 def worthwhile(report: Report, measurement: Measurement) -> list[type[Intervention]]:
     """The kinds of work with a part of the step worth trying, but for the data; training itself comes last."""
     shares = {kind: kind.share(report, measurement) for kind in registry.components().values()}
-    kinds = [kind for kind, share in shares.items() if share >= MIN_SHARE and kind is not CachedIntervention]
+    kinds = [kind for kind, share in shares.items() if share >= thresholds.MIN_SHARE and kind is not CachedIntervention]
     return sorted(kinds, key=lambda kind: (kind.is_training, -shares[kind]))
 
 
 def delays(report: Report, measurement: Measurement, functions: list[Function]) -> Iterator[Experiment]:
     """Each disjoint part of the step slowed a little; together they should account for the step."""
     loader, model = measurement.loader, measurement.model
-    if loader is not None and (loader.workers or CachedIntervention.share(report, measurement) >= MIN_SHARE):
-        yield delay(CachedIntervention.component, None, DELAY_SHARE, touches_data=bool(loader.workers))
-    if model.root and any(phase.name == "forward" and phase.share >= MIN_SHARE for phase in report.phases):
-        yield delay(f"{model.root}.forward", model.file or None, DELAY_SHARE)
+    if loader is not None and (loader.workers or CachedIntervention.share(report, measurement) >= thresholds.MIN_SHARE):
+        yield delay(CachedIntervention.component, None, thresholds.DELAY_SHARE, touches_data=bool(loader.workers))
+    if model.root and any(phase.name == "forward" and phase.share >= thresholds.MIN_SHARE for phase in report.phases):
+        yield delay(f"{model.root}.forward", model.file or None, thresholds.DELAY_SHARE)
     for kind in worthwhile(report, measurement):
         if kind.can_be_slowed:
-            yield delay(kind.component, None, DELAY_SHARE)
+            yield delay(kind.component, None, thresholds.DELAY_SHARE)
     for function in functions:
         if function.process == "main" and _outside_the_seams(function, report):
-            yield delay(function.name, function.file, DELAY_SHARE)
+            yield delay(function.name, function.file, thresholds.DELAY_SHARE)
 
 
 def thread_settings(measurement: Measurement) -> Iterator[Experiment]:
@@ -185,7 +186,7 @@ def for_loader(experiment: Experiment, workers: int) -> Experiment:
     return replace(experiment, settings={"loader": {**experiment.settings["loader"], "from": workers}})
 
 
-def placed(experiment: Experiment, seen: Parts) -> Experiment:
+def placed(experiment: Experiment, seen: FunctionShares) -> Experiment:
     """The experiment that was asked for by a function's name, as the stacks show it: has it to do with making batches?
 
     Where no sample shows the function it may, and the loader's workers get time to settle.
@@ -218,11 +219,11 @@ def deeper(results: list[ExperimentResult]) -> list[Experiment]:
         and result.experiment.share is None
     ]
     ceilings.sort(key=lambda pair: -pair[0].value)
-    if not ceilings or ceilings[0][0].low < WORTH_DEEPER:
+    if not ceilings or ceilings[0][0].low < thresholds.WORTH_DEEPER:
         return []
     (_, first), *others = ceilings
     behind = [other.experiment for _, other in others if not _overlap(first, other)]
-    return [interaction(first.experiment, experiment) for experiment in behind[:MOST_DEEPER]]
+    return [interaction(first.experiment, experiment) for experiment in behind[: thresholds.MOST_DEEPER]]
 
 
 def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
@@ -233,7 +234,7 @@ def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
         key = (culprit.file, culprit.function)
         last = culprit.function.rpartition(".")[2]
         stubbable = not last.startswith("<") and (culprit.file, last) not in holders
-        if key not in seen and stubbable and culprit.share >= MIN_SHARE:
+        if key not in seen and stubbable and culprit.share >= thresholds.MIN_SHARE:
             seen.add(key)
             yield Function(culprit.function, culprit.file, culprit.process, of_data)
 
@@ -251,10 +252,12 @@ def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:
     """The functions, as (file, name), that the step itself happens in: without them there is none."""
-    seams = _SEAMS_OF_A_STEP.get(measurement.kind, ())
+    known = built_in() + measurement.plugins.seams
+    calls = _CALLS_OF_A_STEP.get(measurement.kind, ())
     holders = set()
     for site in measurement.sites:
-        if site.seam in seams and (site.grad or site.seam != "~forward" or measurement.kind != "optimizer"):
+        seam = seam_of(site.seam, known)
+        if seam is not None and seam.counts in calls:
             holders.add((site.file, site.function.rpartition(".")[2]))
             holders |= {(file, function.rpartition(".")[2]) for file, function, _ in site.callers}
     return holders

@@ -42,14 +42,14 @@ class Predictor:
 
 
 def _changes(interventions: Iterable[Specification], loader: Specification | None = None) -> model.Changes:
-    """The same changes in the words of the model. Raises ChangeError where it has none."""
+    """The same changes, asked as a person would. Raises ChangeError where the model has no word for one."""
     loader = loader or {}
-    scales: dict[str, float] = {}
-    changes: dict[str, Any] = {"workers": loader.get("num_workers"), "prefetch": loader.get("prefetch_factor")}
+    words: list[str] = []
+    settings: dict[str, Any] = {"workers": loader.get("num_workers"), "prefetch": loader.get("prefetch_factor")}
     for spec in interventions:
-        change = registry.of(spec).what_if(spec)
-        if change is None:
+        change = dict(registry.of(spec).what_if(spec) or {})
+        if not change:
             raise model.ChangeError(f"the model has no word for {spec['kind']}")
-        scales |= change.get("scales", {})
-        changes |= {name: value for name, value in change.items() if name != "scales"}
-    return model.Changes(scales=scales, **changes)
+        words += [f"{name}={factor}x" for name, factor in change.pop("scales", {}).items()]
+        settings |= change
+    return model.parse(words, **settings)

@@ -15,8 +15,7 @@ import types
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from unstall.simplify import gradients
-from unstall.simplify.limits import ANSWERS, COLLECTING_S, DEPTH, MOST_ANSWER_BYTES, MOST_ANSWERS, MOST_SITES
+from unstall.simplify import gradients, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +31,7 @@ class CannotReplay(Exception):
 class Sites:
     """The rings of one function, a ring for each place it is called from."""
 
-    def __init__(self, new_ring: Callable[[], Ring], most: int = MOST_SITES) -> None:
+    def __init__(self, new_ring: Callable[[], Ring], most: int = limits.MOST_SITES) -> None:
         self.new_ring, self.most = new_ring, most
         self.rings: dict[int, list[tuple[types.CodeType | None, Ring]]] = collections.defaultdict(list)
         """By the offset of the call in its code: a code's hash, and its id(), take longer than all the rest."""
@@ -58,7 +57,7 @@ class Sites:
 class Ring:
     """The first answers at one call site, given again in turn."""
 
-    def __init__(self, size: int = ANSWERS, collecting_s: float = COLLECTING_S) -> None:
+    def __init__(self, size: int = limits.ANSWERS, collecting_s: float = limits.COLLECTING_S) -> None:
         self.size, self.collecting_s = size, collecting_s
         self.answers: list[Answer] = []
         self.seconds = 0.0
@@ -76,7 +75,7 @@ class Ring:
         count = len(self.answers)
         self.seconds += (seconds - self.seconds) / count
         self._bytes += _size(value)
-        full = count >= MOST_ANSWERS or self._bytes > MOST_ANSWER_BYTES
+        full = count >= limits.MOST_ANSWERS or self._bytes > limits.MOST_ANSWER_BYTES
         if count >= self.size and (full or perf_counter() - self._began > self.collecting_s):
             self.answer = self.in_turn()
             self.ready = True
@@ -102,8 +101,8 @@ class Answer:
     """One recorded return value."""
 
     def __init__(self, value: Any):
-        self.value, self.how = _store(value, DEPTH)
-        if self.how is _REBUILT and _is_plain_data(value, DEPTH):
+        self.value, self.how = _store(value, limits.DEPTH)
+        if self.how is _REBUILT and _is_plain_data(value, limits.DEPTH):
             self.value, self.how = pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _PACKED
 
     def give(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -149,8 +148,9 @@ def _is_plain_data(value: Any, depth: int) -> bool:
     if kind in _SCALARS:
         return True
     if kind is dict:
-        return depth > 0 and all(type(key) in _SCALARS and _is_plain_data(one, depth - 1) for key, one in value.items())
-    return kind in (list, tuple) and depth > 0 and all(_is_plain_data(one, depth - 1) for one in value)
+        scalar_keys = all(type(key) in _SCALARS for key in value)
+        return scalar_keys and depth > 0 and all(_is_plain_data(item, depth - 1) for item in value.values())
+    return kind in (list, tuple) and depth > 0 and all(_is_plain_data(item, depth - 1) for item in value)
 
 
 def _store(value: Any, depth: int) -> tuple[Any, str]:
@@ -187,7 +187,7 @@ def _store_all(values: Iterable[Any], depth: int) -> tuple[list[Any], set[str]]:
     return [stored for stored, _ in pairs], {how for _, how in pairs}
 
 
-def _size(value: Any, depth: int = DEPTH) -> int:
+def _size(value: Any, depth: int = limits.DEPTH) -> int:
     """Bytes, as far as they are told: of arrays, tensors, strings, and what holds such."""
     if depth and type(value) in (tuple, list):
         return sum(_size(item, depth - 1) for item in value)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import ERROR, ProcessRecording
+from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.steps import Loop, find_loop
+from unstall.child.layout import ERROR
+from unstall.child.seams import autograd, environments, loader, modules, optimizer
+from unstall.records.vocabulary import label
 
 Floats = npt.NDArray[np.float64]
-_COUNTED = ("~forward", "~backward", "~optimizer", "~data.next", "~env.step")
+_COUNTED = (modules.FORWARD, autograd.BACKWARD, optimizer.STEP, loader.NEXT, environments.STEP)
 
 
 @dataclass
@@ -65,9 +68,9 @@ def measure(recording: ProcessRecording, kind: str, since: float) -> Segment | N
 def _calls(recording: ProcessRecording, loop: Loop, first: int) -> dict[str, float]:
     steps = len(loop) - first
     calls = {}
-    for name in _COUNTED:
-        spans = recording.named(name, main_only=False)
+    for seam in _COUNTED:
+        spans = recording.named(seam.event, main_only=False)
         started = spans["start"][spans["flags"] & ERROR == 0] / 1e9
         inside = (started >= loop.starts[first]) & (started < loop.ends[-1])
-        calls[name.lstrip("~")] = float(inside.sum()) / steps
+        calls[label(seam.event)] = float(inside.sum()) / steps
     return calls

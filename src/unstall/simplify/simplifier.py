@@ -7,24 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from unstall.model import parts
+from unstall.model import function_shares
 from unstall.records.measurements import Measurement
-from unstall.simplify import plan
+from unstall.simplify import plan, thresholds
 from unstall.simplify.abba import StoppingRule
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import Interrupted
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
 from unstall.simplify.interventions.cached import CachedIntervention
-from unstall.simplify.thresholds import (
-    BLOCKS_TO_BEGIN,
-    EXPERIMENT_S,
-    MOST_BLOCKS_OF_SETTINGS,
-    SHARPER,
-    SHARPER_BLOCKS,
-    SHARPEST_BLOCKS,
-    WORTH_SHARPENING,
-)
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -83,14 +74,14 @@ class Simplifier:
         measurement = measured.measurement
         if not requested:
             return plan.experiments(first.report, measurement)
-        seen, workers = parts.of(measurement), measurement.loader.workers if measurement.loader else 0
+        seen, workers = function_shares.of(measurement), measurement.loader.workers if measurement.loader else 0
         return [plan.for_loader(plan.placed(experiment, seen), workers) for experiment in requested]
 
     def _try_all(self, runner: ExperimentRunner, found: SimplifyResult, to_try: list[Experiment]) -> None:
         """Each in turn, with an equal part of what is left; once the ceilings are known, those behind the highest."""
         asked_deeper = False
         while to_try:
-            if found.results and not self.budget.allows(BLOCKS_TO_BEGIN * runner.pace.block_s):
+            if found.results and not self.budget.allows(thresholds.BLOCKS_TO_BEGIN * runner.pace.block_s):
                 found.untried = to_try
                 return
             experiment = to_try.pop(0)
@@ -98,8 +89,8 @@ class Simplifier:
             result = ExperimentResult(experiment)
             found.results.append(result)
             share_s = self.budget.left / (1 + len(to_try) + (0 if asked_deeper else 1))
-            rule = StoppingRule() if experiment.settings is None else StoppingRule(MOST_BLOCKS_OF_SETTINGS)
-            runner.run(result, rule, max(share_s, EXPERIMENT_S))
+            rule = StoppingRule() if experiment.settings is None else StoppingRule(thresholds.MOST_BLOCKS_OF_SETTINGS)
+            runner.run(result, rule, max(share_s, thresholds.EXPERIMENT_S))
             if experiment.intervention == CachedIntervention.name and found.data_batches_per_s is None:
                 self.announce("the data alone")
                 found.data_batches_per_s = runner.data_alone()
@@ -109,14 +100,14 @@ class Simplifier:
 
     def _sharpen(self, runner: ExperimentRunner, results: list[ExperimentResult]) -> None:
         """What is left of the budget goes to the ceilings, a few blocks at a time to the one that is known least."""
-        while self.budget.allows(SHARPER_BLOCKS * runner.pace.block_s):
+        while self.budget.allows(thresholds.SHARPER_BLOCKS * runner.pace.block_s):
             vague = [result for result in results if _can_be_sharper(result)]
             if not vague:
                 return
             result = max(vague, key=_vagueness)
             self.announce(f"{result.experiment.name}, for a narrower interval")
             before = result.blocks
-            runner.run(result, StoppingRule(len(result.log_ratios) + SHARPER_BLOCKS, SHARPER))
+            runner.run(result, StoppingRule(len(result.log_ratios) + thresholds.SHARPER_BLOCKS, thresholds.SHARPER))
             if result.blocks == before:
                 return
 
@@ -124,9 +115,10 @@ class Simplifier:
 def _can_be_sharper(result: ExperimentResult) -> bool:
     """Whether it is a ceiling worth knowing better, of which more blocks can be had."""
     experiment, ratio = result.experiment, result.ratio
-    if ratio is None or experiment.component is None or experiment.settings or experiment.share is not None:
+    is_ceiling = experiment.component is not None and not experiment.settings and experiment.share is None
+    if ratio is None or not is_ceiling or result.blocks >= thresholds.SHARPEST_BLOCKS:
         return False
-    return ratio.value > WORTH_SHARPENING and not result.is_tight(SHARPER) and result.blocks < SHARPEST_BLOCKS
+    return ratio.value > thresholds.WORTH_SHARPENING and not result.is_tight(thresholds.SHARPER)
 
 
 def _vagueness(result: ExperimentResult) -> float:

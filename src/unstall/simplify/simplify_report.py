@@ -9,26 +9,25 @@ import msgspec
 
 from unstall.records import report as records
 from unstall.records.report import Ceiling, NotMeasured, Report, Study
-from unstall.simplify import simplify_verdict
+from unstall.simplify import simplify_verdict, thresholds
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.interventions.cached import CachedIntervention
 from unstall.simplify.predictor import Predictor
 from unstall.simplify.simplifier import SimplifyResult
 from unstall.simplify.simplify_verdict import WaitingSplit
-from unstall.simplify.thresholds import VAGUE_SUM, WORTH_DEEPER
 from unstall.statistics import Ratio
 from unstall.text.units import percent
 
 
-def make_report(result: SimplifyResult, sandbox: str, notes: Sequence[str] = ()) -> Report:
+def make_report(simplified: SimplifyResult, sandbox: str, notes: Sequence[str] = ()) -> Report:
     """The report of ``unstall simplify``: that of the first run, with what the experiments add and correct."""
-    watched = result.first.report
+    watched = simplified.first.report
     run = msgspec.structs.replace(watched.run, notes=[*watched.run.notes, *notes])
     report = msgspec.structs.replace(watched, kind="simplify", run=run)
-    if result.measurement is None:
+    if simplified.measurement is None:
         return report
-    done = [one for one in result.results if one.ratio is not None and one.ratio.blocks >= 2]
-    base_s = _base_s(done) or result.measurement.step.mean
+    done = [result for result in simplified.results if result.ratio is not None and result.ratio.blocks >= 2]
+    base_s = _base_s(done) or simplified.measurement.step.mean
     split = waiting_split(base_s, done)
     findings, disagreements = simplify_verdict.restate(report, done, split)
     total = elasticity_sum(done)
@@ -39,21 +38,21 @@ def make_report(result: SimplifyResult, sandbox: str, notes: Sequence[str] = ())
         elasticity_says=meaning_of_sum(*total) if total else "",
         waiting_s=split.waiting_s if split else None,
         taken_s=split.contention_s if split else None,
-        data_batches_per_s=result.data_batches_per_s,
+        data_batches_per_s=simplified.data_batches_per_s,
         disagreements=disagreements,
         deeper=deeper_bottlenecks(done),
-        failures=[_failure(one) for one in result.results if one not in done],
-        untried=[experiment.name for experiment in result.untried],
+        failures=[_failure(result) for result in simplified.results if result not in done],
+        untried=[experiment.name for experiment in simplified.untried],
         sandbox=sandbox,
-        runs=result.runs,
+        runs=simplified.runs,
     )
-    predictor = Predictor.of(result.first.measured)
+    predictor = Predictor.of(simplified.first.measured)
     return msgspec.structs.replace(
         report,
         verdict=findings[0],
         findings=findings,
-        ceilings=_ceilings(result, done, base_s),
-        experiments=[_experiment(one, predictor) for one in done],
+        ceilings=_ceilings(simplified, done, base_s),
+        experiments=[_experiment(result, predictor) for result in done],
         study=study,
     )
 
@@ -70,7 +69,7 @@ def elasticity(result: ExperimentResult) -> tuple[float, float, float] | None:
 
 def waiting_split(base_s: float, results: list[ExperimentResult]) -> WaitingSplit | None:
     """What is waited for, and what the workers take in cores; None unless all three arms were measured."""
-    ratios = {one.experiment.intervention: one.ratio for one in results if one.state == "measured"}
+    ratios = {result.experiment.intervention: result.ratio for result in results if result.state == "measured"}
     cached, placebo = ratios.get(CachedIntervention.name), ratios.get("placebo")
     if cached is None or placebo is None:
         return None
@@ -84,8 +83,8 @@ def elasticity_sum(results: list[ExperimentResult]) -> tuple[float, float] | Non
 
     Each component counts once: one that was slowed in two ways, as it computes.
     """
-    ordered = sorted(results, key=lambda one: not _is_asleep(one))
-    slopes = {one.experiment.component: slope for one in ordered if (slope := elasticity(one)) is not None}
+    ordered = sorted(results, key=lambda result: not _is_asleep(result))
+    slopes = {result.experiment.component: slope for result in ordered if (slope := elasticity(result)) is not None}
     if len(slopes) < 2:
         return None
     half = math.sqrt(sum(((high - low) / 2) ** 2 for _, low, high in slopes.values()))
@@ -94,7 +93,7 @@ def elasticity_sum(results: list[ExperimentResult]) -> tuple[float, float] | Non
 
 def meaning_of_sum(total: float, half: float) -> str:
     """A step's time is homogeneous in the times of its parts: what a sum other than 1 means."""
-    if half > VAGUE_SUM:
+    if half > thresholds.VAGUE_SUM:
         return "too uncertain to tell whether something is missing"
     if abs(total - 1) <= half:
         return "the components account for the step"
@@ -108,17 +107,17 @@ def meaning_of_sum(total: float, half: float) -> str:
 
 def deeper_bottlenecks(results: list[ExperimentResult]) -> list[str]:
     """What the interactions say: how much the second is worth, alone and once the first is gone."""
-    alone = [one for one in results if not one.experiment.base]
+    alone = [result for result in results if not result.experiment.base]
     lines = []
-    for one in results:
-        ratio = one.ratio
-        if one.experiment.intervention != "interaction" or ratio is None or one.state != "measured":
+    for result in results:
+        ratio = result.ratio
+        if result.experiment.intervention != "interaction" or ratio is None or result.state != "measured":
             continue
-        before = next((other.ratio for other in alone if other.experiment.arm == one.experiment.arm), None)
-        words = f"{one.experiment.name}: {ratio.value:.2f}×"
+        before = next((other.ratio for other in alone if other.experiment.arm == result.experiment.arm), None)
+        words = f"{result.experiment.name}: {ratio.value:.2f}×"
         if before is not None:
             words += f", {before.value:.2f}× by itself"
-        if ratio.low > WORTH_DEEPER:
+        if ratio.low > thresholds.WORTH_DEEPER:
             words += ": the next bottleneck"
         lines.append(words)
     return lines
@@ -149,15 +148,15 @@ def _finite_interval(ratio: Ratio) -> tuple[float, float]:
 
 def _base_s(done: list[ExperimentResult]) -> float | None:
     """The step of the program as it is: the geometric mean over all blocks in which it ran."""
-    values = [seconds for one in done if not one.experiment.base for seconds in one.base_s]
+    values = [seconds for result in done if not result.experiment.base for seconds in result.base_s]
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
-def _ceilings(result: SimplifyResult, done: list[ExperimentResult], base_s: float) -> list[Ceiling]:
+def _ceilings(simplified: SimplifyResult, done: list[ExperimentResult], base_s: float) -> list[Ceiling]:
     ceilings = []
-    for one in done:
-        ratio, component = one.ratio, one.experiment.component
-        if component is None or one.experiment.share is not None or ratio is None or one.state != "measured":
+    for result in done:
+        ratio, component = result.ratio, result.experiment.component
+        if component is None or result.experiment.share is not None or ratio is None or result.state != "measured":
             continue
         low, high = _finite_interval(ratio)
         ceilings.append(
@@ -169,13 +168,13 @@ def _ceilings(result: SimplifyResult, done: list[ExperimentResult], base_s: floa
                 gap=max(0.0, 1 - 1 / ratio.value),
             )
         )
-    loader = result.measurement.loader if result.measurement else None
-    if result.data_batches_per_s and loader and loader.batches_per_step:
-        alone = result.data_batches_per_s / loader.batches_per_step
+    loader = simplified.measurement.loader if simplified.measurement else None
+    if simplified.data_batches_per_s and loader and loader.batches_per_step:
+        alone = simplified.data_batches_per_s / loader.batches_per_step
         gap = max(0.0, 1 - 1 / (base_s * alone))
         ceilings.append(Ceiling(component="data alone", steps_per_s=alone, known_by="measured", gap=gap))
     measured = {ceiling.component for ceiling in ceilings}
-    ceilings += [ceiling for ceiling in result.first.report.ceilings if ceiling.component not in measured]
+    ceilings += [ceiling for ceiling in simplified.first.report.ceilings if ceiling.component not in measured]
     return sorted(ceilings, key=lambda ceiling: -ceiling.steps_per_s)
 
 

@@ -11,11 +11,10 @@ from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
 from unstall.records.vocabulary import HEALTHY, Confidence, PatternName
-from unstall.simplify import registry
+from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.interventions.cached import CachedIntervention
 from unstall.simplify.interventions.sleep import SleepIntervention
-from unstall.simplify.thresholds import DISAGREEMENT, HIGH_CONFIDENCE, TAKES_OVER, WORTH
 from unstall.statistics import Ratio
 
 _HOST = "host-bound"
@@ -46,7 +45,7 @@ def restate(
     disagreements: list[str] = []
     findings = [_with_measurement(finding, measured, disagreements) for finding in report.findings]
     best = max(measured.values(), key=lambda result: _ratio(result).value, default=None)
-    if best is not None and _ratio(best).low > WORTH:
+    if best is not None and _ratio(best).low > thresholds.WORTH:
         findings = _take_over(report, findings, best, split, disagreements)
     first, *others = _order(findings)
     if split is not None and first.pattern == CachedIntervention.proves:
@@ -87,7 +86,7 @@ def _with_measurement(
         return finding
     ratio, estimate = _ratio(result), finding.headroom
     apart = abs(math.log(estimate / max(ratio.value, 1e-9)))
-    if apart > math.log(DISAGREEMENT) and not ratio.low <= estimate <= ratio.high:
+    if apart > math.log(thresholds.DISAGREEMENT) and not ratio.low <= estimate <= ratio.high:
         disagreements.append(_disagreement(finding, ratio))
     return msgspec.structs.replace(
         finding,
@@ -108,7 +107,7 @@ def _take_over(
     """The costliest component gets the verdict where observation gave it to one that is worth less."""
     first, ratio = findings[0], _ratio(best)
     known = first.headroom if first.headroom_known_by == "measured" else 1.0
-    outranked = _of(first).residual or ratio.value >= TAKES_OVER * known
+    outranked = _of(first).residual or ratio.value >= thresholds.TAKES_OVER * known
     pattern, culprit = _pattern(report, best)
     if _of(first).keeps_verdict or not outranked or pattern == first.pattern:
         return findings
@@ -134,11 +133,11 @@ def _take_over(
 def _order(findings: list[Finding]) -> list[Finding]:
     """A first finding that turned out to be worth nothing gives way to one that is; the rest by headroom."""
     first, rest = findings[0], sorted(findings[1:], key=lambda finding: -finding.headroom)
-    worthless = first.headroom_known_by == "measured" and first.headroom < WORTH and not _of(first).keeps_verdict
-    if worthless:
-        better = [one for one in rest if one.headroom >= WORTH or one.pattern in ("compute-bound", HEALTHY)]
-        if better:
-            return [better[0], first, *(finding for finding in rest if finding is not better[0])]
+    measured = first.headroom_known_by == "measured" and not _of(first).keeps_verdict
+    if measured and first.headroom < thresholds.WORTH:
+        for better in rest:
+            if better.headroom >= thresholds.WORTH or better.pattern in ("compute-bound", HEALTHY):
+                return [better, first, *(finding for finding in rest if finding is not better)]
     return [first, *rest]
 
 
@@ -206,7 +205,7 @@ def _disagreement(finding: Finding, ratio: Ratio) -> str:
 
 
 def _confidence(ratio: Ratio) -> Confidence:
-    return "high" if ratio.half_width < HIGH_CONFIDENCE else "medium"
+    return "high" if ratio.half_width < thresholds.HIGH_CONFIDENCE else "medium"
 
 
 def _ratio(result: ExperimentResult) -> Ratio:

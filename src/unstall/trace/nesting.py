@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from unstall.trace.library import address, library
 from unstall.trace.timeline import NONE, DeviceTable, HostKind, HostTable, Ids, Ints
 
 SLACK_NS = 1000
@@ -23,17 +24,19 @@ def parents(start_ns: Ints, dur_ns: Ints, thread: Ids) -> Ids:
         dur_ns: durations, not negative.
         thread: thread of each event.
     """
-    try:
-        from unstall.trace._scan import parents as native
-    except ImportError:
+    functions = library()
+    if functions is None:
         return _parents(start_ns, dur_ns, thread)
-    lanes = int(thread.max(initial=-1)) + 1
-    start_ns, dur_ns, thread = (
-        np.ascontiguousarray(start_ns),
-        np.ascontiguousarray(dur_ns),
-        np.ascontiguousarray(thread),
-    )
-    return np.frombuffer(native(start_ns, dur_ns, thread, lanes, SLACK_NS, DEPTH), np.int32)
+    count, threads = len(thread), int(thread.max(initial=-1)) + 1
+    if thread.min(initial=0) < 0:
+        raise ValueError("threads are numbered from 0")
+    start_ns, dur_ns, thread = map(np.ascontiguousarray, (start_ns, dur_ns, thread))
+    result = np.empty(count, np.int32)
+    times = address(start_ns, np.int64, count), address(dur_ns, np.int64, count)
+    lanes, parent = address(thread, np.int32, count), address(result, np.int32, count)
+    if not functions.nest(count, *times, lanes, threads, SLACK_NS, DEPTH, parent):
+        raise MemoryError
+    return result
 
 
 def _parents(start_ns: Ints, dur_ns: Ints, thread: Ids) -> Ids:

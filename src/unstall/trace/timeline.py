@@ -143,15 +143,14 @@ class OperatorInputs:
 
     @classmethod
     def parse(cls, text: str) -> OperatorInputs:
-        """From the three JSON lists as the reader keeps them, separated by ASCII unit separators."""
-        lists = []
-        for part in (text.split("\x1f") + ["", "", ""])[:3]:
-            try:
-                value = json.loads(part, strict=False) if part else []
-            except (ValueError, RecursionError):
-                value = []
-            lists.append(tuple(value) if isinstance(value, list) else ())
-        return cls(*lists)
+        """From the JSON of up to three lists, as the readers keep them; empty where it is none."""
+        try:
+            lists = json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            return cls()
+        if not isinstance(lists, list):
+            return cls()
+        return cls(*(tuple(value) if isinstance(value, list) else () for value in lists[:3]))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from recorders import load, silence
 
 from unstall.benchmark import live
 from unstall.benchmark.reader import read_latest, read_process
-from unstall.child import recording
+from unstall.records.vocabulary import Tick
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def train(directory, api, steps, pause=0.0005):
     for _ in range(steps):
         for name, number in names.items():
             if name == "~optimizer":
-                api.tick(recording.OPTIMIZER, number, None)
+                api.tick(Tick.OPTIMIZER, number, None)
             api.begin(number)
             time.sleep(pause)
             api.end(number)

@@ -6,8 +6,8 @@ import pytest
 from spanfactory import Recording, train, train_step
 
 from unstall.benchmark import loader
-from unstall.benchmark.reader import ERROR, NETWORK
 from unstall.benchmark.steps import find_loop
+from unstall.child.layout import ERROR, NETWORK
 
 LOADER = 500  # address of the training loader
 

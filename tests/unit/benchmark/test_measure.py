@@ -9,7 +9,7 @@ import pytest
 from spanfactory import Recording, train, train_step
 
 from unstall.benchmark.measure import measure
-from unstall.benchmark.reader import MODULE, NOGRAD
+from unstall.child.layout import MODULE, NOGRAD
 from unstall.records.observations import Frame, MachinePoint, Observation, ResourcePoint, StackSample
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
-from unstall.benchmark.reader import MODULE, NETWORK, NOGRAD
 from unstall.benchmark.steps import find_loop, main_spans, primary
-from unstall.records.vocabulary import PHASES
+from unstall.child.layout import MODULE, NETWORK, NOGRAD
+from unstall.records.vocabulary import PHASE_NAMES
 
 # ---------------------------------------------------------------- what belongs where
 
@@ -68,9 +68,9 @@ def test_time_on_no_core_is_blocked_where_it_is_known():
         r.do("~optimizer", 0.01)
     loop = loop_of(r)
     check_loop(loop)
-    assert loop.blocked[:, PHASES.index("data_wait")] == pytest.approx(0.05)
-    assert loop.blocked[:, PHASES.index("forward")] == pytest.approx(0)
-    assert loop.blocked[:, PHASES.index("backward")] == pytest.approx(0, abs=1e-6)
+    assert loop.blocked[:, PHASE_NAMES.index("data_wait")] == pytest.approx(0.05)
+    assert loop.blocked[:, PHASE_NAMES.index("forward")] == pytest.approx(0)
+    assert loop.blocked[:, PHASE_NAMES.index("backward")] == pytest.approx(0, abs=1e-6)
 
 
 def test_network_time_and_bytes_belong_to_the_phase_they_happen_in():
@@ -85,7 +85,7 @@ def test_network_time_and_bytes_belong_to_the_phase_they_happen_in():
         r.do("~optimizer", 0.01)
     loop = loop_of(r)
     check_loop(loop)
-    wait, other = PHASES.index("data_wait"), PHASES.index("other")
+    wait, other = PHASE_NAMES.index("data_wait"), PHASE_NAMES.index("other")
     assert loop.network[:, wait] == pytest.approx(0.04)
     assert loop.network_bytes[:, wait] == pytest.approx(1000)
     assert loop.network[:, other] == pytest.approx(0.005)
@@ -104,7 +104,7 @@ def test_an_event_loops_wait_is_network_only_where_bytes_moved(moved, seconds):
         r.do("~forward", 0.02)
         r.do("~backward", 0.02)
         r.do("~optimizer", 0.01)
-    assert loop_of(r).network[:, PHASES.index("data_wait")] == pytest.approx(seconds)
+    assert loop_of(r).network[:, PHASE_NAMES.index("data_wait")] == pytest.approx(seconds)
 
 
 def test_a_span_longer_than_its_step_cannot_make_more_than_the_step():

@@ -13,7 +13,7 @@ from recorders import load, silence
 from spanfactory import Recording
 
 from unstall.benchmark.reader import HEADER, NO_PHASE, RECORD, read_all, read_process, read_spans
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def phases(recording):
     process = recording.process()
     indices = process.phase_indices(process.spans)
     return {
-        process.names[int(span["name"])]: None if index == NO_PHASE else PHASES[index]
+        process.names[int(span["name"])]: None if index == NO_PHASE else PHASE_NAMES[index]
         for span, index in zip(process.spans, indices)
     }
 
@@ -201,7 +201,7 @@ def test_phases_are_inherited_as_a_walk_down_the_tree_would(tree):
             walk(children, phase)
 
     walk(tree, None)
-    found = [None if index == NO_PHASE else PHASES[index] for index in process.phase_indices(process.spans)]
+    found = [None if index == NO_PHASE else PHASE_NAMES[index] for index in process.phase_indices(process.spans)]
     assert found == [None, *expected]
 
 

@@ -10,14 +10,20 @@ from recorders import load, silence
 from unstall.benchmark import sampler as sampler_module
 from unstall.benchmark import session as session_module
 from unstall.benchmark.session import Session, steps_of
-from unstall.child.recording import DATA, ENV, EXPLICIT, FORWARD, OPTIMIZER
 from unstall.child.tap import Tap
 from unstall.child.watcher import PROBE, SAMPLE, STOP
 from unstall.records.observations import ResourcePoint
+from unstall.records.vocabulary import Tick
 
 
 def ticks(**counts):
-    kinds = {"explicit": EXPLICIT, "env": ENV, "optimizer": OPTIMIZER, "forward": FORWARD, "data": DATA}
+    kinds = {
+        "explicit": Tick.EXPLICIT,
+        "env": Tick.ENV,
+        "optimizer": Tick.OPTIMIZER,
+        "forward": Tick.FORWARD,
+        "data": Tick.DATA,
+    }
     found = [0] * 8
     for name, count in counts.items():
         found[kinds[name]] = count
@@ -52,7 +58,7 @@ class Program:
 
     def steps(self, count):
         for _ in range(count):
-            self.api.tick(OPTIMIZER, 1, None)
+            self.api.tick(Tick.OPTIMIZER, 1, None)
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
-from unstall.benchmark.reader import ERROR, NETWORK, NOGRAD
 from unstall.benchmark.steps import find_loop
-from unstall.records.vocabulary import PHASES
+from unstall.child.layout import ERROR, NETWORK, NOGRAD
+from unstall.records.vocabulary import PHASE_NAMES
 
 # ---------------------------------------------------------------- training
 
@@ -117,8 +117,8 @@ def test_validation_between_epochs_is_told_from_the_steps(with_loader):
     assert loop.validation_calls[held].tolist() == [4] * len(held)
     assert len(held) == 2  # what follows the last epoch follows the last step
     per_epoch = 4 * 0.02 + (4 * 0.01 if with_loader else 0)
-    assert loop.phases[held, PHASES.index("validation")] == pytest.approx(per_epoch, abs=0.002)
-    assert loop.phases[held, PHASES.index("backward")] == pytest.approx(0.03)
+    assert loop.phases[held, PHASE_NAMES.index("validation")] == pytest.approx(per_epoch, abs=0.002)
+    assert loop.phases[held, PHASE_NAMES.index("backward")] == pytest.approx(0.03)
     assert loop.gap[held].all()
     rest = np.setdiff1d(np.arange(18), held)
     assert mean(loop, "validation", rest) == 0
@@ -281,5 +281,5 @@ def test_calls_whose_cpu_time_was_not_measured_are_taken_to_be_like_the_others()
     loop = loop_of(r)
     check_loop(loop)
     blocked = loop.blocked.mean(axis=0)
-    assert blocked[PHASES.index("data_wait")] == pytest.approx(0.006, rel=0.01)
-    assert blocked[PHASES.index("forward")] == 0
+    assert blocked[PHASE_NAMES.index("data_wait")] == pytest.approx(0.006, rel=0.01)
+    assert blocked[PHASE_NAMES.index("forward")] == 0

@@ -11,7 +11,6 @@ import sys
 import pytest
 from recorders import Recorder, silence
 
-from unstall.benchmark.reader import HEADER, RECORD
 from unstall.child import fallback
 
 
@@ -24,14 +23,6 @@ def open_fallback(tmp_path):
 
 def half(x):
     return x / 2
-
-
-def test_it_writes_the_layout_that_the_reader_reads():
-    assert fallback._RECORD.size == RECORD.itemsize == fallback._RECORD_BYTES
-    assert HEADER.fields["count"][1] == fallback._COUNTS_AT
-    assert HEADER.fields["control"][1] == fallback._CONTROL_AT
-    assert HEADER.fields["ticks"][1] == fallback._TICKS_AT
-    assert HEADER.fields["flushed"][1] == fallback._FLUSHED_AT
 
 
 def test_a_wrapped_function_is_a_plain_function():

@@ -12,7 +12,8 @@ import traceback
 import pytest
 from recorders import load
 
-from unstall.benchmark.reader import ERROR, MAIN, MODULE, NETWORK, NOGRAD, RECORD, read_process, read_spans
+from unstall.benchmark.reader import RECORD, read_process, read_spans
+from unstall.child.layout import ERROR, MAIN, MODULE, NETWORK, NOGRAD
 
 FORWARD = 3  # a tick kind
 TAIL = 4096

@@ -1,54 +1,12 @@
-"""Names of seams, the phases they count towards, and wrapping in place."""
+"""Wrapping in place, as the seams do it, and what the counts say."""
 
 from __future__ import annotations
 
-import pytest
+from unstall.child import recording
+from unstall.child.recording import wrap_attribute
+from unstall.records.vocabulary import Seam
 
-from unstall.child import recording, seams
-from unstall.child.recording import PREFIX_PHASES, SEAM_PHASES, phase_of, wrap_attribute
-from unstall.records.vocabulary import PHASES
-
-
-@pytest.mark.parametrize("name, phase", sorted(SEAM_PHASES.items()))
-def test_each_seam_has_its_phase(name, phase):
-    assert phase_of(name) == phase
-
-
-@pytest.mark.parametrize(
-    "name, phase",
-    [
-        ("~comm.all_reduce", "comm"),
-        ("~callback.torch.save", "callback"),
-        ("~callback.matplotlib.Figure.savefig", "callback"),
-        ("~transfer.to", "transfer"),
-        ("~sync.item", "sync"),
-    ],
-)
-def test_families_of_seams_have_a_phase_by_prefix(name, phase):
-    assert phase_of(name) == phase
-
-
-@pytest.mark.parametrize("name", ["~gc", "~net.recv", "forward", "comm.all_reduce", "my ~forward", "", "?"])
-def test_users_spans_and_names_of_no_phase_have_none(name):
-    assert phase_of(name) is None
-
-
-def test_all_phases_are_of_the_contract():
-    assert {*SEAM_PHASES.values(), *PREFIX_PHASES.values()} <= set(PHASES)
-
-
-def test_tick_kinds_are_distinct():
-    kinds = [
-        recording.EXPLICIT,
-        recording.ENV,
-        recording.OPTIMIZER,
-        recording.FORWARD,
-        recording.DATA,
-        recording.BACKWARD,
-        recording.COMM,
-        recording.OTHER,
-    ]
-    assert sorted(kinds) == list(range(8))
+CALL = Seam("~test.call")
 
 
 def test_an_attribute_is_wrapped_once():
@@ -56,11 +14,11 @@ def test_an_attribute_is_wrapped_once():
         def call(self):
             return 7
 
-    assert wrap_attribute(Library, "call", "attribute.once")
+    assert wrap_attribute(Library, "call", CALL)
     wrapped = Library.call
     assert Library().call() == 7
     if recording.NATIVE:
-        assert not wrap_attribute(Library, "call", "attribute.once")
+        assert not wrap_attribute(Library, "call", CALL)
         assert Library.call is wrapped
 
 
@@ -68,7 +26,7 @@ def test_an_attribute_that_is_not_there_is_left_alone():
     class Library:
         pass
 
-    assert not wrap_attribute(Library, "call", "attribute.absent")
+    assert not wrap_attribute(Library, "call", CALL)
     assert not hasattr(Library, "call")
 
 
@@ -88,7 +46,7 @@ def test_properties_and_static_methods_are_left_alone():
 
     before = dict(vars(Library))
     for name in ("fixed", "made", "value"):
-        assert not wrap_attribute(Library, name, f"attribute.{name}")
+        assert not wrap_attribute(Library, name, CALL)
     assert dict(vars(Library)) == before
 
 
@@ -101,7 +59,7 @@ def test_an_inherited_method_is_wrapped_on_the_class_asked_for():
         pass
 
     original = Base.__dict__["call"]
-    assert wrap_attribute(Derived, "call", "attribute.inherited")
+    assert wrap_attribute(Derived, "call", CALL)
     assert Base.__dict__["call"] is original
     assert Derived().call() is Derived
 
@@ -122,23 +80,6 @@ def test_nvtx_ranges_go_around_every_seam_but_sockets(monkeypatch):
         return func
 
     monkeypatch.setattr(recording, "nvtx_ranges", ranges)
-    recording.wrap(len, "~nvtx.len")
-    recording.wrap(len, "~nvtx.net", network=True)
+    recording.wrap(len, Seam("~nvtx.len"))
+    recording.wrap(len, Seam("~nvtx.net"), network=True)
     assert ranged == ["~nvtx.len"]
-
-
-def test_every_seams_targets_are_merged():
-    targets = seams.targets()
-    assert {
-        "gc",
-        "gymnasium.core",
-        "logging",
-        "socket",
-        "torch.autograd",
-        "torch.cuda",
-        "torch.distributed.distributed_c10d",
-        "torch.nn.modules.module",
-        "torch.optim.optimizer",
-        "torch.utils.data.dataloader",
-    } <= set(targets)
-    assert all(callable(install) for installs in targets.values() for install in installs)

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import pytest
 
-from unstall.benchmark.reader import ERROR, NETWORK, NOGRAD
-from unstall.child import recording
+from unstall.child.layout import ERROR, NETWORK, NOGRAD
 from unstall.child.seams import autograd, callbacks, collectives, collector, cuda, loader, modules, network, optimizer
 from unstall.child.tap import Tap
+from unstall.records.vocabulary import Tick
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ def test_each_outermost_module_call_is_a_forward(recorded):
     assert recorded.names() == ["~forward", "~forward"]
     assert spans["arg"].tolist() == [id(model), id(model)]
     assert [bool(flags & NOGRAD) for flags in spans["flags"]] == [False, True]
-    assert ticks(recorded, recording.FORWARD) == 2
+    assert ticks(recorded, Tick.FORWARD) == 2
 
 
 def test_the_engine_of_backward_is_recorded(recorded):
@@ -59,7 +59,7 @@ def test_the_engine_of_backward_is_recorded(recorded):
     autograd.TARGETS["torch.autograd"](library)
     library._engine_run_backward((1,))
     assert recorded.names() == ["~backward"]
-    assert ticks(recorded, recording.BACKWARD) == 1
+    assert ticks(recorded, Tick.BACKWARD) == 1
 
 
 class FakeOptimizer:
@@ -90,7 +90,7 @@ def test_optimizer_steps_are_recorded_by_their_hooks(recorded):
     (span,) = recorded.spans()
     assert recorded.names() == ["~optimizer"]
     assert int(span["arg"]) == id(library)
-    assert ticks(recorded, recording.OPTIMIZER) == 1
+    assert ticks(recorded, Tick.OPTIMIZER) == 1
 
 
 @pytest.mark.parametrize("compiling", [False, True])
@@ -102,7 +102,7 @@ def test_once_torch_can_compile_its_traces_are_left_alone(recorded, monkeypatch,
     monkeypatch.setitem(sys.modules, "torch.optim.optimizer", library)
     optimizer.TARGETS["torch._dynamo"](None)
     library.step()
-    assert len(recorded.spans()) == ticks(recorded, recording.OPTIMIZER) == (not compiling)
+    assert len(recorded.spans()) == ticks(recorded, Tick.OPTIMIZER) == (not compiling)
 
 
 def fake_loader_module():
@@ -134,7 +134,7 @@ def test_epochs_and_waits_for_batches_are_recorded(recorded):
     assert list(library.DataLoader([1, 2])) == [1, 2]
     assert recorded.names() == ["~data.iter", "~data.next", "~data.next", "~data.next"]
     assert [bool(flags & ERROR) for flags in recorded.spans()["flags"]] == [False, False, False, True]
-    assert ticks(recorded, recording.DATA) == 3
+    assert ticks(recorded, Tick.DATA) == 3
 
 
 def test_fetch_and_collate_are_recorded_wherever_they_run(recorded):

@@ -8,9 +8,9 @@ from typing import ClassVar, Generic, TypeVar
 
 import pytest
 
-from unstall.child import recording
 from unstall.child.seams import environments
 from unstall.child.tap import Tap
+from unstall.records.vocabulary import Tick
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ def test_environments_are_recorded_whenever_they_are_defined(recorded, base, whe
     assert env.reset(seed=3) == 3
     assert env.step(2) == 5
     assert recorded.names() == ["~env.reset", "~env.step"]
-    assert ticks(recorded, recording.ENV) == 1
+    assert ticks(recorded, Tick.ENV) == 1
     assert isinstance(env, base)
     assert issubclass(env_class, base)
     assert env_class.step.__doc__ == "Add an action."

@@ -12,7 +12,7 @@ import threading
 import pytest
 from recorders import load
 
-from unstall.benchmark.reader import ERROR, MODULE, NETWORK, NOGRAD
+from unstall.child.layout import ERROR, MODULE, NETWORK, NOGRAD
 from unstall.child.tap import Tap
 
 FORWARD, OTHER = 3, 7  # tick kinds

@@ -192,7 +192,7 @@ def test_sampling_from_inside_begins_and_the_wish_is_taken_back(watched, monkeyp
     assert len(started) == 1
 
 
-def test_a_failure_of_its_own_is_told_and_silences_it(watched, monkeypatch):
+def test_a_note_that_fails_is_told_and_not_taken_again(watched):
     class Rude:
         @property
         def num_workers(self):
@@ -201,6 +201,17 @@ def test_a_failure_of_its_own_is_told_and_silences_it(watched, monkeypatch):
     watched.see("~data.iter", Rude())
     (error,) = watched.of("error")
     assert "do not look at me" in error["error"]
+    watched.see("~data.iter", Rude())
+    assert len(watched.of("error")) == 1
+    watched.see("~env.step", object())
+    assert len(watched.of("env")) == 1
+
+
+def test_a_failure_of_its_own_is_told_and_silences_it(watched, monkeypatch):
+    monkeypatch.setattr(watched.watcher.windows, "event", lambda *_: 1 / 0)
+    watched.see("~optimizer")
+    (error,) = watched.of("error")
+    assert "ZeroDivisionError" in error["error"]
     heard = len(watched.told)
     watched.api.wrap(lambda x: x, "~forward", kind=3)(1)
     assert len(watched.told) == heard

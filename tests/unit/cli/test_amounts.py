@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import click
 import pytest
-import typer
 
 from unstall.cli import amounts
 
@@ -44,5 +44,5 @@ def test_an_amount(read, text, value):
     ],
 )
 def test_no_amount(read, text):
-    with pytest.raises(typer.BadParameter, match="write"):
+    with pytest.raises(click.BadParameter, match="write"):
         read(text)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from unstall.benchmark import machine
 from unstall.benchmark.capabilities import Check
-from unstall.cli import doctor as command
-from unstall.cli.doctor import doctor
+from unstall.cli.doctor import verb
+from unstall.runs import doctor
 
 GPU = machine.GpuCeilings(
     name="NVIDIA A100-SXM4-80GB",
@@ -41,12 +40,10 @@ CHECKS = [
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch):
-    app = typer.Typer()
-    app.command()(doctor)
-    monkeypatch.setattr(command, "checks", lambda: CHECKS)
+    monkeypatch.setattr(doctor, "checks", lambda: CHECKS)
     monkeypatch.setattr(machine, "measure", lambda quick: CEILINGS)
     monkeypatch.setattr(machine, "save", lambda ceilings: None)
-    return lambda *options, **more: CliRunner(**more).invoke(app, options)
+    return lambda *options, **more: CliRunner(**more).invoke(verb, options)
 
 
 def test_tables(run):
@@ -65,7 +62,7 @@ def test_tables(run):
 
 
 def test_json(run):
-    result = run("--json")
+    result = run("--json", "-")
     assert result.exit_code == 0
     answer = json.loads(result.stdout)
     assert [check["works"] for check in answer["checks"]] == [True, False, False]

@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from unstall.cli.main import VERBS, app
 
@@ -43,13 +42,13 @@ def test_its_commands_parse(job):
     found = {}
     for _, verb, *words in _commands(job):
         assert verb in VERBS
-        command = typer.main.get_command(app).get_command(None, verb)
+        command = app.get_command(None, verb)
         with command.make_context(verb, words) as context:
             found[verb] = context.params
     assert set(found) == {"gate", "run"}
     for params in found.values():  # an option that we do not know would be the program's first word
-        assert params["words"] == _PROGRAM.split()
-    assert found["gate"]["baseline"] == "origin/main" and not found["gate"]["sandbox"]
+        assert list(params["words"]) == _PROGRAM.split()
+    assert found["gate"]["baseline"] == "origin/main" and not found["gate"]["required"]
     assert job["env"]["PROGRAM"] == _PROGRAM
 
 

@@ -1,33 +1,17 @@
 import webbrowser
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from unstall.cli.main import app
 from unstall.records import report as r
 
 
 @pytest.fixture
-def report(tmp_path, monkeypatch):
+def report(tmp_path, monkeypatch, healthy_report):
     """A report's file in the working directory."""
     monkeypatch.chdir(tmp_path)
-    verdict = r.Finding(
-        pattern="healthy", headroom=1.0, headroom_known_by="estimated", confidence="high", evidence=[], advice=[]
-    )
-    run = r.RunInfo(
-        id="../odd id", command=["a.py"], started="2026-01-01T00:00:00Z", duration_s=1.0, steps=9, exit_code=0,
-        environment={},
-    )  # fmt: skip
-    made = r.Report(
-        kind="run",
-        run=run,
-        throughput=r.Throughput(steps_per_s=3.0),
-        utilization=r.Utilization(),
-        phases=[],
-        verdict=verdict,
-        findings=[verdict],
-    )
-    (tmp_path / "report.json").write_bytes(made.to_json())
+    (tmp_path / "report.json").write_bytes(healthy_report.to_json())
     return tmp_path / "report.json"
 
 
@@ -38,6 +22,7 @@ def invoke(*words):
 def test_each_format_is_written(report, tmp_path):
     result = invoke("report.json", "--html", "r.html", "--md", "r.md", "--json", "r.json")
     assert result.exit_code == 0, result.output
+    assert result.stderr == "wrote r.json\nwrote r.md\nwrote r.html\n"
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "r.md").read_text().startswith("### unstall run")
     assert r.Report.from_json((tmp_path / "r.json").read_bytes()).run.id == "../odd id"

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from unstall.data.conclude import conclude, slowest
 from unstall.data.examine import Facts
-from unstall.report import data as view
+from unstall.report import data_view as view
 
 
 def stage(name, seconds, *, order, depth=1, replayed=True, **more):
@@ -108,5 +108,5 @@ def test_hostile_names_do_not_reach_the_terminal():
 
 def shown(report):
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    view.render(report, console)
+    view.page(report, console.width).show(console)
     return console.file.getvalue()

@@ -84,7 +84,7 @@ def test_finds_the_users_functions_and_the_members_of_compose():
 def test_a_stage_is_called_again_on_what_it_was_given():
     stages = traced(Numbers())
     added = [stage for stage in stages.values() if stage.name == "Add"]
-    inputs = [[fresh(call.args[0])[0] for call in stage.kept] for stage in added]
+    inputs = [[fresh(call.args[0])[0] for call in stage.calls_kept] for stage in added]
     assert inputs == [[0, 3, 6, 9, 12], [1, 4, 7, 10, 13]]
     cost = replay(added[0], seconds=0.001)
     assert cost is not None and cost.count >= 5 and cost.wall_s > 0
@@ -93,21 +93,21 @@ def test_a_stage_is_called_again_on_what_it_was_given():
 def test_replaying_changes_neither_the_inputs_nor_the_dataset():
     stages = traced(Numbers())
     effect = by_name(stages, "Numbers.effect")
-    before = [fresh(call.args[1]).tolist() for call in effect.kept]
+    before = [fresh(call.args[1]).tolist() for call in effect.calls_kept]
     assert replay(effect, seconds=0.001) is not None
-    assert [fresh(call.args[1]).tolist() for call in effect.kept] == before
+    assert [fresh(call.args[1]).tolist() for call in effect.calls_kept] == before
 
 
 def test_keyword_arguments_and_defaults_are_as_they_were():
     load = by_name(traced(Numbers()), "Numbers.load")
-    assert load.kept[2].kwargs == {"scale": 3}
-    call = load.kept[2]
+    assert load.calls_kept[2].kwargs == {"scale": 3}
+    call = load.calls_kept[2]
     assert call.function(*map(fresh, call.args), **call.kwargs).tolist() == [6.0] * 4
 
 
 def test_an_iterator_is_not_used_up_twice():
     stage = by_name(traced(Numbers()), "consume")
-    assert not stage.kept and "iterator" in stage.why_not
+    assert not stage.calls_kept and "iterator" in stage.why_not
     assert replay(stage, seconds=0.001) is None
 
 
@@ -128,7 +128,7 @@ def test_closures_and_super_can_be_called_again():
 
     stages = traced(Child(5))
     for name in ("read", "<lambda>"):
-        stage = next(stage for stage in stages.values() if stage.name.endswith(name) and stage.kept)
+        stage = next(stage for stage in stages.values() if stage.name.endswith(name) and stage.calls_kept)
         assert replay(stage, seconds=0.001) is not None, stage.why_not
 
 

@@ -15,8 +15,8 @@ from unstall.records.archive import Archive
 from unstall.records.measurements import MemoryMeasurement, ModelMeasurement
 from unstall.records.observations import Frame
 from unstall.records.report import Report
-from unstall.records.vocabulary import PHASES
-from unstall.report import html, markdown, terminal, wording
+from unstall.records.vocabulary import PHASE_NAMES
+from unstall.report import html, run_markdown, run_view, wording
 from unstall.text.units import percent
 
 USER = Frame("train", "/work/train.py", 3)
@@ -38,7 +38,7 @@ recordings = st.builds(
         model=ModelMeasurement(threads=threads, ops=400, batch_size=8, forwards=1),
         memory=MemoryMeasurement(rss_by_step=[(float(n), 5e8 + growing * n) for n in range(0, 200, 4)]),
     ),
-    phases=st.dictionaries(st.sampled_from(PHASES), seconds, min_size=1),
+    phases=st.dictionaries(st.sampled_from(PHASE_NAMES), seconds, min_size=1),
     plotting=st.integers(1, 300),
     model=st.integers(1, 300),
     data=st.integers(1, 300),
@@ -71,7 +71,7 @@ def test_headline_bars_evidence_and_page_agree_to_the_printed_digit(recorded):
     told = re.search(r"([0-9.<]+ %) of each step", wording.headline(made))
     if told and "which waits" not in wording.headline(made):
         assert told[1] == percent(made.verdict.share)
-    screens = (terminal.text(made, 100), markdown.render(made), html.page(Archive(report=made)))
+    screens = (run_view.page(made, 100).as_text(), run_markdown.render(made), html.page(Archive(report=made)))
     largest = max(made.phases, key=lambda phase: phase.share)
     for screen in screens:
         assert percent(largest.share) in screen.replace("\u202f", " ").replace("&nbsp;", " ")

@@ -22,6 +22,7 @@ from factory import (
 from unstall.diagnose.blame import Blame, culprit, hotspots, is_idle, line_culprit
 from unstall.records.measurements import RankMeasurement
 from unstall.records.observations import Frame
+from unstall.records.vocabulary import Phase, Plugins, Seam, Tick
 
 TEXT = """
 class Photos:
@@ -144,6 +145,27 @@ def test_what_serves_the_loop_claims_all_that_happens_in_it(code, outer):
 def test_a_forward_that_backward_computes_again_is_backward(code, outer):
     checkpoint = lib("torch/utils/checkpoint.py", "backward")
     assert phase_of(code, *outer("# call backward"), BACKWARD, checkpoint, CALL) == "backward"
+
+
+def test_a_plugins_seam_is_told_by_its_frames(code, outer):
+    seam = Seam("~tokens.encode", "tokenize", frames=((r"toytokens", r"encode"),))
+    added = {"plugins": Plugins((Phase("tokenize", "turning text into numbers"),), (seam,))}
+    frames = (*outer("# call prepare"), code.at("prepare", "# prepare"), lib("toytokens/__init__.py", "encode"))
+    assert phase_of(code, *frames, lib("toytokens/words.py", "split"), **added) == "tokenize"
+    assert phase_of(code, *frames) != "tokenize"
+
+
+def test_a_plugins_seam_without_frames_is_told_by_the_line_that_calls_it(code, outer):
+    seam = Seam("~tokens.encode", "tokenize", Tick.OTHER)
+    added = {
+        "plugins": Plugins((Phase("tokenize", "turning text into numbers"),), (seam,)),
+        "sites": [*sites(code), code.site("~tokens.encode", "prepare", "# prepare", ("train", "# call prepare"))],
+    }
+    line = (*outer("# call prepare"), code.at("prepare", "# prepare"))
+    for frames in (line, (*line, code.at("compute_accuracy", "# accuracy"))):
+        (placed,) = blame_of([stack(*frames)], **added).main
+        assert (placed.phase, placed.in_seam) == ("tokenize", True)
+    assert phase_of(code, *outer("# call model"), CALL, code.at("Net.forward", "# forward"), **added) == "forward"
 
 
 def test_zeroing_gradients_is_no_optimizer_step(code, outer):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from unstall.diagnose.features import HOST, build, network_share
 from unstall.records.observations import Frame
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 
 PLOT = lib("matplotlib/figure.py", "savefig")
 USER = Frame("work", "/home/me/train.py", 10)
@@ -79,7 +79,7 @@ def test_no_time_is_made_or_lost(phases, plotting, model, host, env, data):
     assert set(f.places) <= set(HOST)
     refined = f.refined_phases()
     assert sum(phase.share for phase in refined) == pytest.approx(1.0)
-    assert [phase.name for phase in refined] == [name for name in PHASES if f.seconds.get(name, 0) > 0]
+    assert [phase.name for phase in refined] == [name for name in PHASE_NAMES if f.seconds.get(name, 0) > 0]
 
 
 def test_refined_phases_keep_what_is_known_of_them():

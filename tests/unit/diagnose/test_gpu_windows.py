@@ -12,7 +12,7 @@ from unstall.benchmark.archive import Archive
 from unstall.diagnose.gpu_windows import read
 from unstall.diagnose.summary import report
 from unstall.records.report import Report
-from unstall.report import html, terminal
+from unstall.report import html, run_view
 
 WAITS = {"data_wait": 0.03, "forward": 0.03, "backward": 0.04}
 
@@ -39,7 +39,9 @@ def test_without_a_window_there_is_nothing_of_a_device(code, tmp_path):
     assert read(tmp_path) is None
     made = joined(tmp_path, code)
     assert made.trace is None
-    assert not [line for line in terminal.text(made).splitlines() if line.startswith(("GPU", "Parts", "What if"))]
+    assert not [
+        line for line in run_view.page(made).as_text().splitlines() if line.startswith(("GPU", "Parts", "What if"))
+    ]
 
 
 def test_the_window_has_the_verdict_and_the_run_its_line(code, tmp_path):
@@ -76,7 +78,7 @@ def _with_parts() -> Program:
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_screen_of_a_run_has_the_device_and_its_parts(code, tmp_path, width):
     _record(tmp_path, _with_parts())
-    screen = terminal.text(joined(tmp_path, code, step_s=[0.003, 0.005]), width)
+    screen = run_view.page(joined(tmp_path, code, step_s=[0.003, 0.005]), width).as_text()
     lines = screen.splitlines()
     assert len(lines) <= 42
     assert all(len(line) <= width for line in lines if "unstall " not in line)

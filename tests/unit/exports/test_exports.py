@@ -4,75 +4,29 @@ from __future__ import annotations
 
 import csv
 import http.server
-import math
+import subprocess
 import sys
 import threading
 
-import numpy as np
+import msgspec
 import pytest
-from changes import changed
 
-from unstall.exports import flat, metrics, mlflow, opentelemetry, prometheus, tables, wandb
-from unstall.records import report as r
-from unstall.records.archive import Archive, StepSeries
-
-_HOSTILE = '<script>"\\\n\x1b[31m{x="1"} 5'
-
-
-@pytest.fixture
-def report():
-    verdict = r.Finding(
-        pattern="input-bound",
-        headroom=2.5,
-        headroom_known_by="measured",
-        confidence="high",
-        evidence=[],
-        advice=[],
-        culprit=r.Culprit(function=_HOSTILE, file="/w/train.py", line=7, share=0.5),
-    )
-    return r.Report(
-        kind="run",
-        run=r.RunInfo(
-            id="20260102-030405-abcdef",
-            command=["train.py", _HOSTILE],
-            started="2026-01-02T03:04:05Z",
-            duration_s=60.0,
-            steps=100,
-            exit_code=0,
-            environment={"python": "3.11.7", "git_revision": "c0ffee"},
-        ),
-        throughput=r.Throughput(steps_per_s=10.0, mfu=math.nan, step_s=r.StepTime(mean=0.1, p50=0.09, p95=0.2)),
-        utilization=r.Utilization(cpu=0.5, gpu=[0.9, 0.1]),
-        phases=[r.Phase(name="data_wait", share=0.6, mean_s=0.06), r.Phase(name="forward", share=0.4, mean_s=0.04)],
-        verdict=verdict,
-        findings=[verdict],
-    )
-
-
-@pytest.fixture
-def archive(report):
-    durations = np.array([0.5, 0.25, 0.25])
-    steps = StepSeries(
-        boundaries_f8=np.concatenate([[102.0], 102.0 + durations.cumsum()]).tobytes(),
-        phases_f4={"forward": durations.astype("<f4").tobytes()},
-        measured_u1=b"\0\1\1",
-        gap_u1=b"\1\0\0",
-        first=7,
-    )
-    return Archive(report=report, steps=steps, began=100.0)
+from unstall.exports import ExportError, export, exporters, exporters_of, flat, metrics, opentelemetry
+from unstall.exports.steps import step_columns
+from unstall.records.archive import Archive
 
 
 def test_what_is_not_known_is_no_metric(report):
     names = [metric.name for metric in metrics.metrics(report)]
     assert "unstall_mfu_ratio" not in names and "unstall_samples_per_second" not in names
-    report = changed(report, run__steps=0)
-    assert "unstall_headroom_ratio" not in [metric.name for metric in metrics.metrics(report)]
+    without = msgspec.structs.replace(report, run=msgspec.structs.replace(report.run, steps=0))
+    assert "unstall_headroom_ratio" not in [metric.name for metric in metrics.metrics(without)]
 
 
 def test_prometheus_reads_it_back(report, tmp_path):
     parser = pytest.importorskip("prometheus_client.parser")
     path = tmp_path / "unstall.prom"
-    prometheus.write(report, path)
+    export(exporters()["prometheus"], Archive(report=report), str(path))
     families = {family.name: family for family in parser.text_string_to_metric_families(path.read_text())}
     assert families["unstall_steps_per_second"].samples[0].value == 10.0
     phases = {sample.labels["phase"]: sample.value for sample in families["unstall_phase_seconds"].samples}
@@ -84,14 +38,15 @@ def test_prometheus_reads_it_back(report, tmp_path):
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(report, tmp_path):
-    with pytest.raises(OSError):
-        prometheus.write(report, tmp_path / "none" / "unstall.prom")
+    with pytest.raises(ExportError, match="No such file"):
+        export(exporters()["prometheus"], Archive(report=report), str(tmp_path / "none" / "unstall.prom"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_opentelemetry_reads_it_back(report):
     export = pytest.importorskip("opentelemetry.sdk.metrics.export")
     reader = export.InMemoryMetricReader()
-    opentelemetry.send(report, reader=reader)
+    opentelemetry.send(report, reader)
     (resource,) = reader.get_metrics_data().resource_metrics
     assert resource.resource.attributes["unstall.run"] == "20260102-030405-abcdef"
     found = {one.name: one for one in resource.scope_metrics[0].metrics}
@@ -121,7 +76,7 @@ def collector():
 
 def test_a_collector_gets_the_metrics_once(report, collector):
     service = pytest.importorskip("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
-    opentelemetry.send(report, f"http://127.0.0.1:{collector.server_port}/v1/metrics")
+    export(exporters()["otlp"], Archive(report=report), f"http://127.0.0.1:{collector.server_port}/v1/metrics")
     (body,) = collector.bodies
     request = service.ExportMetricsServiceRequest.FromString(body)
     names = {one.name for one in request.resource_metrics[0].scope_metrics[0].metrics}
@@ -131,13 +86,13 @@ def test_a_collector_gets_the_metrics_once(report, collector):
 def test_a_collector_that_refuses_is_told_once(report, collector, capfd):
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http.metric_exporter")
     collector.status = 400
-    with pytest.raises(RuntimeError, match=r"did not take the metrics: .*400"):
-        opentelemetry.send(report, f"http://127.0.0.1:{collector.server_port}/v1/metrics")
+    with pytest.raises(ExportError, match=r"did not take the metrics: .*400"):
+        export(exporters()["otlp"], Archive(report=report), f"http://127.0.0.1:{collector.server_port}/v1/metrics")
     assert capfd.readouterr().err == ""
 
 
 def test_csv_has_a_row_a_step(archive, tmp_path):
-    tables.write_csv(archive, tmp_path / "steps.csv")
+    export(exporters()["csv"], archive, str(tmp_path / "steps.csv"))
     with (tmp_path / "steps.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["step"] for row in rows] == ["7", "8", "9"]
@@ -148,16 +103,16 @@ def test_csv_has_a_row_a_step(archive, tmp_path):
 
 def test_parquet_has_the_same_columns(archive, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    tables.write_parquet(archive, tmp_path / "steps")
+    export(exporters()["parquet"], archive, str(tmp_path / "steps"))
     table = parquet.read_table(tmp_path / "steps").to_pydict()
     assert table["duration_s"] == [0.5, 0.25, 0.25] and table["epoch_boundary"] == [True, False, False]
-    assert list(table) == list(tables.columns(archive))
+    assert list(table) == list(step_columns(archive))
 
 
 def test_a_run_without_steps_has_no_table(archive, tmp_path):
-    archive = changed(archive, steps=None)
-    with pytest.raises(RuntimeError, match="no steps"):
-        tables.write_csv(archive, tmp_path / "steps.csv")
+    without = msgspec.structs.replace(archive, steps=None)
+    with pytest.raises(ExportError, match="no steps"):
+        export(exporters()["csv"], without, str(tmp_path / "steps.csv"))
 
 
 def test_trackers_get_one_flat_name_a_figure(report):
@@ -172,8 +127,9 @@ def test_mlflow_reads_it_back(report, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MLflow's artifacts lie beside its caller
     tracking = pytest.importorskip("mlflow.tracking")
     uri = f"sqlite:///{tmp_path}/mlflow.db"
-    run_id = mlflow.log(report, tracking_uri=uri)
-    run = tracking.MlflowClient(tracking_uri=uri).get_run(run_id)
+    export(exporters()["mlflow"], Archive(report=report), uri)
+    client = tracking.MlflowClient(tracking_uri=uri)
+    (run,) = client.search_runs([client.get_experiment_by_name("unstall").experiment_id])
     assert run.data.metrics["unstall/steps_per_second"] == 10.0
     assert run.data.params["unstall/pattern"] == "input-bound"
     assert run.info.status == "FINISHED"
@@ -185,26 +141,87 @@ def test_a_store_of_mlflow_that_needs_more_says_so(report, tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "alembic.migration", None)
     monkeypatch.delitem(sys.modules, "mlflow.store.db.utils", raising=False)
     monkeypatch.delitem(sys.modules, "mlflow.store.tracking.sqlalchemy_store", raising=False)
-    with pytest.raises(RuntimeError, match=r"needs alembic.*pip install mlflow"):
-        mlflow.log(report, tracking_uri=f"sqlite:///{tmp_path}/other.db")
+    with pytest.raises(ExportError, match=r"needs alembic.*pip install mlflow"):
+        export(exporters()["mlflow"], Archive(report=report), f"sqlite:///{tmp_path}/other.db")
 
 
-def test_wandb_takes_it_offline(report, tmp_path, monkeypatch):
+def test_wandb_takes_it_offline(archive, tmp_path, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
-    wandb.log(report, [0.1, 0.2, 0.3], offline=True, folder=tmp_path)
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    export(exporters()["wandb"], archive, "unstall", {"offline"})
     assert list(tmp_path.rglob("run-*.wandb"))
 
 
+def _scalars(folder):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    accumulator = EventAccumulator(str(folder))
+    accumulator.Reload()
+    tensors = {tag: accumulator.Tensors(tag) for tag in accumulator.Tags()["tensors"]}
+    tags = accumulator.Tags()["scalars"]
+    return {tag: [(one.step, one.tensor_proto.float_val[0]) for one in found] for tag, found in tensors.items()} | {
+        tag: [(one.step, one.value) for one in accumulator.Scalars(tag)] for tag in tags
+    }
+
+
+def test_tensorboard_reads_it_back(archive, tmp_path):
+    pytest.importorskip("tensorboard")
+    export(exporters()["tensorboard"], archive, str(tmp_path / "tb"))
+    read = _scalars(tmp_path / "tb")
+    assert read["unstall/step_seconds"] == [(0, pytest.approx(0.25)), (1, pytest.approx(0.25))]
+    assert read["unstall/share/data_wait"] == [(1, pytest.approx(0.6))]
+    assert read["unstall/headroom"] == [(1, pytest.approx(2.5))]
+
+
+def test_tensorboard_of_a_run_without_steps_has_neither_steps_nor_headroom(report, tmp_path):
+    pytest.importorskip("tensorboard")
+    run = msgspec.structs.replace(report.run, steps=0)
+    without = Archive(report=msgspec.structs.replace(report, run=run, phases=[]))
+    export(exporters()["tensorboard"], without, str(tmp_path))
+    assert _scalars(tmp_path) == {}
+
+
 @pytest.mark.parametrize(
-    "library, act",
+    "name, library",
     [
-        ("mlflow.exceptions", lambda report: mlflow.log(report)),
-        ("wandb", lambda report: wandb.log(report, [])),
-        ("opentelemetry.sdk.metrics", lambda report: opentelemetry.send(report)),
+        ("mlflow", "mlflow.exceptions"),
+        ("wandb", "wandb"),
+        ("otlp", "opentelemetry.exporter.otlp.proto.http.metric_exporter"),
+        ("tensorboard", "tensorboard.compat.proto"),
     ],
 )
-def test_a_library_that_is_missing_is_named(report, monkeypatch, library, act):
+def test_a_library_that_is_missing_is_named(archive, monkeypatch, tmp_path, name, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(RuntimeError, match=r"is not installed; run: pip install \"unstall\["):
-        act(report)
+    extra = exporters()[name].extra
+    with pytest.raises(ExportError, match=rf"is not installed; run: pip install \"unstall\[{extra}\]\""):
+        export(exporters()[name], archive, str(tmp_path / "target"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_needs_one_of_two_libraries(archive, tmp_path, monkeypatch):
+    polars = pytest.importorskip("polars")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    export(exporters()["parquet"], archive, str(tmp_path / "steps"))
+    assert polars.read_parquet(tmp_path / "steps")["duration_s"].to_list() == [0.5, 0.25, 0.25]
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ExportError, match=r"pyarrow is not installed; run: pip install"):
+        export(exporters()["parquet"], archive, str(tmp_path / "steps"))
+
+
+def test_a_kind_of_thing_that_a_format_does_not_take_is_refused(archive, tmp_path):
+    with pytest.raises(ExportError, match="perfetto exports a GPU trace, not a run"):
+        export(exporters()["perfetto"], archive, str(tmp_path / "x"))
+
+
+def test_each_format_names_the_kinds_that_it_takes():
+    assert set(exporters_of("archive")) == {"csv", "mlflow", "otlp", "parquet", "prometheus", "tensorboard", "wandb"}
+    assert set(exporters_of("timeline")) == {"chrome", "csv", "parquet", "perfetto"}
+    assert set(exporters_of("spans")) == {"chrome"}
+
+
+def test_loading_all_exporters_imports_none_of_their_libraries():
+    heavy = "{'mlflow', 'opentelemetry', 'pandas', 'polars', 'pyarrow', 'tensorboard', 'torch', 'wandb'}"
+    code = f"import sys; from unstall.exports import exporters; exporters(); print({heavy} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from unstall.model import Changes, answer, assumptions, elasticities, survey
 from unstall.records.what_if import WhatIfReport
-from unstall.report import what_if
+from unstall.report import what_if_view
 
 
 def shown(answers, **more):
@@ -14,7 +14,7 @@ def shown(answers, **more):
         run="r", command=["t.py"], recorded_step_s=0.02, answers=answers, elasticities={"data": 1.0}, **more
     )
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    what_if.render(report, console)
+    what_if_view.page(report, console.width).show(console)
     return console.file.getvalue()
 
 

@@ -14,7 +14,7 @@ from unstall.model.simulate import simulate
 from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Phase, StepTime
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 
 BATCHES = 1500
 
@@ -27,10 +27,10 @@ def record(truth):
     body = timeline.done - timeline.got
     phase_s = {name: truth.phase_s(name) for name in truth.phases}
     total = sum(phase_s.values())
-    steps = np.zeros((BATCHES, len(PHASES)))
+    steps = np.zeros((BATCHES, len(PHASE_NAMES)))
     for name, seconds in phase_s.items():
-        steps[:, PHASES.index(name)] = body * seconds / total
-    steps[:, PHASES.index("data_wait")] = step - body.mean()
+        steps[:, PHASE_NAMES.index(name)] = body * seconds / total
+    steps[:, PHASE_NAMES.index("data_wait")] = step - body.mean()
     # The clock of a thread counts the time on a core, and says nothing of how much the others slow that down.
     service_cpu, service_wait = truth.service.T
     others = (total + (1 - 1 / truth.layout.workers) * service_cpu.mean()) / step if truth.layout.workers else 0.0
@@ -53,7 +53,7 @@ def record(truth):
         step=StepTime(step, step, step),
         phases=[
             Phase(name=name, share=0.1, mean_s=float(steps[:, index].mean()))
-            for index, name in enumerate(PHASES)
+            for index, name in enumerate(PHASE_NAMES)
             if steps[:, index].any()
         ],
         cores=truth.layout.cores,
@@ -162,7 +162,7 @@ def test_a_function_between_epochs_is_taken_out_of_them(tmp_path):
 def test_a_body_that_no_law_of_cores_explains_waited_as_long_as_the_scheduler_says():
     recorded = record(program(service=0.08, workers=2, cores=2.0, threads=2))
     steps = recorded.steps.copy()
-    steps[:, PHASES.index("forward")] += 0.06
+    steps[:, PHASE_NAMES.index("forward")] += 0.06
     told = changed(recorded.measurement, team_delay_s=0.06)
     told, silent = (build(replace(recorded, steps=steps, measurement=one)) for one in (told, recorded.measurement))
     assert told.phase_s("forward") < 0.4 * silent.phase_s("forward")
@@ -184,6 +184,6 @@ def test_samples_name_functions_in_the_workers_and_in_the_main_thread(tmp_path):
     samples = [StackSample(2, "MainThread", frames, 30), StackSample(3, "MainThread", frames[:1], 10)]
     measurement = changed(recorded.measurement, samples=samples)
     found = build(replace(recorded, measurement=measurement))
-    (key,) = found.parts.find("Photos.decode")
-    assert found.parts.share("data", key) == pytest.approx(0.75)
-    assert key in found.parts.own
+    (key,) = found.function_shares.find("Photos.decode")
+    assert found.function_shares.share("data", key) == pytest.approx(0.75)
+    assert key in found.function_shares.own

@@ -100,9 +100,9 @@ def test_an_unknown_name_is_told_what_there_is():
 
 def test_a_name_that_may_be_several_is_refused():
     before = pipeline()
-    stacks = {**before.parts.stacks, "other": ((frozenset({("video", "Clips", "decode")}), 5),)}
+    stacks = {**before.function_shares.stacks, "other": ((frozenset({("video", "Clips", "decode")}), 5),)}
     with pytest.raises(ChangeError, match="write more of the name"):
-        apply(pipeline(parts=type(before.parts)(stacks)), Changes(scales={"decode": 0.5}))
+        apply(pipeline(function_shares=type(before.function_shares)(stacks)), Changes(scales={"decode": 0.5}))
 
 
 def test_what_the_next_step_needs_cannot_wait():
@@ -130,5 +130,5 @@ def test_no_more_threads_than_cores():
 
 
 def test_keys_are_dotted_names():
-    assert pipeline().parts.find("Photos.decode") == {DECODE}
-    assert pipeline().parts.find("otos.decode") == set()
+    assert pipeline().function_shares.find("Photos.decode") == {DECODE}
+    assert pipeline().function_shares.find("otos.decode") == set()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipelines import pipeline
 
 from unstall.model import Changes, deterministic_limit, elasticities, predict
-from unstall.model.limits import server_times
+from unstall.model.predict import server_times
 
 BODY = 0.012
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from unstall.records.archive import FetchSeries, StepSeries
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 
 
 def _steps(**more):
@@ -31,7 +31,7 @@ def test_a_million_steps_take_about_thirty_bytes_each():
     rows = 1_000_000
     series = _steps(
         boundaries_f8=bytes(8 * (rows + 1)),
-        phases_f4={name: bytes(4 * rows) for name in PHASES[:5]},
+        phases_f4={name: bytes(4 * rows) for name in PHASE_NAMES[:5]},
         measured_u1=bytes(rows),
         gap_u1=bytes(rows),
     )

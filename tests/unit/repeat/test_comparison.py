@@ -129,9 +129,9 @@ def test_hostile_names_are_data():
     a = kept(_durations(0.1), culprit=culprit, command=[_HOSTILE], run_id=_HOSTILE, environment={"cpu": _HOSTILE})
     found = compare(a, kept(_durations(0.2)))
     console = Console(width=90, record=True, file=open("/dev/null", "w"))
-    compare_view.render(found, console)
+    compare_view.page(found, console.width).show(console)
     assert "\x1b" not in console.export_text()
-    written = compare_view.as_markdown(found)
+    written = compare_view.markdown(found)
     assert "<script>" not in written and "\x1b" not in written and "\n# big" not in written
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from unstall.cli.gate import EXIT_CODES
 from unstall.records.comparison import GateResult, Pair, PhaseMedians, Slowdown
 from unstall.repeat.arms import Arm, Run, relative_error
-from unstall.repeat.gate import EXIT_CODES, Gate, Recorded
+from unstall.repeat.gate import Gate, Recorded
 from unstall.repeat.gating import notes_of, steps_for
 from unstall.repeat.sequential import Finding, Plan
 from unstall.report import gate_view
@@ -129,10 +130,10 @@ def _result(decision="regression", **more):
 @pytest.mark.parametrize("decision", EXIT_CODES)
 def test_the_answer_is_said_and_nothing_of_the_program_gets_through(decision):
     console = Console(width=80, record=True, file=open("/dev/null", "w"))
-    gate_view.render(_result(decision), console)
+    gate_view.page(_result(decision), console.width).show(console)
     text = console.export_text()
     assert "+20 %" in text and "data_wait" in text and "\x1b" not in text
-    written = gate_view.as_markdown(_result(decision))
+    written = gate_view.markdown(_result(decision))
     assert "<script>" not in written and "a\\|b" in written
 
 
@@ -149,7 +150,7 @@ def test_an_answer_without_pairs_is_said():
 
 
 def test_a_gate_that_could_not_be_held_is_told_to_the_pull_request():
-    told = gate_view.failed_as_markdown("the candidate ended with exit code 1\n  | Traceback <b>\n  | @everyone")
+    told = gate_view.failure_markdown("the candidate ended with exit code 1\n  | Traceback <b>\n  | @everyone")
     assert "cannot tell: the candidate ended with exit code 1" in told
     assert "&lt;b&gt;" in told and "@everyone" not in told
 

@@ -14,7 +14,7 @@ from unstall.report import history_view
 def _shown(*entries, width=120, encoding="utf-8"):
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
-    history_view.render(entries, Console(file=stream, width=width, highlight=False))
+    history_view.page(entries, width).show(Console(file=stream, width=width, highlight=False))
     stream.flush()
     return raw.getvalue().decode(encoding)
 

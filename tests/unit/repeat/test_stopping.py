@@ -125,7 +125,7 @@ def test_it_is_said(speeds):
 
 def _shown(found, price=None, command=("prove it:", "unstall simplify train.py")):
     console = Console(width=80, record=True, file=open("/dev/null", "w"))
-    next_view.render(found, wording.NextCommand(*command), price, console)
+    next_view.page(next_view.NextAnswer(found, wording.NextCommand(*command), price), console.width).show(console)
     return console.export_text()
 
 

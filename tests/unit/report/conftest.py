@@ -206,7 +206,7 @@ def hostile() -> r.Report:
     )
     return make(
         verdict,
-        {"callback": 0.9, "other": 0.1},
+        {"callback": 0.7, nasty: 0.2, "other": 0.1},
         run={"command": ["train.py", nasty * 20], "notes": [nasty * 3] * 9},
         findings=[verdict, finding("sync-bound", culprit=culprit)],
         spans=[r.SpanTime(name=nasty, count=1, total_s=1.0, mean_s=1.0)] * 9,

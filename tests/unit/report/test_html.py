@@ -283,3 +283,13 @@ def test_any_recording_makes_a_page(points, machine, stacks):
     page = html.page(archive)
     _Outline(page)
     data_of(page)
+
+
+def test_a_phase_of_a_plugin_has_a_colour_in_bar_and_chart(healthy):
+    healthy.phases = [r.Phase(name=name, share=0.25, mean_s=0.1) for name in ("forward", "tokenize", "pack", "a{}b")]
+    page = html.page(Archive(report=healthy, steps=step_series([0.1] * 20, {"tokenize": [0.1] * 20})))
+    assert "--p-tokenize:var(--e-0);--p-pack:var(--e-1);" in page
+    assert ".p-tokenize{background:var(--p-tokenize)}" in page
+    assert re.search(r'class="w-250 p-tokenize"', page)
+    assert list(data_of(page)["steps"]["phases"]) == ["tokenize"]
+    assert "a{}b{" not in page, "a name that is no class gets no rule"

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from report_strategies import reports
 
 from unstall.records import report as r
-from unstall.report import markdown
+from unstall.report import markdown, run_markdown
 
 
 def test_the_verdict_is_in_view_and_the_figures_are_folded(input_bound: r.Report) -> None:
-    text = markdown.render(input_bound)
+    text = run_markdown.render(input_bound)
     summary, details = text.split("<details>")
     assert "**input-bound (transform): 83 % of each step waits for" in summary
     assert "```python\nout[y, x] = img[sy, sx]\n```" in summary
@@ -26,19 +26,19 @@ def test_modules_spans_and_hot_lines_are_listed_in_full(reinforcement: r.Report)
     reinforcement = changed(
         reinforcement, hotspots=[r.Hotspot(function="f", file="<string>", line=2, share=0.5, where="main")]
     )
-    text = markdown.render(reinforcement)
+    text = run_markdown.render(reinforcement)
     assert text.count("| policy.net.") == 7
     assert text.count("\n| phase ") == 7 + 1  # spans, and the header of the phases
     assert "| f | &lt;string&gt;:2 | 50 % | main | other |" in text
 
 
 def test_absent_parts_are_absent(no_steps: r.Report) -> None:
-    text = markdown.render(no_steps)
+    text = run_markdown.render(no_steps)
     assert "None" not in text and "Headroom" not in text and "| phase" not in text
 
 
 def test_hostile_strings_add_no_markup(hostile: r.Report) -> None:
-    text = markdown.render(hostile)
+    text = run_markdown.render(hostile)
     outside = _outside_code(text)
     assert "<img" not in outside and "@you" not in outside
     assert not re.search(r"(?<!\\)\[red", outside)
@@ -64,14 +64,14 @@ def test_escape(text: str, escaped: str) -> None:
 
 def test_a_fence_in_the_code_cannot_close_the_block(input_bound: r.Report) -> None:
     input_bound = changed(input_bound, verdict__culprit__code="x = '````'")
-    assert "`````python\nx = '````'\n`````" in markdown.render(input_bound)
+    assert "`````python\nx = '````'\n`````" in run_markdown.render(input_bound)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(reports)
 def test_any_report_can_be_written(report: r.Report) -> None:
     columns = None
-    for line in _outside_code(markdown.render(report)).splitlines():
+    for line in _outside_code(run_markdown.render(report)).splitlines():
         cells = len(re.split(r"(?<!\\)(?:\\\\)*\|", line)) if line.startswith("|") else None
         assert columns in (None, cells) or cells is None  # as many as in the table's header
         columns = cells
@@ -98,7 +98,7 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
             sandbox="a copy",
         ),
     )
-    text = markdown.render(input_bound)
+    text = run_markdown.render(input_bound)
     assert "| without decode | 50 | 60 % | measured |\n| as it is | 20 |" in text
     assert "| decode free | 2.5× | 2.4 to 2.6 | 2× |  |\n| decode +20% | inconclusive | unknown |" in text
     assert "- cached: no loader" in text and "- gc off" in text and "- then forward" in text
@@ -108,7 +108,7 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
 def test_remedies_and_the_patch_are_told(input_bound: r.Report) -> None:
     remedy = r.Remedy(name="share memory", exactness="exact", kept=False, why_not="slower | here")
     input_bound = changed(input_bound, remedies=[remedy], patch="-a = 1\n+\tb = `2`\x1b[1m\n")
-    text = markdown.render(input_bound)
+    text = run_markdown.render(input_bound)
     assert "| share memory | no | exact |  |  | slower \\| here |" in text
     assert "```diff\n-a = 1\n+\tb = `2`\ufffd[1m\n```" in text
 

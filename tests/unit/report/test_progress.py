@@ -109,3 +109,32 @@ def test_a_terminal_that_goes_away_does_no_harm() -> None:
 def test_without_a_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
     Progress().update("measuring", 1, None)
+    Progress().log("measuring")
+
+
+def test_lines_that_stay_have_their_time_and_stand_above_the_other() -> None:
+    stream, clock = Terminal(), Clock()
+    with Progress(stream, clock) as progress:
+        progress.update("reading")
+        clock.now += 12
+        progress.log("  pair 1:\x1b[31m 3 ms")
+        progress.update("reading")
+    text = stream.getvalue()
+    assert "unstall:   12 s    pair 1: 3 ms\n" in text
+    assert shown(stream)[0] == "unstall · reading" and text.endswith("\x1b[J")
+
+
+def test_lines_that_stay_are_for_pipes_too() -> None:
+    pipe = io.StringIO()
+    Progress(pipe, Clock()).log("diagnosing")
+    assert pipe.getvalue() == "unstall:    0 s  diagnosing\n"
+
+
+def test_short_work_shows_no_progress() -> None:
+    stream, clock = Terminal(), Clock()
+    progress = Progress(stream, clock, after_s=2.0)
+    progress.update("reading")
+    assert stream.getvalue() == ""
+    clock.now += 3
+    progress.update("reading")
+    assert shown(stream) == ["unstall · reading"]

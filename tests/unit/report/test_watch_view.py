@@ -1,18 +1,13 @@
-import io
-
 import pytest
 from changes import changed
 from rich.cells import cell_len
-from rich.console import Console
 
 from unstall.records.observations import Usage, View
 from unstall.report import watch_view
 
 
 def shown(view, width=80):
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(watch_view.frame(view, width))
-    return console.file.getvalue()
+    return watch_view.page(view, width).as_text()
 
 
 @pytest.fixture

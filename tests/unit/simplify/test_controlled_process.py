@@ -2,13 +2,12 @@
 
 import json
 import signal
-from types import SimpleNamespace
 
 import pytest
-from simplify_builders import VirtualClock, make_recording
+from simplify_builders import VirtualClock, VirtualSession, make_recording
 
-from unstall.child.recording import OPTIMIZER
 from unstall.child.watcher import CALL
+from unstall.records.vocabulary import Tick
 from unstall.simplify.controlled_process import ControlledProcess, Patience, ProgramEnded, ProgramStuck
 from unstall.simplify.switchboard import Switchboard
 
@@ -23,7 +22,7 @@ class Tap:
 
     @property
     def steps(self):
-        return self.ticks[OPTIMIZER]
+        return self.ticks[Tick.OPTIMIZER]
 
 
 class Program:
@@ -35,9 +34,8 @@ class Program:
         self.began, self.starts_after_s, self.learning, self.obeys = clock(), starts_after_s, learning, obeys
         self.frozen, self.killed, self.finished, self.ends_at = False, [], False, float("inf")
         self.board = Switchboard(directory, clock=lambda: int(clock() * 1e9))
-        self.session = SimpleNamespace(
-            main=None, taps={}, stop=self.stop, resources=SimpleNamespace(machine=[], points=[])
-        )
+        self.session = VirtualSession()
+        self.session.stop = self.stop
 
     def wait(self, seconds):
         self.clock.now += seconds
@@ -45,7 +43,7 @@ class Program:
         if alive < 0 or self.frozen or self.status is not None:
             return
         for tap in self.taps:
-            tap.ticks[OPTIMIZER] = int(alive / STEP_S) + 1
+            tap.ticks[Tick.OPTIMIZER] = int(alive / STEP_S) + 1
         self.session.main, self.session.taps = self.taps[0], dict(enumerate(self.taps))
         generation, condition = self.board.read()
         for tap in self.taps:

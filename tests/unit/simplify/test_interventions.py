@@ -11,10 +11,10 @@ import torch
 
 from unstall.benchmark.reader import read_facts
 from unstall.child.main import Child
+from unstall.child.seams import optimizer
 from unstall.simplify import plan, registry
 from unstall.simplify.engine import Engine
 from unstall.simplify.interventions.base import key_of
-from unstall.simplify.interventions.optimizer import live_optimizers
 from unstall.simplify.interventions.threads import ThreadsIntervention
 from unstall.simplify.switchboard import Switchboard
 
@@ -198,7 +198,7 @@ def test_every_kind_of_work_is_found_where_its_library_is(engine):
     targets = {name: kind.targets() for name, kind in registry.components().items()}
     assert targets["optimizer"] and targets["backward"] and targets["data"] and targets["network"]
     assert all(isinstance(found, (list, type(None))) for found in targets.values())
-    assert model.optimizer in live_optimizers()
+    assert {id(p) for p in model.layer.parameters()} <= {id(p) for p in optimizer.parameters()}
 
 
 def test_a_kind_of_work_is_slowed_at_its_functions(engine):

@@ -4,7 +4,7 @@ import pytest
 from changes import changed
 from simplify_builders import make_finding, make_measurement, make_report, make_result
 
-from unstall.model.parts import Parts
+from unstall.model.function_shares import FunctionShares
 from unstall.records.measurements import LoaderMeasurement, RankMeasurement, Site
 from unstall.records.report import Hotspot
 from unstall.simplify import plan, registry
@@ -119,7 +119,9 @@ def test_one_function_under_two_names_is_not_its_own_next_bottleneck():
 
 @pytest.mark.parametrize(("name", "of_data"), [("log", False), ("read", True), ("unseen", True)])
 def test_the_stacks_tell_whether_a_function_that_was_asked_for_makes_batches(name, of_data):
-    seen = Parts({"data": ((frozenset({("train", "read")}), 5),), "callback": ((frozenset({("train", "log")}), 5),)})
+    seen = FunctionShares(
+        {"data": ((frozenset({("train", "read")}), 5),), "callback": ((frozenset({("train", "log")}), 5),)}
+    )
     asked = plan.stub(plan.Function(name, None, of_data=True))
     assert plan.placed(asked, seen).touches_data is of_data
 

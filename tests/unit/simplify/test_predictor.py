@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from unstall import model
-from unstall.model.parts import Parts
-from unstall.model.pipeline import Pipeline
+from unstall.model.function_shares import FunctionShares
+from unstall.model.pipeline_model import Pipeline
 from unstall.model.work import Layout
 from unstall.simplify import plan, registry
 from unstall.simplify.experiment import Experiment
@@ -27,7 +27,7 @@ def pipeline():
         phases=tuple(BODY),
         compute=np.tile(list(BODY.values()), (50, 1)),
         wait=np.zeros((50, len(BODY))),
-        parts=Parts(stacks, own=frozenset({LOG, NET})),
+        function_shares=FunctionShares(stacks, own=frozenset({LOG, NET})),
         measured_s=0.2,
     )
 

@@ -3,13 +3,16 @@
 import ast
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from unstall.child import seams
 from unstall.diagnose.patterns import all_patterns
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify import interventions, plan, registry
 from unstall.simplify.interventions.base import load, path_of
+from unstall.simplify.interventions.stub import StubIntervention
 
 PLUGIN = """
 from unstall.simplify.interventions.base import Intervention
@@ -52,7 +55,15 @@ def test_every_kind_of_work_can_be_tried_by_its_name():
 
 def test_phases_and_patterns_are_those_of_the_reports():
     for kind in registry.interventions().values():
-        assert kind.phase in ("", *PHASES) and kind.proves in ("", *all_patterns())
+        assert kind.phase in ("", *PHASE_NAMES) and kind.proves in ("", *all_patterns())
+
+
+def test_the_functions_behind_a_component_are_found_by_the_seam(monkeypatch):
+    module = SimpleNamespace(SEAMS=(), TARGETS={}, FINDERS={"tokens": lambda: [registry.of]})
+    monkeypatch.setattr(seams, "_added", [module])
+    tokens = type("Tokens", (StubIntervention,), {"name": "tokens", "component": "tokens"})
+    assert tokens.targets() == [registry.of]
+    assert StubIntervention.targets() is None
 
 
 def test_another_package_can_offer_one(offered):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from unstall import model
-from unstall.model.parts import Parts
-from unstall.model.pipeline import Pipeline
+from unstall.model.function_shares import FunctionShares
+from unstall.model.pipeline_model import Pipeline
 from unstall.model.work import Layout
 from unstall.records import report as r
 from unstall.records.archive import Archive
@@ -48,7 +48,7 @@ def recorded(monkeypatch):
         wait=np.zeros((50, 1)),
         service=np.tile([0.02, 0.0], (50, 1)),
         has_loader=True,
-        parts=Parts({"data": ((frozenset({key}), 50), (frozenset(), 50))}, own=frozenset({key})),
+        function_shares=FunctionShares({"data": ((frozenset({key}), 50), (frozenset(), 50))}, own=frozenset({key})),
         measured_s=0.02,
     )
     monkeypatch.setattr(model, "of_archive", lambda kept: pipeline)

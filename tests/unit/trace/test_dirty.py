@@ -33,7 +33,7 @@ CATEGORIES = st.sampled_from(
 def answer(timelines):
     """The whole report, which must add up."""
     made = report(Ranks.of(timelines), ["t.json"], what_ifs=["launch=0"])
-    assert trace_view.text(made)
+    assert trace_view.page(made).as_text()
     assert json.loads(made.to_json())
     if made.trace is not None:
         assert sum(made.trace.device[use] for use in USES) == pytest.approx(1)

@@ -8,7 +8,7 @@ import pytest
 from gpu_programs import Program, launch_bound, reduces
 from kineto_files import api, document, host, step, work, write
 
-from unstall.trace.export import export
+from unstall.exports import export, exporters
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.readers import read
 from unstall.trace.regions import regions
@@ -132,7 +132,7 @@ def test_what_another_thread_launches_is_of_the_part_that_the_main_thread_is_in(
 
 def test_an_export_keeps_them(tmp_path):
     timeline = _with_ranges(launch_bound()).timeline()
-    export(timeline, "chrome", tmp_path / "out.json")
+    export(exporters()["chrome"], timeline, str(tmp_path / "out.json"))
     (again,) = read(tmp_path / "out.json")
     assert [again.names[name] for name in again.ranges.name] == [timeline.names[name] for name in timeline.ranges.name]
     assert again.ranges.start_ns.tolist() == timeline.ranges.start_ns.tolist()

@@ -11,12 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import document, small
 
+from unstall.trace.library import library
+from unstall.trace.readers.assemble import collective, lane
 from unstall.trace.readers.document import Document
 from unstall.trace.readers.events import PythonEventScanner
-from unstall.trace.readers.rows import CATEGORIES, COLUMNS, COUNTS, Tables, Texts
+from unstall.trace.readers.native import NativeScanner
+from unstall.trace.readers.rows import CATEGORIES, COLUMNS, Texts, decoded
 from unstall.trace.timeline import OperatorInputs, TraceError
 
-native = pytest.importorskip("unstall.trace._scan", reason="the C extension was not built")
+if not library():
+    pytest.skip("the library in C was not built", allow_module_level=True)
 
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70),
@@ -34,9 +38,7 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
 )
-CATEGORY_NAMES = st.sampled_from(
-    [name for name, _ in CATEGORIES] + ["Kernel", "Operator", "KERNEL", "mystery", "ac2g", ""]
-)
+CATEGORY_NAMES = st.sampled_from([*CATEGORIES] + ["Kernel", "Operator", "KERNEL", "mystery", "ac2g", ""])
 ARGS = st.fixed_dictionaries(
     {},
     optional={
@@ -89,6 +91,23 @@ def pieces(data: bytes, sizes: list[int]) -> list[bytes]:
     return result
 
 
+def in_c():
+    return NativeScanner(library())
+
+
+def meaning(which: Texts, text: bytes) -> Any:
+    """What is read from an interned string: the same facts may be written differently."""
+    if which == Texts.LANES:
+        return lane(text)
+    if which == Texts.COLLECTIVES:
+        return collective(text)
+    if which == Texts.INPUTS:
+        return str(OperatorInputs.parse(text.decode("utf-8", "replace")))
+    if which == Texts.ROUTES:
+        return str(decoded(text))
+    return text.decode("utf-8", "replace")
+
+
 def scanned(scanner: Any, chunks: list[bytes]) -> dict[str, Any]:
     """All that a scanner has to say of an array of events, in a form that can be compared."""
     rest = scanner.feed(b"")
@@ -99,36 +118,31 @@ def scanned(scanner: Any, chunks: list[bytes]) -> dict[str, Any]:
             rest += chunk
     if rest is None:
         rest = scanner.feed(b"", final=True)
-    counts = dict(zip(COUNTS, scanner.counts()))
-    rows = {
-        table.name: [np.frombuffer(scanner.take(table, n), dtype).tolist() for n, dtype in enumerate(columns.values())]
-        for table, columns in COLUMNS.items()
-    }
-    texts = {
-        which.name: [t if which == Texts.LANES else t.decode("utf-8", "replace") for t in scanner.strings(which)]
-        for which in Texts
-    }
-    inputs = [OperatorInputs.parse(texts["INPUTS"][n]) if n >= 0 else None for n in rows["HOST"][8]]
-    rows["HOST"][8] = [str(i) for i in inputs]  # of equal inputs the texts may differ in spaces
-    del texts["INPUTS"]
-    for table in ("HOST", "DEVICE"):  # so may numbers be written differently
-        metrics = [texts["COLLECTIVES"][n].split("\x1f")[0] if n >= 0 else None for n in rows[table][10]]
-        rows[table][10] = metrics
-    del texts["COLLECTIVES"]
+    counts = scanner.counts()
+    texts = {which: [meaning(which, text) for text in scanner.strings(which)] for which in Texts}
+    routes: dict[str, int] = {}
+    for route, count in zip(texts[Texts.ROUTES], counts.events):
+        routes[route] = routes.get(route, 0) + count
+    rows: dict[str, dict[str, list[Any]]] = {}
+    for number, column in enumerate(COLUMNS):
+        values = np.frombuffer(scanner.take(number), column.dtype).tolist()
+        if column.texts != Texts.ROUTES:
+            values = [texts[column.texts][value] if value >= 0 else None for value in values]
+        rows.setdefault(column.table.name, {})[column.name] = values
     return {
         "rest": rest if rest is None else rest.decode("utf-8", "replace"),
-        "counts": counts,
+        "counts": counts._replace(events=[]),
+        "routes": routes,
         "rows": rows,
-        "texts": texts,
     }
 
 
 def both(data: bytes, sizes: list[int]) -> dict[str, Any]:
     """What both scanners say, which must be the same, whatever the size of the chunks."""
-    in_c = scanned(native.EventScanner(CATEGORIES), pieces(data, sizes))
-    assert scanned(PythonEventScanner(CATEGORIES), pieces(data, sizes)) == in_c
-    assert scanned(native.EventScanner(CATEGORIES), [data]) == in_c
-    return in_c
+    said = scanned(in_c(), pieces(data, sizes))
+    assert scanned(PythonEventScanner(), pieces(data, sizes)) == said
+    assert scanned(in_c(), [data]) == said
+    return said
 
 
 @given(st.lists(EVENTS | ANYTHING, max_size=6), LAYOUTS, st.lists(st.integers(1, 200), min_size=1, max_size=3))
@@ -136,10 +150,10 @@ def test_equal_on_any_events(events, layout, sizes):
     text = json.dumps(events, **layout).encode("utf-8", "surrogatepass")
     said = both(text[1:], sizes)
     assert said["rest"] == ""
-    assert said["counts"]["events"] == sum(
-        isinstance(event, dict) for event in json.loads(text.decode("utf-8", "replace"))
-    )
-    assert said["counts"]["events that are not valid JSON"] == 0
+    expected = json.loads(text.decode("utf-8", "replace"))
+    assert sum(said["routes"].values()) == sum(isinstance(event, dict) for event in expected)
+    assert said["counts"].no_object == sum(not isinstance(event, dict) for event in expected)
+    assert said["counts"].malformed == 0
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=3), st.data(), st.lists(st.integers(1, 64), min_size=1, max_size=3))
@@ -160,7 +174,7 @@ def test_equal_on_truncated_bytes(events, data):
     text = json.dumps(events).encode("utf-8", "surrogatepass")[1:]
     cut = data.draw(st.integers(0, len(text) - 1))
     said = both(text[:cut], [7])
-    assert said["counts"][COUNTS[-1]] == 1
+    assert said["counts"].truncated
 
 
 @given(st.binary(max_size=80), st.lists(st.integers(1, 9), min_size=1, max_size=3))
@@ -181,38 +195,48 @@ def test_numbers_are_exact(text):
 @given(st.integers(0, 2 * 10**18))
 def test_times_keep_their_nanoseconds(ns):
     said = both(b'{"ph": "X", "ts": %d.%03d, "dur": %d}]' % (ns // 1000, ns % 1000, ns // 1000), [1000])
-    assert said["rows"]["HOST"][0] == [ns]
-    assert said["rows"]["HOST"][1] == [ns // 1000 * 1000]
+    assert said["rows"]["HOST"]["start_ns"] == [ns]
+    assert said["rows"]["HOST"]["dur_ns"] == [ns // 1000 * 1000]
 
 
 def test_a_broken_event_costs_only_itself():
     said = both(b'{"ph":"X","ts":1,"dur":1}, {"ph":"X","ts":2,"name":"a"b"}, {"ph":"X","ts":3,"dur":1}]', [5])
-    assert said["rows"]["HOST"][0] == [1000, 3000]
-    assert said["counts"]["events that are not valid JSON"] == 1
+    assert said["rows"]["HOST"]["start_ns"] == [1000, 3000]
+    assert said["counts"].malformed == 1
 
 
 def test_deep_nesting_is_refused_not_followed():
     said = both(b'{"args": ' + b"[" * 100_000 + b"]" * 100_000 + b'}, {"ph":"X","ts":1,"dur":1}]', [10_000])
-    assert said["rows"]["HOST"][0] == [1000]
+    assert said["rows"]["HOST"]["start_ns"] == [1000]
 
 
 def test_an_event_of_many_pieces_is_not_parsed_for_each():
     long = b'{"ph": "X", "ts": 1, "dur": 1, "name": "' + b"x" * 2_000_000 + b'"}]'
-    said = scanned(native.EventScanner(CATEGORIES), pieces(long, [100]))
-    assert said["counts"]["events"] == 1
+    said = scanned(in_c(), pieces(long, [100]))
+    assert said["routes"] == {"['X', None]": 1}
 
 
-def test_a_scanner_says_how_it_is_misused():
-    for scanner in (native.EventScanner(CATEGORIES), PythonEventScanner(CATEGORIES)):
-        assert scanner.feed(b"]rest") == b"rest"
-        with pytest.raises(ValueError, match="ended"):
-            scanner.feed(b"more")
-    with pytest.raises(IndexError):
-        native.EventScanner(CATEGORIES).take(99, 0)
-    with pytest.raises(IndexError):
-        native.EventScanner(CATEGORIES).strings(-1)
-    with pytest.raises(TypeError):
-        native.EventScanner([1, 2])
+@pytest.mark.parametrize("new", [in_c, PythonEventScanner])
+def test_nothing_is_read_behind_the_end(new):
+    scanner = new()
+    assert scanner.feed(b"]rest") == b"rest"
+    with pytest.raises(ValueError, match="ended"):
+        scanner.feed(b"more")
+
+
+def test_a_scanner_serves_one_thread_at_a_time(monkeypatch):
+    scanner = in_c()
+    raised = []
+
+    def feed_again():
+        with pytest.raises(ValueError, match="another thread") as caught:
+            scanner.feed(b"]")
+        raised.append(caught)
+        return 0
+
+    monkeypatch.setattr(scanner, "_scan", feed_again)
+    scanner.feed(b"1")
+    assert raised
 
 
 @given(st.dictionaries(st.text(max_size=9), ANYTHING, max_size=4), st.booleans(), LAYOUTS, st.integers(1, 300))
@@ -222,7 +246,7 @@ def test_entries_beside_the_events_are_read_wherever_they_are(entries, before, l
     text = json.dumps({**entries, **events} if before else {**events, **entries}, **layout).encode(
         "utf-8", "surrogatepass"
     )
-    read = Document(iter(pieces(text, [size])), native.EventScanner(CATEGORIES))
+    read = Document(iter(pieces(text, [size])), in_c())
     read.read()
     expected = json.loads(text.decode("utf-8", "replace"), parse_int=lambda t: int(t) if len(t) < 40 else float(t))
     del expected["traceEvents"]
@@ -234,7 +258,7 @@ def test_entries_beside_the_events_are_read_wherever_they_are(entries, before, l
     st.binary(max_size=60) | st.text(alphabet='{}[],:"\\traceEvnts 01', max_size=60).map(str.encode), st.integers(1, 20)
 )
 def test_a_document_of_anything_is_read_or_refused(data, size):
-    for scanner in (native.EventScanner(CATEGORIES), PythonEventScanner(CATEGORIES)):
+    for scanner in (in_c(), PythonEventScanner()):
         try:
             Document(iter(pieces(data, [size])), scanner).read()
         except TraceError:
@@ -247,11 +271,11 @@ def test_a_damaged_document_is_read_or_refused(data):
     for _ in range(data.draw(st.integers(1, 5))):
         at = data.draw(st.integers(0, len(text) - 1))
         text[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=4))
-    in_c, in_python = native.EventScanner(CATEGORIES), PythonEventScanner(CATEGORIES)
-    for scanner in (in_c, in_python):
+    fast, slow = in_c(), PythonEventScanner()
+    for scanner in (fast, slow):
         try:
             Document(iter(pieces(bytes(text), [33])), scanner).read()
         except TraceError:
             pass
-    assert in_c.counts() == in_python.counts()
-    assert in_c.take(Tables.HOST, 0) == in_python.take(Tables.HOST, 0)
+    assert fast.counts() == slow.counts()
+    assert fast.take(0) == slow.take(0)

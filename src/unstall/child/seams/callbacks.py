@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from types import FunctionType
 from typing import Any
 
-from unstall.child.recording import OTHER, wrap_attribute
+from unstall.child import finding
+from unstall.child.recording import wrap_attribute
+from unstall.records import vocabulary
+from unstall.records.vocabulary import Group, Seam, Tick
 
-_GROUP = 3
+CALLBACK = Seam(
+    "~callback.*", phase=vocabulary.CALLBACK.name, counts=Tick.OTHER, group=Group.CALLBACKS, stub="callbacks"
+)
 
 _CALLS: dict[str, tuple[tuple[str | None, tuple[str, ...]], ...]] = {
     # module: ((class or None for the module itself, attributes), ...)
@@ -39,10 +46,22 @@ def _installer(calls: tuple[tuple[str | None, tuple[str, ...]], ...]) -> Any:
                 continue
             for attribute in attributes:
                 label = f"{class_name}.{attribute}" if class_name else attribute
-                name = f"~callback.{module.__name__.split('.')[0]}.{label}"
-                wrap_attribute(owner, attribute, name, kind=OTHER, group=_GROUP)
+                wrap_attribute(owner, attribute, CALLBACK, f"{module.__name__.split('.')[0]}.{label}")
 
     return install
 
 
+def _find() -> list[FunctionType]:
+    """Those of the libraries that are imported."""
+    found = []
+    for name, calls in _CALLS.items():
+        module = sys.modules.get(name)
+        for class_name, attributes in calls if module is not None else ():
+            owner = getattr(module, class_name, None) if class_name else module
+            found += [finding.inner(getattr(owner, attribute, None)) for attribute in attributes]
+    return finding.functions(found)
+
+
+SEAMS = (CALLBACK,)
 TARGETS = {module: _installer(calls) for module, calls in _CALLS.items()}
+FINDERS = {CALLBACK.stub: _find}

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from types import FunctionType
 from typing import Any
 
-from unstall.child.recording import COMM, wrap_attribute
+from unstall.child import finding
+from unstall.child.recording import wrap_attribute
+from unstall.records.vocabulary import COMM, Group, Seam, Tick
+
+COLLECTIVE = Seam(
+    "~comm.*",
+    phase=COMM.name,
+    counts=Tick.COMM,
+    group=Group.COLLECTIVES,
+    stub="collectives",
+    frames=((r"torch[/\\]distributed[/\\](distributed_c10d|algorithms|fsdp)", r".*"),),
+)
 
 _COLLECTIVES = (
     "all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_to_all", "all_to_all_single",
@@ -15,7 +28,14 @@ _COLLECTIVES = (
 
 def _install(module: Any) -> None:
     for name in _COLLECTIVES:
-        wrap_attribute(module, name, f"~comm.{name}", kind=COMM, group=2)
+        wrap_attribute(module, name, COLLECTIVE, name)
 
 
+def _find() -> list[FunctionType]:
+    module = sys.modules.get("torch.distributed.distributed_c10d")
+    return finding.functions(finding.inner(getattr(module, name, None)) for name in _COLLECTIVES)
+
+
+SEAMS = (COLLECTIVE,)
 TARGETS = {"torch.distributed.distributed_c10d": _install}
+FINDERS = {COLLECTIVE.stub: _find}

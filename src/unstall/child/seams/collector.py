@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from unstall.child.recording import native
+from unstall.records.vocabulary import Seam
+
+COLLECTION = Seam("~gc")
 
 
 def _install(module: Any) -> None:
-    name = native.intern("~gc")
+    name = native.intern(COLLECTION.event)
 
     def collection(phase: str, info: dict[str, int]) -> None:
         if phase == "start":
@@ -19,4 +22,5 @@ def _install(module: Any) -> None:
     module.callbacks.append(collection)
 
 
+SEAMS = (COLLECTION,)
 TARGETS = {"gc": _install}

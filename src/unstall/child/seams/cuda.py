@@ -6,6 +6,11 @@ import sys
 from typing import Any
 
 from unstall.child.recording import wrap_attribute
+from unstall.records import vocabulary
+from unstall.records.vocabulary import Seam
+
+TRANSFER = Seam("~transfer.*", phase=vocabulary.TRANSFER.name)
+SYNC = Seam("~sync.*", phase=vocabulary.SYNC.name)
 
 _TRANSFERS = ("to", "cuda", "pin_memory")
 _SYNCS = ("item", "cpu", "tolist", "numpy", "nonzero", "__bool__", "__int__", "__float__")
@@ -17,17 +22,18 @@ def _install_tensor_calls() -> None:
     if tensor is None:
         return
     for name in _TRANSFERS:
-        wrap_attribute(tensor, name, f"~transfer.{name}")
+        wrap_attribute(tensor, name, TRANSFER, name)
     for name in _SYNCS:
-        wrap_attribute(tensor, name, f"~sync.{name}")
+        wrap_attribute(tensor, name, SYNC, name)
 
 
 def _install(module: Any) -> None:
-    wrap_attribute(module, "synchronize", "~sync.synchronize")
+    wrap_attribute(module, "synchronize", SYNC, "synchronize")
     for event_class in (getattr(module, "Event", None), getattr(module, "Stream", None)):
         if event_class is not None:
-            wrap_attribute(event_class, "synchronize", "~sync.synchronize")
+            wrap_attribute(event_class, "synchronize", SYNC, "synchronize")
     module._lazy_call(_install_tensor_calls)  # runs when, and only if, CUDA is initialised
 
 
+SEAMS = (TRANSFER, SYNC)
 TARGETS = {"torch.cuda": _install}

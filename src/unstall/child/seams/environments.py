@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
-from unstall.child.recording import ENV, OTHER, seam_ready, wrap
+from unstall.child import finding
+from unstall.child.recording import seam_ready, wrap
+from unstall.records.vocabulary import ENV, Group, Seam, Tick
 
-_GROUP = 1
+if TYPE_CHECKING:
+    from unstall.child.seams import Listener
+
+STEP = Seam(
+    "~env.step",
+    phase=ENV.name,
+    counts=Tick.ENV,
+    group=Group.ENVIRONMENTS,
+    stub="env",
+    frames=((r"(gymnasium|gym)[/\\]", r"step|reset"),),
+)
+RESET = Seam("~env.reset", phase=ENV.name, counts=Tick.OTHER, group=Group.ENVIRONMENTS)
+
+BASES = {
+    "gymnasium.core": "Env",
+    "gymnasium.vector.vector_env": "VectorEnv",
+    "gym.core": "Env",
+    "gym.vector.vector_env": "VectorEnv",
+}
+"""By module, the class that environments are derived from."""
 
 
 def _wrap_class(cls: type) -> None:
-    for attribute, name, kind in (("step", "~env.step", ENV), ("reset", "~env.reset", OTHER)):
+    for attribute, seam in (("step", STEP), ("reset", RESET)):
         method = cls.__dict__.get(attribute)
         if type(method).__name__ == "function":
-            setattr(cls, attribute, wrap(method, name, kind=kind, group=_GROUP))
+            setattr(cls, attribute, wrap(method, seam))
 
 
-def _hook_family(base: type) -> None:
-    """Wrap every class of the family, those defined by now and those to come."""
+def visit_family(base: type, visit: Callable[[type], None]) -> None:
+    """Call ``visit`` with every class derived from ``base``: those defined by now, and those to come."""
     original = base.__dict__.get("__init_subclass__")
 
     def __init_subclass__(cls: type, **kwargs: Any) -> None:
@@ -25,7 +50,7 @@ def _hook_family(base: type) -> None:
             original.__get__(None, cls)(**kwargs)
         else:  # that of Generic, or of object in old versions of gym
             super(base, cls).__init_subclass__(**kwargs)  # type: ignore[arg-type]
-        _wrap_class(cls)
+        visit(cls)
 
     base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
     known, todo = {base}, [base]
@@ -35,22 +60,31 @@ def _hook_family(base: type) -> None:
             if cls not in known:
                 known.add(cls)
                 todo.append(cls)
-                _wrap_class(cls)
+                visit(cls)
 
 
-def _install_env(module: Any) -> None:
+def _install(base: str, module: Any) -> None:
     seam_ready()
-    _hook_family(module.Env)
+    visit_family(getattr(module, base), _wrap_class)
 
 
-def _install_vector(module: Any) -> None:
-    seam_ready()
-    _hook_family(module.VectorEnv)
+def _find() -> list[FunctionType]:
+    """``step`` of the environments that no other environment wraps."""
+    found: list[Any] = []
+    for name, base in BASES.items():
+        module = sys.modules.get(name)
+        if module is not None:
+            found += finding.instances(getattr(module, base))
+    inside = {id(part) for env in found for part in (env.__dict__.get("env"), *(env.__dict__.get("envs") or ()))}
+    return finding.functions(finding.inner(type(env).step) for env in found if id(env) not in inside)
 
 
-TARGETS = {
-    "gymnasium.core": _install_env,
-    "gymnasium.vector.vector_env": _install_vector,
-    "gym.core": _install_env,
-    "gym.vector.vector_env": _install_vector,
-}
+def _note(listener: Listener, count: int, env: Any, _: Any) -> None:
+    if count == 1:
+        listener.tell("env", id=id(env), type=type(env).__qualname__, num_envs=getattr(env, "num_envs", 1))
+
+
+SEAMS = (STEP, RESET)
+TARGETS = {module: functools.partial(_install, base) for module, base in BASES.items()}
+FINDERS = {STEP.stub: _find}
+NOTES = {STEP.event: _note}

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
-from unstall.child.recording import DATA, OTHER, wrap, wrap_attribute
+from unstall.child import finding
+from unstall.child.recording import wrap, wrap_attribute
+from unstall.records.vocabulary import DATA_WAIT, Seam, Tick
+
+if TYPE_CHECKING:
+    from unstall.child.seams import Listener
+
+NEXT = Seam(
+    "~data.next",
+    phase=DATA_WAIT.name,
+    counts=Tick.DATA,
+    frames=((r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$", r"__next__|__iter__|_next_data|_get_iterator"),),
+)
+EPOCH = Seam("~data.iter", phase=DATA_WAIT.name, counts=Tick.OTHER)
+FETCH = Seam(
+    "~data.fetch",
+    phase=DATA_WAIT.name,
+    stub="data",
+    frames=((r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]", r".*"),),
+)
+COLLATE = Seam("~data.collate", phase=DATA_WAIT.name)
 
 
 def _install_loader(module: Any) -> None:
-    wrap_attribute(module._BaseDataLoaderIter, "__next__", "~data.next", kind=DATA)
-    wrap_attribute(module.DataLoader, "__iter__", "~data.iter", kind=OTHER)
+    wrap_attribute(module._BaseDataLoaderIter, "__next__", NEXT)
+    wrap_attribute(module.DataLoader, "__iter__", EPOCH)
 
 
 def _install_fetch(module: Any) -> None:
@@ -17,14 +39,45 @@ def _install_fetch(module: Any) -> None:
     original = base.__init__
 
     def __init__(self: Any, dataset: Any, auto_collation: bool, collate_fn: Any, drop_last: bool) -> None:
-        original(self, dataset, auto_collation, wrap(collate_fn, "~data.collate"), drop_last)
+        original(self, dataset, auto_collation, wrap(collate_fn, COLLATE), drop_last)
 
     base.__init__ = __init__
     for fetcher in base.__subclasses__():
         if "fetch" in fetcher.__dict__:
-            wrap_attribute(fetcher, "fetch", "~data.fetch")
+            wrap_attribute(fetcher, "fetch", FETCH)
 
 
+def _find_fetch() -> list[FunctionType]:
+    """What makes a batch, in the process that makes it."""
+    module = sys.modules.get("torch.utils.data._utils.fetch")
+    names = ("_MapDatasetFetcher", "_IterableDatasetFetcher")
+    return finding.functions(finding.inner(getattr(getattr(module, name, None), "fetch", None)) for name in names)
+
+
+def _note_epoch(listener: Listener, count: int, loader: Any, _: Any) -> None:
+    if count == 1:
+        listener.tell("loader", **_facts(loader))
+
+
+_SETTINGS = ("num_workers", "batch_size", "prefetch_factor", "persistent_workers", "pin_memory", "in_order")
+
+
+def _facts(loader: Any) -> dict[str, Any]:
+    dataset = getattr(loader, "dataset", None)
+    collate = getattr(loader, "collate_fn", None)
+    return {
+        "id": id(loader),
+        **{name: getattr(loader, name, None) for name in _SETTINGS},
+        "dataset": type(dataset).__qualname__,
+        "iterable": isinstance(dataset, getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
+        "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
+        "collate_file": getattr(getattr(collate, "__code__", None), "co_filename", ""),
+    }
+
+
+SEAMS = (NEXT, EPOCH, FETCH, COLLATE)
+FINDERS = {FETCH.stub: _find_fetch}
+NOTES = {EPOCH.event: _note_epoch}
 TARGETS = {
     "torch.utils.data.dataloader": _install_loader,
     "torch.utils.data._utils.fetch": _install_fetch,

@@ -6,21 +6,69 @@ traced exactly as without unstall.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unstall.child.recording import FORWARD, seam_ready, wrap_attribute
+from unstall.child.recording import seam_ready, wrap_attribute
+from unstall.records import vocabulary
+from unstall.records.vocabulary import Group, Seam, Tick
+
+if TYPE_CHECKING:
+    from unstall.child.seams import Listener
+
+FORWARD = Seam(
+    "~forward",
+    phase=vocabulary.FORWARD.name,
+    counts=Tick.FORWARD,
+    group=Group.MODULES,
+    frames=((r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl"),),
+)
+_BATCHES = 8
+"""Of each model, whose size is noted."""
 
 
 def _install(module: Any) -> None:
     seam_ready()
-    wrap_attribute(
-        module.Module,
-        "__call__",
-        "~forward",
-        kind=FORWARD,
-        group=0,
-        grad=module.torch._C.is_grad_enabled,
-    )
+    wrap_attribute(module.Module, "__call__", FORWARD, grad=module.torch._C.is_grad_enabled)
 
 
+def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
+    if count == 1:
+        listener.tell("root", **_facts(module))
+    if count <= _BATCHES:
+        listener.tell("batch", root=id(module), size=_batch_size(module, batch))
+
+
+def _facts(module: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {"id": id(module), "type": type(module).__qualname__, "training": bool(module.training)}
+    count = 0
+    for parameter in module.parameters():
+        if not count:
+            facts["dtype"], facts["device"] = str(parameter.dtype), str(parameter.device)
+        if not hasattr(parameter, "materialize"):  # a lazy module's, which has no size before its first call
+            count += parameter.numel()
+    facts["parameters"] = count
+    code = getattr(type(module).forward, "__code__", None)
+    facts["file"], facts["line"] = getattr(code, "co_filename", ""), getattr(code, "co_firstlineno", 0)
+    return facts
+
+
+def _batch_size(module: Any, batch: Any) -> int | None:
+    """Length of the first dimension of the first tensor in a call's second argument, if there is one."""
+    for _ in range(4):
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            if len(shape) == 3 and getattr(module, "batch_first", None) is False:
+                return int(shape[1])
+            return int(shape[0]) if len(shape) > 1 else None
+        if isinstance(batch, dict):
+            batch = next(iter(batch.values()), None)
+        elif isinstance(batch, (list, tuple)) and batch:
+            batch = batch[0]
+        else:
+            return None
+    return None
+
+
+SEAMS = (FORWARD,)
+NOTES = {FORWARD.event: _note}
 TARGETS = {"torch.nn.modules.module": _install}

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
-from unstall.child.recording import OPTIMIZER, native
+from unstall.child import finding
+from unstall.child.recording import hooks
+from unstall.records.vocabulary import OPTIMIZER, Seam, Tick
+
+STEP = Seam(
+    "~optimizer",
+    phase=OPTIMIZER.name,
+    counts=Tick.OPTIMIZER,
+    stub="optimizer",
+    frames=((r"torch[/\\]optim[/\\]", r"(?!.*(zero_grad|add_param_group|state_dict|__init__)).*"),),
+)
 
 _handles: list[Any] = []
 
@@ -14,7 +26,7 @@ def _install(module: Any) -> None:
     if "torch._dynamo" in sys.modules:
         _register_traceable(module)
     else:
-        _register(module, *native.hooks("~optimizer", OPTIMIZER))
+        _register(module, *hooks(STEP))
 
 
 def _on_dynamo(_: Any) -> None:
@@ -29,7 +41,7 @@ def _on_dynamo(_: Any) -> None:
 
 def _register_traceable(module: Any) -> None:
     """Hooks that step aside while a step is traced."""
-    before, after = native.hooks("~optimizer", OPTIMIZER)
+    before, after = hooks(STEP)
     is_compiling = sys.modules["torch"].compiler.is_compiling
 
     def traceable_before(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -48,4 +60,23 @@ def _register(module: Any, before: Any, after: Any) -> None:
     _handles.append(module.register_optimizer_step_post_hook(after))
 
 
+def parameters() -> Iterator[Any]:
+    """Those that an optimizer of the program works on."""
+    for optimizer in _alive():
+        for group in optimizer.param_groups:
+            yield from group["params"]
+
+
+def _alive() -> list[Any]:
+    module = sys.modules.get("torch.optim.optimizer")
+    return finding.instances(module.Optimizer) if module is not None else []
+
+
+def _find() -> list[FunctionType]:
+    """The step functions of the optimizers alive, beneath torch's hooks."""
+    return finding.functions(finding.inner(type(optimizer).step) for optimizer in _alive())
+
+
+SEAMS = (STEP,)
+FINDERS = {STEP.stub: _find}
 TARGETS = {"torch.optim.optimizer": _install, "torch._dynamo": _on_dynamo}

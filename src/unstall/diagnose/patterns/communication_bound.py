@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unstall.child.seams import autograd, collectives, optimizer
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
@@ -35,8 +36,8 @@ class CommunicationBound(Pattern):
         headroom = host.headroom_without(waited)
         if headroom < SEEN or spread(measured.ranks) > _UNEVEN * max(exposed_s(rank) for rank in measured.ranks):
             return None
-        sites = [site for site in measured.sites if site.seam in ("~backward", "~optimizer")]
-        called = [site for site in measured.sites if site.seam.startswith("~comm.")]
+        sites = host.sites(autograd.BACKWARD, optimizer.STEP)
+        called = host.sites(collectives.COLLECTIVE)
         calls = measured.phase("comm")  # as timed, without what backward is blocked for
         in_calls = calls is not None and calls.mean_s > MOST * waited
         chosen = called if in_calls and called else sites

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.blame import culprit, line_culprit
@@ -235,9 +236,8 @@ def _large_kernel(module: ModuleMeasurement) -> bool:
 
 
 def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
-    measured = host.measurement
     if cause == "optimizer":
-        sites = [site for site in measured.sites if site.seam == "~optimizer"]
+        sites = host.sites(optimizer.STEP)
         return line_culprit(sites[0], share=host.share("optimizer")) if sites else None
     if cause == "threads":
         setter = _thread_setter(host)
@@ -246,7 +246,7 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
     samples = host.blame.in_phase("forward")
     found = culprit(samples, host.blame.total, "main")
     if found is None or not samples:
-        sites = [site for site in measured.sites if site.seam == "~forward"]
+        sites = host.sites(modules.FORWARD)
         found = line_culprit(sites[0], share=host.share("forward")) if sites else None
     if found is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]

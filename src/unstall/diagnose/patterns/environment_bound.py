@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstall.child.seams import environments
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
@@ -41,7 +42,7 @@ class EnvironmentBound(Pattern):
         if host.worker_samples() and blamed is not None and _waits(host):
             blamed = culprit(host.worker_samples(), host.worker_total, "worker") or blamed
         if batching or blamed is None:
-            sites = [site for site in measured.sites if site.seam == "~env.step"]
+            sites = host.sites(environments.STEP)
             blamed = line_culprit(sites[0], share=host.share("env")) if sites else blamed
         share = min(1.0, acting / host.step_s) if batching else host.share("env")
         inside = f"{percent(host.share('env'))} of an environment step's time, {seconds(env_s)}, is in the environment"

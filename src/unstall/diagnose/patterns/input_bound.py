@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from unstall.child.seams.loader import EPOCH
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import Placed, culprit, line_culprit, short
 from unstall.diagnose.features import HostFeatures, network_share
@@ -201,7 +202,7 @@ def _blocked_share(host: HostFeatures, loader: LoaderMeasurement | None) -> floa
 
 def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, where: str) -> Culprit | None:
     if cause == "workers":
-        site = next((site for site in host.measurement.sites if site.seam == "~data.iter"), None)
+        site = next(iter(host.sites(EPOCH)), None)
         return line_culprit(site, share=min(1.0, host.share("data_wait"))) if site else None
     if cause == "collate":
         name = (host.measurement.loader.collate if host.measurement.loader else "").rpartition(".")[2]

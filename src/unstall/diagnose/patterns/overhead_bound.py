@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unstall.child.seams import modules, optimizer
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at, part
@@ -168,10 +169,10 @@ def _cause(host: HostFeatures, single: bool) -> str:
 def _culprit(host: HostFeatures, cause: str) -> Culprit | None:
     total = host.blame.total
     if cause == "optimizer":
-        sites = [site for site in host.measurement.sites if site.seam == "~optimizer"]
+        sites = host.sites(optimizer.STEP)
         return line_culprit(sites[0], share=host.share("optimizer")) if sites else None
     if cause == "batching":
-        sites = [site for site in host.measurement.sites if site.seam == "~forward"]
+        sites = host.sites(modules.FORWARD)
         if sites:
             return line_culprit(sites[0], share=host.share("forward"))
     return culprit(host.blame.in_phase("forward"), total, "main") or culprit(

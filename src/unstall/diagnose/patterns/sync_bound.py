@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from unstall.child.seams.cuda import SYNC
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at, part
@@ -40,8 +41,8 @@ class SyncBound(Pattern):
         headroom = host.headroom_without(sync_s)
         if headroom < SEEN:
             return None
-        sites = [site for site in host.measurement.sites if site.seam.startswith("~sync.")]
-        name = sites[0].seam.removeprefix("~sync.") if sites else "item"
+        sites = host.sites(SYNC)
+        name = SYNC.member(sites[0].seam) if sites else "item"
         blamed = culprit(host.blame.in_phase("sync"), host.blame.total, "main")
         share = host.share("sync")
         if blamed is None and sites:

@@ -1,10 +1,10 @@
 """Prove that what a patch keeps or remembers may be kept: while the changed program's results are compared.
 
 A sample that the patch's cache is asked for is made twice, under different seeds, and the two must be equal to the
-byte. A function that remembers its results (``plan["remembers"]``: ``file:function``) may be asked only plain values,
+byte. A function that remembers its results (``plan["memoized"]``: ``file:function``) may be asked only plain values,
 and what it remembers must still be what it would compute. A model that the patch calls for many items at once is called
 for each alone as well, at its turn, with what the item then gives; the outputs must agree within the tolerances.
-``cache-mismatch.txt`` tells when that does not hold.
+``mismatch.txt`` says when that does not hold.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pickle
 import sys
 from typing import Any
 
-from unstall.optimize.child import batches, seed
+from unstall.optimize.child import batched_calls, seed
 from unstall.optimize.child import clock as clocks
 from unstall.optimize.child.observe import facts
 
@@ -25,9 +25,9 @@ _CACHE, _REMEMBERED = "_SampleCache", "_Remembered"
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """A hook where loaders are made, in ``functools.lru_cache`` for the functions named, and where classes are made."""
-    batches.watch(lambda line: _tell(folder, line), plan.get("tolerances") or {})
-    if plan.get("remembers"):
-        functools.lru_cache = _checking(functools.lru_cache, set(plan["remembers"]), folder)
+    batched_calls.watch(lambda line: _report(folder, line), plan.get("tolerances") or {})
+    if plan.get("memoized"):
+        functools.lru_cache = _checking(functools.lru_cache, set(plan["memoized"]), folder)
         functools.update_wrapper = _checking_class(functools.update_wrapper, folder)
     return [("torch.utils.data.dataloader", lambda module: _install(module, folder))]
 
@@ -72,13 +72,13 @@ def _check(cache: Any, folder: str) -> None:
                 seed.seed_all("check", number)
                 made.append(content(load(index)))
         if made[0] != made[1]:
-            _tell(folder, f"sample {index!r} is not the same every time it is made")
+            _report(folder, f"sample {index!r} is not the same every time it is made")
         return get(self, load, index)
 
     cache.get = checked
 
 
-def _checking(original: Any, remembers: set[str], folder: str) -> Any:
+def _checking(original: Any, memoized: set[str], folder: str) -> Any:
     """``lru_cache`` that watches over the functions named."""
 
     def lru_cache(*args: Any, **kwargs: Any) -> Any:
@@ -88,8 +88,8 @@ def _checking(original: Any, remembers: set[str], folder: str) -> Any:
             code = getattr(function, "__code__", None)
             if code is None:
                 return decorate(function)
-            if f"{code.co_filename}:{code.co_name}" in remembers or any(
-                one.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for one in remembers
+            if f"{code.co_filename}:{code.co_name}" in memoized or any(
+                one.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for one in memoized
             ):
                 return _watched(function, folder)
             return decorate(function)
@@ -128,18 +128,18 @@ def _watched(function: Any, folder: str, *, lists: tuple[int, ...] = ()) -> Any:
 
     def verify() -> None:
         if any(map(differs, results)):
-            _tell(folder, f"a result of {function.__name__} is changed later")
+            _report(folder, f"a result of {function.__name__} is changed later")
 
     @functools.wraps(function)
     def remembered(*args: Any, **kwargs: Any) -> Any:
         held = [args[place] for place in lists if place < len(args) and isinstance(args[place], list)]
         given = [*(args[1:] if method else args), *kwargs.values()]
         if not all(_is_plain(one) or any(one is known for known in held) for one in given):
-            _tell(folder, f"{function.__name__} is asked more than plain values")
+            _report(folder, f"{function.__name__} is asked more than plain values")
             return function(*args, **kwargs)
         for one in held:
             if content(one) != asked.setdefault(id(one), (one, content(one)))[1]:
-                _tell(folder, f"a list that {function.__name__} is asked is changed meanwhile")
+                _report(folder, f"a list that {function.__name__} is asked is changed meanwhile")
         key = (tuple(map(_known, args)), tuple(kwargs.items()))
         if key not in results:
             if not results and clocks.current is not None:
@@ -147,7 +147,7 @@ def _watched(function: Any, folder: str, *, lists: tuple[int, ...] = ()) -> Any:
             result = function(*args, **kwargs)
             results[key] = (result, content(result))
         elif content(function(*args, **kwargs)) != content(results[key][0]) or differs(key):
-            _tell(folder, f"{function.__name__} does not always give the same, or its result is changed later")
+            _report(folder, f"{function.__name__} does not always give the same, or its result is changed later")
         return results[key][0]
 
     return remembered
@@ -163,6 +163,6 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (str, bytes, int, float, complex))
 
 
-def _tell(folder: str, line: str) -> None:
-    with open(os.path.join(folder, "cache-mismatch.txt"), "w") as file:
+def _report(folder: str, line: str) -> None:
+    with open(os.path.join(folder, "mismatch.txt"), "w") as file:
         file.write(line)

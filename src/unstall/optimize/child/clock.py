@@ -12,6 +12,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from unstall.child.seams import environments
 from unstall.optimize import child
 
 if TYPE_CHECKING:
@@ -145,10 +146,9 @@ def rows(args: tuple[Any, ...]) -> int:
 
 
 def _env(module: Any, clock: Clock) -> None:
-    base = module.Env
     depth = 0
 
-    def wrap(cls: Any) -> None:
+    def count_steps(cls: Any) -> None:
         step = cls.__dict__.get("step")
         if type(step).__name__ != "function":
             return
@@ -166,21 +166,7 @@ def _env(module: Any, clock: Clock) -> None:
 
         cls.step = counted
 
-    original = base.__dict__.get("__init_subclass__")
-
-    def __init_subclass__(cls: Any, **kwargs: Any) -> None:
-        if original is not None:
-            original.__get__(None, cls)(**kwargs)
-        else:
-            super(base, cls).__init_subclass__(**kwargs)
-        wrap(cls)
-
-    base.__init_subclass__ = classmethod(__init_subclass__)
-    todo = [base]
-    while todo:
-        for cls in todo.pop().__subclasses__():
-            wrap(cls)
-            todo.append(cls)
+    environments.visit_family(module.Env, count_steps)
 
 
 _HOOKS.update(

@@ -81,7 +81,6 @@ def _loaders(module: Any, probe: Probe) -> None:
             persistent_workers=self.persistent_workers,
             pin_memory=self.pin_memory,
             map_style=self._dataset_kind == module._DatasetKind.Map,
-            samples=_length(dataset),
             dataset=type(dataset).__qualname__,
             getitem_file=getattr(code, "co_filename", None),
             getitem_line=getattr(code, "co_firstlineno", None),
@@ -104,20 +103,12 @@ def _inner(dataset: Any) -> Any:
     return dataset
 
 
-def _length(dataset: Any) -> int | None:
-    try:
-        return len(dataset)
-    except (TypeError, NotImplementedError):
-        return None
-
-
 def _optimizers(module: Any, probe: Probe) -> None:
     original = module.Optimizer.__init__
 
     def __init__(self: Any, params: Any, defaults: Any) -> None:
         site = child.user_frame(1)
         original(self, params, defaults)
-        tensors = [tensor for group in self.param_groups for tensor in group["params"]]
         probe.tell(
             "optimizer",
             site,
@@ -125,10 +116,6 @@ def _optimizers(module: Any, probe: Probe) -> None:
             module=type(self).__module__,
             fused=self.defaults.get("fused"),
             foreach=self.defaults.get("foreach"),
-            parameters=len(tensors),
-            elements=sum(tensor.numel() for tensor in tensors),
-            dtypes=sorted({str(tensor.dtype) for tensor in tensors}),
-            devices=sorted({tensor.device.type for tensor in tensors}),
         )
 
     module.Optimizer.__init__ = __init__
@@ -142,7 +129,7 @@ def _threads(module: Any, probe: Probe) -> None:
         original(count)
 
     module.set_num_threads = set_num_threads
-    probe.tell("torch", None, threads=module.get_num_threads(), version=str(module.__version__))
+    probe.tell("torch", None, threads=module.get_num_threads())
 
 
 def _models(module: Any, probe: Probe) -> None:
@@ -192,11 +179,8 @@ class _Looker:
         self.probe.tell(
             "model",
             frames[0],
-            type=type(module).__name__,
             shapes=shapes,
             bytes=sum(value.numel() * value.element_size() for value in args if hasattr(value, "element_size")),
-            training=module.training,
-            grad=sys.modules["torch"].is_grad_enabled(),
             callers=[_place(frame) for frame in frames[1:]],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from unstall.optimize.sources import Sources
+from unstall.optimize.source.files import Sources
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 

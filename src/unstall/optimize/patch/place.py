@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unstall.optimize.program import Program, repository
-from unstall.optimize.sources import Sources
+from unstall.optimize.source.files import Sources
 
 _NOTEBOOK = re.compile(rb"^# ?In\s?\[[ \d]*\]:|^# ?%%|get_ipython\(\)", re.MULTILINE)
 

@@ -3,84 +3,92 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import libcst as cst
 
-from unstall.optimize import rewrite
-from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.remedies.loader_workers import main_loader, with_keywords
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.loader_workers import with_keywords
+from unstall.optimize.source.edit import edited, keyword, with_keyword
+from unstall.optimize.source.files import Sources
+from unstall.optimize.source.module import SourceModule, dotted
 from unstall.text.units import percent
-
-NAME = "async-copies"
-AREA: Area = "communication"
-EXACTNESS: Exactness = "exact"
-"""A copy to the device is in order with what the device does after it. Copies back to the host are left as they are."""
 
 _REMOVED = 0.8  # of the time that the program waits for copies
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class AsyncCopies(Remedy):
     """``pin_memory=True`` for the main loop's loader, with ``non_blocking=True`` at its copies to the device."""
-    if not case.measurement.model.device.startswith("cuda"):
-        return Unfit("the model runs on no GPU")
-    share = case.share("transfer")
-    loader = main_loader(case)
-    if loader is None or loader.call is None or case.user_file(loader.call.file) is None:
-        return Unfit("the loader is not made in the program's own code")
-    sources, lines = case.sources, []
-    for site in case.measurement.sites:
-        path = case.user_file(site.file)
+
+    name = "async-copies"
+    brief = "on a GPU, `pin_memory` and `non_blocking` together"
+    patterns = ("transfer-bound",)
+    exactness = "exact"
+    """A copy to the device is in order with what the device does after it. Copies back to the host are left alone."""
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        if not context.on_gpu:
+            raise NotApplicable("the model runs on no GPU")
+        loader = context.main_loader
+        if loader is None or context.file_of(loader.call) is None:
+            raise NotApplicable("the loader is not made in the program's own code")
+        sources, lines = _without_waiting(context)
+        if not lines:
+            raise NotApplicable("no copy of a batch to the device was found that waits")
+        if not loader.pin_memory:
+            pinned = with_keywords(replace(context, sources=sources), loader, {"pin_memory": "True"})
+            if pinned is None:
+                raise NotApplicable("the call that makes the loader cannot be found in the source")
+            sources = pinned
+        share = context.share("transfer")
+        return [
+            Proposal(
+                f"pin_memory=True, and non_blocking=True at {', '.join(lines)}",
+                speedup_without(share, _REMOVED),
+                f"copies to the device take {percent(share)} of the step",
+                sources=sources,
+                key=",".join(lines),
+            )
+        ]
+
+
+def _without_waiting(context: RemedyContext) -> tuple[Sources, list[str]]:
+    """The sources with ``non_blocking=True`` where the program was seen to copy, and the places."""
+    sources, lines = context.sources, []
+    for site in context.measurement.sites:
+        path = context.user_file(site.file)
         if path is None or not site.seam.startswith("~transfer."):
             continue
-        try:
-            sources, changed = with_non_blocking(sources, path, site.line)
-        except SourceError as error:
-            return Unfit(str(error))
-        if changed:
+        module = sources.module(path)
+        tree = with_non_blocking(module, site.line)
+        if tree is not module.tree:
+            sources = sources.with_module(path, tree)
             lines.append(f"{path.name}:{site.line}")
-    if not lines:
-        return Unfit("no copy of a batch to the device was found that waits")
-    if not loader["pin_memory"]:
-        copied = replace(case, sources=sources)
-        pinned = with_keywords(copied, loader, {"pin_memory": "True"}, title="", predicted=1.0, because="")
-        if pinned is None or pinned.sources is None:
-            return Unfit("the call that makes the loader cannot be found in the source")
-        sources = pinned.sources
-    return [
-        Proposal(
-            NAME, f"pin_memory=True, and non_blocking=True at {', '.join(lines)}", EXACTNESS,
-            predicted_without(share, _REMOVED), f"copies to the device take {percent(share)} of the step",
-            sources=sources, key=",".join(lines),
-        )
-    ]  # fmt: skip
+    return sources, lines
 
 
-def with_non_blocking(sources: Sources, path: Path, line: int) -> tuple[Sources, bool]:
-    """The sources with ``non_blocking=True`` at the copies to a device on a line, and whether there are any."""
-    found = rewrite.Found(sources.parse(path))
-    calls: set[cst.CSTNode] = {
-        call
-        for call in found.nodes(cst.Call)
-        if found.place(call).start.line <= line <= found.place(call).end.line and _is_copy(call)
-    }
+def with_non_blocking(module: SourceModule, line: int) -> cst.Module:
+    """The tree with ``non_blocking=True`` at the copies to a device on a line; the same where there are none."""
+    calls = [call for call in module.all(cst.Call) if module.is_on(call, line) and _is_copy(call)]
     if not calls:
-        return sources, False
-    changed = rewrite.with_calls(found.module, calls, lambda call: rewrite.with_keyword(call, "non_blocking", "True"))
-    return sources.with_module(path, changed), True
+        return module.tree
+    return edited(module.tree, {call: lambda now: with_keyword(now, "non_blocking", "True") for call in calls})
 
 
 def _is_copy(call: cst.Call) -> bool:
     """``x.cuda()``, ``x.to(device)``, ``x.to("cuda:0")``: not to a data type, not back to the host."""
-    if not isinstance(call.func, cst.Attribute) or rewrite.keyword(call, "non_blocking") is not None:
+    if not isinstance(call.func, cst.Attribute) or keyword(call, "non_blocking") is not None:
         return False
     if call.func.attr.value == "cuda":
         return True
     if call.func.attr.value != "to" or not call.args or call.args[0].star:
         return False
-    where = call.args[0].value
-    if isinstance(where, cst.SimpleString):
-        return str(where.evaluated_value).startswith("cuda")
-    name = rewrite.dotted(where)
+    target = call.args[0].value
+    if isinstance(target, cst.SimpleString):
+        return str(target.evaluated_value).startswith("cuda")
+    name = dotted(target)
     return "device" in name.lower() or name.rpartition(".")[2] in ("gpu", "rank", "local_rank")
+
+
+REMEDY = AsyncCopies()

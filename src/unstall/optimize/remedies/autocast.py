@@ -7,55 +7,61 @@ from typing import Any
 
 import libcst as cst
 
-from unstall.optimize import rewrite
-from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.source.edit import replaced, statement
+from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.source.toplevel import with_import
 from unstall.records.measurements import Site
 from unstall.text.units import percent
-
-NAME = "autocast"
-AREA: Area = "compute"
-EXACTNESS: Exactness = "close"
-"""Within the tolerance of bfloat16, which has 8 bits of precision."""
 
 _MIN_SHARE = 0.4
 _INSTRUCTIONS = {"amx_bf16": 0.6, "avx512_bf16": 0.35}
 """What removes how much of the model's time: products of bfloat16 that the processor has instructions for."""
 _ON_GPU = 0.4
 _BUSY = 0.3  # of the machine's peak: below it, the products are not what takes the time
+_APART = "the model's call and backward are not in one block of the program's own code"
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class Autocast(Remedy):
     """``with torch.autocast(...)`` from the model's call to the loss, in a program that trains in float32."""
-    model = case.measurement.model
-    if model.dtype != "torch.float32":
-        return Unfit(f"the model is in {model.dtype.removeprefix('torch.') or 'no known type'}")
-    share = case.share("forward", "backward")
-    if share < _MIN_SHARE or case.report.verdict.pattern == "overhead-bound":
-        return Unfit(f"arithmetic takes less than {percent(max(share, _MIN_SHARE))} of the step")
-    device = "cuda" if model.device.startswith("cuda") else "cpu"
-    removed = _ON_GPU if device == "cuda" else removed_by(cpu_flags())
-    if removed is None:
-        return Unfit("the processor has no instructions for bfloat16")
-    removed *= arithmetic_bound(case.report.throughput.mfu)
-    reason = "the model's call and backward are not in one block of the program's own code"
-    for forward, backward in _pairs(case):
-        path = case.user_file(forward.file)
-        if path is None:
-            continue
-        try:
-            sources = with_autocast(case.sources, path, forward.line, backward.line, device)
-        except SourceError as error:
-            reason = str(error)
-            continue
-        return [
-            Proposal(
-                NAME, f"autocast to bfloat16 in {forward.function} ({path.name}:{forward.line})", EXACTNESS,
-                predicted_without(share, removed), f"the model takes {percent(share)} of the step in float32",
-                sources=sources, arithmetic="bfloat16", key=f"{path.name}:{forward.function}",
-            )
-        ]  # fmt: skip
-    return Unfit(reason)
+
+    name = "autocast"
+    brief = "from the model's call to the loss in bfloat16, where the processor or GPU has it"
+    patterns = ("compute-bound",)
+    exactness = "close"
+    """Within the tolerance of bfloat16, which has 8 bits of precision."""
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        dtype = context.measurement.model.dtype
+        if dtype != "torch.float32":
+            raise NotApplicable(f"the model is in {dtype.removeprefix('torch.') or 'no known type'}")
+        share = context.share("forward", "backward")
+        if share < _MIN_SHARE or context.report.verdict.pattern == "overhead-bound":
+            raise NotApplicable(f"arithmetic takes less than {percent(max(share, _MIN_SHARE))} of the step")
+        removed = _ON_GPU if context.on_gpu else removed_by(cpu_flags())
+        if removed is None:
+            raise NotApplicable("the processor has no instructions for bfloat16")
+        saved = removed * arithmetic_bound(context.report.throughput.mfu)
+        return [first_of(_pairs(context), lambda pair: _proposal(context, *pair, saved), _APART)]
+
+
+def _proposal(context: RemedyContext, forward: Site, backward: Site, removed: float) -> Proposal:
+    path = context.user_file(forward.file)
+    if path is None:
+        raise NotApplicable(_APART)
+    share = context.share("forward", "backward")
+    device = "cuda" if context.on_gpu else "cpu"
+    tree = with_autocast(context.sources.module(path), forward.line, backward.line, device)
+    return Proposal(
+        f"autocast to bfloat16 in {forward.function} ({path.name}:{forward.line})",
+        speedup_without(share, removed),
+        f"the model takes {percent(share)} of the step in float32",
+        sources=context.sources.with_module(path, tree),
+        compute_dtype="bfloat16",
+        key=f"{path.name}:{forward.function}",
+    )
 
 
 def removed_by(flags: frozenset[str]) -> float | None:
@@ -77,9 +83,9 @@ def cpu_flags() -> frozenset[str]:
     return frozenset(word for line in text.splitlines() if line.startswith("flags") for word in line.split())
 
 
-def _pairs(case: Case) -> list[tuple[Site, Site]]:
+def _pairs(context: RemedyContext) -> list[tuple[Site, Site]]:
     """The calls of the model and of backward in the same function, with gradients."""
-    sites = case.measurement.sites
+    sites = context.measurement.sites
     backward = [site for site in sites if site.seam == "~backward"]
     return [
         (site, other)
@@ -90,46 +96,46 @@ def _pairs(case: Case) -> list[tuple[Site, Site]]:
     ]
 
 
-def with_autocast(sources: Sources, path: Path, forward: int, backward: int, device: str) -> Sources:
-    """The sources with the statements from the model's line to the loss in a ``with``. Raises SourceError."""
-    found = rewrite.Found(sources.parse(path))
-    block, first, last = _statements(found, forward, backward)
-    kept = block.body[first:last]
-    text = f'with torch.autocast("{device}", dtype=torch.bfloat16):\n    pass\n'
-    around: Any = cst.parse_statement(text, config=found.module.config_for_parsing)
-    inner = [kept[0].with_changes(leading_lines=()), *kept[1:]]
-    around = around.with_changes(leading_lines=kept[0].leading_lines, body=around.body.with_changes(body=inner))
-    changed: Any = block.with_changes(body=[*block.body[:first], around, *block.body[last:]])
-    module = changed if block is found.module else rewrite.replaced(found.module, block, changed)
-    return sources.with_module(path, rewrite.with_import(module, "torch"))
+def with_autocast(module: SourceModule, forward: int, backward: int, device: str) -> cst.Module:
+    """The tree with the statements from the model's line to the loss in a ``with``. Raises NotApplicable."""
+    block, first, end = _statements(module, forward, backward)
+    torch = module.alias("torch")
+    around = statement(
+        module.tree, f'with {torch or "torch"}.autocast("{device}", dtype={torch or "torch"}.bfloat16):\n    pass\n'
+    )
+    top, *others = block.body[first:end]
+    inner = [top.with_changes(leading_lines=()), *others]
+    around = around.with_changes(leading_lines=top.leading_lines, body=around.body.with_changes(body=inner))
+    changed: Any = block.with_changes(body=[*block.body[:first], around, *block.body[end:]])
+    tree = changed if block is module.tree else replaced(module.tree, block, changed)
+    return tree if torch else with_import(tree, "torch")
 
 
-def _statements(found: rewrite.Found, forward: int, backward: int) -> tuple[Any, int, int]:
+def _statements(module: SourceModule, forward: int, backward: int) -> tuple[Any, int, int]:
     """(block, first, end): its statements from the model's line to before backward's, less ``zero_grad`` at the end."""
-    blocks: list[Any] = [*found.nodes(cst.IndentedBlock), found.module]
+    blocks: list[Any] = [*module.all(cst.IndentedBlock), module.tree]
     for block in blocks:
-        first = _at(found, block, forward)
-        end = _at(found, block, backward)
+        first = _index_at(module, block, forward)
+        end = _index_at(module, block, backward)
         if first is None or end is None or not isinstance(block.body[first], cst.SimpleStatementLine):
             continue
         while end > first + 1 and _is_zero_grad(block.body[end - 1]):
             end -= 1
         if end > first:
             return block, first, end
-    raise SourceError("the model's call and backward are not in one block of the program's own code")
+    raise NotApplicable(_APART)
 
 
-def _at(found: rewrite.Found, block: Any, line: int) -> int | None:
+def _index_at(module: SourceModule, block: Any, line: int) -> int | None:
     """The statement of a block that is on a line."""
-    for index, statement in enumerate(block.body):
-        place = found.place(statement)
-        if place.start.line <= line <= place.end.line:
-            return index
-    return None
+    return next((index for index, one in enumerate(block.body) if module.is_on(one, line)), None)
 
 
-def _is_zero_grad(statement: cst.CSTNode) -> bool:
-    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Expr):
+def _is_zero_grad(line: cst.CSTNode) -> bool:
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(line.body[0], cst.Expr):
         return False
-    call = statement.body[0].value
-    return isinstance(call, cst.Call) and rewrite.name_of(call).endswith("zero_grad")
+    call = line.body[0].value
+    return isinstance(call, cst.Call) and dotted(call.func).endswith("zero_grad")
+
+
+REMEDY = Autocast()

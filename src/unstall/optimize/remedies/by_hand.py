@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Proposal
+from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.records.report import Finding
-
-NAME = "by-hand"
-AREA: Area = "compute"
-EXACTNESS: Exactness = "training-changing"
-"""Nothing here is tried: whether the results stay the same is for the person who writes it."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +60,28 @@ def advice_for(finding: Finding) -> Advice | None:
     return max(fitting, key=lambda one: one.cause is not None, default=None)
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class ByHand(Remedy):
     """Each finding's culprit with the speed-up that its removal would give."""
-    found = []
-    for finding in case.report.findings:
-        advice, culprit = advice_for(finding), finding.culprit
-        if advice is None or culprit is None or finding.headroom < advice.least_headroom:
-            continue
-        place = f"{culprit.function} ({culprit.file.rpartition('/')[2]}:{culprit.line})"
-        found.append(
-            Proposal(
-                NAME, f"{place}: {advice.sentence}", EXACTNESS, finding.headroom,
-                f"without it the step would be so much shorter ({finding.headroom_known_by})", advice=True, key=place,
-            )
-        )  # fmt: skip
-    return found or Unfit("no culprit is left that is worth a person's time")
+
+    name = "by-hand"
+    brief = "advice on what only a person can rewrite: its place, and what it is worth; it is never tried"
+    patterns = tuple(dict.fromkeys(advice.pattern for advice in ADVICE))
+    exactness = "training-changing"
+    """Whether the results stay the same is for the person who writes it."""
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        found = []
+        for finding in context.report.findings:
+            advice, culprit = advice_for(finding), finding.culprit
+            if advice is None or culprit is None or finding.headroom < advice.least_headroom:
+                continue
+            place = f"{culprit.function} ({culprit.file.rpartition('/')[2]}:{culprit.line})"
+            because = f"without it the step would be so much shorter ({finding.headroom_known_by})"
+            title = f"{place}: {advice.sentence}"
+            found.append(Proposal(title, finding.headroom, because, advice_only=True, key=place))
+        if not found:
+            raise NotApplicable("no culprit is left that is worth a person's time")
+        return found
+
+
+REMEDY = ByHand()

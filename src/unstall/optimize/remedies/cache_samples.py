@@ -6,212 +6,166 @@ JPEG is decoded and resized once, a remote file is fetched once, a table's row i
 
 from __future__ import annotations
 
-import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import libcst as cst
+from libcst.metadata import ExpressionContext
 
-from unstall.optimize import rewrite
-from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.purity import Purity, attributes_read, names
-from unstall.optimize.remedies.loader_workers import own_dataset
-from unstall.optimize.shares import of_sample_lines
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import share_of_sample_lines
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.source.edit import edited, put, statement
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.purity import Steadiness, attributes_read, method_of, names
+from unstall.optimize.source.toplevel import with_runtime
 from unstall.text.units import percent
-
-NAME = "cache-samples"
-AREA: Area = "memory"
-EXACTNESS: Exactness = "exact"
 
 _READ_BACK = 0.06  # of the time to make a sample: reading it back from the page cache instead
 _MIN_SHARE = 0.03
-CACHE = "_SampleCache"
-IMPORTS = ("os", "pickle", "shutil", "tempfile", "torch", "weakref")
-DEFINITIONS = (
-    '''class _SamplePickler(pickle.Pickler):
-    """Writes plain tensors as arrays: ten times as fast as torch's own way."""
+_LOAD = "_load_sample"
 
-    def reducer_override(self, value):
-        plain = type(value) is torch.Tensor and value.layout is torch.strided and value.device.type == "cpu"
-        if plain and not value.requires_grad and value.dtype is not torch.bfloat16:
-            return torch.from_numpy, (value.resolve_conj().resolve_neg().numpy(),)
-        return NotImplemented
-''',
-    '''class _SampleCache:
-    """Loaded samples, kept in files for the next epoch and shared by the loader's workers.
 
-    It leaves half of the disk space that was free untouched, and removes its files at exit.
-    """
+class CacheSamples(Remedy):
+    """Keep what the main loader's dataset makes of an index before it draws random numbers."""
 
-    def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="samples-")
-        self.reserve = shutil.disk_usage(self.folder).free // 2
-        weakref.finalize(self, self.remove, self.folder, os.getpid())
+    name = "cache-samples"
+    brief = (
+        "what is the same in every epoch (decode, resize, fetch, look up) is kept in temporary files, bounded, "
+        "removed at exit"
+    )
+    patterns = ("input-bound",)
+    exactness = "exact"
 
-    @staticmethod
-    def remove(folder, owner):
-        if os.getpid() == owner:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def get(self, load, index):
-        path = os.path.join(self.folder, repr(index).encode().hex())
-        try:
-            with open(path, "rb", buffering=0) as file:
-                return pickle.loads(file.readall())
-        except FileNotFoundError:
-            sample = load(index)
-        if shutil.disk_usage(self.folder).free > self.reserve:
-            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-                _SamplePickler(file, pickle.HIGHEST_PROTOCOL).dump(sample)
-            os.replace(file.name, path)
-        return sample
-''',
-)
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        loader = context.main_loader
+        if loader is None or not loader.map_style:
+            raise NotApplicable("there is no map-style dataset in the main loop")
+        path = context.user_file(loader.getitem_file)
+        if path is None:
+            raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
+        module = context.sources.module(path)
+        head = find_head(module, loader.getitem_line)
+        first, last = module.first_line(head.statements[0]), module.last_line(head.statements[-1])
+        share = share_of_sample_lines(context, path, first, last, in_workers=bool(loader.num_workers))
+        cls = head.cls.name.value
+        if share < _MIN_SHARE:
+            raise NotApplicable(f"what stays the same in {cls}.__getitem__ takes only {percent(share)} of the step")
+        part = "" if head.whole else f", its first {last - first + 1} lines"
+        return [
+            Proposal(
+                f"the samples of {cls} ({path.name}:{first}{part}) kept for the next epoch",
+                speedup_without(share, 1 - _READ_BACK),
+                f"making them takes {percent(share)} of the step, and gives the same in every epoch",
+                sources=context.sources.with_module(path, with_cache(head)),
+                needs_revisits=True,
+                key=f"{path.name}:{cls}",
+            )
+        ]
 
 
 @dataclass(frozen=True)
 class Head:
     """The steady statements at the beginning of ``__getitem__``."""
 
-    cls: str
-    count: int
-    """Statements, the docstring included."""
-    first_line: int
-    last_line: int
-    whole: bool
-    """It is the whole method."""
+    module: SourceModule
+    cls: cst.ClassDef
+    init: cst.FunctionDef
+    method: cst.FunctionDef
+    statements: Sequence[cst.CSTNode]
+    """The docstring included."""
+    rest: Sequence[cst.CSTNode]
     keeps: tuple[str, ...]
     """Local names that the rest needs."""
 
-
-def propose(case: Case) -> list[Proposal] | Unfit:
-    """Keep the steady head of the main loader's dataset."""
-    dataset = own_dataset(case)
-    if isinstance(dataset, Unfit):
-        return dataset
-    loader, path = dataset
-    try:
-        text = case.sources.text(path)
-        head = find_head(text, int(loader["getitem_line"]))
-    except (SourceError, NotSteady) as error:
-        return Unfit(str(error))
-    share = of_sample_lines(case, path, head.first_line, head.last_line, in_workers=bool(loader["num_workers"]))
-    if share < _MIN_SHARE:
-        return Unfit(f"what stays the same in {head.cls}.__getitem__ takes only {percent(share)} of the step")
-    try:
-        sources = with_cache(case.sources, path, head, int(loader["getitem_line"]))
-    except SourceError as error:
-        return Unfit(str(error))
-    part = "" if head.whole else f", its first {head.last_line - head.first_line + 1} lines"
-    return [
-        Proposal(
-            NAME, f"the samples of {head.cls} ({path.name}:{head.first_line}{part}) kept for the next epoch", EXACTNESS,
-            predicted_without(share, 1 - _READ_BACK),
-            f"making them takes {percent(share)} of the step, and gives the same in every epoch",
-            sources=sources, needs_revisits=True, key=f"{path.name}:{head.cls}",
-        )
-    ]  # fmt: skip
+    @property
+    def whole(self) -> bool:
+        """Whether it is the whole method."""
+        return not self.rest
 
 
-class NotSteady(Exception):
-    """Nothing at the beginning of ``__getitem__`` is the same every time; the message says why."""
-
-
-def find_head(text: str, line: int) -> Head:
-    """The steady head of the ``__getitem__`` that begins on a line. Raises NotSteady."""
-    tree = ast.parse(text)
-    cls, method = _method(tree, line)
-    if any(isinstance(node, ast.FunctionDef) and node.name == "_load_sample" for node in cls.body):
-        raise NotSteady(f"{cls.name} keeps its samples already")
-    if not any(isinstance(node, ast.FunctionDef) and node.name == "__init__" for node in cls.body):
-        raise NotSteady(f"{cls.name} has no __init__ to make the cache in")
-    if method.decorator_list or len(method.args.args) != 2 or method.args.vararg or method.args.kwarg:
-        raise NotSteady(f"{cls.name}.__getitem__ takes more than an index")
-    purity = Purity(tree, cls)
-    local = {argument.arg for argument in method.args.args} | set(names(method.body, ast.Store))
-    count = 0
-    for statement in method.body:
-        if not purity.is_steady(statement, local):
-            break
-        count += 1
-    whole = count == len(method.body)
-    if not whole and any(isinstance(node, ast.Return) for one in method.body[:count] for node in ast.walk(one)):
-        raise NotSteady(f"{cls.name}.__getitem__ returns from several places")
-    head, rest = method.body[:count], method.body[count:]
-    if not _does_something(head):
-        raise NotSteady(purity.reason or f"{cls.name}.__getitem__ makes nothing before it draws random numbers")
-    unsteady = (attributes_read(head) & purity.changing_attributes()) - purity.written
+def find_head(module: SourceModule, line: int) -> Head:
+    """The steady head of the ``__getitem__`` that begins on a line. Raises AnalysisRefused."""
+    cls, init, method = _dataset(module, line)
+    name = f"{cls.name.value}.__getitem__"
+    steadiness = Steadiness(module, cls)
+    statements = list(method.body.body)
+    count, reason = _steady_count(steadiness, statements)
+    head, rest = statements[:count], statements[count:]
+    if not any(isinstance(node, cst.Call) for one in head for node in module.inside(one)):
+        raise AnalysisRefused(reason or f"{name} makes nothing before it draws random numbers")
+    if rest and any(isinstance(node, cst.Return) for one in head for node in module.inside(one)):
+        raise AnalysisRefused(f"{name} returns from several places")
+    unsteady = (steadiness.read & steadiness.changing_attributes()) - steadiness.written
     if unsteady:
-        raise NotSteady(f"{cls.name}.{sorted(unsteady)[0]} is changed while the program runs")
-    if purity.written & attributes_read(rest):
-        raise NotSteady(f"the rest of {cls.name}.__getitem__ needs what its beginning sets")
-    needed = set(names(rest, ast.Load))
-    keeps = tuple(name for name in names(head, ast.Store) if name in needed)
-    if not whole and not keeps:
-        raise NotSteady(f"nothing of what {cls.name}.__getitem__ makes first is used later")
-    return Head(cls.name, count, head[0].lineno, head[-1].end_lineno or head[-1].lineno, whole, keeps)
+        raise AnalysisRefused(f"{cls.name.value}.{min(unsteady)} is changed while the program runs")
+    if steadiness.written & attributes_read(module, rest):
+        raise AnalysisRefused(f"the rest of {name} needs what its beginning sets")
+    needed = set(names(module, rest, ExpressionContext.LOAD))
+    keeps = tuple(one for one in names(module, head, ExpressionContext.STORE) if one in needed)
+    if rest and not keeps:
+        raise AnalysisRefused(f"nothing of what {name} makes first is used later")
+    return Head(module, cls, init, method, head, rest, keeps)
 
 
-def _method(tree: ast.Module, line: int) -> tuple[ast.ClassDef, ast.FunctionDef]:
-    for cls in ast.walk(tree):
-        if isinstance(cls, ast.ClassDef):
-            for node in cls.body:
-                if isinstance(node, ast.FunctionDef) and node.name == "__getitem__" and node.lineno == line:
-                    return cls, node
-    raise NotSteady("the dataset's __getitem__ was not found in its file")
+def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef, cst.FunctionDef]:
+    """(class, its ``__init__``, the ``__getitem__`` that begins on a line), where a cache fits in."""
+    method = module.function("__getitem__", line)
+    cls = module.enclosing(method, cst.ClassDef) if method is not None else None
+    if method is None or cls is None:
+        raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
+    init = method_of(cls, "__init__")
+    if method_of(cls, _LOAD) is not None:
+        raise AnalysisRefused(f"{cls.name.value} keeps its samples already")
+    if init is None or not isinstance(init.body, cst.IndentedBlock):
+        raise AnalysisRefused(f"{cls.name.value} has no __init__ to make the cache in")
+    params = method.params
+    plain = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
+    if method.decorators or not plain or not isinstance(method.body, cst.IndentedBlock):
+        raise AnalysisRefused(f"{cls.name.value}.__getitem__ takes more than an index")
+    return cls, init, method
 
 
-def _does_something(head: list[ast.stmt]) -> bool:
-    """A head that only looks up and counts is not worth keeping."""
-    return any(isinstance(node, ast.Call) for statement in head for node in ast.walk(statement))
+def _steady_count(steadiness: Steadiness, statements: Sequence[cst.CSTNode]) -> tuple[int, str]:
+    """(how many statements at the beginning are steady, why the next one is not)."""
+    for count, one in enumerate(statements):
+        written, read = set(steadiness.written), set(steadiness.read)
+        try:
+            steadiness.check(one)
+        except AnalysisRefused as reason:
+            steadiness.written, steadiness.read = written, read
+            return count, str(reason)
+    return len(statements), ""
 
 
-# ------------------------------------------------------------------ writing it
-
-
-def with_cache(sources: Sources, path: Path, head: Head, line: int) -> Sources:
-    """The sources with the head moved into a method of its own, behind a cache. Raises SourceError."""
-    found = rewrite.Found(sources.parse(path))
-    method = found.function("__getitem__", line)
-    cls: Any = found.around(method, cst.ClassDef) if method is not None else None
-    if method is None or cls is None or cls.name.value != head.cls:
-        raise SourceError(f"{head.cls}.__getitem__ was not found again")
-    config = found.module.config_for_parsing
+def with_cache(head: Head) -> cst.Module:
+    """The tree with the head moved into a method of its own, behind a cache. Raises SourceError."""
+    tree, method = head.module.tree, head.method
     index = method.params.params[1].name.value
-    got = f"self.samples_kept.get(self._load_sample, {index})"
-    body = list(method.body.body)
+    get = f"self.samples_kept.get(self.{_LOAD}, {index})"
+    blank = [cst.EmptyLine(indent=False)]
     if head.whole:
-        load = method.with_changes(name=cst.Name("_load_sample"))
-        text = f"def __getitem__(self, {index}):\n    return {got}\n"
-        front = cst.parse_statement(text, config=config).with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+        load = method.with_changes(name=cst.Name(_LOAD))
+        front = statement(tree, f"def __getitem__(self, {index}):\n    return {get}\n").with_changes(
+            leading_lines=blank
+        )
     else:
         kept = ", ".join(head.keeps)
-        back = cst.parse_statement(f"return {kept}\n", config=config)
-        fetch = cst.parse_statement(f"{kept} = {got}\n", config=config)
-        load_body = method.body.with_changes(body=[*body[: head.count], back])
-        load = method.with_changes(name=cst.Name("_load_sample"), body=load_body)
-        front_body = method.body.with_changes(body=[fetch, *body[head.count :]])
-        front = method.with_changes(body=front_body, leading_lines=[cst.EmptyLine(indent=False)])
-    module = rewrite.replaced(found.module, method, cst.FlattenSentinel([load, front]))
-    module = _with_cache_made(module, head.cls)
-    for definition in reversed(DEFINITIONS):
-        module = rewrite.with_definition(module, definition)
-    for name in IMPORTS:
-        module = rewrite.with_import(module, name)
-    return sources.with_module(path, module)
+        load_body = method.body.with_changes(body=[*head.statements, statement(tree, f"return {kept}")])
+        load = method.with_changes(name=cst.Name(_LOAD), body=load_body)
+        front_body = method.body.with_changes(body=[statement(tree, f"{kept} = {get}"), *head.rest])
+        front = method.with_changes(body=front_body, leading_lines=blank)
+    make = statement(tree, "self.samples_kept = _SampleCache()")
+    changed = edited(
+        tree,
+        {
+            method: put(load, front),
+            head.init.body: lambda body: body.with_changes(body=[*body.body, make]),
+        },
+    )
+    return with_runtime(changed, "sample_cache")
 
 
-def _with_cache_made(module: cst.Module, cls: str) -> cst.Module:
-    """``self.samples_kept = _SampleCache()`` at the end of the class's ``__init__``."""
-    found = rewrite.Found(module)
-    for init in found.nodes(cst.FunctionDef):
-        holder = found.around(init, cst.ClassDef)
-        if init.name.value == "__init__" and isinstance(holder, cst.ClassDef) and holder.name.value == cls:
-            line = cst.parse_statement(f"self.samples_kept = {CACHE}()\n", config=module.config_for_parsing)
-            body: Any = init.body
-            if not isinstance(body, cst.IndentedBlock):
-                break
-            return rewrite.replaced(module, body, body.with_changes(body=[*body.body, line]))
-    raise SourceError(f"{cls} has no __init__ to make the cache in")
+REMEDY = CacheSamples()

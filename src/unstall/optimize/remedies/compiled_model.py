@@ -6,80 +6,95 @@ import shutil
 
 import libcst as cst
 
-from unstall.optimize import rewrite
-from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.source.edit import with_statements_after
+from unstall.optimize.source.files import Sources
+from unstall.optimize.source.module import dotted, walk
+from unstall.optimize.source.places import CallSite
+from unstall.optimize.source.toplevel import with_import
 from unstall.text.units import percent
-
-NAME = "compiled-model"
-AREA: Area = "compute"
-EXACTNESS: Exactness = "close"
-"""Fused operators round in other places."""
 
 _MIN_SHARE = 0.4
 _REMOVED = {"overhead-bound": 0.4, "compute-bound": 0.12}  # of the model's time; the rest is arithmetic that remains
-
 _REMOVED_BY_GRAPHS = {"overhead-bound": 0.6, "sync-bound": 0.2}
+_REMOVED_ELSE = 0.05
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class CompiledModel(Remedy):
     """Compile the model that the optimizer updates, when the model is what takes the time."""
-    share = case.share("forward", "backward")
-    if case.measurement.model.compiled:
-        return Unfit("the model is compiled")
-    if share < _MIN_SHARE:
-        return Unfit(f"the model takes {percent(share)} of the step: there is little to compile")
-    if not case.measurement.model.device.startswith("cuda") and not (shutil.which("g++") or shutil.which("clang++")):
-        return Unfit("torch.compile needs a C++ compiler, and none is installed")
-    found = []
-    for call, removed in _ways(case):
-        written = with_line_after_optimizer(case, f"{{model}}.{call}")
-        if written is None:
-            return Unfit("the model's name was not found where the optimizer is made")
-        sources, place = written
-        found.append(
-            Proposal(
-                NAME, f"model.{call} ({place})", EXACTNESS, predicted_without(share, removed),
-                f"the model takes {percent(share)} of the step; compiling takes a while at every start",
-                sources=sources, key=call,
-            )
-        )  # fmt: skip
-    return found
+
+    name = "compiled-model"
+    brief = "`model.compile()`; on a GPU also with CUDA graphs"
+    patterns = ("overhead-bound", "compute-bound", "sync-bound")
+    exactness = "close"
+    """Fused operators round in other places."""
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        share = context.share("forward", "backward")
+        if context.measurement.model.compiled:
+            raise NotApplicable("the model is compiled")
+        if share < _MIN_SHARE:
+            raise NotApplicable(f"the model takes {percent(share)} of the step: there is little to compile")
+        if not context.on_gpu and not (shutil.which("g++") or shutil.which("clang++")):
+            raise NotApplicable("torch.compile needs a C++ compiler, and none is installed")
+        return [_proposal(context, call, share, removed) for call, removed in _ways(context)]
 
 
-def _ways(case: Case) -> list[tuple[str, float]]:
+def _proposal(context: RemedyContext, call: str, share: float, removed: float) -> Proposal:
+    sources, where = with_line_after_optimizer(context, f"{{model}}.{call}")
+    return Proposal(
+        f"model.{call} ({where})",
+        speedup_without(share, removed),
+        f"the model takes {percent(share)} of the step; compiling takes a while at every start",
+        sources=sources,
+        key=call,
+    )
+
+
+def _ways(context: RemedyContext) -> list[tuple[str, float]]:
     """(call, the part of the model's time that it removes); on a GPU with CUDA graphs too: one launch, many kernels."""
-    pattern = case.report.verdict.pattern
-    ways = [("compile()", _REMOVED.get(pattern, 0.05))]
-    if case.measurement.model.device.startswith("cuda"):
-        ways.append(('compile(mode="reduce-overhead")', _REMOVED_BY_GRAPHS.get(pattern, 0.05)))
+    pattern = context.report.verdict.pattern
+    ways = [("compile()", _REMOVED.get(pattern, _REMOVED_ELSE))]
+    if context.on_gpu:
+        ways.append(('compile(mode="reduce-overhead")', _REMOVED_BY_GRAPHS.get(pattern, _REMOVED_ELSE)))
     return ways
 
 
-def with_line_after_optimizer(case: Case, line: str) -> tuple[Sources, str] | None:
-    """(sources, place) with a statement about the model, ``{model}`` in it, after its optimizer is made."""
-    for made in case.probe.optimizers:
-        path = case.user_file(made.call.file) if made.call else None
-        if path is None or made.call is None:
-            continue
-        try:
-            found = rewrite.Found(case.sources.parse(path))
-            call = found.call(made.call)
-            model = _model_of(call) if call is not None else None
-            statement = found.statement(call) if call is not None else None
-            if model is None or not isinstance(statement, cst.SimpleStatementLine):
-                continue
-            module = rewrite.with_lines_around(found.module, statement, after=[line.format(model=model) + "\n"])
-            return case.sources.with_module(path, module), f"{path.name}:{made.call.line}"
-        except SourceError:
-            continue
-    return None
+def with_line_after_optimizer(context: RemedyContext, line: str, *, imports: str = "") -> tuple[Sources, str]:
+    """The sources with a statement after the optimizer is made, ``{model}`` and ``{torch}`` in it, and its place.
+
+    ``imports``: a module that the statement needs. Raises NotApplicable where the program has no such
+    place of its own.
+    """
+    nowhere = "the optimizer is not made in the program's own code"
+    return first_of(context.runtime.optimizers, lambda one: _with_line_after(context, one.call, line, imports), nowhere)
+
+
+def _with_line_after(context: RemedyContext, site: CallSite | None, line: str, imports: str) -> tuple[Sources, str]:
+    path = context.file_of(site)
+    if path is None or site is None:
+        raise NotApplicable("the optimizer is made inside a library")
+    module = context.sources.module(path)
+    call = module.call(site)
+    model = _model_of(call) if call is not None else None
+    statement = module.statement(call) if call is not None else None
+    if not isinstance(statement, cst.SimpleStatementLine) or ("{model}" in line and model is None):
+        raise NotApplicable("the model's name is not to be seen where the optimizer is made")
+    line = line.format(model=model, torch=module.alias("torch") or "torch")
+    changed = with_statements_after(module.tree, statement, [line])
+    tree = with_import(changed, imports) if imports else changed
+    return context.sources.with_module(path, tree), f"{path.name}:{site.line}"
 
 
 def _model_of(call: cst.Call) -> str | None:
     """``X`` of the ``X.parameters()`` in an optimizer's arguments."""
     for arg in call.args:
-        for node in rewrite.walk(arg.value):
-            if isinstance(node, cst.Call) and rewrite.name_of(node).endswith(".parameters"):
-                return rewrite.name_of(node).removesuffix(".parameters")
+        for node in walk(arg.value):
+            if isinstance(node, cst.Call) and dotted(node.func).endswith(".parameters"):
+                return dotted(node.func).removesuffix(".parameters")
     return None
+
+
+REMEDY = CompiledModel()

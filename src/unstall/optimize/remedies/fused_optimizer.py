@@ -2,57 +2,83 @@
 
 from __future__ import annotations
 
-from unstall.optimize import rewrite
-from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
-from unstall.optimize.sources import SourceError
+from unstall.optimize.context import ObservedOptimizer, RemedyContext
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.source.edit import replaced, with_keyword
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.files import Sources
 from unstall.text.units import percent
 
-NAME = "fused-optimizer"
-AREA: Area = "compute"
-EXACTNESS: Exactness = "close"
-"""The same formula in another order of operations."""
-
-_FUSED = {"Adam", "AdamW", "SGD", "Adagrad"}
-_FOREACH = {"Adam", "AdamW", "SGD", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adadelta", "Adamax", "ASGD", "Rprop"}
+_HAVE = {
+    "fused": {"Adam", "AdamW", "SGD", "Adagrad"},
+    "foreach": {"Adam", "AdamW", "SGD", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adadelta", "Adamax", "ASGD", "Rprop"},
+}
+"""Optimizers of torch's that take each option."""
 _REMOVED = {"fused": 0.6, "foreach": 0.3}  # of the optimizer's time
 _MIN_SHARE = 0.04
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class FusedOptimizer(Remedy):
     """For each optimizer of torch's that has such a form and does not use it."""
-    share = case.share("optimizer")
-    if share < _MIN_SHARE:
-        return Unfit(f"the optimizer takes {percent(share)} of the step")
-    found = []
-    for made in case.probe.optimizers:
-        name = str(made["type"])
-        if not str(made["module"]).startswith("torch.optim"):
-            continue
-        for option, fits in (("fused", _FUSED), ("foreach", _FOREACH)):
-            if name in fits and not made["fused"] and not (option == "foreach" and made["foreach"]):
-                found.append(_proposal(case, made, name, option, share))
-    return found or Unfit("the optimizer has no fused form, or uses it")
+
+    name = "fused-optimizer"
+    brief = "`fused=True` or `foreach=True`"
+    patterns = ("compute-bound", "overhead-bound")
+    exactness = "close"
+    """The same formula in another order of operations."""
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        share = context.share("optimizer")
+        if share < _MIN_SHARE:
+            raise NotApplicable(f"the optimizer takes {percent(share)} of the step")
+        found = [
+            _proposal(context, optimizer, option, share)
+            for optimizer in context.runtime.optimizers
+            for option in _options(optimizer)
+        ]
+        if not found:
+            raise NotApplicable("the optimizer has no fused form, or uses it")
+        return found
 
 
-def _proposal(case: Case, made: Made, name: str, option: str, share: float) -> Proposal:
-    setting = {"optimizer": {option: True}}
-    predicted = predicted_without(share, _REMOVED[option])
-    because = f"the optimizer takes {percent(share)} of the step"
-    path = case.user_file(made.call.file) if made.call else None
-    if path is not None and made.call is not None:
-        try:
-            parsed = rewrite.Found(case.sources.parse(path))
-            call = parsed.call(made.call)
-            if call is not None:
-                changed = rewrite.with_keyword(call, option, "True")
-                sources = case.sources.with_module(path, rewrite.replaced(parsed.module, call, changed))
-                title = f"{name}({option}=True) ({path.name}:{made.call.line})"
-                return Proposal(
-                    NAME, title, EXACTNESS, predicted, because, sources=sources, runtime=setting, key=name + option
-                )
-        except SourceError:
-            pass
+def _options(optimizer: ObservedOptimizer) -> list[str]:
+    """The options that an optimizer takes and that would change what it does: ``fused`` outdoes ``foreach``."""
+    if not optimizer.module.startswith("torch.optim") or optimizer.fused:
+        return []
+    return [
+        option for option, types in _HAVE.items()
+        if optimizer.type in types and not (option == "foreach" and optimizer.foreach)
+    ]  # fmt: skip
+
+
+def _proposal(context: RemedyContext, optimizer: ObservedOptimizer, option: str, share: float) -> Proposal:
+    written = _with_option(context, optimizer, option)
+    sources, where = written or (None, " at run time")
     return Proposal(
-        NAME, f"{name}({option}=True) at run time", EXACTNESS, predicted, because, settings=setting,
-        not_written="the call that makes it is not in the program's own code", key=name + option,
-    )  # fmt: skip
+        f"{optimizer.type}({option}=True){where}",
+        speedup_without(share, _REMOVED[option]),
+        f"the optimizer takes {percent(share)} of the step",
+        sources=sources,
+        settings={"optimizer": {option: True}},
+        key=optimizer.type + option,
+    )
+
+
+def _with_option(context: RemedyContext, optimizer: ObservedOptimizer, option: str) -> tuple[Sources, str] | None:
+    """The sources with the option where the optimizer is made, and the place; None where that cannot be written."""
+    path = context.file_of(optimizer.call)
+    if path is None or optimizer.call is None:
+        return None
+    try:
+        module = context.sources.module(path)
+        call = module.call(optimizer.call)
+        if call is None:
+            return None
+        changed = replaced(module.tree, call, with_keyword(call, option, "True"))
+        return context.sources.with_module(path, changed), f" ({path.name}:{optimizer.call.line})"
+    except SourceError:
+        return None
+
+
+REMEDY = FusedOptimizer()

@@ -2,69 +2,50 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
-from unstall.optimize import rewrite
-from unstall.optimize.case import Area, Case, Exactness, Made, Proposal, Unfit, predicted_without
-from unstall.optimize.sources import SourceError
+from unstall.optimize.context import ObservedLoader, RemedyContext
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.source.edit import replaced, with_keyword, without_keyword
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.files import Sources
 from unstall.text.units import percent
-
-NAME = "loader-workers"
-AREA: Area = "communication"
-EXACTNESS: Exactness = "exact"
-"""Exact under per-sample seeding; without it, workers draw other random augmentations, as in any run."""
 
 _MAX_WORKERS = 32
 _PREFETCH = 6
 _PREFETCH_GAIN = 1.06  # of varying batches; as many as four workers and twice the variance give a third
 _WAITS = 0.15  # of the step, for the next batch
+_PINNED = 0.5  # of the time to copy, that page-locked memory saves
+_LAW = "max(body, loading / workers, all core-seconds / cores)"
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class LoaderWorkers(Remedy):
     """Worker counts around what the pipeline law says, for the loader that the main loop draws from."""
-    loader = main_loader(case)
-    if loader is None:
-        return Unfit("the program iterates no DataLoader")
-    if not loader["map_style"]:
-        return Unfit("an iterable dataset decides itself what each worker yields: more workers may repeat its samples")
-    if loader.call is None or case.user_file(loader.call.file) is None:
-        return _at_run_time(case, loader)
-    now = int(loader["num_workers"] or 0)
-    found = []
-    for count in counts(now, case.cores):
-        predicted = predict(case, count, now)
-        proposal = written(case, loader, count, predicted)
-        if proposal is not None:
-            found.append(proposal)
-    if now and not loader["persistent_workers"]:
-        kept = _persistent(case, loader, now)
-        if kept is not None:
-            found.append(kept)
-    found += [one for one in (_prefetch(case, loader, now), _pinned(case, loader)) if one is not None]
-    return found or Unfit("the call that makes the loader cannot be found in the source")
 
+    name = "loader-workers"
+    brief = "more or fewer workers, kept alive between epochs"
+    patterns = ("input-bound", "transfer-bound")
+    exactness = "exact"
+    """Under per-sample seeding; without it, workers draw other random augmentations, as in any run."""
 
-def main_loader(case: Case) -> Made | None:
-    """The loader that the steps draw from: the first that was iterated of the kind that was measured."""
-    measured = case.measurement.loader
-    loaders = case.probe.loaders
-    if measured is not None:
-        for loader in loaders:
-            same = loader["batch_size"] == measured.batch_size and loader["num_workers"] == measured.workers
-            if same and loader["dataset"] == measured.dataset:
-                return loader
-    return loaders[0] if loaders else None
-
-
-def own_dataset(case: Case) -> tuple[Made, Path] | Unfit:
-    """The main loop's loader and the file of its samples, when these are made one by one in the program's own code."""
-    loader = main_loader(case)
-    if loader is None or not loader["map_style"]:
-        return Unfit("there is no map-style dataset in the main loop")
-    path = case.user_file(loader["getitem_file"])
-    if path is None:
-        return Unfit(f"the samples of {loader['dataset']} are not made in the program's own code")
-    return loader, path
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        loader = context.main_loader
+        if loader is None:
+            raise NotApplicable("the program iterates no DataLoader")
+        if not loader.map_style:
+            raise NotApplicable(
+                "an iterable dataset decides itself what each worker yields: more workers may repeat its samples"
+            )
+        now = loader.num_workers
+        if context.file_of(loader.call) is None:
+            return [_at_run_time(context, count, now) for count in counts(now, context.cores)]
+        found = [_with_workers(context, loader, count) for count in counts(now, context.cores)]
+        found += [_persistent(context, loader), _prefetching(context, loader), _pinned(context, loader)]
+        proposals = [proposal for proposal in found if proposal is not None]
+        if not proposals:
+            raise NotApplicable("the call that makes the loader cannot be found in the source")
+        return proposals
 
 
 def counts(now: int, cores: int) -> list[int]:
@@ -73,110 +54,125 @@ def counts(now: int, cores: int) -> list[int]:
     return sorted(count for count in wanted if 0 <= count <= _MAX_WORKERS and count != now)
 
 
-def predict(case: Case, count: int, now: int) -> float:
+def predict(context: RemedyContext, count: int, now: int) -> float:
     """Speed-up of the step with this many workers: max over main thread, workers and the CPU law.
 
     Deterministic limit of the pipeline: T = max(u, s/W) with W workers, s + u without; and never less than (a + u)/C,
     with a the part of s that is not spent blocked: what computes needs a core. u is the step without the wait for data.
     """
-    measurement = case.measurement
+    measurement = context.measurement
     loader = measurement.loader
     if loader is None or not loader.service_s:
         return 1.0
     step = measurement.step.mean
-    per_step = loader.batches_per_step or 1.0
     wait = measurement.phase_s("data_wait")
     # Without workers the wait is the making of the batch; the two are then on the same clock.
-    service = loader.service_s * per_step if now else wait
+    service = loader.service_s * (loader.batches_per_step or 1.0) if now else wait
     blocked = loader.service_blocked_s / loader.service_s
     computing = service * (1 - min(1.0, blocked))
     body = max(0.0, step - wait - loader.start_s)
     if count == 0:
         predicted = service + body
     else:
-        predicted = max(body, service / count, (computing + body) / case.cores)
+        predicted = max(body, service / count, (computing + body) / context.cores)
     return float(step / predicted) if predicted > 0 else 1.0
 
 
-def written(case: Case, loader: Made, count: int, predicted: float) -> Proposal | None:
-    """So many workers, kept alive; None where the call cannot be changed."""
+def _with_workers(context: RemedyContext, loader: ObservedLoader, count: int) -> Proposal | None:
+    """So many workers, kept alive."""
     keywords = {"num_workers": str(count)}
-    if count and not loader["persistent_workers"]:
-        keywords["persistent_workers"] = "True"
     if not count:
-        keywords = {"num_workers": "0", "prefetch_factor": "", "persistent_workers": ""}
-    return with_keywords(
-        case, loader, keywords, title=f"num_workers={count}", predicted=predicted,
-        because="max(body, loading / workers, all core-seconds / cores)",
-    )  # fmt: skip
+        keywords |= {"prefetch_factor": "", "persistent_workers": ""}
+    elif not loader.persistent_workers:
+        keywords["persistent_workers"] = "True"
+    predicted = predict(context, count, loader.num_workers)
+    return _proposal(context, loader, keywords, f"num_workers={count}", predicted, _LAW)
 
 
-def _persistent(case: Case, loader: Made, now: int) -> Proposal | None:
-    measured = case.measurement.loader
-    share = measured.start_s / case.measurement.step.mean if measured else 0.0
-    return with_keywords(
-        case, loader, {"persistent_workers": "True"}, title="persistent_workers=True",
-        predicted=1 / max(0.05, 1 - share), because=f"starting {now} workers anew takes {percent(share)} of the time",
-    )  # fmt: skip
+def _persistent(context: RemedyContext, loader: ObservedLoader) -> Proposal | None:
+    """The same workers, kept alive from one epoch to the next."""
+    if not loader.num_workers or loader.persistent_workers:
+        return None
+    measured = context.measurement.loader
+    share = measured.start_s / context.measurement.step.mean if measured else 0.0
+    because = f"starting {loader.num_workers} workers anew takes {percent(share)} of the time"
+    keywords = {"persistent_workers": "True"}
+    return _proposal(context, loader, keywords, "persistent_workers=True", speedup_without(share), because)
 
 
-def _prefetch(case: Case, loader: Made, now: int) -> Proposal | None:
+def _prefetching(context: RemedyContext, loader: ObservedLoader) -> Proposal | None:
     """More batches ahead: in order, one slow batch holds up those that are ready behind it."""
-    if not now or (loader["prefetch_factor"] or 2) >= _PREFETCH or case.share("data_wait") < _WAITS:
+    ahead = (loader.prefetch_factor or 2) >= _PREFETCH
+    if not loader.num_workers or ahead or context.share("data_wait") < _WAITS:
         return None
-    return with_keywords(
-        case, loader, {"prefetch_factor": str(_PREFETCH)}, title=f"prefetch_factor={_PREFETCH}",
-        predicted=_PREFETCH_GAIN, because="slow batches hold up the ready ones behind them",
-    )  # fmt: skip
+    keywords = {"prefetch_factor": str(_PREFETCH)}
+    because = "slow batches hold up the ready ones behind them"
+    return _proposal(context, loader, keywords, f"prefetch_factor={_PREFETCH}", _PREFETCH_GAIN, because)
 
 
-def _pinned(case: Case, loader: Made) -> Proposal | None:
+def _pinned(context: RemedyContext, loader: ObservedLoader) -> Proposal | None:
     """Page-locked batches, from which a GPU copies faster."""
-    if loader["pin_memory"] or not case.measurement.model.device.startswith("cuda"):
+    if loader.pin_memory or not context.on_gpu:
         return None
-    return with_keywords(
-        case, loader, {"pin_memory": "True"}, title="pin_memory=True",
-        predicted=predicted_without(case.share("transfer"), 0.5),
-        because=f"copies to the device take {percent(case.share('transfer'))} of the step",
-    )  # fmt: skip
+    share = context.share("transfer")
+    because = f"copies to the device take {percent(share)} of the step"
+    keywords = {"pin_memory": "True"}
+    return _proposal(context, loader, keywords, "pin_memory=True", speedup_without(share, _PINNED), because)
 
 
-def with_keywords(
-    case: Case, loader: Made, keywords: dict[str, str], *, title: str, predicted: float, because: str
+def _proposal(
+    context: RemedyContext, loader: ObservedLoader, keywords: Mapping[str, str], title: str, predicted: float, why: str
 ) -> Proposal | None:
-    """A proposal that sets keywords of the call that makes a loader; an empty value takes the keyword away."""
-    assert loader.call is not None
-    path = case.user_file(loader.call.file)
-    assert path is not None
+    """A proposal that sets keywords of the call that makes a loader; None where that cannot be changed."""
     try:
-        found = rewrite.Found(case.sources.parse(path))
-        call = found.call(loader.call, lambda one: rewrite.name_of(one).endswith("DataLoader"))
-        if call is None:
-            return None
-        changed = call
-        for name, value in keywords.items():
-            changed = rewrite.with_keyword(changed, name, value) if value else rewrite.without_keyword(changed, name)
-        if changed.deep_equals(call):
-            return None
-        sources = case.sources.with_module(path, rewrite.replaced(found.module, call, changed))
+        sources = with_keywords(context, loader, keywords)
     except SourceError:
         return None
-    at_run_time = {name: value == "True" if value in ("True", "False") else int(value)
-                   for name, value in keywords.items() if value}  # fmt: skip
+    if sources is None or loader.call is None:
+        return None
+    values = {name: value == "True" if value in ("True", "False") else int(value)
+              for name, value in keywords.items() if value}  # fmt: skip
     return Proposal(
-        NAME, f"{title} ({path.name}:{loader.call.line})", EXACTNESS, predicted, because, sources,
-        runtime={"loader": at_run_time}, key=title,
-    )  # fmt: skip
+        f"{title} ({loader.call.file.name}:{loader.call.line})",
+        predicted,
+        why,
+        sources=sources,
+        settings={"loader": values},
+        key=title,
+        competes_for_cores=True,
+    )
 
 
-def _at_run_time(case: Case, loader: Made) -> list[Proposal]:
-    now = int(loader["num_workers"] or 0)
-    return [
-        Proposal(
-            NAME, f"num_workers={count} at run time", EXACTNESS, predict(case, count, now),
-            "max(body, loading / workers, all core-seconds / cores)",
-            settings={"loader": {"num_workers": count, "persistent_workers": bool(count)}},
-            not_written="the loader is made inside a library", key=f"num_workers={count}",
-        )
-        for count in counts(now, case.cores)
-    ]  # fmt: skip
+def with_keywords(context: RemedyContext, loader: ObservedLoader, keywords: Mapping[str, str]) -> Sources | None:
+    """The sources with keywords of the call that makes a loader set; an empty value takes the keyword away.
+
+    None where the call is not in the program's own code, or has these keywords. Raises SourceError.
+    """
+    path = context.file_of(loader.call)
+    if path is None or loader.call is None:
+        return None
+    module = context.sources.module(path)
+    call = module.call(loader.call, "DataLoader")
+    if call is None:
+        return None
+    changed = call
+    for name, value in keywords.items():
+        changed = with_keyword(changed, name, value) if value else without_keyword(changed, name)
+    if changed.deep_equals(call):
+        return None
+    return context.sources.with_module(path, replaced(module.tree, call, changed))
+
+
+def _at_run_time(context: RemedyContext, count: int, now: int) -> Proposal:
+    """So many workers for a loader that is made inside a library."""
+    return Proposal(
+        f"num_workers={count} at run time",
+        predict(context, count, now),
+        _LAW,
+        settings={"loader": {"num_workers": count, "persistent_workers": bool(count)}},
+        key=f"num_workers={count}",
+        competes_for_cores=True,
+    )
+
+
+REMEDY = LoaderWorkers()

@@ -6,111 +6,115 @@ from pathlib import Path
 
 import libcst as cst
 
-from unstall.optimize import rewrite
-from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.remedies.threads import with_line_after_imports
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.source.edit import replaced
+from unstall.optimize.source.module import SourceModule, walk
+from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
 from unstall.records.measurements import Site
 from unstall.text.units import percent
 
-NAME = "no-grad"
-AREA: Area = "compute"
-EXACTNESS: Exactness = "exact"
-
 _REMOVED = 0.3  # of the forward's time outside of training: what recording the graph costs, by experience
 _ASKING = {"backward", "grad", "autograd", "optim", "enable_grad", "requires_grad_"}
-_OFF = "torch.set_grad_enabled(False)"
+"""Names of a script that may ask for a gradient."""
+_ASKING_ATTRIBUTES = ("backward", "requires_grad_", "grad")
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class NoGrad(Remedy):
     """Functions that call the model with gradients on, and from which nothing goes backward."""
-    trains = any(site.seam == "~backward" for site in case.measurement.sites) or bool(case.probe.optimizers)
-    found: list[Proposal] = []
-    for site in case.measurement.sites:
-        if site.seam != "~forward" or not site.grad:
-            continue
-        proposal = _beside_training(case, site) if trains else _without_training(case, site)
-        if proposal is not None and proposal.id not in {one.id for one in found}:
-            found.append(proposal)
-    return found or Unfit("no loop calls the model with gradients on and never goes backward")
+
+    name = "no-grad"
+    brief = "evaluation loops, and programs that train nothing, record no gradients"
+    patterns = ("compute-bound", "overhead-bound", "callback-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        found: dict[str, Proposal] = {}
+        for site in context.measurement.sites:
+            if site.seam == "~forward" and site.grad:
+                proposal = _beside_training(context, site) if context.trains else _without_training(context, site)
+                if proposal is not None:
+                    found.setdefault(proposal.key, proposal)
+        if not found:
+            raise NotApplicable("no loop calls the model with gradients on and never goes backward")
+        return list(found.values())
 
 
-def _beside_training(case: Case, site: Site) -> Proposal | None:
+def _beside_training(context: RemedyContext, site: Site) -> Proposal | None:
     """A function with a loop of its own, that is no part of the training step."""
-    trained = {one.function for one in case.measurement.sites if one.seam == "~backward"}
-    trained |= {name for one in case.measurement.sites if one.seam == "~backward" for _, name, _ in one.callers}
-    path = case.user_file(site.file)
+    backward = [one for one in context.measurement.sites if one.seam == "~backward"]
+    trained = {one.function for one in backward} | {name for one in backward for _, name, _ in one.callers}
+    path = context.user_file(site.file)
     if path is None or site.function in trained or any(name in trained for _, name, _ in site.callers[:1]):
         return None
-    try:
-        sources = with_no_grad(case.sources, path, site.function, site.line)
-    except SourceError:
-        return None
-    return _proposal(case, sources, path, site.function, site.line, case.share("validation"))
+    return _in_function(context, path, site.function, site.line, loop=True, share=context.share("validation"))
 
 
-def _without_training(case: Case, site: Site) -> Proposal | None:
+def _without_training(context: RemedyContext, site: Site) -> Proposal | None:
     """The nearest function around the call that has a loop, or the call's own; at module level, the whole program."""
     frames = [(site.file, site.function, site.line), *site.callers]
-    for loop in (True, False):
-        for file, function, line in frames if loop else frames[:1]:
-            path = case.user_file(file)
-            if path is None:
-                continue
-            try:
-                if function == "<module>":
-                    sources = with_gradients_off(case.sources, path)
-                else:
-                    sources = with_no_grad(case.sources, path, function, line, loop=loop)
-            except SourceError:
-                continue
-            if sources is not None:
-                return _proposal(case, sources, path, function, line, case.share("forward"))
+    for loop, candidates in ((True, frames), (False, frames[:1])):
+        for file, function, line in candidates:
+            path = context.user_file(file)
+            if path is not None:
+                proposal = _in_function(context, path, function, line, loop=loop, share=context.share("forward"))
+                if proposal is not None:
+                    return proposal
     return None
 
 
-def _proposal(
-    case: Case, sources: Sources | None, path: Path, function: str, line: int, share: float
+def _in_function(
+    context: RemedyContext, path: Path, function: str, line: int, *, loop: bool, share: float
 ) -> Proposal | None:
-    if sources is None:
+    try:
+        module = context.sources.module(path)
+        if function == "<module>":
+            tree = with_gradients_off(module)
+        else:
+            tree = with_no_grad(module, function, line, loop=loop)
+        sources = context.sources.with_module(path, tree)
+    except NotApplicable:
         return None
     return Proposal(
-        NAME, f"no gradients in {function} ({path.name}:{line})", EXACTNESS,
-        predicted_without(share, _REMOVED),
+        f"no gradients in {function} ({path.name}:{line})",
+        speedup_without(share, _REMOVED),
         f"it calls the model for {percent(share)} of the step and never goes backward",
-        sources=sources, key=f"{path.name}:{function}",
-    )  # fmt: skip
+        sources=sources,
+        key=f"{path.name}:{function}",
+    )
 
 
-def with_gradients_off(sources: Sources, path: Path) -> Sources | None:
-    """A line after the imports of a script that never asks for a gradient; None where it does."""
-    if any(isinstance(one, cst.Name) and one.value in _ASKING for one in rewrite.walk(sources.parse(path))):
-        return None
-    return with_line_after_imports(sources, path, _OFF)
+def with_gradients_off(module: SourceModule) -> cst.Module:
+    """A line after the imports of a script that never asks for a gradient. Raises NotApplicable where it may."""
+    torch = module.alias("torch")
+    if torch is None or any(name.value in _ASKING for name in module.all(cst.Name)):
+        raise NotApplicable("the script may ask for gradients, or does not import torch")
+    return with_statement_after_imports(module.tree, f"{torch}.set_grad_enabled(False)")
 
 
-def with_no_grad(sources: Sources, path: Path, function: str, line: int, *, loop: bool = True) -> Sources | None:
-    """A decorator on the function; None where backward is in it, or, if that is asked for, no loop."""
-    found = rewrite.Found(sources.parse(path))
-    target = found.function(function, line)
-    if target is not None:
-        if _goes_backward(target) or (loop and not _has_loop(target)):
-            return None
-        decorator = cst.Decorator(cst.parse_expression("torch.no_grad()"))
-        lines: dict[str, object] = {"decorators": [*target.decorators, decorator]}
-        changed = rewrite.replaced(found.module, target, target.with_changes(**lines))
-        return sources.with_module(path, rewrite.with_import(changed, "torch"))
-    return None
+def with_no_grad(module: SourceModule, function: str, line: int, *, loop: bool = True) -> cst.Module:
+    """A decorator on the function. Raises NotApplicable where backward is in it, or, if that is asked for, no loop."""
+    target = module.function(function, line)
+    if target is None or _goes_backward(target) or (loop and not _has_loop(target)):
+        raise NotApplicable(f"{function} may go backward, or has no loop")
+    torch = module.alias("torch")
+    decorator = cst.Decorator(cst.parse_expression(f"{torch or 'torch'}.no_grad()"))
+    tree = replaced(module.tree, target, target.with_changes(decorators=[*target.decorators, decorator]))
+    return tree if torch else with_import(tree, "torch")
 
 
 def _goes_backward(node: cst.CSTNode) -> bool:
     """Whether gradients are asked for in it; a generator counts too, for its caller's steps run in between."""
     return any(
         isinstance(one, (cst.Yield, cst.Await))
-        or (isinstance(one, cst.Attribute) and one.attr.value in ("backward", "requires_grad_", "grad"))
-        for one in rewrite.walk(node)
+        or (isinstance(one, cst.Attribute) and one.attr.value in _ASKING_ATTRIBUTES)
+        for one in walk(node)
     )
 
 
 def _has_loop(node: cst.CSTNode) -> bool:
-    return any(isinstance(one, (cst.For, cst.While, cst.CompFor)) for one in rewrite.walk(node))
+    return any(isinstance(one, (cst.For, cst.While, cst.CompFor)) for one in walk(node))
+
+
+REMEDY = NoGrad()

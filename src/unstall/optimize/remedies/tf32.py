@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
-from unstall.optimize.case import Area, Case, Exactness, Proposal, Unfit, predicted_without
-from unstall.optimize.remedies.threads import with_line_after_imports
-from unstall.optimize.sources import SourceError
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.source.toplevel import with_statement_after_imports
 from unstall.text.units import percent
-
-NAME = "tf32"
-AREA: Area = "compute"
-EXACTNESS: Exactness = "close"
 
 _REMOVED = 0.3  # of the model's time
 _MIN_SHARE = 0.3
-_LINE = 'torch.set_float32_matmul_precision("high")'
+_SETTER = "set_float32_matmul_precision"
 
 
-def propose(case: Case) -> list[Proposal] | Unfit:
+class TensorFloat32(Remedy):
     """One line after the imports of the script, for a float32 model on a GPU."""
-    model = case.measurement.model
-    if not model.device.startswith("cuda"):
-        return Unfit("the model runs on no GPU")
-    if model.dtype != "torch.float32":
-        return Unfit(f"the model is in {model.dtype.removeprefix('torch.') or 'no known type'}")
-    share = case.share("forward", "backward", "sync")
-    if share < _MIN_SHARE:
-        return Unfit(f"the model takes {percent(share)} of the step")
-    path = case.program.script
-    try:
-        if path is None or not case.program.owns(path) or "set_float32_matmul_precision" in case.sources.text(path):
-            return Unfit("the script is not the program's own, or sets the precision itself")
-        sources = with_line_after_imports(case.sources, path, _LINE)
-    except SourceError as error:
-        return Unfit(str(error))
-    if sources is None:
-        return Unfit("the script does not import torch itself")
-    return [
-        Proposal(
-            NAME, f"matrix products in TensorFloat-32 ({path.name})", EXACTNESS, predicted_without(share, _REMOVED),
-            f"the model takes {percent(share)} of the step in float32", sources=sources, arithmetic="tf32", key="tf32",
-        )
-    ]  # fmt: skip
+
+    name = "tf32"
+    brief = "on a GPU, products of float32 in TensorFloat-32"
+    patterns = ("compute-bound",)
+    exactness = "close"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        model = context.measurement.model
+        if not context.on_gpu:
+            raise NotApplicable("the model runs on no GPU")
+        if model.dtype != "torch.float32":
+            raise NotApplicable(f"the model is in {model.dtype.removeprefix('torch.') or 'no known type'}")
+        share = context.share("forward", "backward", "sync")
+        if share < _MIN_SHARE:
+            raise NotApplicable(f"the model takes {percent(share)} of the step")
+        path = context.program.script
+        if path is None or not context.program.owns(path):
+            raise NotApplicable("the script is not the program's own")
+        module = context.sources.module(path)
+        torch = module.alias("torch")
+        if torch is None or _SETTER in module.text:
+            raise NotApplicable("the script does not import torch itself, or sets the precision itself")
+        changed = with_statement_after_imports(module.tree, f'{torch}.{_SETTER}("high")')
+        return [
+            Proposal(
+                f"matrix products in TensorFloat-32 ({path.name})",
+                speedup_without(share, _REMOVED),
+                f"the model takes {percent(share)} of the step in float32",
+                sources=context.sources.with_module(path, changed),
+                compute_dtype="tf32",
+                key="tf32",
+            )
+        ]
+
+
+REMEDY = TensorFloat32()

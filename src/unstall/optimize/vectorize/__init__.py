@@ -5,9 +5,6 @@ computes with numbers, and writes the cell of its own turn. Conditions become se
 numbers that it calls, the user's or the standard library's, are converted with it.
 """
 
-from __future__ import annotations
-
-from unstall.optimize.vectorize.errors import NotVectorizable
 from unstall.optimize.vectorize.loops import Vectorized, vectorize
 
-__all__ = ["NotVectorizable", "Vectorized", "vectorize"]
+__all__ = ["Vectorized", "vectorize"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from unstall.optimize.vectorize.errors import NotVectorizable
+from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.vectorize.expressions import Expressions
 
 
@@ -22,13 +22,13 @@ class Block:
     """Names whose arrays surely have the shape of the whole nest: they derive from a cell that was read."""
 
     def run(self, statements: list[ast.stmt], mask: ast.expr | None = None) -> None:
-        """Append the array form of statements that are reached where ``mask`` holds. Raises NotVectorizable."""
+        """Append the array form of statements that are reached where ``mask`` holds. Raises AnalysisRefused."""
         for statement in statements:
             if self.returns and self.returns[-1][0] is None:
                 return  # nothing after an unconditional return is reached
             if isinstance(statement, ast.Return):
                 if statement.value is None:
-                    raise NotVectorizable(f"line {statement.lineno}: returns nothing")
+                    raise AnalysisRefused(f"line {statement.lineno}: returns nothing")
                 self.returns.append((mask, self.expressions(statement.value)))
             elif isinstance(statement, ast.If):
                 self._if(statement, mask)
@@ -41,13 +41,13 @@ class Block:
             elif isinstance(statement, ast.Pass) or _is_text(statement):
                 continue
             else:
-                raise NotVectorizable(f"line {statement.lineno}: {type(statement).__name__} has no equal on arrays")
+                raise AnalysisRefused(f"line {statement.lineno}: {type(statement).__name__} has no equal on arrays")
 
     def assign(self, target: ast.expr, value: ast.expr, *, branch: bool) -> None:
         """``target = value`` for names."""
         names = [target] if isinstance(target, ast.Name) else list(getattr(target, "elts", []))
         if not names or not all(isinstance(name, ast.Name) for name in names):
-            raise NotVectorizable(f"line {target.lineno}: assigns to {ast.unparse(target)}")
+            raise AnalysisRefused(f"line {target.lineno}: assigns to {ast.unparse(target)}")
         translated = self.expressions(value)
         new = [
             self.name(name.id, fresh=branch or self._is_awaited(self.expressions.names.get(name.id)))  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ def chosen(numpy: str, returns: list[tuple[ast.expr | None, ast.expr]]) -> list[
     """The lines by which a function of several returns returns what its conditions choose."""
     widths = {len(value.elts) if isinstance(value, ast.Tuple) else 0 for _, value in returns}
     if len(widths) != 1 or not returns:
-        raise NotVectorizable("it returns different numbers of values")
+        raise AnalysisRefused("it returns different numbers of values")
     width = widths.pop()
     *earlier, (_, last) = [
         (mask, list(value.elts) if isinstance(value, ast.Tuple) else [value]) for mask, value in returns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.vectorize.blocks import source
-from unstall.optimize.vectorize.errors import NotVectorizable
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Axis:
         """The slice of a list's or an array's axis that the variable plus an offset runs over."""
         begin = _shifted(self.begin, offset)
         if begin.startswith("-"):
-            raise NotVectorizable("it reads cells before the first one")
+            raise AnalysisRefused("it reads cells before the first one")
         end = self._open_end(offset)
         return f"{'' if begin == '0' else begin}:{end}"
 
@@ -156,7 +156,7 @@ class Cells:
         ``values``: the source of each channel's array, and whether it surely has the shape of the whole nest.
         """
         if any(cell.offsets):
-            raise NotVectorizable(f"it writes another turn's cell of {cell.base}")
+            raise AnalysisRefused(f"it writes another turn's cell of {cell.base}")
         shape = ", ".join(_length(axis) for axis in self.axes) + ("," if len(self.axes) == 1 else "")
         parts = [text if full else f"{numpy}.broadcast_to({text}, ({shape}))" for text, full in values]
         if cell.kind == "image":
@@ -174,7 +174,7 @@ class Cells:
 
     def _write_image(self, cell: Cell, channels: list[str], numpy: str, image: str | None) -> list[str]:
         if image is None:
-            raise NotVectorizable("PIL's Image is not imported under a name of its own")
+            raise AnalysisRefused("PIL's Image is not imported under a name of its own")
         corner = [source(self.axes[axis].begin) for axis in reversed(cell.order)]
         where = "" if corner == ["0", "0"] else f", ({', '.join(corner)})"
         lines, whole = [], f"({self._turned(cell, channels[0], numpy)})"

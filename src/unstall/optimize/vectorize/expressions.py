@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from unstall.optimize.vectorize.errors import NotVectorizable
+from unstall.optimize.source.errors import AnalysisRefused
 
 # Operations of which NumPy's result for float64 and int64 is Python's, bit for bit. The trigonometric ones are not.
 _BINARY = (
@@ -28,11 +28,14 @@ class Expressions:
         load: Callable[[ast.expr], ast.expr | None],
         function: Callable[[str], str | None],
         variables: frozenset[str] = frozenset(),
+        resolve: Callable[[str], str] = str,
     ):
         self.numpy = numpy
         self.names = names
         self.load = load
         """The array for an expression that reads a cell, or None when it reads none."""
+        self.resolve = resolve
+        """From a function's name as spelled to its qualified name."""
         self.variables = variables
         """The loop's own variables."""
         self.function = function
@@ -45,7 +48,7 @@ class Expressions:
         )
 
     def __call__(self, node: ast.expr) -> ast.expr:
-        """The expression over arrays. Raises NotVectorizable."""
+        """The expression over arrays. Raises AnalysisRefused."""
         loaded = self.load(node)
         if loaded is not None:
             return loaded
@@ -103,7 +106,7 @@ class Expressions:
         return self._numpy("where", [self.condition(node.test), self(node.body), self(node.orelse)])
 
     def _call(self, node: ast.Call) -> ast.expr:
-        name = ast.unparse(node.func)
+        name = self.resolve(ast.unparse(node.func))
         if node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
             raise _cannot(node, "passes arguments by name")
         if not self.varies(node) and name in _PLAIN:
@@ -147,6 +150,6 @@ class Expressions:
         return ast.Attribute(ast.Name(self.numpy, ast.Load()), name, ast.Load())
 
 
-def _cannot(node: ast.AST, why: str) -> NotVectorizable:
+def _cannot(node: ast.AST, why: str) -> AnalysisRefused:
     shown = ast.unparse(node)
-    return NotVectorizable(f"line {getattr(node, 'lineno', '?')}: {shown[:60]} {why}")
+    return AnalysisRefused(f"line {getattr(node, 'lineno', '?')}: {shown[:60]} {why}")

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from unstall.optimize.purity import names as names_of
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.module import SourceModule, parsed
+from unstall.optimize.source.python_ast import names as names_of
 from unstall.optimize.vectorize.blocks import Block, chosen
-from unstall.optimize.vectorize.errors import NotVectorizable
 from unstall.optimize.vectorize.expressions import Expressions
 
 _MAX_DEPTH = 3
@@ -19,12 +20,11 @@ _MAX_DEPTH = 3
 class Functions:
     """Finds the functions that a module's loop calls, and converts them on demand."""
 
-    def __init__(self, tree: ast.Module, numpy: str, *, depth: int = 0):
-        self.tree = tree
-        self.numpy = numpy
-        self.depth = depth
+    def __init__(self, module: SourceModule, numpy: str, *, tree: ast.Module | None = None, depth: int = 0):
+        self.module, self.numpy, self.depth = module, numpy, depth
+        self.tree = tree or module.ast
         self.made: dict[str, tuple[str, str]] = {}
-        """Name as called → (name of the array form, its source)."""
+        """Qualified name → (name of the array form, its source)."""
 
     def __call__(self, name: str) -> str | None:
         """The name of the array form of a function; None when there is no such function to be found."""
@@ -44,43 +44,42 @@ class Functions:
         return [source for _, source in self.made.values()]
 
     def _find(self, name: str) -> tuple[ast.FunctionDef, Functions] | None:
-        """A function by the name it is called by, and what its own calls are looked up in."""
-        head, _, attribute = name.rpartition(".")
+        """A function by its qualified name, and what its own calls are looked up in."""
+        module, _, last = name.rpartition(".")
         if self.depth >= _MAX_DEPTH:
             return None
-        if not head:
-            for statement in self.tree.body:
-                if isinstance(statement, ast.FunctionDef) and statement.name == name:
-                    return statement, self
-            origin = _imported_from(self.tree, name)
-            return self._in_library(*origin) if origin else None
-        if "." not in head and _imports(self.tree, head):
-            return self._in_library(_imports(self.tree, head) or head, attribute)
+        return self._in_library(module, last) if module else self._own(name)
+
+    def _own(self, name: str) -> tuple[ast.FunctionDef, Functions] | None:
+        for statement in self.tree.body:
+            if isinstance(statement, ast.FunctionDef) and statement.name == name:
+                return statement, self
         return None
 
     def _in_library(self, module: str, name: str) -> tuple[ast.FunctionDef, Functions] | None:
         """A function of the standard library, read and not imported."""
-        if module.partition(".")[0] not in sys.stdlib_module_names:
+        if "." in module or module not in sys.stdlib_module_names:
             return None
         spec = importlib.util.find_spec(module)
         if spec is None or not spec.origin or not spec.origin.endswith(".py"):
             return None
-        tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-        inner = Functions(_with_constants_inlined(tree), self.numpy, depth=self.depth + 1)
-        for statement in inner.tree.body:
-            if isinstance(statement, ast.FunctionDef) and statement.name == name:
-                return statement, inner
-        return None
+        library = parsed(Path(spec.origin).read_bytes())
+        inner = Functions(
+            library, self.numpy, tree=_with_constants_inlined(ast.parse(library.text)), depth=self.depth + 1
+        )
+        return inner._own(name)
 
 
 def converted(function: ast.FunctionDef, name: str, functions: Functions, shown: str) -> str:
-    """The source of the array form of a function of numbers. Raises NotVectorizable."""
+    """The source of the array form of a function of numbers. Raises AnalysisRefused."""
     arguments = function.args
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or function.decorator_list:
-        raise NotVectorizable(f"{shown} takes more than plain numbers")
+        raise AnalysisRefused(f"{shown} takes more than plain numbers")
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
     known = {one: one for one in names}
-    block = Block(Expressions(functions.numpy, known, lambda node: None, functions), taken=set(names))
+    resolve = functions.module.resolve
+    expressions = Expressions(functions.numpy, known, lambda node: None, functions, resolve=resolve)
+    block = Block(expressions, taken=set(names))
     block.run(function.body)
     _only_locals(function, set(names))
     lines = [f'"""``{shown}`` for arrays."""', *block.lines, *chosen(functions.numpy, block.returns)]
@@ -101,7 +100,7 @@ def _only_locals(function: ast.FunctionDef, arguments: set[str]) -> None:
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     outside = read - assigned - arguments - called - modules
     if outside:
-        raise NotVectorizable(f"{function.name} reads {', '.join(sorted(outside))} of its module")
+        raise AnalysisRefused(f"{function.name} reads {', '.join(sorted(outside))} of its module")
 
 
 def _with_constants_inlined(tree: ast.Module) -> ast.Module:
@@ -130,23 +129,3 @@ class _Inline(ast.NodeTransformer):
         if isinstance(node.ctx, ast.Load) and node.id in self.constants:
             return self.constants[node.id]
         return node
-
-
-def _imports(tree: ast.Module, alias: str) -> str | None:
-    """The module that ``import module as alias`` names."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for one in node.names:
-                if (one.asname or one.name) == alias:
-                    return one.name
-    return None
-
-
-def _imported_from(tree: ast.Module, name: str) -> tuple[str, str] | None:
-    """(module, name there) of ``from module import name``."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for one in node.names:
-                if (one.asname or one.name) == name:
-                    return node.module, one.name
-    return None

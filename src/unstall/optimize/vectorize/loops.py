@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unstall.optimize.purity import names as names_of
+import libcst as cst
+
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.python_ast import names as names_of
 from unstall.optimize.vectorize.blocks import Block, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
-from unstall.optimize.vectorize.errors import NotVectorizable
 from unstall.optimize.vectorize.expressions import Expressions
 from unstall.optimize.vectorize.functions import Functions
 
@@ -22,29 +25,27 @@ class Vectorized:
     """A nest of loops and what stands in its place."""
 
     function: str
-    first_line: int
-    """Of the outermost ``for``."""
-    last_line: int
+    loop: cst.For
+    """The outermost ``for``."""
     statements: tuple[str, ...]
     """Source of the statements that replace it, without indentation."""
     definitions: tuple[str, ...]
     """Source of the functions these need, for the module."""
 
 
-def vectorize(text: str, line: int) -> Vectorized:
-    """The array form of the outermost element-wise nest around a line of a module. Raises NotVectorizable."""
-    tree = ast.parse(text)
-    function, loops = _around(tree, line)
+def vectorize(module: SourceModule, line: int) -> Vectorized:
+    """The array form of the outermost element-wise nest around a line of a module. Raises AnalysisRefused."""
+    function, loops = _around(module.ast, line)
     if function is None or not loops:
-        raise NotVectorizable(f"line {line} is in no loop of a function")
-    numpy = _alias(tree, "numpy")
+        raise AnalysisRefused(f"line {line} is in no loop of a function")
+    numpy = module.alias("numpy")
     if numpy is None:
-        raise NotVectorizable("the module does not import NumPy")
+        raise AnalysisRefused("the module does not import NumPy")
     reasons = []
     for loop in loops:  # outermost first
         try:
-            return _Nest(tree, function, loop, numpy).vectorized()
-        except NotVectorizable as error:
+            return _Nest(module, function, loop, numpy).vectorized()
+        except AnalysisRefused as error:
             reasons.append(error)
     raise reasons[0]
 
@@ -67,20 +68,20 @@ def _holds(node: ast.AST, line: int) -> bool:
 class _Nest:
     """One nest of loops in a function."""
 
-    def __init__(self, tree: ast.Module, function: ast.FunctionDef, loop: ast.For, numpy: str):
-        self.tree, self.function, self.loop, self.numpy = tree, function, loop, numpy
+    def __init__(self, module: SourceModule, function: ast.FunctionDef, loop: ast.For, numpy: str):
+        self.module, self.function, self.loop, self.numpy = module, function, loop, numpy
         self.axes, self.body = _axes(loop)
         self.cells = Cells(self.axes, _pixel_accesses(function))
-        self.functions = Functions(tree, numpy)
+        self.functions = Functions(module, numpy)
         self.assigned = _assigned(self.body)
         self.written: dict[str, Cell] = {}
         self._check_independent()
 
     def vectorized(self) -> Vectorized:
-        """The nest's array form. Raises NotVectorizable."""
+        """The nest's array form. Raises AnalysisRefused."""
         names: dict[str, str] = {}
         variables = frozenset(axis.variable for axis in self.axes)
-        expressions = Expressions(self.numpy, names, self._load, self.functions, variables)
+        expressions = Expressions(self.numpy, names, self._load, self.functions, variables, self.module.resolve)
         block = Block(expressions, taken=_names(self.function))
         self._values_of_variables(block)
         self._arrays_read_often(block)
@@ -92,16 +93,18 @@ class _Nest:
             else:
                 writes += self._write(block, *stored)
         if not writes:
-            raise NotVectorizable("it writes no cell")
+            raise AnalysisRefused("it writes no cell")
         inner = [*block.lines, *writes]
         lines = inner
         if any(word in line for line in inner for word in (" / ", " % ", " // ", "sqrt", "_array(")):
             # Every branch is computed for every cell; what is not selected may divide by zero.
             lines = [f'with {self.numpy}.errstate(all="ignore"):', *(f"    {line}" for line in inner)]
         return Vectorized(
-            self.function.name, self.loop.lineno, self.loop.end_lineno or self.loop.lineno,
-            tuple(_statements(lines)), tuple(self.functions.sources()),
-        )  # fmt: skip
+            self.function.name,
+            self.module.node(self.loop, cst.For),
+            tuple(_statements(lines)),
+            tuple(self.functions.sources()),
+        )
 
     def _values_of_variables(self, block: Block) -> None:
         """The loop's variables as arrays, where their values are computed with and not only indexed by."""
@@ -141,7 +144,7 @@ class _Nest:
                 return
         block.run([statement])
         if block.returns:
-            raise NotVectorizable(f"line {statement.lineno}: leaves the loop")
+            raise AnalysisRefused(f"line {statement.lineno}: leaves the loop")
 
     def _load(self, node: ast.expr) -> ast.expr | None:
         cell = self.cells.of(node)
@@ -156,8 +159,8 @@ class _Nest:
         arrays = [block.expressions(part) for part in parts]
         values = [(source(array), block.is_whole(array)) for array in arrays]
         if len(values) > 1 and cell.kind != "image":
-            raise NotVectorizable("it stores tuples in a list")
-        image = _image_name(self.tree) if cell.kind == "image" else None
+            raise AnalysisRefused("it stores tuples in a list")
+        image = self.module.alias("PIL.Image") if cell.kind == "image" else None
         return self.cells.write(cell, values, self.numpy, image)
 
     def _check_independent(self) -> None:
@@ -167,20 +170,20 @@ class _Nest:
         for store in stores:
             for cell in cells:
                 if cell.base == store.base and cell.offsets != store.offsets:
-                    raise NotVectorizable(f"a turn reads what another wrote in {cell.base}")
+                    raise AnalysisRefused(f"a turn reads what another wrote in {cell.base}")
         seen: set[str] = set()
         for statement in self.body:
             early = (_read(statement) & self.assigned) - seen - _surely_assigned_first(statement)
             if early:
-                raise NotVectorizable(f"a turn reads {', '.join(sorted(early))} of the turn before")
+                raise AnalysisRefused(f"a turn reads {', '.join(sorted(early))} of the turn before")
             seen |= _surely_assigned(statement)
         bases = {cell.base for cell in stores}
         if bases & self.assigned:
-            raise NotVectorizable("it writes into what a turn makes anew")
+            raise AnalysisRefused("it writes into what a turn makes anew")
         left = self.assigned | {axis.variable for axis in self.axes}
         after = _read_after(self.function, self.loop)
         if left & after:
-            raise NotVectorizable(f"{', '.join(sorted(left & after))} is read after the loop")
+            raise AnalysisRefused(f"{', '.join(sorted(left & after))} is read after the loop")
 
 
 def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
@@ -191,12 +194,12 @@ def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
         if isinstance(target, ast.Subscript):
             cell = cells.of(target)
             if cell is None:
-                raise NotVectorizable(f"line {statement.lineno}: writes {source(target)}, not its own cell")
+                raise AnalysisRefused(f"line {statement.lineno}: writes {source(target)}, not its own cell")
             return cell, statement.value
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript):
         cell = cells.of(statement.target)
         if cell is None:
-            raise NotVectorizable(f"line {statement.lineno}: adds to {source(statement.target)}, not its own cell")
+            raise AnalysisRefused(f"line {statement.lineno}: adds to {source(statement.target)}, not its own cell")
         load = ast.parse(source(statement.target), mode="eval").body
         return cell, ast.BinOp(load, statement.op, statement.value)
     return None
@@ -214,12 +217,12 @@ def _axes(loop: ast.For) -> tuple[list[Axis], list[ast.stmt]]:
         axes.append(axis)
         body = inner.body
     if not axes:
-        raise NotVectorizable(f"line {loop.lineno}: not a loop over a range")
+        raise AnalysisRefused(f"line {loop.lineno}: not a loop over a range")
     variables = [axis.variable for axis in axes]
     for axis in axes:
         inside = {node.id for part in (axis.begin, axis.end) for node in ast.walk(part) if isinstance(node, ast.Name)}
         if inside & set(variables):
-            raise NotVectorizable("the inner loop's range depends on the outer loop")
+            raise AnalysisRefused("the inner loop's range depends on the outer loop")
     return axes, body
 
 
@@ -329,26 +332,6 @@ def _pixel_accesses(function: ast.FunctionDef) -> dict[str, str]:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and source(call).endswith(".load()"):
             found[node.targets[0].id] = source(call.func.value)
     return found
-
-
-def _alias(tree: ast.Module, module: str) -> str | None:
-    """The name under which a module is imported at the top level."""
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            for one in node.names:
-                if one.name == module:
-                    return one.asname or one.name
-    return None
-
-
-def _image_name(tree: ast.Module) -> str | None:
-    """The name of PIL's Image module in this module."""
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "PIL":
-            for one in node.names:
-                if one.name == "Image":
-                    return one.asname or one.name
-    return "PIL.Image" if _alias(tree, "PIL.Image") else None
 
 
 def _statements(lines: list[str]) -> Iterator[str]:

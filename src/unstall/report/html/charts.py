@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from unstall.records.observations import ResourcePoint
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,9 +47,7 @@ def steps(archive: Archive) -> dict[str, Any] | None:
         "mean": series.packed(mean),
         "high": series.packed(high),
         "phases": {
-            name: series.packed(series.means(recorded.phase(name), edges))
-            for name in PHASES
-            if name in recorded.phases_f4
+            name: series.packed(series.means(recorded.phase(name), edges)) for name in in_order(recorded.phases_f4)
         },
         "unmeasured": series.stretches(~recorded.measured),
         "gaps": np.flatnonzero(recorded.gap)[:_MOST_MARKS].tolist(),

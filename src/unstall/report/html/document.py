@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from unstall.records.report import Report
-from unstall.records.vocabulary import PHASES
+from unstall.records.vocabulary import PHASE_NAMES, can_name_a_phase, in_order
 from unstall.report import wording
 from unstall.report.html import charts, device, experiments, flame, places, tables, verdict
 from unstall.report.html.markup import Markup, el, join, json_block
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
 _VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")
 _LICENCES = ("uPlot.LICENSE", "d3-flame-graph.LICENSE", "d3.LICENSE", "d3-ease.LICENSE")
+_COLOURS_FOR_PLUGINS = 4
+"""Of phases, ``--e-0`` and so on in the themes."""
 _RULE = re.compile(r"((?:^|[{}])\s*)([^{}@\s][^{}@]*)\{")
 _PLACED = re.compile(r'(?<=[" ])([wx])-(\d{1,4})(?=[" ])')
 
@@ -59,7 +62,8 @@ def page(archive: Archive, what_if: Sliders | None = None) -> str:
         Markup(f'<script type="text/plain" id="licences">{_licences()}</script>'),
     )
     script = _script(charts=bool(data))
-    style = _style(body, "html", vendored=bool(data))
+    recorded = archive.steps.phases_f4 if archive.steps is not None else ()
+    style = _style(body, "html", _phases(report, recorded), vendored=bool(data))
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -94,7 +98,8 @@ def inline(report: Report, excerpts: Sequence[Excerpt] = ()) -> str:
         _folded(report),
     ]
     body = re.sub(r' id="[a-z]+"', "", join(sections))  # a notebook may show several reports
-    return f'<div class="unstall inline"><style>{_style(body, ".unstall", vendored=False)}</style>{body}</div>'
+    style = _style(body, ".unstall", _phases(report), vendored=False)
+    return f'<div class="unstall inline"><style>{style}</style>{body}</div>'
 
 
 def _folded(report: Report) -> Markup:
@@ -154,18 +159,24 @@ def _foot() -> Markup:
     return el("footer", "Made by unstall. This file is complete in itself: it loads nothing and sends nothing.")
 
 
-def _style(body: str, root: str, *, vendored: bool) -> str:
+def _phases(report: Report, recorded: Iterable[str] = ()) -> list[str]:
+    """The phases that need a colour; one with a name that is no class, in a report of a stranger's, gets none."""
+    named = [phase.name for phase in report.phases] + [*recorded]
+    return in_order([*PHASE_NAMES, *filter(can_name_a_phase, named)])
+
+
+def _style(body: str, root: str, phases: list[str], *, vendored: bool) -> str:
     """The style sheet, with a rule for each width and place that the body uses.
 
     Rules, as the policy allows no ``style`` attributes.
     """
-    phases = "".join(f".p-{name}{{background:var(--p-{name})}}" for name in PHASES)
+    filled = "".join(f".p-{name}{{background:var(--p-{name})}}" for name in phases)
     placed = {match.groups() for match in _PLACED.finditer(body)}
     rules = "".join(
         f".{kind}-{permille}{{{'width' if kind == 'w' else 'left'}:{int(permille) / 10:g}%}}"
         for kind, permille in sorted(placed)
     )
-    sheet = _theme(root) + _scoped(_asset("templates/page.css") + phases + rules)
+    sheet = _theme(root, phases[len(PHASE_NAMES) :]) + _scoped(_asset("templates/page.css") + filled + rules)
     return (_asset("vendor/uPlot.min.css") if vendored else "") + sheet
 
 
@@ -179,9 +190,13 @@ def _scoped(sheet: str) -> str:
     return _RULE.sub(prefixed, sheet)
 
 
-def _theme(root: str) -> str:
-    """Light or dark as the reader's system has it, unless the page's button or the notebook says which."""
-    light, dark = _asset("templates/light.css"), _asset("templates/dark.css")
+def _theme(root: str, added: list[str]) -> str:
+    """Light or dark as the reader's system has it, unless the page's button or the notebook says which.
+
+    ``added``: phases of plug-ins, which take turns with the colours for those.
+    """
+    own = "".join(f"--p-{name}:var(--e-{index % _COLOURS_FOR_PLUGINS});" for index, name in enumerate(added))
+    light, dark = _asset("templates/light.css") + own, _asset("templates/dark.css") + own
     return (
         f"{root}{{{light}}}@media (prefers-color-scheme:dark){{{root}{{{dark}}}}}"
         f"{root}[data-theme=light],body[data-jp-theme-light=true] {root}{{{light}}}"

@@ -6,6 +6,8 @@ import importlib
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from unstall.child import seams
+
 if TYPE_CHECKING:
     from types import FunctionType
 
@@ -54,16 +56,18 @@ class Intervention:
 
     @classmethod
     def what_if(cls, spec: Specification) -> dict[str, Any] | None:
-        """The same change as arguments of the pipeline model's ``Changes``; None where the model cannot tell."""
-        return {"scales": {cls.phase: 0.0}} if cls.phase else None
+        """The same change as arguments of :func:`unstall.model.parse`; None where the model cannot tell."""
+        return {"scales": {cls.component: 0.0}} if cls.component else None
 
     @classmethod
     def targets(cls) -> list[FunctionType] | None:
         """In the user's process: the live functions that do this kind of work; None where a specification names them.
 
-        The recorder may have wrapped one: then it is the function inside, so that its span is recorded all the same.
+        The file of a seam finds them, by the component. The recorder may have wrapped one: then it is the function
+        inside, so that its span is recorded all the same.
         """
-        return None
+        find = seams.finders().get(cls.component)
+        return find() if find is not None else None
 
     def __init__(self, engine: Engine, key: str, spec: Specification):
         self.engine = engine
@@ -82,15 +86,8 @@ class Intervention:
     def restore(self) -> None:
         """Another was switched off that may have been on the same function: put back what it took away."""
 
-    def problem(self, text: str) -> None:
-        """Tell the parent, once, why what is measured with it is not to be believed."""
-        self._emit("problem", text)
-
-    def note(self, text: str) -> None:
-        """Tell the parent, once, what a person should know about it."""
-        self._emit("note", text)
-
-    def _emit(self, what: str, text: str) -> None:
+    def emit(self, what: str, text: str) -> None:
+        """Tell the parent, once: a ``problem``, why what is measured is not to be believed; a ``note`` for a person."""
         if text not in self._emitted:
             self._emitted.add(text)
             self.engine.emit("intervention", key=self.key, what=what, text=text)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Any
-
-from unstall.simplify import functions
-from unstall.simplify.interventions.base import Intervention, Specification
+from unstall.simplify.interventions.base import Intervention
 
 
 class CachedIntervention(Intervention):
@@ -19,17 +15,6 @@ class CachedIntervention(Intervention):
     proves = "input-bound"
     touches_data = True
     can_be_slowed = True
-
-    @classmethod
-    def what_if(cls, spec: Specification) -> dict[str, Any] | None:
-        """All that makes a batch is free."""
-        return {"scales": {cls.component: 0.0}}
-
-    @classmethod
-    def targets(cls) -> list[FunctionType]:
-        """What makes a batch of a torch loader, in the process that makes it."""
-        fetchers = ("_MapDatasetFetcher.fetch", "_IterableDatasetFetcher.fetch")
-        return functions.of_libraries(("torch.utils.data._utils.fetch", name) for name in fetchers)
 
     def on(self) -> None:
         self.engine.loading.cached = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from unstall.simplify import functions
@@ -31,18 +30,6 @@ class CallbacksIntervention(ReplacingIntervention):
     def what_if(cls, spec: Specification) -> dict[str, Any] | None:
         """None: the pipeline model's phase holds the user's own logging too."""
         return None
-
-    @classmethod
-    def targets(cls) -> list[FunctionType]:
-        """The calls that the recorder knows, of the libraries imported."""
-        from unstall.child.seams import callbacks as seam
-
-        return functions.of_libraries(
-            (module, f"{owner}.{attribute}" if owner else attribute)
-            for module, calls in seam._CALLS.items()
-            for owner, attributes in calls
-            for attribute in attributes
-        )
 
     def stand_in(self) -> functions.StandIn:
         return lambda original, args, kwargs: None

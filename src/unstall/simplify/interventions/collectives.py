@@ -6,13 +6,11 @@ Every rank must switch at the same step; the parent sees to that (``at`` in the 
 from __future__ import annotations
 
 import sys
-from types import FunctionType
 from typing import Any
 
+from unstall.child import finding
 from unstall.simplify import functions
 from unstall.simplify.interventions.replacing import ReplacingIntervention
-
-_MODULE = "torch.distributed.distributed_c10d"
 
 
 class _Done:
@@ -33,13 +31,6 @@ class CollectivesIntervention(ReplacingIntervention):
     phase = "comm"
     proves = "communication-bound"
 
-    @classmethod
-    def targets(cls) -> list[FunctionType]:
-        """Those of torch.distributed that a program calls itself."""
-        from unstall.child.seams import collectives as seam
-
-        return functions.of_libraries((_MODULE, name) for name in seam._COLLECTIVES)
-
     def on(self) -> None:
         super().on()
         self._reduce_gradients(False)
@@ -54,5 +45,5 @@ class CollectivesIntervention(ReplacingIntervention):
     @staticmethod
     def _reduce_gradients(wanted: bool) -> None:
         parallel = sys.modules.get("torch.nn.parallel.distributed")
-        for model in functions.instances(parallel.DistributedDataParallel) if parallel is not None else ():
+        for model in finding.instances(parallel.DistributedDataParallel) if parallel is not None else ():
             model.require_backward_grad_sync = wanted

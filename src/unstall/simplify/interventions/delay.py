@@ -10,10 +10,9 @@ import threading
 from time import perf_counter, sleep
 from typing import Any
 
-from unstall.simplify import functions
+from unstall.simplify import functions, limits
 from unstall.simplify.interventions.base import Specification
 from unstall.simplify.interventions.replacing import ReplacingIntervention
-from unstall.simplify.limits import LEAST_DELAY_S
 
 
 class DelayIntervention(ReplacingIntervention):
@@ -42,7 +41,7 @@ class DelayIntervention(ReplacingIntervention):
                 state.inside = False
                 ended = perf_counter()
                 owed = getattr(state, "owed", 0.0) + share * (ended - began)
-                if owed > LEAST_DELAY_S:
+                if owed > limits.LEAST_DELAY_S:
                     wait(owed)
                     owed -= perf_counter() - ended
                 state.owed = owed

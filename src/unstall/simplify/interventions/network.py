@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import sys
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from urllib.response import addinfourl
 
@@ -18,12 +17,6 @@ from unstall.simplify.interventions.replacing import ReplacingIntervention
 if TYPE_CHECKING:
     from unstall.records.measurements import Measurement
     from unstall.records.report import Report
-
-_CLIENTS = (
-    ("requests.sessions", "Session.send"),
-    ("httpx", "Client.send"),
-    ("urllib.request", "OpenerDirector.open"),
-)
 
 
 class Response(addinfourl):
@@ -48,6 +41,11 @@ class NetworkIntervention(ReplacingIntervention):
     name = component = "network"
     title = "without the network: HTTP answers from the record"
     touches_data = True
+    calls = (
+        ("requests.sessions", "Session.send"),
+        ("httpx", "Client.send"),
+        ("urllib.request", "OpenerDirector.open"),
+    )
 
     @classmethod
     def share(cls, report: Report, measurement: Measurement) -> float:
@@ -55,11 +53,6 @@ class NetworkIntervention(ReplacingIntervention):
         loader, step_s = measurement.loader, measurement.step.mean or 1.0
         making = loader.service_network_s / loader.service_s if loader is not None and loader.service_s else 0.0
         return max([making, *(phase.network_s / step_s for phase in report.phases)])
-
-    @classmethod
-    def targets(cls) -> list[FunctionType]:
-        """The calls that send a request and return its response, of the clients imported."""
-        return functions.of_libraries(_CLIENTS)
 
     def stand_in(self) -> functions.StandIn:
         sites = replay.Sites(lambda: replay.Ring(collecting_s=self.engine.collecting_s))

@@ -50,10 +50,10 @@ class ReplacingIntervention(Intervention):
         for function in found:
             reason = self.refuses(function)
             if reason is not None:
-                self.problem(reason)
+                self.emit("problem", reason)
                 return []
         for function in found:
-            self._emit("found", f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}")
+            self.emit("found", f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}")
         return found
 
     def _work(self) -> type[Intervention]:

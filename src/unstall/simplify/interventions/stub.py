@@ -7,17 +7,16 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from unstall.simplify import arguments, functions, replay
+from unstall.simplify import arguments, functions, limits, replay
 from unstall.simplify.interventions.base import Specification
 from unstall.simplify.interventions.replacing import ReplacingIntervention
-from unstall.simplify.limits import ANSWERS
 
 
 class StubIntervention(ReplacingIntervention):
     """``name="Photos.decode", file=None``. The first calls of each call site are let through and recorded."""
 
     name = "stub"
-    answers = ANSWERS
+    answers = limits.ANSWERS
     gave_up = False
 
     @classmethod
@@ -62,4 +61,4 @@ class StubIntervention(ReplacingIntervention):
     def _give_up(self, why: str) -> None:
         """Let every call through from here on, and tell the parent."""
         self.gave_up = True
-        self.problem(why)
+        self.emit("problem", why)

@@ -1,109 +1,212 @@
-/* A trace event (Chrome's JSON format, Kineto's dialect) to its fields. */
+/* A trace event (Chrome's JSON format, Kineto's dialect) to its fields, and the fields to a row. */
+#define _GNU_SOURCE /* memmem */
+#include "scan.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "fields.h"
-
-/* Column order is that of readers/rows.py. */
-static const uint8_t widths[TABLES][MAX_COLUMNS] = {
-    [T_HOST] = {8, 8, 4, 4, 1, 8, 8, 8, 4, 4, 4},
-    [T_DEVICE] = {8, 8, 4, 4, 8, 1, 8, 8, 8, 1, 4},
-    [T_WAIT] = {8, 8, 4, 4, 8, 8, 8, 8},
-    [T_END] = {8, 4, 8},
-    [T_LABEL] = {4, 4, 4},
-};
-static const int column_counts[TABLES] = {11, 11, 8, 3, 3};
-
-typedef struct {
-    const char *name;
-    uint8_t size;
-    uint8_t field;
-} Key;
-
-#define KEY(name, field) {name, sizeof name - 1, field}
-static const Key event_keys[] = {
-    KEY("ph", F_PHASE),   KEY("cat", F_CATEGORY), KEY("name", F_NAME),  KEY("pid", F_PROCESS),
-    KEY("tid", F_THREAD), KEY("ts", F_TIME),      KEY("dur", F_DURATION), KEY("args", F_ARGS),
-};
-static const Key arg_keys[] = {
-    KEY("External id", F_EXTERNAL), KEY("external id", F_EXTERNAL), KEY("correlation", F_CORRELATION),
-    KEY("Sequence number", F_SEQUENCE), KEY("device", F_DEVICE), KEY("stream", F_STREAM), KEY("bytes", F_BYTES),
-    KEY("graph node id", F_GRAPH), KEY("Input Dims", F_DIMS), KEY("Input type", F_TYPES),
-    KEY("Concrete Inputs", F_CONCRETE), KEY("Call stack", F_STACK), KEY("Collective name", F_COLLECTIVE),
-    KEY("Process Group Name", F_GROUP), KEY("Group size", F_GROUP_SIZE), KEY("dtype", F_DTYPE),
-    KEY("In msg nelems", F_IN), KEY("Out msg nelems", F_OUT), KEY("wait_on_stream", F_ON_STREAM),
-    KEY("wait_on_cuda_event_record_corr_id", F_ON_CORRELATION), KEY("name", F_LABEL), KEY("labels", F_LABEL),
-};
-
-void events_init(Events *events, const Category *categories, size_t count) {
-    memset(events, 0, sizeof *events);
-    events->categories = categories;
-    events->category_count = count;
-    for (int i = 0; i < TABLES; i++) {
-        events->tables[i].columns = column_counts[i];
-        events->tables[i].width = widths[i];
-    }
-}
+#define MAX_DEPTH 512
+#define MAX_TIME (UINT64_C(1) << 61)
 
 void events_free(Events *events) {
-    for (int i = 0; i < TABLES; i++) table_free(&events->tables[i]);
-    for (int i = 0; i < STRINGS; i++) strings_free(&events->strings[i]);
-    free(events->codes);
-    free(events->scratch[0]);
-    free(events->scratch[1]);
+    for (int i = 0; i < MAX_TEXTS; i++) strings_free(&events->strings[i]);
+    for (size_t i = 0; i < events->column_count; i++) free(events->columns[i].data);
+    free(events->routes);
+    free(events->scratch);
+    free(events);
 }
 
-static Field find(const Key *keys, size_t count, Text name) {
-    for (size_t i = 0; i < count; i++)
-        if (keys[i].size == name.size && !memcmp(keys[i].name, name.data, name.size)) return keys[i].field;
-    return F_NONE;
+static char *scratch(Events *events, size_t size) {
+    if (grow((void **)&events->scratch, &events->scratch_room, size, 1)) return events->scratch;
+    events->no_memory = true;
+    return NULL;
 }
 
-/* A key and its colon; p ends at the value. */
-static Status read_key(Events *events, const char **p, const char *end, Text *name) {
+static int32_t intern(Events *events, int which, Text text) {
+    const int32_t number = strings_intern(&events->strings[which], text);
+    if (number < 0) events->no_memory = true;
+    return number;
+}
+
+/* A string's characters, with what is no digit behind them; empty of all else. In scratch, if anything is escaped. */
+static Text text_of(Events *events, const Value *value) {
+    if (!value->data || value->kind != STRING) return (Text){"", 0};
+    if (!value->escaped) return (Text){value->data, value->size};
+    char *out = scratch(events, (size_t)value->size + 1);
+    if (!out) return (Text){"", 0};
+    const size_t size = json_unescape(value->data, value->size, out);
+    out[size] = 0;
+    return (Text){out, size};
+}
+
+/* ---- an event to its fields */
+
+static bool read_value(Events *events, const char **p, const char *end, int depth, Value *value);
+
+static int find_key(const Keys *keys, Text name) {
+    if (!name.size || name.size >= MAX_KEY) return -1;
+    for (int i = keys->of_size[name.size]; i; i = keys->keys[i].next) {
+        const Key *key = &keys->keys[i];
+        if (key->name[0] == name.data[0] && !memcmp(key->name, name.data, name.size)) return key->field;
+    }
+    return -1;
+}
+
+/* A key and its colon: where the value that follows belongs, if anywhere. */
+static bool read_key(Events *events, const char **p, const char *end, const Keys *keys, int *field) {
     Value key;
-    if (*p >= end) return MORE;
-    if (**p != '"') return BAD;
-    const Status status = json_string(p, end, &key);
-    if (status != OK) return status;
-    *name = text_of(events, &key);
+    if (**p != '"' || !json_string(p, end, &key)) return false;
+    *field = keys ? find_key(keys, text_of(events, &key)) : -1;
     *p = skip_space(*p);
-    if (*p >= end) return MORE;
-    if (**p != ':') return BAD;
+    if (**p != ':') return false;
     *p = skip_space(*p + 1);
-    return *p < end ? OK : MORE;
+    return true;
 }
 
-static Status read_object(Events *events, const char **p, const char *end, bool args, Value *fields) {
-    Text name;
-    Status status;
+/* An array or object. Of an object with known keys the values are noted in fields. */
+static bool read_container(Events *events, const char **p, const char *end, int depth, const Keys *keys,
+                           Value *fields) {
+    const bool object = **p == '{';
+    const char close = object ? '}' : ']';
     *p = skip_space(*p + 1);
-    if (*p < end && **p == '}') return ++*p, OK;
+    if (**p == close) return ++*p, true;
     for (;;) {
-        if ((status = read_key(events, p, end, &name)) != OK) return status;
-        const Field field = args ? find(arg_keys, sizeof arg_keys / sizeof *arg_keys, name)
-                                 : find(event_keys, sizeof event_keys / sizeof *event_keys, name);
-        if (field == F_ARGS) /* of two the last counts, as in Python */
-            memset(fields + F_CORRELATION, 0, (FIELDS - F_CORRELATION) * sizeof *fields);
-        if (field == F_ARGS && **p == '{')
-            status = read_object(events, p, end, true, fields);
-        else
-            status = json_value(p, end, &fields[field]);
-        if (status != OK) return status;
+        int field = -1;
+        Value ignored;
+        if (object && !read_key(events, p, end, keys, &field)) return false;
+        if (field == F_ARGS && fields[F_ARGS].data) { /* of two the last counts, as in Python */
+            for (size_t i = 1; i <= events->keys[1].count; i++) fields[events->keys[1].keys[i].field].data = NULL;
+        }
+        Value *value = field < 0 ? &ignored : &fields[field];
+        if (field == F_ARGS && **p == '{') {
+            value->data = *p;
+            if (!read_container(events, p, end, depth + 1, &events->keys[1], fields)) return false;
+        } else if (!read_value(events, p, end, depth, value)) {
+            return false;
+        }
         *p = skip_space(*p);
-        if (*p >= end) return MORE;
-        if (**p == '}') return ++*p, OK;
-        if (**p != ',') return BAD;
+        if (**p == close) return ++*p, true;
+        if (**p != ',') return false;
         *p = skip_space(*p + 1);
     }
 }
 
+static bool read_value(Events *events, const char **p, const char *end, int depth, Value *value) {
+    if (**p != '{' && **p != '[') return json_scalar(p, end, value);
+    const char *start = *p;
+    return depth < MAX_DEPTH && read_container(events, p, end, depth + 1, NULL, NULL) &&
+           json_note(value, CONTAINER, start, *p);
+}
+
+/* ---- fields to a row */
+
+static int64_t integer(Events *events, const Column *column, const Value *value) {
+    if (!value->data || value->kind > NUMBER) return column->absent;
+    const Text text = value->kind == STRING ? text_of(events, value) : (Text){value->data, value->size};
+    if (value->kind == STRING && !json_is_number(text)) return column->absent;
+    int64_t result;
+    const uint64_t limit = column->scale ? MAX_TIME : column->width == 4 ? INT32_MAX : INT64_MAX;
+    const Reading reading = json_integer(text, column->scale, limit, &result);
+    events->counts[C_BEYOND] += reading == BEYOND_LIMIT;
+    return reading == INTEGER_READ ? result : column->absent;
+}
+
+/* Several values, as they are written, as a JSON array. */
+static int32_t list(Events *events, int texts, const Value *fields, const uint8_t *wanted, int count) {
+    size_t size = 2;
+    for (int i = 0; i < count; i++) size += fields[wanted[i]].size + sizeof "null," + SHORT;
+    char *out = scratch(events, size), *at = out;
+    if (!out) return -1;
+    for (int i = 0; i < count; i++) {
+        const Value *value = &fields[wanted[i]];
+        *at++ = i ? ',' : '[';
+        if (!value->data) {
+            memcpy(at, "null", 4);
+            at += 4;
+        } else {
+            const size_t quote = value->kind == STRING, length = value->size + 2 * quote;
+            if (length <= SHORT) memcpy(at, value->data - quote, SHORT);
+            else memcpy(at, value->data - quote, length);
+            at += length;
+        }
+    }
+    *at++ = ']';
+    return intern(events, texts, (Text){out, (size_t)(at - out)});
+}
+
+/* Scalar arguments matter to convolutions only (stride, padding); nearly every other operator's differ at each step. */
+static bool is_convolution(Events *events, const Value *fields) {
+    const Text name = text_of(events, &fields[F_NAME]);
+    return memmem(name.data, name.size, "conv", 4);
+}
+
+static int64_t value_of(Events *events, const Column *column, const Value *fields, uint8_t kind) {
+    const Value *first = &fields[column->fields[0]];
+    int count = column->field_count;
+    switch (column->how) {
+        case KIND: return kind;
+        case INTEGER: return integer(events, column, first);
+        case POSITIVE: return integer(events, column, first) > 0;
+        case TEXT: {
+            const Text text = text_of(events, first);
+            return text.size ? intern(events, column->texts, text) : -1;
+        }
+        case OPTIONAL_LIST:
+        case INPUTS:
+            if (!first->data) return -1;
+            if (column->how == INPUTS && !is_convolution(events, fields)) count--;
+    }
+    return list(events, column->texts, fields, column->fields, count);
+}
+
+static bool reserve_row(Events *events, Table *table) {
+    size_t room = table->room;
+    for (size_t i = table->first; i < table->end; i++) {
+        room = table->room;
+        if (!grow(&events->columns[i].data, &room, table->count + 1, events->columns[i].width))
+            return events->no_memory = true, false;
+    }
+    table->room = room;
+    return true;
+}
+
+static void add_row(Events *events, Table *table, const Value *fields, uint8_t kind) {
+    if (table->count == table->room && !reserve_row(events, table)) return;
+    for (size_t i = table->first; i < table->end; i++) {
+        const Column *column = &events->columns[i];
+        const int64_t value = value_of(events, column, fields, kind);
+        switch (column->width) {
+            case 1: ((uint8_t *)column->data)[table->count] = (uint8_t)value; break;
+            case 4: ((int32_t *)column->data)[table->count] = (int32_t)value; break;
+            default: ((int64_t *)column->data)[table->count] = value;
+        }
+    }
+    table->count++;
+}
+
 Status events_add(Events *events, const char **p, const char *end) {
-    Value fields[FIELDS];
-    memset(fields, 0, sizeof fields);
-    const Status status = read_object(events, p, end, false, fields);
-    if (status != OK) return status;
-    events->counts[N_EVENTS]++;
-    add_event(events, fields);
+    static const uint8_t phase_and_category[] = {F_PHASE, F_CATEGORY};
+    Value fields[MAX_FIELDS];
+    memset(fields, 0, (events->last_field + 1) * sizeof *fields);
+    const char *at = *p;
+    if (!read_container(events, &at, end, 1, &events->keys[0], fields)) return at >= end ? MORE : BAD;
+    const int32_t number = list(events, T_ROUTES, fields, phase_and_category, 2);
+    if (events->no_memory) return NO_MEMORY;
+    if ((size_t)number == events->route_count) return NEW_ROUTE;
+    Route *route = &events->routes[number];
+    route->events++;
+    const int table = fields[F_DEVICE].data && fields[F_STREAM].data ? route->with_stream : route->table;
+    if (table >= 0) add_row(events, &events->tables[table], fields, route->kind);
+    *p = at;
+    return events->no_memory ? NO_MEMORY : OK;
+}
+
+Status events_skip(Events *events, const char **p, const char *end) {
+    Value ignored;
+    const char *at = *p;
+    if (!read_value(events, &at, end, 0, &ignored)) return at >= end ? MORE : BAD;
+    if (at >= end) return MORE; /* a number may go on */
+    if (!*at || !strchr(",] \n\r\t", *at)) return BAD;
+    *p = at;
     return OK;
 }

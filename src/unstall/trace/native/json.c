@@ -1,13 +1,14 @@
 /* JSON as Python's json module reads it with strict=False: NaN and Infinity, and control characters in strings. */
 #include "scan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
-#define MAX_DEPTH 512
+/* ---- strings */
 
 /* The first quote or backslash at or after p, or something at or past end. */
 static inline const char *find_special(const char *p, const char *end) {
@@ -24,194 +25,59 @@ static inline const char *find_special(const char *p, const char *end) {
     return p;
 }
 
-static inline int hex(char c) {
+static const char escapes[] = "\"\\/bfnrt", escaped[] = "\"\\/\b\f\n\r\t";
+
+static int hex(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
 }
 
-/* *p is behind the backslash. */
-static Status check_escape(const char **p, const char *end) {
-    if (*p >= end) return MORE;
-    const char c = *(*p)++;
-    if (c != 'u') return c && strchr("\"\\/bfnrt", c) ? OK : BAD;
-    for (int i = 0; i < 4; i++, (*p)++) {
-        if (*p >= end) return MORE;
-        if (hex(**p) < 0) return BAD;
-    }
-    return OK;
+/* *p is at the backslash. */
+static bool skip_escape(const char **p) {
+    const char c = *++*p;
+    if (c != 'u' && (!c || !strchr(escapes, c))) return false;
+    ++*p;
+    for (int i = 0; c == 'u' && i < 4; i++, ++*p)
+        if (hex(**p) < 0) return false;
+    return true;
 }
 
-Status json_string(const char **p, const char *end, Value *value) {
-    const char *start = *p + 1, *at = start;
-    value->kind = STRING;
-    value->escaped = false;
+bool json_note(Value *value, ValueKind kind, const char *from, const char *to) {
+    *value = (Value){from, (uint32_t)(to - from), (uint8_t)kind, false};
+    return (size_t)(to - from) <= UINT32_MAX;
+}
+
+bool json_string(const char **p, const char *end, Value *value) {
+    const char *start = ++*p;
+    bool backslash = false;
     for (;;) {
-        at = find_special(at, end);
-        if (at >= end) return MORE;
-        if (*at == '"') break;
-        at++;
-        value->escaped = true;
-        const Status status = check_escape(&at, end);
-        if (status != OK) return status;
+        *p = find_special(*p, end);
+        if (*p >= end) return false;
+        if (**p == '"') break;
+        backslash = true;
+        if (!skip_escape(p)) return false;
     }
-    value->text = (Text){start, (size_t)(at - start)};
-    *p = at + 1;
-    return OK;
+    const bool fits = json_note(value, STRING, start, (*p)++);
+    value->escaped = backslash;
+    return fits;
 }
 
-static inline bool digit(char c) { return (unsigned char)(c - '0') < 10; }
-
-/* At least one digit. */
-static inline Status digits(const char **p, const char *end) {
-    if (*p >= end) return MORE;
-    if (!digit(**p)) return BAD;
-    while (digit(**p)) (*p)++;
-    return OK;
-}
-
-static Status literal(const char **p, const char *end, const char *word, Value *value) {
-    const char *start = *p;
-    for (; *word; word++, (*p)++) {
-        if (*p >= end) return MORE;
-        if (**p != *word) return BAD;
-    }
-    value->kind = LITERAL;
-    value->text = (Text){start, (size_t)(*p - start)};
-    return OK;
-}
-
-Status json_number(const char **p, const char *end, Value *value) {
-    const char *start = *p;
-    Status status = OK;
-    if (**p == '-' && ++*p < end && **p == 'I') return *p = start, literal(p, end, "-Infinity", value);
-    if (*p >= end) return MORE;
-    if (**p == '0')
-        ++*p;
-    else if ((status = digits(p, end)) != OK)
-        return status;
-    if (**p == '.') {
-        ++*p;
-        if ((status = digits(p, end)) != OK) return status;
-    }
-    if (**p == 'e' || **p == 'E') {
-        ++*p;
-        if (**p == '+' || **p == '-') ++*p;
-        if ((status = digits(p, end)) != OK) return status;
-    }
-    if (*p >= end) return MORE; /* it might go on */
-    value->kind = NUMBER;
-    value->text = (Text){start, (size_t)(*p - start)};
-    return OK;
-}
-
-static Status scalar(const char **p, const char *end, Value *value) {
-    switch (**p) {
-        case '"': return json_string(p, end, value);
-        case 'n': return literal(p, end, "null", value);
-        case 't': return literal(p, end, "true", value);
-        case 'f': return literal(p, end, "false", value);
-        case 'N': return literal(p, end, "NaN", value);
-        case 'I': return literal(p, end, "Infinity", value);
-        default: return json_number(p, end, value);
-    }
-}
-
-/* An array or object. The stack of what is open is one bit a level: set for an object. */
-static Status container(const char **p, const char *end) {
-    uint64_t open[MAX_DEPTH / 64];
-    int depth = 0;
-    Value ignored;
-    Status status = OK;
-    const char *at = *p;
-    for (;;) {
-        /* a value begins here */
-        at = skip_space(at);
-        if (at >= end) return MORE;
-        bool value_done = true;
-        if (*at == '{' || *at == '[') {
-            const bool object = *at == '{';
-            if (depth == MAX_DEPTH) return BAD;
-            const uint64_t bit = UINT64_C(1) << (depth % 64);
-            if (object)
-                open[depth / 64] |= bit;
-            else
-                open[depth / 64] &= ~bit;
-            depth++;
-            at = skip_space(at + 1);
-            if (at >= end) return MORE;
-            if (*at == (object ? '}' : ']')) {
-                depth--;
-                at++;
-            } else {
-                value_done = false;
-            }
-        } else if ((status = scalar(&at, end, &ignored)) != OK) {
-            return status;
-        }
-        /* what follows a value: closing brackets, then a comma */
-        while (value_done) {
-            if (!depth) {
-                *p = at;
-                return OK;
-            }
-            const bool object = open[(depth - 1) / 64] >> ((depth - 1) % 64) & 1;
-            at = skip_space(at);
-            if (at >= end) return MORE;
-            if (*at == ',') {
-                at = skip_space(at + 1);
-                value_done = false;
-            } else if (*at == (object ? '}' : ']')) {
-                at++;
-                depth--;
-            } else {
-                return BAD;
-            }
-        }
-        if (open[(depth - 1) / 64] >> ((depth - 1) % 64) & 1) {
-            if (at >= end) return MORE;
-            if (*at != '"') return BAD;
-            if ((status = json_string(&at, end, &ignored)) != OK) return status;
-            at = skip_space(at);
-            if (at >= end) return MORE;
-            if (*at++ != ':') return BAD;
-        }
-    }
-}
-
-Status json_value(const char **p, const char *end, Value *value) {
-    if (*p >= end) return MORE;
-    if (**p != '{' && **p != '[') return scalar(p, end, value);
-    const char *start = *p;
-    const Status status = container(p, end);
-    if (status != OK) return status;
-    value->kind = CONTAINER;
-    value->text = (Text){start, (size_t)(*p - start)};
-    return OK;
-}
-
-static size_t utf8(uint32_t code, char *out) {
-    if (code < 0x80) return out[0] = (char)code, 1;
-    if (code < 0x800) return out[0] = (char)(0xc0 | code >> 6), out[1] = (char)(0x80 | (code & 63)), 2;
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 63));
-        out[2] = (char)(0x80 | (code & 63));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 63));
-    out[2] = (char)(0x80 | (code >> 6 & 63));
-    out[3] = (char)(0x80 | (code & 63));
-    return 4;
+static char *put_utf8(uint32_t code, char *out) {
+    if (code < 0x80) return *out++ = (char)code, out;
+    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3; /* bytes after the first */
+    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
+    *out++ = (char)(lead[more] | code >> 6 * more);
+    for (int i = more - 1; i >= 0; i--) *out++ = (char)(0x80 | (code >> 6 * i & 63));
+    return out;
 }
 
 static uint32_t hex4(const char *p) {
     return (uint32_t)(hex(p[0]) << 12 | hex(p[1]) << 8 | hex(p[2]) << 4 | hex(p[3]));
 }
 
-/* p is behind "\u" of a checked string; moves it behind the escape, or both of a surrogate pair. */
+/* p is behind "\u" of a valid string; moves it behind the escape, or both of a surrogate pair. */
 static uint32_t code_point(const char **p, const char *end) {
     const uint32_t high = hex4(*p);
     *p += 4;
@@ -226,19 +92,108 @@ static uint32_t code_point(const char **p, const char *end) {
     return 0xfffd;
 }
 
-size_t json_unescape(Text text, char *out) {
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+size_t json_unescape(const char *data, size_t size, char *out) {
     char *const start = out;
-    for (const char *p = text.data, *end = p + text.size; p < end;) {
+    for (const char *p = data, *end = p + size; p < end;) {
         if (*p != '\\') {
             *out++ = *p++;
             continue;
         }
         p += 2;
-        if (p[-1] == 'u')
-            out += utf8(code_point(&p, end), out);
-        else
-            *out++ = to[strchr(from, p[-1]) - from];
+        if (p[-1] == 'u') out = put_utf8(code_point(&p, end), out);
+        else *out++ = escaped[strchr(escapes, p[-1]) - escapes];
     }
     return (size_t)(out - start);
+}
+
+/* ---- numbers and words */
+
+static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
+
+/* At least one digit. */
+static inline bool skip_digits(const char **p) {
+    const char *from = *p;
+    while (is_digit(**p)) ++*p;
+    return *p > from;
+}
+
+static bool skip_number(const char **p) {
+    *p += **p == '-';
+    if (**p == '0') ++*p;
+    else if (!skip_digits(p)) return false;
+    if (**p == '.' && (++*p, !skip_digits(p))) return false;
+    if (**p != 'e' && **p != 'E') return true;
+    ++*p;
+    *p += **p == '+' || **p == '-';
+    return skip_digits(p);
+}
+
+static bool skip_word(const char **p, const char *word) {
+    for (; *word; word++, ++*p)
+        if (**p != *word) return false;
+    return true;
+}
+
+bool json_scalar(const char **p, const char *end, Value *value) {
+    const char *start = *p;
+    const char *word = NULL;
+    switch (*start) {
+        case '"': return json_string(p, end, value);
+        case 'n': word = "null"; break;
+        case 't': word = "true"; break;
+        case 'f': word = "false"; break;
+        case 'N': word = "NaN"; break;
+        case 'I': word = "Infinity"; break;
+        case '-': word = start[1] == 'I' ? "-Infinity" : NULL; break;
+    }
+    return (word ? skip_word(p, word) : skip_number(p)) && json_note(value, word ? LITERAL : NUMBER, start, *p);
+}
+
+bool json_is_number(Text text) {
+    const char *p = text.data;
+    return skip_number(&p) && p == text.data + text.size;
+}
+
+Reading json_integer(Text number, int scale, uint64_t limit, int64_t *out) {
+    const char *p = number.data, *const end = p + number.size;
+    const bool negative = *p == '-';
+    uint64_t value = 0;
+    int next = 0;      /* the first digit after those in value */
+    bool rest = false; /* whether a later one is not 0 */
+    bool fraction = false, full = false;
+    long shift = scale; /* the number is value.next * 10^shift */
+    for (p += negative; p < end && *p != 'e' && *p != 'E'; p++) {
+        const int digit = *p - '0';
+        if (*p == '.') {
+            fraction = true;
+        } else if (full) {
+            rest |= digit != 0;
+            shift += !fraction;
+        } else if (value > UINT64_MAX / 10 - 1) { /* at least 19 digits */
+            full = true;
+            next = digit;
+            shift += !fraction;
+        } else {
+            value = value * 10 + (uint64_t)digit;
+            shift -= fraction;
+        }
+    }
+    if (p < end) {
+        const long exponent = strtol(p + 1, NULL, 10), most = 1 << 20;
+        shift += exponent > most ? most : exponent < -most ? -most : exponent;
+    }
+    for (; shift > 0 && value; shift--) {
+        if (value > limit / 10) return BEYOND_LIMIT;
+        value *= 10;
+    }
+    for (; shift < 0 && (value || next); shift++) {
+        rest |= next != 0;
+        next = (int)(value % 10);
+        value /= 10;
+    }
+    if (!scale && (next || rest)) return NO_INTEGER;
+    value += scale && next >= 5;
+    if (value > limit) return BEYOND_LIMIT;
+    *out = negative ? -(int64_t)value : (int64_t)value;
+    return INTEGER_READ;
 }

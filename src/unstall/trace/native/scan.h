@@ -1,15 +1,14 @@
-/* unstall.trace._scan: trace events from JSON straight into columns.
+/* unstall.trace._scan: trace events from JSON straight into columns, and two passes over graphs.
  *
- * json.c     JSON tokens over a buffer that may end anywhere
- * numbers.c  decimal numbers to exact integers
- * strings.c  interned strings, and tables of columns
- * events.c   a trace event to its fields
- * rows.c     the fields to a row
- * nesting.c  which event is inside which
- * paths.c    the longest path through a replay's graph
- * module.c   what Python sees
+ * json.c     JSON tokens, and decimal numbers as exact integers
+ * strings.c  interned strings
+ * events.c   an event's fields, and the row that they make
+ * scanner.c  the scanner as Python calls it
+ * graph.c    which event is inside which; the longest path through a replay
  *
- * unstall/trace/readers/events.py does the same in Python, and is kept equal by tests.
+ * No Python.h: unstall/trace/library.py calls what is EXPORTed by ctypes, without the GIL. Which keys, columns
+ * and tables there are is told by readers/rows.py; readers/events.py fills the same ones in Python, and is kept equal
+ * by tests.
  */
 #ifndef UNSTALL_SCAN_H
 #define UNSTALL_SCAN_H
@@ -18,14 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Readers may look this far past the end of the data: the buffer is padded with zeros. */
-#define PADDING 32
+#define EXPORT __attribute__((visibility("default")))
 
-typedef enum {
-    OK,
-    MORE, /* valid so far, but the buffer ends */
-    BAD,  /* no JSON */
-} Status;
+/* The buffer ends with this many zeros, so that readers may look past its end: a zero is valid nowhere in JSON. */
+#define PADDING 32
+#define SHORT 16 /* to copy this many bytes is faster than to count them */
 
 typedef struct {
     const char *data;
@@ -37,29 +33,31 @@ typedef struct {
 typedef enum { STRING, NUMBER, LITERAL, CONTAINER } ValueKind;
 
 typedef struct {
-    ValueKind kind;
-    Text text;    /* of a string: between the quotes */
+    const char *data; /* of a string: behind the quote; NULL: there is no value */
+    uint32_t size;
+    uint8_t kind;
     bool escaped; /* a string with backslashes in it */
 } Value;
 
 static inline const char *skip_space(const char *p) {
     while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') p++;
-    return p; /* stops at the padding at the latest */
+    return p;
 }
 
-/* Each reads what begins at *p, moves *p behind it, and never reads past end + PADDING. */
-Status json_string(const char **p, const char *end, Value *value);
-Status json_number(const char **p, const char *end, Value *value);
-Status json_value(const char **p, const char *end, Value *value);
+/* These read what begins at *p and move *p behind it. Where that is no JSON they return false, and *p is at what is
+ * wrong: at `end` or behind it, if more data may put it right. */
+bool json_string(const char **p, const char *end, Value *value);
+bool json_scalar(const char **p, const char *end, Value *value);
+bool json_note(Value *value, ValueKind kind, const char *from, const char *to); /* false: more than 4 GB */
 
-/* Writes at most text.size * 3 / 2 bytes of UTF-8; returns how many. A lone surrogate becomes U+FFFD. */
-size_t json_unescape(Text text, char *out);
+/* Writes at most size bytes of UTF-8; returns how many. A lone surrogate becomes U+FFFD. */
+size_t json_unescape(const char *data, size_t size, char *out);
 
-/* ---- numbers.c */
+bool json_is_number(Text text); /* with something behind it that is no part of one */
 
-/* number * 10^scale as an integer. With round, halves go away from zero; without, it must be whole.
- * False if it is not, or beyond limit; *beyond is set in the second case. */
-bool scaled_integer(Text number, int scale, bool round, uint64_t limit, int64_t *out, bool *beyond);
+/* A number times 10^scale: rounded, halves away from zero, if there is a scale, else only if it is whole. */
+typedef enum { NO_INTEGER, BEYOND_LIMIT, INTEGER_READ } Reading;
+Reading json_integer(Text number, int scale, uint64_t limit, int64_t *out);
 
 /* ---- strings.c */
 
@@ -76,67 +74,83 @@ typedef struct {
     size_t count, entry_room;
     int32_t *slots; /* index into entries, -1 if free */
     size_t slot_count;
+    int32_t last; /* the one that was asked for last */
 } Strings;
 
-int32_t strings_intern(Strings *strings, const char *data, size_t size); /* -1: no memory */
+int32_t strings_intern(Strings *strings, Text text); /* -1: no memory */
 void strings_free(Strings *strings);
-
-#define MAX_COLUMNS 11
-
-typedef struct {
-    int columns;
-    const uint8_t *width; /* bytes of an item, per column */
-    void *data[MAX_COLUMNS];
-    size_t count, room;
-} Table;
-
-bool table_reserve(Table *table); /* room for one more row; false: no memory */
-void table_free(Table *table);
+bool grow(void **data, size_t *room, size_t needed, size_t width);
 
 /* ---- events.c */
 
-/* What a category is: the table in the high half, the kind in the low half. readers/rows.py says the same. */
-enum { HOST_ROW = 0x00, DEVICE_ROW = 0x10, WAIT_ROW = 0x20, SKIPPED_ROW = 0x30, UNKNOWN_ROW = 0xff };
+enum { MAX_FIELDS = 32, MAX_COLUMNS = 48, MAX_TABLES = 8, MAX_TEXTS = 8, MAX_LIST = 6, MAX_KEY = 40 };
 
-enum { T_HOST, T_DEVICE, T_WAIT, T_END, T_LABEL, TABLES };
-enum { S_NAMES, S_STACKS, S_INPUTS, S_COLLECTIVES, S_LANES, S_TEXTS, S_CATEGORIES, STRINGS };
-enum { N_EVENTS, N_MALFORMED, N_NO_OBJECT, N_NO_TIME, N_NEGATIVE, N_NO_DURATION, N_BEYOND, N_PHASE, N_TRUNCATED, COUNTS };
+/* The fields that the scanner itself knows; the others are of columns only. */
+enum { F_ARGS, F_PHASE, F_CATEGORY, F_NAME, F_DEVICE, F_STREAM };
 
-typedef struct {
-    Text name;
-    uint8_t code;
-} Category;
+/* Of the interned strings, these are [phase, category], each of which has a route. */
+enum { T_ROUTES };
 
 typedef struct {
-    Table tables[TABLES];
-    Strings strings[STRINGS];
+    char name[MAX_KEY];
+    uint8_t field;
+    uint8_t next; /* the next key of its size, and so on; 0: none */
+} Key;
+
+typedef struct {
+    Key keys[MAX_FIELDS]; /* from 1 on */
+    size_t count;
+    uint8_t of_size[MAX_KEY];
+} Keys;
+
+enum { C_MALFORMED, C_NO_OBJECT, C_BEYOND /* integers of more than 64 bits */, COUNTS };
+
+/* How a column is filled: readers/rows.py says what each means. */
+enum { KIND, INTEGER, POSITIVE, TEXT, LIST, OPTIONAL_LIST, INPUTS };
+
+typedef struct {
+    uint8_t table, how, width, scale, texts, field_count, fields[MAX_LIST];
+    int64_t absent; /* the value of an integer that is not there */
+    void *data;
+} Column;
+
+typedef struct {
+    size_t first, end; /* columns */
+    size_t count, room; /* rows */
+} Table;
+
+/* Where events of a phase and category go: a table, or -1. */
+typedef struct {
+    int8_t table, with_stream; /* the second if the event has a device and a stream */
+    uint8_t kind;
+    uint64_t events;
+} Route;
+
+typedef struct {
+    Keys keys[2]; /* of an event, and of its args */
+    Column columns[MAX_COLUMNS];
+    Table tables[MAX_TABLES];
+    Strings strings[MAX_TEXTS];
+    Route *routes;
+    size_t column_count, route_count, route_room, last_field;
     uint64_t counts[COUNTS];
-    const Category *categories; /* as Python gave them, lower case */
-    size_t category_count;
-    uint8_t *codes; /* by id in S_CATEGORIES */
-    size_t code_room;
-    char *scratch[2]; /* unescaped strings, and what is put together to be interned */
-    size_t scratch_room[2];
+    char *scratch;
+    size_t scratch_room;
     bool no_memory;
+    bool resyncing; /* looking for the next event after one that is no JSON */
 } Events;
 
-void events_init(Events *events, const Category *categories, size_t count);
+typedef enum {
+    OK,
+    MORE,      /* valid so far, but the buffer ends */
+    NEW_ROUTE, /* its phase and category are the newest of T_ROUTES, and Python must say where they go */
+    NO_MEMORY,
+    BAD,       /* no JSON */
+} Status;
+
+/* Read what is at *p and move *p behind it. Nothing is added, and *p stays, unless it is OK. */
+Status events_add(Events *events, const char **p, const char *end);  /* an object: adds its row */
+Status events_skip(Events *events, const char **p, const char *end); /* a value that is no object */
 void events_free(Events *events);
-
-/* Reads the object at *p and adds its row. Nothing is added unless it is complete. */
-Status events_add(Events *events, const char **p, const char *end);
-
-/* ---- nesting.c */
-
-/* parent[i]: the innermost event around i on its thread, or -1; false: no memory. threads: number of them. */
-bool nest(size_t count, const int64_t *start, const int64_t *duration, const int32_t *thread, size_t threads,
-          int64_t slack, int depth, int32_t *parent);
-
-/* ---- paths.c */
-
-/* time[i]: when node i of a graph comes at the earliest, binding[i]: the edge it waits for, or -1. In-edges of node i
- * are pointer[i] to pointer[i + 1]; lag is how long after its source each one ends. False if an edge goes backward. */
-bool longest_paths(size_t nodes, size_t edges, const int64_t *pointer, const int64_t *src, const double *lag,
-                   double *time, int64_t *binding);
 
 #endif

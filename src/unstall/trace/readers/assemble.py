@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unstall.trace.readers import names as naming
-from unstall.trace.readers.rows import COLUMNS, COUNTS, DEVICE_RANGE, EventScanner, Tables, Texts
+from unstall.trace.readers.rows import (
+    BEGIN,
+    BEYOND_64_BITS,
+    COLUMNS,
+    DEVICE_RANGE,
+    END,
+    MALFORMED,
+    MISSING,
+    NEGATIVE,
+    NO_DEVICE,
+    NO_OBJECT,
+    TRUNCATED,
+    UNENDED,
+    UNKNOWN_PHASE,
+    UNTIMED,
+    EventScanner,
+    Tables,
+    Texts,
+    decoded,
+    has_known_phase,
+)
 from unstall.trace.timeline import (
     NONE,
     Collective,
@@ -30,27 +50,51 @@ WEEK_NS = 7 * 86400 * 10**9
 _OUTER_FIRST = {HostKind.STEP: 0, HostKind.PYTHON: 1, HostKind.LOADER: 1, HostKind.ANNOTATION: 2, HostKind.OPERATOR: 3}
 """Of two events that begin and end together, which is around the other; all else is inside."""
 
+MAX_DEVICE = (1 << 31) - 1
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"-?[0-9]+")
+
 Columns = dict[str, NDArray[Any]]
+Item = TypeVar("Item", bound=Hashable)
 Lane = tuple["int | str", "int | str"]
 """(pid, tid); "" for a missing one."""
 
 
 def assemble(scanner: EventScanner, path: str) -> Timeline:
     """All that a scanner has read as a Timeline, whose origin is the first event on the file's own clock."""
-    problems = {what: n for what, n in zip(COUNTS[1:], scanner.counts()[1:]) if n}
-    names, renumber = _distinct(_decoded(scanner, Texts.NAMES))
+    problems = _problems(scanner)
+    names, renumber = _distinct([*_decoded(scanner, Texts.NAMES), ""])
+    lanes = [lane(text) for text in scanner.strings(Texts.LANES)]
     host, device, waits = (_columns(scanner, table) for table in (Tables.HOST, Tables.DEVICE, Tables.WAIT))
     for table in (host, device, waits):
-        table["name"] = renumber[table["name"]]
-    _match_pairs(host, _columns(scanner, Tables.END), problems)
-    threads = _threads(scanner, host, _lanes(scanner))
+        table["name"] = renumber[table["name"]]  # -1, of an event without a name, is the last: ""
+    _clean_times([host, device, waits], problems)
+    _match_pairs(host, problems)
+    for table in (device, waits):
+        _place(table, lanes)
+    device["graph"] = device["graph"].astype(bool)
+    collectives = [collective(text) for text in scanner.strings(Texts.COLLECTIVES)]
+    threads = _threads(scanner, host, lanes)
     ranges = _take_ranges(device)
     timeline = finish(path, "kineto", names, threads, host, device, waits, problems, ranges)
-    timeline.collectives = [collective(text) for text in _decoded(scanner, Texts.COLLECTIVES)]
+    timeline.collectives = collectives
     timeline.stacks = _decoded(scanner, Texts.STACKS)
     timeline.input_texts = _decoded(scanner, Texts.INPUTS)
-    timeline.events = scanner.counts()[0]
+    timeline.events = sum(scanner.counts().events)
     return timeline
+
+
+def _problems(scanner: EventScanner) -> dict[str, int]:
+    counts = scanner.counts()
+    by_route = zip(scanner.strings(Texts.ROUTES), counts.events)
+    found = {
+        MALFORMED: counts.malformed,
+        NO_OBJECT: counts.no_object,
+        BEYOND_64_BITS: counts.beyond,
+        UNKNOWN_PHASE: sum(count for text, count in by_route if not has_known_phase(text)),
+        TRUNCATED: int(counts.truncated),
+    }
+    return {what: count for what, count in found.items() if count}
 
 
 def finish(
@@ -84,8 +128,9 @@ def finish(
 
 def _columns(scanner: EventScanner, table: Tables) -> Columns:
     return {
-        name: np.frombuffer(scanner.take(table, number), dtype)
-        for number, (name, dtype) in enumerate(COLUMNS[table].items())
+        column.name: np.frombuffer(scanner.take(number), column.dtype)
+        for number, column in enumerate(COLUMNS)
+        if column.table == table
     }
 
 
@@ -103,51 +148,67 @@ def _decoded(scanner: EventScanner, which: Texts) -> list[str]:
     return [text.decode("utf-8", "replace") for text in scanner.strings(which)]
 
 
-def _distinct(names: list[str]) -> tuple[list[str], NDArray[np.int32]]:
-    """Names that were different bytes may be one text; the second value translates old numbers to new."""
-    numbers: dict[str, int] = {}
-    renumber = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
+def _distinct(items: list[Item]) -> tuple[list[Item], NDArray[np.int32]]:
+    """What was written differently may be the same; the second value translates old numbers to new."""
+    numbers: dict[Item, int] = {}
+    renumber = np.array([numbers.setdefault(item, len(numbers)) for item in items], np.int32)
     return list(numbers), renumber
 
 
 # ---- time
 
 
-def _match_pairs(host: Columns, ends: Columns, problems: dict[str, int]) -> None:
+def _clean_times(tables: list[Columns], problems: dict[str, int]) -> None:
+    """Leave out rows without a time; durations that are missing or negative are 0."""
+    found = dict.fromkeys((UNTIMED, UNENDED, NEGATIVE), 0)
+    for table in tables:
+        untimed = table["start_ns"] == MISSING
+        if untimed.any():
+            found[UNTIMED] += int(untimed.sum())
+            for name in table:
+                table[name] = table[name][~untimed]
+        negative = table["dur_ns"] < 0
+        if negative.any():
+            whole = table["kind"] < BEGIN if "kind" in table else np.ones(len(negative), bool)
+            missing = table["dur_ns"] == MISSING
+            found[UNENDED] += int((missing & whole).sum())
+            found[NEGATIVE] += int((negative & ~missing & whole).sum())
+            table["dur_ns"] = np.where(negative, 0, table["dur_ns"])
+    problems.update((what, count) for what, count in found.items() if count)
+
+
+def _match_pairs(host: Columns, problems: dict[str, int]) -> None:
     """Give ranges that were recorded as two events (B, E) their duration. One that never ends lasts to the last event.
 
-    As in Chrome's format an E ends the latest open B of its thread.
+    As in Chrome's format an E ends the latest open B of its thread. The rows of ends leave the table.
     """
-    begun = np.flatnonzero(host["dur_ns"] == NONE)
-    if not len(begun) and not len(ends["time_ns"]):
+    is_end = (host["kind"] & END).astype(bool)
+    halves = np.flatnonzero(host["kind"] >= BEGIN)
+    if not len(halves):
         return
-    durations = host["dur_ns"].copy()
+    halves = halves[np.argsort(host["start_ns"][halves], kind="stable")]
+    durations = np.where(host["kind"] < BEGIN, host["dur_ns"], 0)
     open_rows: dict[int, list[int]] = {}
     unmatched = 0
-    for time, _, lane, row in _pair_events(host, begun, ends):
-        if row >= 0:
-            open_rows.setdefault(lane, []).append(row)
-        elif open_rows.get(lane):
-            row = open_rows[lane].pop()
-            durations[row] = time - host["start_ns"][row]
+    columns = host["start_ns"][halves], is_end[halves], host["lane"][halves], halves
+    for time, ends, lane_number, row in zip(*(column.tolist() for column in columns)):
+        if not ends:
+            open_rows.setdefault(lane_number, []).append(row)
+        elif open_rows.get(lane_number):
+            begun = open_rows[lane_number].pop()
+            durations[begun] = time - host["start_ns"][begun]
         else:
             unmatched += 1
     left = [row for rows in open_rows.values() for row in rows]
     if left:
-        last = int(np.max(host["start_ns"] + np.maximum(durations, 0)))
+        last = int(np.max(np.where(is_end, MISSING, host["start_ns"] + durations)))
         durations[left] = last - host["start_ns"][left]
     if left or unmatched:
         problems[UNBALANCED] = len(left) + unmatched
     host["dur_ns"] = durations
-
-
-def _pair_events(host: Columns, begun: NDArray[np.intp], ends: Columns) -> list[tuple[int, float, int, int]]:
-    """(time, place in the file, lane, host row or -1 for an end), in order of time, then of the file."""
-    begins = zip(host["start_ns"][begun].tolist(), begun.tolist(), host["lane"][begun].tolist(), begun.tolist())
-    finishes = zip(ends["time_ns"].tolist(), ends["before"].tolist(), ends["lane"].tolist())
-    events = [(time, float(place), lane, row) for time, place, lane, row in begins]
-    events += [(time, place - 0.5, lane, NONE) for time, place, lane in finishes]
-    return sorted(events, key=lambda event: event[:2])
+    host["kind"] = host["kind"] & ~np.uint8(BEGIN)
+    for name in host:
+        host[name] = host[name][~is_end]
 
 
 def _leave_out_strays(tables: list[Columns], problems: dict[str, int]) -> int:
@@ -177,38 +238,60 @@ def _leave_out_strays(tables: list[Columns], problems: dict[str, int]) -> int:
 # ---- threads
 
 
-def _lanes(scanner: EventScanner) -> list[Lane]:
-    texts = _decoded(scanner, Texts.TEXTS)
-    lanes = []
-    for key in scanner.strings(Texts.LANES):
-        pid_kind, pid, tid_kind, tid = struct.unpack("<cqcq", key)
-        lanes.append((_lane_part(pid_kind, pid, texts), _lane_part(tid_kind, tid, texts)))
-    return lanes
+def lane(text: bytes) -> Lane:
+    """Of the JSON of a pid and a tid: numbers, those in strings included, else text, "" for neither."""
+    pid, tid = (_lane_part(value) for value in decoded(text))
+    return pid, tid
 
 
-def _lane_part(kind: bytes, value: int, texts: list[str]) -> int | str:
-    if kind == b"t":
-        return texts[value]
-    return value if kind == b"i" else ""
+def _lane_part(value: Any) -> int | str:
+    number = value
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        number = float(value) if len(value) > 18 or not _WHOLE.fullmatch(value) else int(value)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 63:
+        return number
+    return value if isinstance(value, str) else ""
+
+
+def _place(table: Columns, lanes: list[Lane]) -> None:
+    """Give rows their device and stream. Where args do not tell, those are pid and tid, "stream 7" in old traces."""
+    devices = [pid if isinstance(pid, int) and abs(pid) <= MAX_DEVICE else NONE for pid, _ in lanes]
+    streams = [tid if isinstance(tid, int) else _last_digits(tid) for _, tid in lanes]
+    row_lanes = table.pop("lane")
+    for column, absent, of_lane in (("device", NO_DEVICE, devices), ("stream", MISSING, streams)):
+        values = table[column]
+        by_lane = np.array(of_lane or [NONE], values.dtype)[row_lanes]
+        table[column] = np.where(values == absent, by_lane, values)
+
+
+def _last_digits(text: str) -> int:
+    found = re.search(r"[0-9]{1,18}\Z", text)
+    return int(found[0]) if found else NONE
 
 
 def _threads(scanner: EventScanner, host: Columns, lanes: list[Lane]) -> list[Thread]:
     """The lanes that host events are on, with the names that the file gives them; numbers host["thread"] by them."""
-    texts = _decoded(scanner, Texts.TEXTS)
+    names, texts = _decoded(scanner, Texts.NAMES), _decoded(scanner, Texts.LABELS)
     labels = _columns(scanner, Tables.LABEL)
-    thread_names: dict[int, str] = {}
+    thread_names: dict[Lane, str] = {}
     process_names: dict[int | str, str] = {}
-    for what, lane, text in zip(labels["what"].tolist(), labels["lane"].tolist(), labels["text"].tolist()):
-        if texts[what] == "thread_name":
-            thread_names[lane] = texts[text].strip()
-        elif texts[what] == "process_name":
-            process_names[lanes[lane][0]] = texts[text].strip()
-    lane_of_row = host.pop("lane")
-    used = np.flatnonzero(np.bincount(lane_of_row, minlength=len(lanes)))
-    numbers = np.zeros(len(lanes), np.int32)
+    for what, number, text in zip(*(labels[column].tolist() for column in ("name", "lane", "text"))):
+        if what < 0 or text < 0:
+            continue
+        if names[what] == "thread_name":
+            thread_names[lanes[number]] = texts[text].strip()
+        elif names[what] == "process_name":
+            process_names[lanes[number][0]] = texts[text].strip()
+    distinct, renumber = _distinct(lanes)
+    lane_of_row = renumber[host.pop("lane")]
+    used = np.flatnonzero(np.bincount(lane_of_row, minlength=len(distinct)))
+    numbers = np.zeros(len(distinct), np.int32)
     numbers[used] = np.arange(len(used))
     host["thread"] = numbers[lane_of_row]
-    return [_thread(lanes[lane], thread_names.get(lane, ""), process_names) for lane in used.tolist()]
+    threads = [distinct[number] for number in used.tolist()]
+    return [_thread(thread, thread_names.get(thread, ""), process_names) for thread in threads]
 
 
 def _thread(lane: Lane, name: str, processes: dict[int | str, str]) -> Thread:
@@ -253,13 +336,18 @@ def _mark_graphs(host: Columns, device: Columns, names: list[str]) -> None:
     device["graph"] = device["graph"].astype(bool) | launched
 
 
-def collective(text: str) -> Collective:
-    """From the six metrics as the scanner joins them."""
-    name, group, size, dtype, inputs, outputs = (text.split("\x1f") + [""] * 6)[:6]
-    return Collective(name, group, _count(size), dtype, _count(inputs), _count(outputs))
+def collective(text: bytes) -> Collective:
+    """From the JSON of the six facts."""
+    name, group, size, dtype, inputs, outputs = decoded(text)
+    return Collective(_text(name), _text(group), _count(size), _text(dtype), _count(inputs), _count(outputs))
 
 
-def _count(text: str) -> int | None:
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _count(value: Any) -> int | None:
+    text = _text(value)
     return int(text) if text.isdecimal() and len(text) < 20 else None
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from unstall.trace.readers.rows import TRUNCATED, EventScanner
-from unstall.trace.readers.tokens import BAD, INCOMPLETE, check
 from unstall.trace.timeline import TraceError
 
 EVENTS = "traceEvents"
@@ -20,9 +19,15 @@ MAX_ENTRY = 256 << 20
 """Bytes of a single entry beside the events, beyond which the file is taken to be no trace."""
 BEYOND = "trace with text behind its end, which was left out"
 BROKEN_ENTRY = "entries beside the events that are not valid JSON"
+INCOMPLETE, BAD = -1, -2
 _WINDOW = 4096
 _DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
 _BROKEN: Any = object()
+_WORDS = ("null", "true", "false", "NaN", "Infinity", "-Infinity")
+_MAX_DIGITS = 5000
+_ESCAPE_SO_FAR = re.compile(r"\\?u[0-9a-fA-F]{0,4}")
+_NUMBER_SO_FAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.|(?:\.[0-9]+)?[eE][+-]?)")
+_NUMBER_TAIL = re.compile(r"[-+.0-9eE]*\Z")
 _EVENTS_BEGIN = re.compile(rb'"traceEvents"\s*:\s*\[')
 
 
@@ -129,7 +134,7 @@ class Document:
             piece = self._data[self._at : self._at + window]
             text = piece.decode("utf-8", "surrogateescape")
             whole = self._at + window >= len(self._data)
-            end = _value_end(text)
+            end = _value_end(text, whole and self._ended)
             if end >= 0:
                 piece = text[:end].encode("utf-8", "surrogateescape")
                 self._at += len(piece)
@@ -166,13 +171,32 @@ class Document:
         self._at = 0
 
 
-def _value_end(text: str) -> int:
-    """Where the JSON value that the text begins with ends, INCOMPLETE or BAD."""
-    if text[:1] not in ("{", "[", '"'):
-        return check(text)
+def _value_end(text: str, final: bool) -> int:
+    """Where the JSON value that the text begins with ends, INCOMPLETE or BAD; final: no text will follow."""
     try:
-        return _DECODER.raw_decode(text)[1]
+        end = _DECODER.raw_decode(text)[1]
     except RecursionError:
         return BAD
-    except ValueError:
-        return min(check(text), INCOMPLETE)
+    except json.JSONDecodeError as error:
+        return INCOMPLETE if is_unfinished(error) else BAD
+    may_go_on = (text[0] not in '{["' and end == len(text)) or is_number_so_far(text)
+    return INCOMPLETE if may_go_on and not final else end
+
+
+def is_unfinished(error: json.JSONDecodeError) -> bool:
+    """Whether what is wrong with a text is only that it ends."""
+    at, rest = error.pos, error.doc[error.pos : error.pos + len("-Infinity")]
+    if error.msg.startswith("Unterminated string") or not rest:
+        return True
+    if error.msg.startswith("Invalid \\u"):
+        return bool(_ESCAPE_SO_FAR.fullmatch(rest))
+    if error.msg == "Expecting value":
+        return any(word.startswith(rest) for word in _WORDS)
+    if error.msg == "Expecting ',' delimiter" and rest[0] in ".eE":
+        return is_number_so_far(_NUMBER_TAIL.search(error.doc, max(0, at - _MAX_DIGITS))[0])  # type: ignore[index]
+    return False
+
+
+def is_number_so_far(text: str) -> bool:
+    """Whether a text is a number that ends where a digit must follow: after its point, or in its exponent."""
+    return bool(_NUMBER_SO_FAR.fullmatch(text))

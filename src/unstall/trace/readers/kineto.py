@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from unstall.trace.library import library
 from unstall.trace.readers.assemble import assemble
 from unstall.trace.readers.document import Document
-from unstall.trace.readers.rows import CATEGORIES, TRUNCATED, EventScanner
+from unstall.trace.readers.native import NativeScanner
+from unstall.trace.readers.rows import TRUNCATED, EventScanner
 from unstall.trace.readers.source import Chunks
 from unstall.trace.timeline import Device, Timeline, TraceError, problem_lines
 
@@ -19,14 +21,11 @@ Progress = Callable[[float], None]
 
 def new_scanner() -> EventScanner:
     """The scanner in C, or where it was not built, the one in Python."""
-    try:
-        from unstall.trace._scan import EventScanner as native
-    except ImportError:
-        from unstall.trace.readers.events import PythonEventScanner
+    if functions := library():
+        return NativeScanner(functions)
+    from unstall.trace.readers.events import PythonEventScanner
 
-        return PythonEventScanner(CATEGORIES)
-    scanner: EventScanner = native(CATEGORIES)
-    return scanner
+    return PythonEventScanner()
 
 
 def read_kineto(path: Path, progress: Progress | None = None) -> Timeline:

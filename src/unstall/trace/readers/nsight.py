@@ -285,7 +285,7 @@ class _Reader:
         """Name, kind, external id, sequence number and inputs of a range."""
         found: Any = _OPERATOR.match(text.replace("\n", " "))
         operator = found["id"] or found["seq"] or found["sizes"] or re.match(r"\w+::\w", text)
-        sizes = self.inputs.add(found["sizes"]) if found["sizes"] else NONE
+        sizes = self.inputs.add(f"[{found['sizes']}]") if found["sizes"] else NONE
         kind = HostKind.OPERATOR if operator else HostKind.ANNOTATION
         return self.names.add(found["name"]), kind, _id(found["id"]), _id(found["seq"]), sizes
 

@@ -1,17 +1,19 @@
-"""The raw rows that a scanner fills from JSON: which columns there are, and what a category means.
+"""The raw rows that a scanner fills from JSON: which columns there are, which field of an event each comes from, and
+which events go where.
 
-Both scanners, ``_scan`` (C) and :mod:`unstall.trace.readers.events` (Python), keep to this. Numbers of tables, columns
-and counts are those of ``native/scan.h``.
+The scanners, :mod:`unstall.trace.readers.native` (C) and :mod:`unstall.trace.readers.events` (Python), read what
+stands here. The first fields, the first text and the numbers in How are those of ``native/scan.h``.
 """
 
 from __future__ import annotations
 
+import json
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from unstall.trace.timeline import DeviceKind, HostKind
+from unstall.trace.timeline import NONE, DeviceKind, HostKind
 
 
 class Tables(IntEnum):
@@ -20,82 +22,152 @@ class Tables(IntEnum):
     HOST = 0
     DEVICE = 1
     WAIT = 2
-    END = 3
-    """The second half of a begin/end pair."""
-    LABEL = 4
+    LABEL = 3
     """What thread_name and its kin say of a lane."""
 
 
 class Texts(IntEnum):
     """The tables of interned strings."""
 
-    NAMES = 0
-    STACKS = 1
-    INPUTS = 2
-    COLLECTIVES = 3
-    LANES = 4
-    """(pid, tid), each a letter and an int64: ``i`` the number, ``t`` a number in TEXTS, a space for neither."""
-    TEXTS = 5
-    CATEGORIES = 6
+    ROUTES = 0
+    """JSON of (phase, category): events of the same two go the same way, see route()."""
+    NAMES = 1
+    STACKS = 2
+    INPUTS = 3
+    """JSON of (dims, types, concrete inputs of a convolution)."""
+    COLLECTIVES = 4
+    """JSON of six facts of a collective."""
+    LANES = 5
+    """JSON of (pid, tid)."""
+    LABELS = 6
 
 
-COLUMNS: dict[Tables, dict[str, type[np.generic]]] = {
-    Tables.HOST: {
-        "start_ns": np.int64,
-        "dur_ns": np.int64,  # -1: begins here, ended by a row of END
-        "name": np.int32,
-        "lane": np.int32,
-        "kind": np.uint8,
-        "correlation": np.int64,
-        "external": np.int64,
-        "sequence": np.int64,
-        "inputs": np.int32,
-        "stack": np.int32,
-        "collective": np.int32,
-    },
-    Tables.DEVICE: {
-        "start_ns": np.int64,
-        "dur_ns": np.int64,
-        "name": np.int32,
-        "device": np.int32,
-        "stream": np.int64,
-        "kind": np.uint8,
-        "correlation": np.int64,
-        "external": np.int64,
-        "bytes": np.int64,
-        "graph": np.uint8,
-        "collective": np.int32,
-    },
-    Tables.WAIT: {
-        "start_ns": np.int64,
-        "dur_ns": np.int64,
-        "name": np.int32,
-        "device": np.int32,
-        "stream": np.int64,
-        "correlation": np.int64,
-        "on_stream": np.int64,
-        "on_correlation": np.int64,
-    },
-    Tables.END: {"time_ns": np.int64, "lane": np.int32, "before": np.int64},
-    Tables.LABEL: {"what": np.int32, "lane": np.int32, "text": np.int32},
+class How(IntEnum):
+    """How a column is filled."""
+
+    KIND = 0
+    """With what the route says."""
+    INTEGER = 1
+    """With a number, or a string that is one, times 10^scale."""
+    POSITIVE = 2
+    """With whether there is a number above 0."""
+    TEXT = 3
+    """With the number of an interned string; -1 for an empty one and for all that is no string."""
+    LIST = 4
+    """With the number of the JSON of a list of fields, null where one is absent."""
+    OPTIONAL_LIST = 5
+    """The same, but -1 where the first is absent."""
+    INPUTS = 6
+    """The same, and the last only of operators with "conv" in their name."""
+
+
+class Column(NamedTuple):
+    """A column of a table, and what it is filled with."""
+
+    table: Tables
+    name: str
+    dtype: type[np.generic]
+    how: How
+    fields: tuple[str, ...] = ()
+    """As in FIELDS."""
+    texts: Texts = Texts.ROUTES
+    scale: int = 0
+    absent: int = NONE
+    """The value of an integer that is not there."""
+
+
+MISSING, NO_DEVICE = -(1 << 63), -(1 << 31)
+"""A time, duration or stream that is not there, and a device."""
+BEGIN, END = 0x40, 0x80
+"""Flags of a host row's kind: a range begins here (its end is an event of its own), or one ends here."""
+
+
+def _kind(table: Tables) -> Column:
+    return Column(table, "kind", np.uint8, How.KIND)
+
+
+def _times(table: Tables) -> list[Column]:
+    """Kineto writes times in microseconds, with three decimals since 2024; here they are nanoseconds."""
+    return [
+        Column(table, name, np.int64, How.INTEGER, (field,), scale=3, absent=MISSING)
+        for name, field in (("start_ns", "ts"), ("dur_ns", "dur"))
+    ]
+
+
+def _integers(table: Tables, **fields: str) -> list[Column]:
+    return [Column(table, name, np.int64, How.INTEGER, (f"args.{field}",)) for name, field in fields.items()]
+
+
+def _place(table: Tables) -> list[Column]:
+    """Device and stream as the args tell; where they do not, the lane does."""
+    return [
+        Column(table, "device", np.int32, How.INTEGER, ("args.device",), absent=NO_DEVICE),
+        Column(table, "stream", np.int64, How.INTEGER, ("args.stream",), absent=MISSING),
+    ]
+
+
+def _name(table: Tables) -> Column:
+    return Column(table, "name", np.int32, How.TEXT, ("name",), Texts.NAMES)
+
+
+def _lane(table: Tables) -> Column:
+    return Column(table, "lane", np.int32, How.LIST, ("pid", "tid"), Texts.LANES)
+
+
+def _collective(table: Tables) -> Column:
+    facts = ("Collective name", "Process Group Name", "Group size", "dtype", "In msg nelems", "Out msg nelems")
+    fields = tuple(f"args.{fact}" for fact in facts)
+    return Column(table, "collective", np.int32, How.OPTIONAL_LIST, fields, Texts.COLLECTIVES)
+
+
+_INPUTS = ("args.Input Dims", "args.Input type", "args.Concrete Inputs")
+
+COLUMNS: list[Column] = [
+    *_times(Tables.HOST),
+    _name(Tables.HOST),
+    _lane(Tables.HOST),
+    _kind(Tables.HOST),
+    *_integers(Tables.HOST, correlation="correlation", external="External id", sequence="Sequence number"),
+    Column(Tables.HOST, "inputs", np.int32, How.INPUTS, _INPUTS, Texts.INPUTS),
+    Column(Tables.HOST, "stack", np.int32, How.TEXT, ("args.Call stack",), Texts.STACKS),
+    _collective(Tables.HOST),
+    *_times(Tables.DEVICE),
+    _name(Tables.DEVICE),
+    _lane(Tables.DEVICE),
+    _kind(Tables.DEVICE),
+    *_place(Tables.DEVICE),
+    *_integers(Tables.DEVICE, correlation="correlation", external="External id", bytes="bytes"),
+    Column(Tables.DEVICE, "graph", np.uint8, How.POSITIVE, ("args.graph node id",)),
+    _collective(Tables.DEVICE),
+    *_times(Tables.WAIT),
+    _name(Tables.WAIT),
+    _lane(Tables.WAIT),
+    *_place(Tables.WAIT),
+    *_integers(Tables.WAIT, correlation="correlation", on_stream="wait_on_stream"),
+    *_integers(Tables.WAIT, on_correlation="wait_on_cuda_event_record_corr_id"),
+    _name(Tables.LABEL),
+    _lane(Tables.LABEL),
+    Column(Tables.LABEL, "text", np.int32, How.TEXT, ("args.name",), Texts.LABELS),
+]
+"""All columns, table by table."""
+
+FIELDS: dict[str, int] = {
+    field: number
+    for number, field in enumerate(
+        dict.fromkeys(
+            [
+                *("args", "ph", "cat", "name", "args.device", "args.stream"),  # these numbers are known to the scanners
+                *(field for column in COLUMNS for field in column.fields),
+            ]
+        )
+    )
 }
+"""The fields of an event that are read, by number; ``args.`` stands before those of its args."""
 
-COUNTS = (
-    "events",
-    "events that are not valid JSON",
-    "entries without an event",
-    "events without a time",
-    "negative durations (read as 0)",
-    "events without a duration (read as 0)",
-    "integers beyond 64 bits",
-    "events of an unknown phase",
-    "trace cut off in the middle (a killed job?), read up to there",
-)
-UNTIMED, TRUNCATED = COUNTS[3], COUNTS[-1]
+SAME_FIELDS = {"args.external id": "args.External id", "args.labels": "args.name"}
+"""Fields with two names."""
 
-DEVICE_ROW, WAIT_ROW, SKIPPED_ROW, UNKNOWN_ROW = 0x10, 0x20, 0x30, 0xFF
-DEVICE_RANGE = 0x0F
-"""Kind of a row among those of the device that is no work, but a range that the profiler shows there."""
+# ---- which events go where
 
 _HOST_CATEGORIES = {
     HostKind.OPERATOR: ("cpu_op", "operator", "hpu_op"),
@@ -115,31 +187,105 @@ _SKIPPED_CATEGORIES = (
     "cuda_profiler_range",
     "external_correlation",
 )
-CATEGORIES: list[tuple[str, int]] = [
-    *((name, int(kind)) for kind, names in _HOST_CATEGORIES.items() for name in names),
-    *((name, DEVICE_ROW | kind) for kind, names in _DEVICE_CATEGORIES.items() for name in names),
-    ("gpu_user_annotation", DEVICE_ROW | DEVICE_RANGE),
-    ("cuda_sync", WAIT_ROW),
-    *((name, SKIPPED_ROW) for name in _SKIPPED_CATEGORIES),
-]
-"""What the ``cat`` of an event, in lower case, makes of it: table in the high half, kind in the low half."""
+DEVICE_RANGE = 0x0F
+"""Kind of a row among those of the device that is no work, but a range that the profiler shows there."""
+CATEGORIES: dict[str, tuple[Tables | None, int]] = {
+    **{name: (Tables.HOST, int(kind)) for kind, names in _HOST_CATEGORIES.items() for name in names},
+    **{name: (Tables.DEVICE, int(kind)) for kind, names in _DEVICE_CATEGORIES.items() for name in names},
+    "gpu_user_annotation": (Tables.DEVICE, DEVICE_RANGE),
+    "cuda_sync": (Tables.WAIT, 0),
+    **dict.fromkeys(_SKIPPED_CATEGORIES, (None, 0)),
+}
+"""What the ``cat`` of an event, in lower case, makes of it: its table (None: left out) and its kind."""
+
+
+class Route(NamedTuple):
+    """Where events of a phase and category go. -1 for a table: they are left out."""
+
+    table: int
+    with_stream: int
+    """The table of those whose args name a device and a stream."""
+    kind: int
+
+
+def route(text: bytes) -> Route:
+    """The route of a text of Texts.ROUTES."""
+    phase, category = decoded(text)
+    name = category.lower() if isinstance(category, str) else ""
+    table, kind = CATEGORIES.get(name, (Tables.HOST, int(HostKind.OTHER)))
+    if phase == "E":
+        return Route(Tables.HOST, Tables.HOST, END)
+    if phase == "M":
+        return Route(Tables.LABEL, Tables.LABEL, 0)
+    if phase not in ("X", "B") or table is None:
+        return Route(NONE, NONE, 0)
+    if phase == "B":
+        return Route(Tables.HOST, Tables.HOST, BEGIN | (kind if table == Tables.HOST else HostKind.OTHER))
+    return Route(table, table if name in CATEGORIES else Tables.DEVICE, kind)
+
+
+def has_known_phase(text: bytes) -> bool:
+    """Whether the phase in a text of Texts.ROUTES is one of Chrome's format; most kinds of events are not read here."""
+    phase = decoded(text)[0]
+    return isinstance(phase, str) and len(phase) == 1 and phase in "XBEMiIsftRcCbenNODPv(),="
+
+
+def decoded(text: bytes) -> list[Any]:
+    """The list in a text of JSON that a scanner put together."""
+    result: list[Any] = _DECODER.decode(text.decode("utf-8", "replace"))
+    return result
+
+
+_DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
+
+# ---- what scanners tell
+
+MALFORMED = "events that are not valid JSON"
+NO_OBJECT = "entries without an event"
+UNTIMED = "events without a time"
+NEGATIVE = "negative durations (read as 0)"
+UNENDED = "events without a duration (read as 0)"
+BEYOND_64_BITS = "integers beyond 64 bits"
+UNKNOWN_PHASE = "events of an unknown phase"
+TRUNCATED = "trace cut off in the middle (a killed job?), read up to there"
+PROBLEMS = (MALFORMED, NO_OBJECT, UNTIMED, NEGATIVE, UNENDED, BEYOND_64_BITS, UNKNOWN_PHASE, TRUNCATED)
+"""What may be wrong with a file, in words."""
+
+
+class Counts(NamedTuple):
+    """What a scanner counted."""
+
+    malformed: int
+    """Events that are no JSON."""
+    no_object: int
+    """Elements that are no event."""
+    beyond: int
+    """Integers that do not fit into 64 bits."""
+    truncated: bool
+    """Whether the data ended before the array did."""
+    events: list[int]
+    """How many there were of each of Texts.ROUTES."""
 
 
 class EventScanner(Protocol):
     """Reads the elements of an array of trace events, in pieces, into rows."""
 
     def feed(self, data: bytes, final: bool = False) -> bytes | None:
-        """Read on. None while the array goes on, the bytes behind it when it has ended; final: no more will come."""
+        """Read on. None while the array goes on, the bytes behind it when it has ended; final: no more will come.
+
+        Raises:
+            ValueError: the array has ended.
+        """
         ...
 
-    def take(self, table: int, column: int) -> bytes:
-        """Hand over a column as bytes of its type; it is empty afterwards, and nothing can be fed any more."""
+    def take(self, column: int) -> bytes:
+        """Hand over one of COLUMNS as bytes of its type; it is empty afterwards, and nothing can be fed any more."""
         ...
 
-    def strings(self, which: int) -> list[bytes]:
+    def strings(self, which: Texts) -> list[bytes]:
         """Interned strings by number, UTF-8 with whatever the file has in it."""
         ...
 
-    def counts(self) -> list[int]:
-        """As named in COUNTS."""
+    def counts(self) -> Counts:
+        """What was read, and what could not be."""
         ...

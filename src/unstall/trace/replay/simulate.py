@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from unstall.trace.library import address, library
 from unstall.trace.replay.graph import Floats, Graph, Kind
 from unstall.trace.timeline import NONE, Flags, Ints
 
@@ -54,12 +56,29 @@ def simulate(graph: Graph, change: Change | None = None) -> Run:
     """When each node comes: the longest path to it. One pass, as every edge goes forward."""
     change = change or Change.none(graph)
     lag = np.where(change.drop, -np.inf, lags(graph, change))
-    try:
-        from unstall.trace._scan import longest_paths as native
-    except ImportError:
-        return _simulate(graph, lag)
-    times, binding = native(*map(np.ascontiguousarray, (graph.pointer, graph.src, lag)))
-    return Run(np.frombuffer(times, np.float64), np.frombuffer(binding, np.int64))
+    functions = library()
+    return Run(*longest_paths(functions, graph.pointer, graph.src, lag)) if functions else _simulate(graph, lag)
+
+
+def longest_paths(functions: Any, pointer: Ints, src: Ints, lag: Floats) -> tuple[Floats, Ints]:
+    """By the library in C: when each node comes, and the edge that it waits for.
+
+    Raises:
+        ValueError: these are no graph's, or have an edge that goes backward.
+    """
+    nodes, edges = max(len(pointer) - 1, 0), len(src)
+    pointer, src = np.ascontiguousarray(pointer), np.ascontiguousarray(src)
+    lag = np.ascontiguousarray(lag)
+    times, binding = np.empty(nodes), np.empty(nodes, np.int64)
+    inputs = (
+        address(pointer, np.int64, nodes + 1),
+        address(src, np.int64, edges),
+        address(lag, np.float64, edges),
+    )
+    outputs = address(times, np.float64, nodes), address(binding, np.int64, nodes)
+    if not functions.longest_paths(nodes, edges, *inputs, *outputs):
+        raise ValueError("an edge that goes backward, or is none of the graph's")
+    return times, binding
 
 
 def _simulate(graph: Graph, lag: Floats) -> Run:

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 
 from unstall.optimize.child import check
-from unstall.optimize.remedies.memoize import REMEMBERED
 
 
 @pytest.fixture
@@ -16,7 +15,7 @@ def told(monkeypatch, tmp_path):
     """The complaints; ``functools.lru_cache`` watches over ``doubled`` of this file."""
     code = f"{__file__}:doubled"
     monkeypatch.setattr(functools, "lru_cache", check._checking(functools.lru_cache, {code}, str(tmp_path)))
-    return tmp_path / "cache-mismatch.txt"
+    return tmp_path / "mismatch.txt"
 
 
 def test_functions_without_code_are_cached_as_ever(told):
@@ -61,9 +60,9 @@ def test_a_result_that_is_changed_later_is_told(told):
 def remembering(monkeypatch, tmp_path):
     """The class that a patch writes, watched over; and the complaints."""
     monkeypatch.setattr(functools, "update_wrapper", check._checking_class(functools.update_wrapper, str(tmp_path)))
-    space: dict = {"functools": functools}
-    exec(REMEMBERED, space)
-    return space["_Remembered"], tmp_path / "cache-mismatch.txt"
+    from unstall.optimize.runtime.remembered import _Remembered
+
+    return type("_Remembered", (_Remembered,), {}), tmp_path / "mismatch.txt"
 
 
 def test_lists_that_stay_as_they_are_may_be_asked(remembering):

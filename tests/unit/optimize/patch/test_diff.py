@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from unstall.optimize.patch.diff import one_file, quoted, unified
 from unstall.optimize.patch.place import apply, changed_since_commit
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.files import Sources
 
 
 def git(folder, *words, stdin=None):
@@ -40,7 +41,7 @@ def test_git_applies_it_and_nothing_else_changes(repository, name, content):
     path = repository / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
-    module = Sources().parse(path)
+    module = Sources().module(path).tree
     changed = module.with_changes(body=[*module.body, module.body[-1]])
     sources = Sources().with_module(path, changed)
     patch = unified(sources, repository)
@@ -84,7 +85,7 @@ def test_what_is_not_python_is_refused_in_one_line(tmp_path):
     path = tmp_path / "cells.py"
     path.write_text("%matplotlib inline\nx = 1\n")
     with pytest.raises(SourceError, match=r"cells\.py"):
-        Sources().parse(path)
+        Sources().module(path)
     good = tmp_path / "good.py"
     good.write_text("x = 1\n")
     assert Sources().bytes_of(good) == b"x = 1\n"

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from types import SimpleNamespace
 
 import pytest
+from optimize_builders import STEP_S, make_context, make_finding, make_measurement, make_module, make_report
 
-from unstall.optimize.ahead import NotInLoop, NotSafe, take_apart
-from unstall.optimize.case import Call, Made
+from unstall.optimize.batching.loops import NotInLoop, split_loop
+from unstall.optimize.batching.writer import with_batches
+from unstall.optimize.context import ObservedModelCall
 from unstall.optimize.remedies import batch_calls
-from unstall.optimize.sources import Sources
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.places import CallSite
+from unstall.records.measurements import ModelMeasurement
 
 
 def call_of(path, text, code):
     """The call of this source, as the running program would tell of it."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node) == code:
-            return Call(path, node.lineno, "f", (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset))
+            return CallSite(
+                path, node.lineno, "f", (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            )
     raise AssertionError(code)
 
 
-def write(tmp_path, source, code, *, whole=False, size=4):
-    path = tmp_path / "infer.py"
+def write(tmp_path, source, code, *, stacked=False, size=4):
     text = textwrap.dedent(source).lstrip()
-    path.write_text(text)
-    call = call_of(path, text, code)
-    return (
-        batch_calls.with_batches(Sources(), path, call, take_apart(text, call), size, whole=whole)
-        .bytes_of(path)
-        .decode()
-    )
+    module = make_module(text)
+    return with_batches(module, split_loop(module, call_of(tmp_path, text, code)), size, stacked=stacked).code
 
 
 def run(text, name="f"):
@@ -99,7 +98,7 @@ def test_inputs_without_a_dimension_of_items_are_stacked(tmp_path):
             return total
     """
     model, calls = counting(torch)
-    assert run(write(tmp_path, source, "model(row)", whole=True))(model, torch.ones(5, 3)) == 10.0
+    assert run(write(tmp_path, source, "model(row)", stacked=True))(model, torch.ones(5, 3)) == 10.0
     assert calls == [4, 1]
 
 
@@ -180,10 +179,10 @@ def test_what_may_not_run_ahead(tmp_path, body, why):
     )  # fmt: skip
     call = call_of(tmp_path, text, code)
     if why is None:
-        take_apart(text, call)
+        split_loop(make_module(text), call)
         return
-    with pytest.raises(NotSafe, match=why):
-        take_apart(text, call)
+    with pytest.raises(AnalysisRefused, match=why):
+        split_loop(make_module(text), call)
 
 
 @pytest.mark.parametrize(
@@ -203,16 +202,16 @@ def test_what_is_known_as_a_whole(tmp_path, looped, sized):
     text = f"for x in {looped}:\n    y = model(x)\n"
     call = call_of(tmp_path, text, "model(x)")
     if sized is None:
-        with pytest.raises(NotSafe, match="stream"):
-            take_apart(text, call)
+        with pytest.raises(AnalysisRefused, match="stream"):
+            split_loop(make_module(text), call)
     else:
-        assert take_apart(text, call).sized == sized
+        assert split_loop(make_module(text), call).sized == sized
 
 
 def test_a_function_without_a_loop_sends_to_its_caller(tmp_path):
     text = "def score(model, x):\n    return model(x)[0]\n"
     with pytest.raises(NotInLoop):
-        take_apart(text, call_of(tmp_path, text, "model(x)"))
+        split_loop(make_module(text), call_of(tmp_path, text, "model(x)"))
 
 
 def test_the_methods_of_the_object_are_looked_into(tmp_path):
@@ -230,10 +229,10 @@ def test_the_methods_of_the_object_are_looked_into(tmp_path):
         source = text.format(name)
         call = call_of(tmp_path, source, "self.model(x)")
         if safe:
-            take_apart(source, call)
+            split_loop(make_module(source), call)
         else:
-            with pytest.raises(NotSafe, match=r"self\.model"):
-                take_apart(source, call)
+            with pytest.raises(AnalysisRefused, match=r"self\.model"):
+                split_loop(make_module(source), call)
 
 
 @pytest.mark.parametrize(
@@ -248,17 +247,18 @@ def test_the_methods_of_the_object_are_looked_into(tmp_path):
     ],
 )
 def test_how_many_items_depends_on_their_size(shapes, size, count):
-    assert batch_calls.size_of(Made(None, {"shapes": shapes, "bytes": size})) == count
+    assert batch_calls.size_of(ObservedModelCall(None, shapes=tuple(map(tuple, shapes)), bytes=size)) == count
 
 
 def test_what_a_call_costs_beyond_its_arithmetic():
-    def case(flops, forward, pattern="compute-bound"):
-        model = SimpleNamespace(flops=flops, peak_flops=1e11)
-        report = SimpleNamespace(verdict=SimpleNamespace(pattern=pattern))
-        return SimpleNamespace(report=report, measurement=SimpleNamespace(model=model, phase_s=lambda name: forward))
+    def context(flops, forward, pattern="compute-bound"):
+        measurement = make_measurement(
+            model=ModelMeasurement(flops=flops, peak_flops=1e11), phases={"forward": forward / STEP_S},
+        )  # fmt: skip
+        return make_context(report=make_report(findings=[make_finding(pattern)]), measurement=measurement)
 
-    assert batch_calls.removed(case(1e5, 1e-3)) == pytest.approx(0.9)
-    assert batch_calls.removed(case(1e7, 1e-3)) == pytest.approx(2 / 3)
-    assert batch_calls.removed(case(1e9, 1e-3)) == 0
-    assert batch_calls.removed(case(None, 1e-3)) == pytest.approx(0.6)
-    assert batch_calls.removed(case(None, 1e-3, "overhead-bound")) == pytest.approx(0.9)
+    assert batch_calls.removed(context(1e5, 1e-3)) == pytest.approx(0.9)
+    assert batch_calls.removed(context(1e7, 1e-3)) == pytest.approx(2 / 3)
+    assert batch_calls.removed(context(1e9, 1e-3)) == 0
+    assert batch_calls.removed(context(None, 1e-3)) == pytest.approx(0.6)
+    assert batch_calls.removed(context(None, 1e-3, "overhead-bound")) == pytest.approx(0.9)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from optimize_builders import make_module
 
 from unstall.optimize.remedies.defer_item import deferred, find
-from unstall.optimize.sources import Sources
 
 TRAIN = """
     def f(losses, say):
@@ -25,13 +25,11 @@ TRAIN = """
 """
 
 
-def test_the_same_numbers(tmp_path):
+def test_the_same_numbers():
     torch = pytest.importorskip("torch")
-    path = tmp_path / "train.py"
     text = textwrap.dedent(TRAIN).lstrip()
-    path.write_text(text)
-    sums = find(text, {6})
-    changed = deferred(Sources(), path, sums).bytes_of(path).decode()
+    module = make_module(text)
+    changed = deferred(module, find(module, {6})).code
     assert "running += loss.detach().double()  # so far" in changed and "float(running) / 3" in changed
     torch.manual_seed(0)
     values = torch.rand(8) * 1e3
@@ -64,4 +62,4 @@ def test_what_is_read_in_every_step_or_elsewhere_is_left(old, new):
     assert old in text
     changed = text.replace(old, new, 1)
     line = next(number for number, one in enumerate(changed.splitlines(), 1) if "backward" in one)
-    assert find(text, {6}) and find(changed, {line}) == []
+    assert find(make_module(text), {6}) and find(make_module(changed), {line}) == []

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from optimize_builders import make_context, make_measurement, make_module
 
-from unstall.optimize.case import Unfit
-from unstall.optimize.equivalence import Noted, judge
+from unstall.optimize.equivalence import ObservedTensor, difference_of
 from unstall.optimize.remedies import tf32
 from unstall.optimize.remedies.autocast import arithmetic_bound, removed_by, with_autocast
+from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.gradients_to_none import with_none
-from unstall.optimize.sources import SourceError, Sources
+from unstall.optimize.source.files import Sources
+from unstall.records.measurements import ModelMeasurement
 
 TRAIN = """
     import torch
@@ -37,7 +37,7 @@ def write(tmp_path, source):
 
 def test_autocast_holds_the_model_and_the_loss_only(tmp_path):
     path = write(tmp_path, TRAIN)
-    text = with_autocast(Sources(), path, 6, 9, "cpu").bytes_of(path).decode()
+    text = with_autocast(Sources().module(path), 6, 9, "cpu").code
     block = """
         # what the model says
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -51,7 +51,7 @@ def test_autocast_holds_the_model_and_the_loss_only(tmp_path):
 
 def test_autocast_at_module_level(tmp_path):
     path = write(tmp_path, "import torch\nloss = model(x).sum()\nloss.backward()\n")
-    text = with_autocast(Sources(), path, 2, 3, "cuda").bytes_of(path).decode()
+    text = with_autocast(Sources().module(path), 2, 3, "cuda").code
     assert 'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(x).sum()\nloss.backward()' in text
 
 
@@ -62,8 +62,8 @@ def test_autocast_at_module_level(tmp_path):
 def test_autocast_needs_the_loss_apart_from_backward(tmp_path, source):
     path = write(tmp_path, source)
     lines = source.count("\n")
-    with pytest.raises(SourceError, match="one block"):
-        with_autocast(Sources(), path, min(2, lines), lines, "cpu")
+    with pytest.raises(NotApplicable, match="one block"):
+        with_autocast(Sources().module(path), min(2, lines), lines, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -82,38 +82,38 @@ def test_a_model_far_below_the_peak_gains_little():
 def test_coarse_arithmetic_has_its_own_tolerance_but_not_for_whole_numbers():
     import numpy as np
 
-    def noted(values):
-        return [Noted("loss.0", 0, str(values.dtype), values.shape, values.tobytes(), values.tobytes())]
+    def tensors(values):
+        return [ObservedTensor("loss.0", 0, str(values.dtype), values.shape, values.tobytes(), values.tobytes())]
 
     one, other = np.array([1.0], dtype="float32"), np.array([1.01], dtype="float32")
-    assert not judge(noted(one), noted(other), "close").equivalent
-    assert judge(noted(one), noted(other), "close", arithmetic=["bfloat16"]).equivalent
-    assert not judge(noted(one), noted(other), "exact", arithmetic=["bfloat16"]).equivalent
+    assert difference_of(tensors(one), tensors(other), "close") is not None
+    assert difference_of(tensors(one), tensors(other), "close", compute_dtypes=["bfloat16"]) is None
+    assert difference_of(tensors(one), tensors(other), "exact", compute_dtypes=["bfloat16"]) is not None
     one, other = np.array([1000]), np.array([1001])
-    assert not judge(noted(one), noted(other), "close", arithmetic=["bfloat16"]).equivalent
+    assert difference_of(tensors(one), tensors(other), "close", compute_dtypes=["bfloat16"]) is not None
 
 
-def case(path, device):
-    model = SimpleNamespace(device=device, dtype="torch.float32")
-    program = SimpleNamespace(script=path, owns=lambda path: True)
-    return SimpleNamespace(
-        measurement=SimpleNamespace(model=model), program=program, sources=Sources(), share=lambda *phases: 0.8
+def context(path, device, **given):
+    measurement = make_measurement(
+        model=ModelMeasurement(device=device, dtype="torch.float32"), phases={"forward": 0.5, "backward": 0.3}
     )
+    return make_context(path.parent, script=path, measurement=measurement, **given)
 
 
 def test_tf32_is_for_gpus(tmp_path):
-    path = write(tmp_path, "import torch\nx = 1\n")
-    assert isinstance(tf32.propose(case(path, "cpu")), Unfit)
-    [proposal] = tf32.propose(case(path, "cuda:0"))
-    assert b'torch.set_float32_matmul_precision("high")' in proposal.sources.bytes_of(path)
-    assert proposal.arithmetic == "tf32" and proposal.predicted > 1.1
-    Path(path).write_bytes(proposal.sources.bytes_of(path))
-    assert isinstance(tf32.propose(case(path, "cuda:0")), Unfit)
+    path = write(tmp_path, "import torch as th\nx = 1\n")
+    with pytest.raises(NotApplicable):
+        tf32.REMEDY.propose(context(path, "cpu"))
+    [proposal] = tf32.REMEDY.propose(context(path, "cuda:0"))
+    assert b'th.set_float32_matmul_precision("high")' in proposal.sources.bytes_of(path)
+    assert proposal.compute_dtype == "tf32" and proposal.predicted > 1.1
+    with pytest.raises(NotApplicable):
+        tf32.REMEDY.propose(context(path, "cuda:0", sources=proposal.sources))
 
 
 def test_gradients_are_dropped_instead_of_filled(tmp_path):
     path = write(tmp_path, TRAIN)
-    sources, lines = with_none(Sources(), path)
-    assert b"optimizer.zero_grad()\n" in sources.bytes_of(path) and lines == [8]
-    path.write_bytes(sources.bytes_of(path))
-    assert with_none(Sources(), path) is None
+    tree, lines = with_none(Sources().module(path))
+    assert "optimizer.zero_grad()\n" in tree.code and lines == [8]
+    with pytest.raises(NotApplicable):
+        with_none(make_module(tree.code))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import random
 import textwrap
 
@@ -10,9 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optimize_builders import make_module
 from PIL import Image
 
-from unstall.optimize.vectorize import NotVectorizable, vectorize
+from unstall.optimize.remedies.vectorize_loop import with_arrays
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.vectorize import vectorize
 
 HUE = """
     import colorsys
@@ -35,13 +37,8 @@ def both(source, marker="for "):
     """The module's namespace as written, and with its first loop replaced."""
     text = textwrap.dedent(source).lstrip()
     line = next(number for number, one in enumerate(text.splitlines(), 1) if marker in one)
-    found = vectorize(text, line + 1)
-    lines = text.splitlines()
-    indent = " " * (len(lines[found.first_line - 1]) - len(lines[found.first_line - 1].lstrip()))
-    body = textwrap.indent("".join(found.statements), indent).splitlines()
-    lines[found.first_line - 1 : found.last_line] = body
-    changed = "\n".join([*lines, *found.definitions]) + "\n"
-    ast.parse(changed)
+    module = make_module(text)
+    changed = with_arrays(module, vectorize(module, line + 1)).code
     spaces = []
     for one in (text, changed):
         space: dict = {}
@@ -53,8 +50,8 @@ def both(source, marker="for "):
 def refused(source):
     text = textwrap.dedent(source).lstrip()
     line = next(number for number, one in enumerate(text.splitlines(), 1) if "for " in one)
-    with pytest.raises(NotVectorizable) as error:
-        vectorize(text, line + 1)
+    with pytest.raises(AnalysisRefused) as error:
+        vectorize(make_module(text), line + 1)
     return str(error.value)
 
 
@@ -125,7 +122,7 @@ def test_a_list_that_is_read_in_several_places_becomes_an_array_once():
                 return out
     """
     text = textwrap.dedent(source).lstrip()
-    written = "".join(vectorize(text, 7).statements)
+    written = "".join(vectorize(make_module(text), 7).statements)
     assert written.count("asarray(self.cells)") == 1 and "cells_array_1 = " in written
     made = []
     for space in both(source):

@@ -1,0 +1,62 @@
+"""TensorBoard scalars of a run, written without torch or TensorFlow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from unstall.exports.exporter import Exporter, Kind
+from unstall.exports.steps import measured_seconds
+from unstall.records.archive import Archive
+from unstall.records.report import Report
+from unstall.text.units import known
+
+
+class TensorBoard(Exporter):
+    """An event file: seconds of each measured step, then the phases' shares and the headroom."""
+
+    name = "tensorboard"
+    help = "Write TensorBoard scalars into this folder."
+    metavar = "FOLDER"
+    takes: tuple[Kind, ...] = ("archive",)
+    extra = "tensorboard"
+
+    def export(self, source: Archive, target: str, flags: frozenset[str] = frozenset()) -> None:
+        """Append an event file to the log directory, which is made if it is missing."""
+        from tensorboard.compat.proto import event_pb2, summary_pb2
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        writer = EventFileWriter(target)
+        try:
+            for tag, value, step, wall_time in _scalars(source.report, measured_seconds(source)):
+                summary = summary_pb2.Summary()
+                summary.value.add(tag=tag, simple_value=value)
+                writer.add_event(event_pb2.Event(wall_time=wall_time, step=step, summary=summary))
+        finally:
+            writer.close()
+
+
+EXPORTER = TensorBoard()
+
+
+class _Scalar(NamedTuple):
+    tag: str
+    value: float
+    step: int
+    wall_time: float
+
+
+def _scalars(report: Report, seconds: Sequence[float]) -> Iterator[_Scalar]:
+    # The run has just ended: counting back from now gives the steps the spacing they had.
+    now = time.time()
+    wall_time = now - sum(seconds)
+    last = 0
+    for last, duration in enumerate(seconds):
+        wall_time += duration
+        yield _Scalar("unstall/step_seconds", duration, last, wall_time)
+    for phase in report.phases:
+        if known(phase.share):
+            yield _Scalar(f"unstall/share/{phase.name}", phase.share, last, now)
+    if report.run.steps and known(report.verdict.headroom):
+        yield _Scalar("unstall/headroom", report.verdict.headroom, last, now)

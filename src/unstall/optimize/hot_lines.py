@@ -1,0 +1,64 @@
+"""How much of the step a line holds up: stack samples tell the lines apart, the recorder's clock the phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from unstall.optimize.context import RemedyContext
+from unstall.records.report import Hotspot
+
+_MIN_SHARE = 0.005
+_FETCH = "_utils/fetch.py"
+
+
+def hot_lines(context: RemedyContext) -> Iterator[tuple[Path, int, float]]:
+    """(file, line, share of the step) of the user's lines that the samples fell on, as far as they may be changed."""
+    for spot in context.report.hotspots:
+        path = context.user_file(spot.file)
+        share = _of_step(context, spot)
+        if path is not None and share >= _MIN_SHARE:
+            yield path, spot.line, share
+
+
+def _of_step(context: RemedyContext, spot: Hotspot) -> float:
+    """The phase's share of the step, divided among its lines by their samples; in workers, as far as the step waits."""
+    alike = [one for one in context.report.hotspots if one.where == spot.where and one.phase == spot.phase]
+    part = spot.share / (sum(one.share for one in alike) or 1.0)
+    if spot.process != "main":
+        return spot.share * _workers_hold_up(context)
+    phase = sum(one.share for one in context.report.phases if one.name == spot.phase)
+    return part * phase if phase else spot.share
+
+
+def _workers_hold_up(context: RemedyContext) -> float:
+    """How much of the step the workers' work takes, or would: 1 when they are never ahead."""
+    loader = context.measurement.loader
+    if loader is None or not loader.workers:
+        return 1.0
+    return min(
+        1.0, loader.service_s * (loader.batches_per_step or 1.0) / loader.workers / context.measurement.step.mean
+    )
+
+
+def share_of_sample_lines(context: RemedyContext, path: Path, first: int, last: int, *, in_workers: bool) -> float:
+    """Share of the step that lines of ``__getitem__`` hold up, with all they call."""
+    measured = context.measurement
+    pids = measured.worker_pids if in_workers else {measured.main_pid}
+    fetching = inside = 0
+    for sample in measured.samples:
+        if sample.pid not in pids or not any(frame.file.endswith(_FETCH) for frame in sample.frames):
+            continue
+        fetching += sample.count
+        inside += sample.count * any(
+            Path(frame.file).name == path.name
+            and frame.function.endswith("__getitem__")
+            and first <= frame.line <= last
+            for frame in sample.frames
+        )
+    if not fetching:
+        return 0.0
+    whole = _workers_hold_up(context) if in_workers else sum(
+        one.share for one in context.report.phases if one.name == "data_wait"
+    )  # fmt: skip
+    return inside / fetching * whole

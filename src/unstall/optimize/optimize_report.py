@@ -1,0 +1,40 @@
+"""From what the search found to the Report of kind ``optimize``, with the remedies, the total and the patch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from unstall.optimize.patch import unified
+from unstall.optimize.patch.place import remarks
+from unstall.optimize.program import Program
+from unstall.optimize.search import Result
+from unstall.records.report import Report
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The report of a search, and what goes with it."""
+
+    report: Report
+    patch: bytes
+    """For ``git apply``; empty when nothing is changed in the source."""
+    patch_remarks: tuple[str, ...]
+    """What a person should know before they apply the patch, a line each."""
+
+
+def conclude(program: Program, result: Result, *, run_id: str) -> Outcome:
+    """The outcome of a search; figures of the run are those of the program as it was."""
+    patch = unified(result.best.sources, program.root)
+    known = tuple(remarks(program, result.best.sources))
+    first = result.first.report
+    report = msgspec.structs.replace(
+        first,
+        kind="optimize",
+        run=msgspec.structs.replace(first.run, id=run_id, notes=[*result.notes, *known]),
+        remedies=[attempt.record() for attempt in result.attempts],
+        total_speedup=result.total.value if result.total else None,
+        patch=patch.decode(errors="replace") or None,
+    )
+    return Outcome(report, patch, known)

@@ -1,0 +1,97 @@
+"""One change that a remedy proposes, and what became of it in the search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unstall.optimize.source.files import Sources
+from unstall.records import report as records
+from unstall.records.report import RemedyStatus
+from unstall.statistics import Ratio
+
+if TYPE_CHECKING:
+    from unstall.optimize.comparison import Comparison
+    from unstall.optimize.remedies.base import Remedy
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One change worth a trial, or advice that is only printed."""
+
+    title: str
+    """What is changed, for a person: ``num_workers=2 in train.py:152``."""
+    predicted: float
+    """Predicted speed-up of the step; 1 when the change may help and nothing says by how much."""
+    because: str
+    """What the prediction rests on."""
+    sources: Sources | None = None
+    """The sources with the change in them; None where it cannot be written and is only set at run time."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The same change for :mod:`unstall.optimize.child.settings`; empty where only the source can hold it."""
+    key: str = ""
+    """Distinguishes the options of one remedy; the title where it is empty."""
+    advice_only: bool = False
+    """It is printed and never tried."""
+    needs_revisits: bool = False
+    """It pays only when samples are met again, from the second epoch on."""
+    memoized_functions: tuple[str, ...] = ()
+    """``file:function`` of what remembers its results: the comparison checks that it is asked only plain values."""
+    batches_model_calls: bool = False
+    """Calls of a model are made together: its rows are counted, and the comparison makes each call alone as well."""
+    compute_dtype: str = ""
+    """The coarsest data type it computes in, where its results do not show that: ``bfloat16``, ``tf32``."""
+    competes_for_cores: bool = False
+    """Its best option changes with every other change: it may be tried again after one is kept."""
+
+
+@dataclass
+class Attempt:
+    """A proposal of a remedy in the search, and what is known of it so far."""
+
+    remedy: Remedy
+    proposal: Proposal
+    status: RemedyStatus = RemedyStatus.UNTRIED
+    comparison: Comparison | None = None
+    """The pairs of runs so far; None before the first trial."""
+    speedup: Ratio | None = None
+    """As measured, fresh runs that confirm it included."""
+    equivalent: bool | None = None
+    """Whether it computes the same; None where that was not asked."""
+    reason: str | None = None
+    """Why it is not kept, for a person."""
+
+    @property
+    def id(self) -> tuple[str, str]:
+        """The same change is not tried twice under the same conditions."""
+        return self.remedy.name, self.proposal.key or self.proposal.title
+
+    @property
+    def name(self) -> str:
+        """The remedy and the change, for a person."""
+        return f"{self.remedy.name}: {self.proposal.title}"
+
+    def end(self, status: RemedyStatus, reason: str | None = None) -> None:
+        """Settle what became of it."""
+        self.status, self.reason = status, reason
+
+    def record(self) -> records.Remedy:
+        """The entry in the report."""
+        return records.Remedy(
+            name=self.name,
+            exactness=self.remedy.exactness,
+            kept=self.status is RemedyStatus.KEPT,
+            status=self.status,
+            speedup=self.speedup.value if self.speedup else None,
+            ci95=(self.speedup.low, self.speedup.high) if self.speedup else None,
+            predicted_speedup=self.proposal.predicted,
+            equivalent=self.equivalent,
+            why_not=self.reason,
+        )
+
+
+def speedup_without(share: float, removed: float = 1.0) -> float:
+    """Speed-up when ``removed`` of a ``share`` of the step goes away (Amdahl, on the main thread's critical path)."""
+    left = 1 - min(0.99, max(0.0, share)) * removed
+    return 1 / max(left, 0.01)

@@ -1,0 +1,67 @@
+"""What a remedy is: one object, in one file, with all that anybody needs to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+
+from unstall.optimize.source.errors import NotApplicable
+
+if TYPE_CHECKING:
+    from unstall.optimize.context import RemedyContext
+    from unstall.optimize.proposal import Proposal
+
+__all__ = ["Exactness", "NotApplicable", "Remedy", "first_of", "proposals_of"]
+
+T = TypeVar("T")
+P = TypeVar("P")
+
+Exactness = Literal["exact", "close", "training-changing"]
+"""How the results of the changed program are compared with the original's: bit for bit, within the tolerance of the
+data type, or not at all, because the change is one of the training."""
+
+
+class Remedy:
+    """Base of all remedies. A new one sets the four attributes and gives ``propose``."""
+
+    name: ClassVar[str]
+    """As reports print it: "fused-optimizer"."""
+    brief: ClassVar[str]
+    """What it changes, in one line, for the documentation."""
+    patterns: ClassVar[tuple[str, ...]]
+    """The patterns of findings that it is a cure for."""
+    exactness: ClassVar[Exactness]
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        """The changes of this kind that are worth a trial now. Raises NotApplicable where there are none."""
+        raise NotImplementedError
+
+
+def proposals_of(candidates: Iterable[T], propose: Callable[[T], Proposal], otherwise: str) -> list[Proposal]:
+    """What ``propose`` makes of each candidate that it applies to, once for each key.
+
+    Raises NotApplicable where that is none of them: with the last reason, or ``otherwise`` where there is no candidate.
+    """
+    found: dict[str, Proposal] = {}
+    reason = NotApplicable(otherwise)
+    for candidate in candidates:
+        try:
+            proposal = propose(candidate)
+        except NotApplicable as error:
+            reason = error
+        else:
+            found.setdefault(proposal.key, proposal)
+    if not found:
+        raise reason
+    return list(found.values())
+
+
+def first_of(candidates: Iterable[T], make: Callable[[T], P], otherwise: str) -> P:
+    """What ``make`` makes of the first candidate that it applies to. Raises NotApplicable as :func:`proposals_of`."""
+    reason = NotApplicable(otherwise)
+    for candidate in candidates:
+        try:
+            return make(candidate)
+        except NotApplicable as error:
+            reason = error
+    raise reason

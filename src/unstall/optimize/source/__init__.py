@@ -1,0 +1,1 @@
+"""Reading and rewriting Python source: one toolkit on libcst and its metadata."""

@@ -1,0 +1,325 @@
+"""One source file, parsed, with what libcst's metadata knows of it: positions, parents, scopes, qualified names."""
+
+from __future__ import annotations
+
+import ast as python_ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar
+
+import libcst as cst
+from libcst.metadata import (
+    BaseAssignment,
+    CodeRange,
+    ExpressionContext,
+    ExpressionContextProvider,
+    MetadataWrapper,
+    ParentNodeProvider,
+    PositionProvider,
+    QualifiedNameSource,
+    Scope,
+    ScopeProvider,
+)
+
+from unstall.optimize.source.places import CallSite
+
+N = TypeVar("N", bound=cst.CSTNode)
+A = TypeVar("A", bound=python_ast.AST)
+Definition = TypeVar("Definition", cst.FunctionDef, cst.ClassDef)
+_Span = tuple[int, int, int, int]
+"""First line, first column, last line, column after the last; lines from 1, columns from 0 in characters."""
+
+
+class SourceModule:
+    """A parsed file. Nothing of it changes: an edit makes another tree, see :mod:`unstall.optimize.source.edit`."""
+
+    def __init__(self, tree: cst.Module):
+        self._wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
+        self.tree = self._wrapper.module
+        self.text = self.tree.code
+
+    # ------------------------------------------------------------------ metadata
+
+    @cached_property
+    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        return self._wrapper.resolve(PositionProvider)
+
+    @cached_property
+    def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
+        return self._wrapper.resolve(ParentNodeProvider)
+
+    @cached_property
+    def _scopes(self) -> Mapping[cst.CSTNode, Scope | None]:
+        return self._wrapper.resolve(ScopeProvider)
+
+    @cached_property
+    def _contexts(self) -> Mapping[cst.CSTNode, ExpressionContext | None]:
+        return self._wrapper.resolve(ExpressionContextProvider)
+
+    @cached_property
+    def _collected(self) -> _Collector:
+        collector = _Collector()
+        self.tree.visit(collector)
+        return collector
+
+    @property
+    def _nodes(self) -> list[cst.CSTNode]:
+        return self._collected.nodes
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return re.split(r"\r\n|\r|\n", self.text)  # as Python counts lines: a form feed ends none
+
+    def position(self, node: cst.CSTNode) -> CodeRange:
+        """Where a node lies; lines from 1, columns from 0 in characters."""
+        return self._positions[node]
+
+    def first_line(self, node: cst.CSTNode) -> int:
+        """The line on which a node begins; a function's decorators are not part of it."""
+        return self._positions[node].start.line
+
+    def last_line(self, node: cst.CSTNode) -> int:
+        """The line on which a node ends."""
+        return self._positions[node].end.line
+
+    def is_on(self, node: cst.CSTNode, line: int) -> bool:
+        """Whether a node stands on a line, among others."""
+        return node in self._positions and self.first_line(node) <= line <= self.last_line(node)
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node that a node stands in; None for the module."""
+        return self._parents.get(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around a node, innermost first."""
+        while (above := self._parents.get(node)) is not None:
+            yield above
+            node = above
+
+    def scope(self, node: cst.CSTNode) -> Scope:
+        """The scope that a node is in."""
+        for one in (node, *self.ancestors(node)):
+            scope = self._scopes.get(one)
+            if scope is not None:
+                return scope
+        return self.global_scope
+
+    @cached_property
+    def global_scope(self) -> Scope:
+        """The module's own scope."""
+        scope = self._scopes[self.tree]
+        assert scope is not None
+        return scope
+
+    def context(self, node: cst.CSTNode) -> ExpressionContext | None:
+        """Whether a name, an attribute or an item is read, set or deleted; None for other nodes."""
+        return self._contexts.get(node)
+
+    def inside(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """A node and all in it, in the order of the source."""
+        first, end = self._collected.extent[node]
+        return self._nodes[first:end]
+
+    # ------------------------------------------------------------------ names
+
+    def name(self, node: cst.CSTNode) -> str:
+        """What a name, an attribute or a call's function is called, imports resolved: ``torch.nn.functional.softmax``.
+
+        A builtin has ``builtins.`` before it. What is bound in the file itself is as it is spelled; '' where it is no
+        dotted name.
+        """
+        if isinstance(node, cst.Call):
+            node = node.func
+        spelled = dotted(node)
+        if not spelled:
+            return ""
+        names = self.scope(node).get_qualified_names_for(node)  # type: ignore[arg-type]
+        known = [one.name for one in names if one.source is not QualifiedNameSource.LOCAL]
+        return known[0] if len(known) == len(names) == 1 else spelled
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """What the imports of the module's top level bind: name as spelled → qualified name."""
+        found: dict[str, str] = {}
+        for line in self.tree.body:
+            for one in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+                if isinstance(one, cst.Import):
+                    for alias in one.names:
+                        name = alias.evaluated_name
+                        found[alias.evaluated_alias or name] = name
+                        if alias.asname is None:  # `import torch.nn` binds torch
+                            found[name.partition(".")[0]] = name.partition(".")[0]
+                elif isinstance(one, cst.ImportFrom) and not isinstance(one.names, cst.ImportStar) and one.module:
+                    start = "." * len(one.relative) + dotted(one.module)
+                    found |= {alias.evaluated_alias or alias.evaluated_name: f"{start}.{alias.evaluated_name}"
+                              for alias in one.names}  # fmt: skip
+        return found
+
+    def resolve(self, spelled: str) -> str:
+        """A dotted name with the imports of the module's top level resolved: ``F.softmax`` is torch's."""
+        head, dot, rest = spelled.partition(".")
+        return self.imports.get(head, head) + dot + rest
+
+    def bindings(self, name: cst.Name) -> list[BaseAssignment]:
+        """What may bind a name where it stands."""
+        return list(self.scope(name)[name.value])
+
+    def alias(self, name: str) -> str | None:
+        """How the module can spell a qualified name, by the imports of its top level; None where it has no way to.
+
+        ``numpy`` may be spelled ``xp``, and ``torch.nn.functional``, after ``from torch import nn``, ``nn.functional``.
+        """
+        found = [
+            spelled + name[len(known) :]
+            for spelled, known in self.imports.items()
+            if name == known or name.startswith(known + ".")
+        ]
+        return min(found, key=len, default=None)
+
+    # ------------------------------------------------------------------ finding nodes
+
+    def all(self, *kinds: type[N]) -> Iterator[N]:
+        """All nodes of these kinds, in the order of the source."""
+        return (node for node in self._nodes if isinstance(node, kinds))
+
+    def top_level(self, kind: type[Definition], name: str) -> Definition | None:
+        """The function or class of a name that the module itself defines."""
+        return next((one for one in self.tree.body if isinstance(one, kind) and one.name.value == name), None)
+
+    def enclosing(self, node: cst.CSTNode, *kinds: type[N]) -> N | None:
+        """The innermost node of these kinds around a node."""
+        return next((one for one in self.ancestors(node) if isinstance(one, kinds)), None)
+
+    def innermost(self, line: int, *kinds: type[N]) -> N | None:
+        """The innermost node of these kinds that stands on a line."""
+        return max((one for one in self.all(*kinds) if self.is_on(one, line)), key=self.first_line, default=None)
+
+    def statement(self, node: cst.CSTNode) -> cst.SimpleStatementLine | cst.BaseCompoundStatement:
+        """The innermost statement around a node, or the node itself."""
+        for one in (node, *self.ancestors(node)):
+            if isinstance(one, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                return one
+        raise ValueError("a module is in no statement")
+
+    def call(self, site: CallSite, name: str = "") -> cst.Call | None:
+        """The call that the running program was in; without columns, the only one on the line whose name ends so."""
+        if site.span is not None:
+            line, end_line, column, end_column = site.span
+            span = (line, self._characters(line, column), end_line, self._characters(end_line, end_column))
+            for call in self.all(cst.Call):
+                if self._span(call) == span:
+                    return call
+        on_line = [one for one in self.all(cst.Call) if self.is_on(one, site.line) and self.name(one).endswith(name)]
+        return on_line[0] if len(on_line) == 1 else None
+
+    def site(self, call: cst.Call, near: CallSite) -> CallSite:
+        """Where a call is, as the running program would tell of it from the file and the function of another."""
+        line, column, end_line, end_column = self._span(call)
+        span = (line, end_line, self._bytes(line, column), self._bytes(end_line, end_column))
+        return CallSite(near.file, line, near.function, span)
+
+    def function(self, name: str, line: int) -> cst.FunctionDef | None:
+        """The function of a name that a line is in; a line of its decorators counts."""
+        named = [
+            one for one in self.all(cst.FunctionDef)
+            if one.name.value == name and self._decorated_line(one) <= line <= self.last_line(one)
+        ]  # fmt: skip
+        return max(named, key=self._decorated_line, default=None)
+
+    def _decorated_line(self, function: cst.FunctionDef) -> int:
+        return min(self.first_line(node) for node in (function, *function.decorators))
+
+    def code(self, node: cst.CSTNode) -> str:
+        """A node's source, without the spaces and comments around it."""
+        return self.tree.code_for_node(node).strip()
+
+    # ------------------------------------------------------------------ readings on Python's own syntax tree
+
+    @cached_property
+    def ast(self) -> python_ast.Module:
+        """The same file as Python's own tree, for readings that are written on it; see :meth:`node`."""
+        return python_ast.parse(self.text)
+
+    def node(self, read: python_ast.AST, kind: type[N]) -> N:
+        """The node of this kind at the very place of one of :attr:`ast`: both trees are of one text.
+
+        Not for tuples and generators, which have their brackets in them in the one tree and not in the other.
+        """
+        span = self.ast_span(read)
+        return next(node for node in self._by_span[span] if isinstance(node, kind))
+
+    def ast_node(self, node: cst.CSTNode, kind: type[A]) -> A:
+        """The node of :attr:`ast`, of this kind, at the very place of one of this tree."""
+        span = self._span(node)
+        return next(one for one in python_ast.walk(self.ast) if isinstance(one, kind) and self.ast_span(one) == span)
+
+    def ast_span(self, read: Any) -> _Span:
+        """Where a node of Python's own tree lies, columns in characters."""
+        return (
+            read.lineno, self._characters(read.lineno, read.col_offset),
+            read.end_lineno, self._characters(read.end_lineno, read.end_col_offset),
+        )  # fmt: skip
+
+    @cached_property
+    def _by_span(self) -> dict[_Span, list[cst.CSTNode]]:
+        found: dict[_Span, list[cst.CSTNode]] = {}
+        for node in self._nodes:
+            if node in self._positions:
+                found.setdefault(self._span(node), []).append(node)
+        return found
+
+    def _span(self, node: cst.CSTNode) -> _Span:
+        place = self._positions[node]
+        return place.start.line, place.start.column, place.end.line, place.end.column
+
+    def _characters(self, line: int, column: int) -> int:
+        """A column in bytes of UTF-8, as the interpreter counts, in characters."""
+        if not 0 < line <= len(self._lines):
+            return column
+        return len(self._lines[line - 1].encode()[:column].decode(errors="replace"))
+
+    def _bytes(self, line: int, column: int) -> int:
+        """A column in characters in bytes of UTF-8."""
+        return len(self._lines[line - 1][:column].encode())
+
+
+class _Collector(cst.CSTVisitor):
+    """Every node, in the order of the source."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nodes: list[cst.CSTNode] = []
+        self.extent: dict[cst.CSTNode, tuple[int, int]] = {}
+        """By node: its index, and the index after the last node in it."""
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.extent[node] = len(self.nodes), 0
+        self.nodes.append(node)
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        self.extent[original_node] = self.extent[original_node][0], len(self.nodes)
+
+
+def walk(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """A node and all in it, in the order of the source."""
+    collector = _Collector()
+    node.visit(collector)
+    return collector.nodes
+
+
+def dotted(node: cst.CSTNode) -> str:
+    """``a.b.c`` for names and attributes as they are spelled, '' for anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr.value}" if base else ""
+    return ""
+
+
+@lru_cache(maxsize=32)
+def parsed(content: bytes) -> SourceModule:
+    """A file's content, parsed. Raises cst.ParserSyntaxError; UnicodeDecodeError or LookupError for its encoding."""
+    return SourceModule(cst.parse_module(content))

@@ -1,0 +1,153 @@
+"""What goes to the top of a module: imports, statements after them, and the definitions that a patch brings along."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import BuiltinAssignment, ImportAssignment
+
+from unstall.optimize.source.edit import statement
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.module import SourceModule, dotted
+
+
+def with_statement_after_imports(tree: cst.Module, source: str) -> cst.Module:
+    """The tree with a statement after its imports, with a blank line before it."""
+    index = _after_imports(tree)
+    added = statement(tree, source).with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    return tree.with_changes(body=[*tree.body[:index], added, *tree.body[index:]])
+
+
+def _after_imports(tree: cst.Module) -> int:
+    """Index in the module's body after its last import, or after its docstring."""
+    imports = [number for number, line in enumerate(tree.body) if _is_import(line)]
+    return max(imports, default=int(tree.get_docstring() is not None) - 1) + 1
+
+
+def _is_import(line: Any) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and any(
+        isinstance(one, (cst.Import, cst.ImportFrom)) for one in line.body
+    )
+
+
+def with_import(tree: cst.Module, name: str) -> cst.Module:
+    """The tree with ``import name`` among its first imports, unless its top level has it."""
+    plain = [one for line in tree.body if _is_import(line) for one in line.body if isinstance(one, cst.Import)]  # type: ignore[union-attr]
+    if any(alias.evaluated_name == name and alias.asname is None for one in plain for alias in one.names):
+        return tree
+    index = _first_import(tree, name)
+    line, body = statement(tree, f"import {name}"), list(tree.body)
+    following: Any = body[index] if index < len(body) else None
+    if _is_import(following) and not any(one.comment is not None for one in following.leading_lines):
+        line = line.with_changes(leading_lines=following.leading_lines)
+        body[index] = following.with_changes(leading_lines=())
+    elif index and not _is_import(body[index - 1]):
+        line = line.with_changes(leading_lines=[cst.EmptyLine(indent=False)])  # after the docstring
+    return tree.with_changes(body=[*body[:index], line, *body[index:]])
+
+
+def _first_import(tree: cst.Module, name: str) -> int:
+    """Where ``import name`` sorts among the leading plain imports."""
+    index = int(tree.get_docstring() is not None)
+    for line in tree.body[index:]:
+        first = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+        future = isinstance(first, cst.ImportFrom) and first.module is not None and dotted(first.module) == "__future__"
+        if not future and not (isinstance(first, cst.Import) and first.names[0].evaluated_name < name):
+            break
+        index += 1
+    return index
+
+
+def with_definition(tree: cst.Module, *definitions: cst.BaseCompoundStatement) -> cst.Module:
+    """The tree with classes and functions put after its imports, two blank lines around each."""
+    index = _after_imports(tree)
+    empty = cst.EmptyLine(indent=False)
+    body = list(tree.body)
+    if index < len(body):
+        following = body[index]
+        lines = list(getattr(following, "leading_lines", ()))
+        blank = [line for line in lines if line.comment is None]
+        if len(blank) < 2:
+            body[index] = following.with_changes(leading_lines=[empty] * (2 - len(blank)) + lines)
+    added = [one.with_changes(leading_lines=[empty, empty]) for one in definitions]
+    return tree.with_changes(body=[*body[:index], *added, *body[index:]])
+
+
+def with_runtime(tree: cst.Module, name: str) -> cst.Module:
+    """The tree with the definitions of a module of :mod:`unstall.optimize.runtime`, and the imports that they need.
+
+    Types are left out, as the file that gets them may import no typing. Raises SourceError where the file uses one of
+    the names for something else.
+    """
+    source = resources.files("unstall.optimize.runtime").joinpath(f"{name}.py")  # not imported: that imports torch
+    runtime = cst.parse_module(source.read_text()).visit(_Untyped())
+    definitions = [one for one in runtime.body if isinstance(one, (cst.ClassDef, cst.FunctionDef))]
+    imports = [
+        alias.evaluated_name
+        for line in runtime.body if isinstance(line, cst.SimpleStatementLine)
+        for one in line.body if isinstance(one, cst.Import)
+        for alias in one.names
+    ]  # fmt: skip
+    present = {one.name.value: one for one in tree.body if isinstance(one, (cst.ClassDef, cst.FunctionDef))}
+    missing = []
+    for definition in definitions:
+        same = present.get(definition.name.value)
+        if same is None or _source(same).split() != _source(definition).split():
+            missing.append(definition)
+    clash = clashing(tree, [*imports, *(one.name.value for one in missing)])
+    if clash is not None:
+        raise SourceError(f"the file uses the name {clash} for something else")
+    changed = with_definition(tree, *(statement(tree, _laid_out(_source(one), tree)) for one in missing))
+    for wanted in imports:
+        changed = with_import(changed, wanted)
+    return changed
+
+
+def clashing(tree: cst.Module, names: Iterable[str]) -> str | None:
+    """A name of these that the module binds at its top level to something other than the module of that name."""
+    scope = SourceModule(tree).global_scope
+    for name in names:
+        for assignment in scope[name.partition(".")[0]]:
+            if isinstance(assignment, BuiltinAssignment):
+                continue
+            imported = isinstance(assignment, ImportAssignment) and any(
+                known.name == name for known in assignment.get_qualified_names_for(assignment.name)
+            )
+            if not imported:
+                return name
+    return None
+
+
+def _source(definition: cst.BaseCompoundStatement) -> str:
+    return cst.Module([definition.with_changes(leading_lines=())]).code
+
+
+def _laid_out(source: str, tree: cst.Module) -> str:
+    """Our source with the indentation and the line endings of a file, within its docstrings too."""
+    indented = re.sub(
+        r"^(?: {4})+", lambda found: tree.default_indent * (len(found[0]) // 4), source, flags=re.MULTILINE
+    )
+    return indented.replace("\n", tree.default_newline)
+
+
+class _Untyped(cst.CSTTransformer):
+    """Takes the types out of a module's definitions."""
+
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        equal = plain if updated_node.default is not None else cst.MaybeSentinel.DEFAULT
+        return updated_node.with_changes(annotation=None, equal=equal)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        return updated_node.with_changes(returns=None)
+
+    def leave_AnnAssign(
+        self, original_node: cst.AnnAssign, updated_node: cst.AnnAssign
+    ) -> cst.Assign | cst.RemovalSentinel:
+        if updated_node.value is None:
+            return cst.RemoveFromParent()
+        return cst.Assign([cst.AssignTarget(updated_node.target)], updated_node.value)

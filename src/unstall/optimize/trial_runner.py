@@ -1,0 +1,200 @@
+"""Run variants of the user's program: fresh processes, each in the sandbox.
+
+A changed file is written in its own place inside the sandbox, so a trial runs exactly what the patch would give, and
+loader workers, ranks and sub-processes see it too; outside, the user's tree stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.environment import CHILD, PLAN, RUN_DIR
+from unstall.optimize.source.files import Sources
+
+if TYPE_CHECKING:
+    from unstall.optimize.proposal import Proposal
+    from unstall.sandbox import Sandbox
+
+_PLACE = Path(__file__).with_name("child") / "place.py"
+_POLL_S = 0.05
+_STOP_PATIENCE_S = 10.0  # from the clock's last step to the end of the process
+_SUSPENDED_S = 2.0  # between two looks, which are a twentieth of a second apart
+_TAIL = 2000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of the program: its sources, and what is set at run time."""
+
+    sources: Sources = field(default_factory=Sources)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def changed_by(self, proposal: Proposal) -> Variant:
+        """This variant with a change on top: in the source where it is written, else at run time."""
+        if proposal.sources is not None:
+            return Variant(proposal.sources, self.settings)
+        return Variant(self.sources, {**self.settings, **proposal.settings})
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """How a trial run went."""
+
+    folder: Path
+    """What its child side wrote."""
+    status: int
+    seconds: float
+    timed_out: bool
+    output: str
+    """The end of what it printed."""
+    suspended_s: float = 0.0
+    """Time for which this machine, or this command, was suspended meanwhile: its timing says nothing."""
+    other_cores: float = 0.0
+    """Cores that other programs took meanwhile, about."""
+
+    def json(self, name: str) -> Any:
+        """A file the child side wrote, None when it did not get that far."""
+        try:
+            return json.loads((self.folder / name).read_text())
+        except (OSError, ValueError):
+            return None
+
+
+class TrialRunner:
+    """Runs variants of one program, one at a time."""
+
+    def __init__(self, line: Sequence[str], folder: Path, sandbox: Sandbox):
+        self.line = list(line)
+        self.folder = folder
+        self.sandbox = sandbox
+        self.count = 0
+        self.suspended_s = 0.0
+        """In all runs so far."""
+
+    def run(self, variant: Variant, plan: Mapping[str, Any], *, timeout: float) -> TrialRun:
+        """Start the program under a plan for its child side, and wait until it ends or the time is up."""
+        folder = self.make_folder()
+        words = self.sandbox.command(self.words(variant, folder))
+        env = self.environment(folder, {**plan, "settings": dict(variant.settings)})
+        env[CHILD] = "unstall.optimize.child"
+        began, load, suspended = time.monotonic(), _Load(), self.suspended_s
+        with open(folder / "output.txt", "wb") as output:
+            process = subprocess.Popen(
+                words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+            try:
+                timed_out = self._wait(process, folder, began + timeout)
+            finally:
+                end_tree(process)
+        seconds = time.monotonic() - began
+        tail = (folder / "output.txt").read_bytes()[-_TAIL:].decode(errors="replace")
+        return TrialRun(
+            folder, process.returncode, seconds, timed_out, tail, self.suspended_s - suspended, load.of_others(seconds)
+        )
+
+    def words(self, variant: Variant, folder: Path) -> list[str]:
+        """The command line that puts the variant's sources in place and becomes the program."""
+        pairs = []
+        for number, (path, _, wanted) in enumerate(variant.sources.differing()):
+            held = folder / f"source-{number}"
+            held.write_bytes(wanted)
+            pairs.append([str(path), str(held)])
+        if not pairs:
+            return self.line
+        if self.sandbox.force != "overlay":
+            raise TrialNotPossible(f"changes to the source cannot be tried here: {self.sandbox.note}")
+        (folder / "manifest.json").write_text(json.dumps(pairs))
+        return [sys.executable, "-I", "-S", str(_PLACE), str(folder / "manifest.json"), *self.line]
+
+    def environment(self, folder: Path, plan: Mapping[str, Any]) -> dict[str, str]:
+        """The program's environment, with the bootstrap first on its path and the plan for the child side."""
+        env = dict(os.environ)
+        path = env.get("PYTHONPATH")
+        env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
+        env[RUN_DIR] = str(folder)
+        env[PLAN] = json.dumps(plan)
+        # What torch.compile makes would be lost with the sandbox, and be made again in every trial.
+        env.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.folder / "inductor"))
+        if plan.get("seed"):
+            env.setdefault("PYTHONHASHSEED", "0")
+        return self.sandbox.environment(env)
+
+    def make_folder(self) -> Path:
+        self.count += 1
+        folder = self.folder / f"trial-{self.count:03d}"
+        folder.mkdir()
+        return folder
+
+    def _wait(self, process: subprocess.Popen[bytes], folder: Path, deadline: float) -> bool:
+        """Wait for the end; a program that ignores the clock's stop is ended after a while. True when time ran out."""
+        written: float | None = None
+        last = time.monotonic()
+        while process.poll() is None:
+            now = time.monotonic()
+            if now - last > _SUSPENDED_S:  # a laptop's lid, Ctrl-Z
+                self.suspended_s += now - last
+                deadline += now - last
+            last = now
+            if written is None and (folder / "clock.json").exists():
+                written = now
+            if written is not None and now - written > _STOP_PATIENCE_S:
+                return False
+            if now > deadline:
+                return written is None
+            time.sleep(_POLL_S)
+        return False
+
+
+class _Load:
+    """The machine's busy core-seconds since it was made, less those of this process's own children."""
+
+    def __init__(self) -> None:
+        self.busy, self.own = self._now()
+
+    def of_others(self, seconds: float) -> float:
+        """Cores that others took, mean over these seconds; orphans that were killed count as others."""
+        busy, own = self._now()
+        return max(0.0, (busy - self.busy) - (own - self.own)) / max(seconds, 1e-9)
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        times = psutil.cpu_times()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return times.user + times.nice + times.system, used.ru_utime + used.ru_stime
+
+
+class TrialNotPossible(Exception):
+    """A trial cannot be run here; the message says why."""
+
+
+def end_tree(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything it started."""
+    try:
+        family = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        family = []
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(3)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+    for one in family:
+        try:
+            one.kill()
+        except psutil.NoSuchProcess:
+            pass
+    psutil.wait_procs(family, timeout=3)

@@ -1,0 +1,91 @@
+"""What `unstall optimize` found, on one screen: the total, what was kept, what was not and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unstall.records.report import Remedy, RemedyStatus, Report
+from unstall.report import run_markdown
+from unstall.report.layout import Page
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten
+
+_NARROWEST = 60
+_UNTRIED = (RemedyStatus.UNTRIED, RemedyStatus.BELOW_WORTH, RemedyStatus.ADVICE)
+_WIDEST = 1000  # a remedy is one line, however long
+
+
+@dataclass(frozen=True)
+class OptimizeAnswer:
+    """What the search found, and what to say of it beyond the report."""
+
+    report: Report
+    interval: tuple[float, float] | None = None
+    """Of the total speed-up, 95 %."""
+    remarks: Sequence[str] = ()
+    """Lines for the end of the screen."""
+
+
+def page(answer: OptimizeAnswer, width: int = 100) -> Page:
+    """The total and every remedy, for a terminal of ``width`` cells."""
+    report = answer.report
+    page = Page.fitting(width, narrowest=_NARROWEST, widest=_WIDEST)
+    page.line(f"unstall optimize · {shorten(plain(' '.join(report.run.command)), page.width - 20)}")
+    page.blank()
+    page.line(_headline(report, answer.interval))
+    for title, remedies in _groups(report):
+        if remedies:
+            page.blank()
+            page.line(f"  {title}")
+            for remedy in remedies:
+                page.line(shorten(f"    {plain(remedy.name)}", page.width))
+                page.line(shorten(f"      {_result(remedy)}", page.width))
+    page.blank()
+    for remark in answer.remarks:
+        page.line(f"  {plain(remark)}")
+    return page
+
+
+def markdown(answer: OptimizeAnswer) -> str:
+    """The report for a pull request."""
+    return run_markdown.render(answer.report)
+
+
+def _groups(report: Report) -> list[tuple[str, list[Remedy]]]:
+    """The remedies under their titles; of those that were tried, the ones with a result first."""
+    rest = [one for one in report.remedies if not one.kept]
+    tried = [one for one in rest if one.status not in _UNTRIED]
+    return [
+        ("kept", [one for one in report.remedies if one.kept]),
+        ("tried, not kept", sorted(tried, key=lambda one: one.speedup is None)),
+        ("not tried", [one for one in rest if one.status in _UNTRIED]),
+    ]
+
+
+def _headline(report: Report, interval: tuple[float, float] | None) -> str:
+    if report.total_speedup is None:
+        if any(remedy.status is RemedyStatus.UNTRIED for remedy in report.remedies):
+            return "  nothing was kept, and not all was tried: a larger --budget may find more"
+        return "  nothing was kept: the program runs as fast as this search can make it"
+    between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""
+    exact = all(one.exactness == "exact" for one in report.remedies if one.kept)
+    same = "the same results, bit for bit" if exact else "the same results within rounding"
+    if any(one.exactness == "training-changing" for one in report.remedies if one.kept):
+        same = "and training is changed, as you allowed"
+    return f"  {units.factor(report.total_speedup)} faster{between}, {same}"
+
+
+def _result(remedy: Remedy) -> str:
+    """What came of it, in one line."""
+    parts = []
+    if remedy.speedup is not None:
+        between = f" [{remedy.ci95[0]:.2f} to {remedy.ci95[1]:.2f}]" if remedy.ci95 else ""
+        parts.append(f"{remedy.speedup:.2f}×{between}")
+    if remedy.predicted_speedup is not None:
+        parts.append(f"predicted {remedy.predicted_speedup:.2f}×")
+    if remedy.kept:
+        parts.append("bit for bit the same" if remedy.exactness == "exact" else remedy.exactness)
+    if remedy.why_not:
+        parts.append(plain(remedy.why_not))
+    return ", ".join(parts)

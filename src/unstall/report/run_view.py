@@ -1,0 +1,253 @@
+"""The report on one screen of a terminal: verdict, culprit, phases, headroom, next command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from rich.cells import cell_len
+
+from unstall.records.report import Culprit, Phase, Report
+from unstall.report import device_block, facts, run_markdown, wording
+from unstall.report.layout import LABEL_CELLS, Page
+from unstall.text import units
+from unstall.text.sanitize import plain, shorten, shorten_left
+
+_HEIGHT = 39  # of a 40-line screen: the prompt takes the last line
+_WIDEST_BAR = 40
+_NARROWEST_BAR = 6
+_ALLOCATING_LINES = 3
+
+
+class AllocatingLine(Protocol):
+    """A line of the user's, and the bytes that it allocated."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+
+class MemoryLines(Protocol):
+    """The lines that allocated the most, at the peak and of what kept growing."""
+
+    @property
+    def peak(self) -> Sequence[AllocatingLine]: ...
+    @property
+    def growth(self) -> Sequence[AllocatingLine]: ...
+
+
+class ToolResults(Protocol):
+    """What memray, cProfile and pyinstrument left."""
+
+    @property
+    def files(self) -> Sequence[Path]: ...
+    @property
+    def errors(self) -> Sequence[str]: ...
+    @property
+    def memory(self) -> Sequence[MemoryLines]: ...
+
+
+class _Limits(NamedTuple):
+    """How much of each section to show."""
+
+    rows: int = 5
+    notes: int = 3
+    evidence: int = 4
+    advice: int = 3
+    bullet_lines: int = 3
+    fold: float = 0.01
+    gaps: bool = True
+
+
+# From all there is to the least worth reading; the first that fits the screen is taken.
+_LADDER = (
+    _Limits(),
+    _Limits(bullet_lines=2),
+    _Limits(bullet_lines=2, rows=3, notes=2),
+    _Limits(bullet_lines=2, rows=3, notes=2, fold=0.02, gaps=False),
+    _Limits(bullet_lines=2, rows=2, notes=1, fold=0.03, gaps=False, evidence=3, advice=2),
+    _Limits(bullet_lines=1, rows=2, notes=1, fold=0.03, gaps=False, evidence=3),
+    _Limits(bullet_lines=1, rows=2, notes=1, evidence=2, advice=2, fold=0.05, gaps=False),
+)
+
+
+def page(report: Report, width: int = 100) -> Page:
+    """The report in lines of at most ``width`` cells (40 to 120), on one screen."""
+    page = Page.fitting(width)
+    for limits in _LADDER:
+        page = Page.fitting(width)
+        _fill(page, report, limits)
+        if page.height <= _HEIGHT:
+            break
+    return page
+
+
+def markdown(report: Report) -> str:
+    """The report for a pull request."""
+    return run_markdown.render(report)
+
+
+def tool_lines(results: ToolResults) -> list[str]:
+    """What the tools left that were asked for, and the lines that allocate."""
+    lines = [f"  wrote {file}" for file in results.files]
+    lines += [f"  {error}" for error in results.errors]
+    for memory in results.memory:
+        for title, group in (
+            ("memory at its peak", memory.peak),
+            ("memory that is never freed", memory.growth),
+        ):
+            if group:
+                lines.append(f"  {title}, by the line that allocates it:")
+                lines += [
+                    f"    {units.bytes_(one.bytes):>9}  {one.function}  {wording.location(one.file, one.line)}"
+                    for one in group[:_ALLOCATING_LINES]
+                ]
+    return lines
+
+
+def _fill(page: Page, report: Report, limits: _Limits) -> None:
+    sections = (
+        _verdict,
+        _culprit,
+        _phases,
+        _device,
+        _figures,
+        _reasons,
+        _context,
+        _tables,
+        _next,
+    )
+    for section in sections:
+        if limits.gaps:
+            page.blank()
+        section(page, report, limits)
+
+
+def _verdict(page: Page, report: Report, limits: _Limits) -> None:
+    page.rule(f"unstall {report.kind}")
+    page.paragraph(wording.headline(report), f"bold {_verdict_colour(report)}")
+
+
+def _verdict_colour(report: Report) -> str:
+    if report.run.steps == 0 or report.verdict.confidence == "low":
+        return "yellow"
+    return "green" if report.verdict.pattern == "healthy" else "red"
+
+
+def _culprit(page: Page, report: Report, limits: _Limits) -> None:
+    culprit = report.verdict.culprit
+    if culprit is None:
+        return
+    share = wording.culprit_share(report.verdict)
+    for i, line in enumerate(_culprit_place(culprit, share, page.room)):
+        page.field("Culprit" if i == 0 else "", line, "bold", most=1)
+    if culprit.code:
+        page.field("", shorten(f"> {plain(culprit.code)}", page.room), most=1)
+    if culprit.via:
+        page.field("", f"in the call of {plain(culprit.via)}", "dim", most=1)
+
+
+def _culprit_place(culprit: Culprit, share: str, room: int) -> list[str]:
+    """Function, file:line and share; on one line if they fit, the place on its own if not."""
+    *named, place = wording.name_and_place(culprit)
+    name = "".join(named)
+    share = share and f"({share})"
+    line = " ".join(part for part in (name, place, share) if part)
+    if cell_len(line) <= room:
+        return [line]
+    first = " ".join(part for part in (name, share) if part)
+    return [*([shorten(first, room)] if first else []), shorten_left(place, room)]
+
+
+def _phases(page: Page, report: Report, limits: _Limits) -> None:
+    shown, folded = facts.phases(report, limits.fold)
+    if not shown:
+        return
+    page.phrases("Step", facts.step_times(report))
+    notes = {phase.name: facts.phase_note(phase) for phase in shown}
+    columns = LABEL_CELLS + 1 + cell_len(_phase_figures(shown[0])) + 2
+    room = page.width - columns - max(map(cell_len, notes.values()))
+    cells = min(max(room, _NARROWEST_BAR), _WIDEST_BAR)
+    blamed = report.verdict.phases
+    for phase in shown:
+        figures = f"{_phase_figures(phase)}  {notes[phase.name]}".rstrip()
+        style = _verdict_colour(report) if phase.name in blamed else "blue"
+        page.bar(phase.name, phase.share, figures, cells, style)
+    if folded:
+        share = sum(phase.share for phase in folded)
+        mean = sum(phase.mean_s for phase in folded)
+        names = ", ".join(plain(phase.name) for phase in folded)
+        page.bar("the rest", share, f"{_columns(share, mean)}  {names}", cells, "blue")
+
+
+def _phase_figures(phase: Phase) -> str:
+    return _columns(phase.share, phase.mean_s)
+
+
+def _columns(share: float, mean_s: float) -> str:
+    return f"{units.percent(share):>7} {units.seconds(mean_s):>8}"
+
+
+def _device(page: Page, report: Report, limits: _Limits) -> None:
+    device_block.add(page, report, limits.rows)
+
+
+def _figures(page: Page, report: Report, limits: _Limits) -> None:
+    headroom = wording.headroom_line(report)
+    if headroom:
+        page.field("Headroom", headroom)
+    page.phrases("Speed", facts.throughput(report))
+    page.phrases("Machine", facts.utilization(report))
+
+
+def _reasons(page: Page, report: Report, limits: _Limits) -> None:
+    verdict = report.verdict
+    advice = verdict.advice[1:] if report.run.steps == 0 else verdict.advice
+    page.bullets("Evidence", verdict.evidence[: limits.evidence], limits.bullet_lines)
+    page.bullets("Advice", advice[: limits.advice], limits.bullet_lines)
+    runner_up = wording.runner_up_line(report)
+    if runner_up:
+        page.field("Runner-up", runner_up, most=limits.bullet_lines)
+
+
+def _context(page: Page, report: Report, limits: _Limits) -> None:
+    notes = report.run.notes[1:] if report.run.steps == 0 else report.run.notes
+    page.bullets("Notes", notes[: limits.notes], limits.bullet_lines)
+    page.phrases("Run", facts.run(report))
+    page.phrases("Gaps", facts.startup(report))
+
+
+def _tables(page: Page, report: Report, limits: _Limits) -> None:
+    modules = sorted(report.modules, key=lambda module: -module.self_s)[: limits.rows]
+    if modules:
+        page.table(
+            "Modules",
+            ("", "type", "calls/step", "own", "total"),
+            [
+                (
+                    m.name or "(root)",
+                    shorten(plain(m.type), page.room // 4),
+                    units.number(m.calls_per_step),
+                    units.seconds(m.self_s),
+                    units.seconds(m.forward_s),
+                )
+                for m in modules
+            ],
+        )
+    spans = sorted(report.spans, key=lambda span: -span.total_s)[: limits.rows]
+    if spans:
+        page.table(
+            "Spans",
+            ("", "count", "mean", "total"),
+            [(s.name, f"{s.count:,}", units.seconds(s.mean_s), units.seconds(s.total_s)) for s in spans],
+        )
+
+
+def _next(page: Page, report: Report, limits: _Limits) -> None:
+    page.command("Next", *wording.next_command(report))

@@ -1,0 +1,105 @@
+"""What experiments found, on a screen: the verdict, a picture of the ceilings, and the table of experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import set_cell_size
+from rich.text import Text
+
+from unstall.records.report import Ceiling, Experiment, Report, Study
+from unstall.report import run_markdown, wording
+from unstall.report import study as phrases
+from unstall.report.layout import Page, blocks
+from unstall.text import units
+from unstall.text.sanitize import shorten
+
+_NAME_CELLS = 34
+_FIGURE_CELLS = 36
+_LEAST_BAR, _MOST_BAR = 8, 40
+_MOST_CEILINGS = 10
+_MOST_NOTES = 6
+_LARGE_GAP, _SOME_GAP = 0.5, 0.2
+_UNKNOWN = 1e4  # times as fast: the end of an interval from which nothing can be read
+
+
+def page(report: Report, width: int = 100) -> Page:
+    """The verdict, a picture of the ceilings, and every experiment, for a terminal of ``width`` cells."""
+    page = Page.fitting(width, narrowest=60)
+    page.rule("unstall simplify")
+    page.paragraph(wording.headline(report), "bold")
+    culprit = report.verdict.culprit
+    if culprit is not None:
+        page.blank()
+        page.field("Culprit", "  ".join(wording.name_and_place(culprit)), "bold", most=2)
+    study = report.study
+    if study is None:
+        page.blank()
+        page.bullets("Notes", report.run.notes, 3)
+        return page
+    page.blank()
+    _picture(page, report, study)
+    page.blank()
+    _table(page, report.experiments)
+    page.blank()
+    _summary(page, report, study)
+    return page
+
+
+def markdown(report: Report) -> str:
+    """The report for a pull request."""
+    return run_markdown.render(report)
+
+
+def _picture(page: Page, report: Report, study: Study) -> None:
+    """Steps a second as it is, and with each component free, as bars of one scale."""
+    shown = [ceiling for ceiling in report.ceilings if ceiling.known_by == "measured"][:_MOST_CEILINGS]
+    if not shown:
+        return
+    now = Ceiling(component="as it is", steps_per_s=1 / study.base_s, known_by="measured")
+    most = max(ceiling.steps_per_s for ceiling in [*shown, now])
+    cells = min(max(page.room - _NAME_CELLS - _FIGURE_CELLS, _LEAST_BAR), _MOST_BAR)
+    rows, styles = [], []
+    for one in [now, *shown]:
+        styles.append(_colour(one.gap))
+        between = f"{units.number(one.ci95[0])} to {units.number(one.ci95[1])}" if one.ci95 else ""
+        gap = units.percent(one.gap) if one.gap is not None else ""
+        bar = set_cell_size(blocks(one.steps_per_s / most, cells), cells)
+        rows.append((shorten(one.component, _NAME_CELLS), Text(bar), units.number(one.steps_per_s), between, gap))
+    page.table("Ceilings", ("steps/s, measured", "", "", "95 %", "gap"), rows, styles, "llrrr")
+
+
+def _colour(gap: float | None) -> str:
+    """Of a row: the more the program would gain, the warmer. The figure beside it says the same without colour."""
+    if gap is None:
+        return "bold"
+    return "red" if gap >= _LARGE_GAP else "yellow" if gap >= _SOME_GAP else "green"
+
+
+def _table(page: Page, experiments: Sequence[Experiment]) -> None:
+    rows = []
+    for number, one in enumerate(experiments, 1):
+        low, high = one.ci95
+        predicted = f"{one.predicted_ratio:.2f}×" if one.predicted_ratio is not None else ""
+        slope = f"{one.elasticity:.2f}" if one.elasticity is not None else ""
+        result = f"{one.ratio:.2f}×" if one.conclusive else "inconclusive"
+        between = f"{low:.2f} to {high:.2f}" if high < _UNKNOWN else "unknown"
+        rows.append((shorten(f"{number:2} {one.name}", 44), result, between, predicted, slope))
+    if rows:
+        page.table("Tried", ("in this order", "speed-up", "95 %", "predicted", "elasticity"), rows)
+    page.bullets("", [f"{one.name}: {note}" for one in experiments for note in one.notes][:_MOST_NOTES], 3)
+
+
+def _summary(page: Page, report: Report, study: Study) -> None:
+    *facts, sandbox = phrases.facts(study)
+    for label, told in facts:
+        page.field(label, told)
+    page.bullets("Deeper", study.deeper, 2)
+    page.bullets("Disagree", study.disagreements, 4)
+    page.bullets("Evidence", report.verdict.evidence[:3], 3)
+    page.bullets("Advice", report.verdict.advice[:2], 2)
+    page.bullets("Failed", [f"{one.name}: {one.why}" for one in study.failures], 2)
+    if study.untried:
+        page.field("Not tried", f"{len(study.untried)} more, the budget was spent: {', '.join(study.untried)}", most=3)
+    page.bullets("Notes", report.run.notes[:4], 3)
+    page.field(*sandbox)

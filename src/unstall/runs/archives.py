@@ -1,0 +1,76 @@
+"""What is kept of a run, or can be read as one: by the name that a person gives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from unstall.benchmark import archive
+from unstall.benchmark.archive import ArchiveError
+from unstall.runs.errors import Refused, refusing
+
+if TYPE_CHECKING:
+    from unstall.records.archive import Archive
+    from unstall.records.what_if import Sliders
+    from unstall.trace.timeline import Timeline
+
+
+def load(run: str) -> Archive:
+    """A kept run, or a report alone. Raises Refused where there is none by that name."""
+    with refusing(ArchiveError):
+        return archive.load(run)
+
+
+def load_report(run: str) -> Archive:
+    """A kept run, a report alone, or the diagnosis of a GPU trace. Raises Refused where it is none of them."""
+    found = _run_or_trace(run)
+    if not isinstance(found, list):
+        return found
+    from unstall.diagnose.trace_report import report
+    from unstall.records.archive import Archive
+    from unstall.trace.ranks import Ranks
+
+    return Archive(report=report(Ranks.of(found), [run]))
+
+
+def load_exportable(run: str) -> Archive | Timeline:
+    """A kept run, a report alone, or the first process of a GPU trace. Raises Refused where it is none of them."""
+    found = _run_or_trace(run)
+    return found[0] if isinstance(found, list) else found
+
+
+def _run_or_trace(run: str) -> Archive | list[Timeline]:
+    try:
+        return archive.load(run)
+    except ArchiveError as error:
+        timelines = _timelines(Path(run)) if Path(run).is_file() else None
+        if timelines is None:
+            raise Refused(str(error)) from error
+        return timelines
+
+
+def _timelines(path: Path) -> list[Timeline] | None:
+    """The processes of a GPU trace; None where the file is none."""
+    from unstall.trace.readers import read
+    from unstall.trace.timeline import TraceError
+
+    try:
+        return read(path)
+    except TraceError:
+        return None
+
+
+def predictions(found: Archive) -> Sliders | None:
+    """What the page's sliders show; None where the run gives no model to predict with."""
+    from unstall.simplify.sliders import sliders
+
+    return sliders(found)
+
+
+def with_source(found: Archive) -> Archive:
+    """The run with excerpts of the source that its report blames, read from the files where none were kept with it."""
+    from unstall.diagnose.source_excerpt import of_report
+
+    return msgspec.structs.replace(found, excerpts=of_report(found.report, found.excerpts))

@@ -1,0 +1,78 @@
+"""``unstall data``: measure a program's data pipeline alone, beside what a recorded run says of its model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from unstall.benchmark import archive, command, rundir
+from unstall.data.conclude import conclude, model_rate
+from unstall.data.examine import DataError, examine
+from unstall.runs import directory
+from unstall.runs.errors import Refused, refusing
+from unstall.runs.sandboxed import SandboxChoice, opened
+
+if TYPE_CHECKING:
+    from unstall.benchmark.session import Session
+    from unstall.records.archive import Archive
+    from unstall.records.what_if import DataReport
+    from unstall.runs.progress import Progress
+
+_MIN_BUDGET_S = 3.0
+
+
+def measure(
+    words: Sequence[str], *, loader: int, run: str | None, budget_s: float, sandbox: SandboxChoice, progress: Progress
+) -> DataReport:
+    """Measure the DataLoader number ``loader`` that the program iterates.
+
+    Args:
+        words: the program.
+        loader: from 1, in the order in which they are iterated.
+        run: the recorded run that knows the model's pace; the last one of the same command if not given.
+        budget_s: seconds to measure for, about.
+        sandbox: what the program may do.
+        progress: where to show what is going on.
+
+    Raises:
+        Refused: nothing could be measured; the message says why.
+    """
+    if budget_s < _MIN_BUDGET_S:
+        raise Refused(f"--budget: {_MIN_BUDGET_S:g} seconds are the least that anything can be measured in")
+    with refusing(command.CommandError, archive.ArchiveError):
+        line = command.resolve(words)
+        recorded = archive.load(run) if run is not None else _last_run_of(words)
+    place = directory.make()
+    began = time.monotonic()
+
+    def show(session: Session) -> None:
+        progress.update(f"measuring the data pipeline, {time.monotonic() - began:.0f} s", session.steps, session.rate)
+
+    try:
+        with refusing(DataError), opened(sandbox, place.path) as box:
+            facts = examine(
+                box.command(line),
+                place.path,
+                budget_s=budget_s,
+                loader=loader,
+                environ=box.environment,
+                on_poll=show,
+            )
+    except OSError as error:
+        raise directory.cannot_start(line, error) from error
+    finally:
+        place.discard_recordings()
+    return conclude(list(words), facts, model_items_per_s=model_rate(recorded))
+
+
+def _last_run_of(words: Sequence[str]) -> Archive | None:
+    """The last run of the same command that is kept here, if there is one."""
+    for path in reversed(rundir.kept(finished=True)):
+        try:
+            found = archive.load(str(path))
+        except archive.ArchiveError:
+            continue
+        if found.report.run.command == list(words) and found.measurement is not None:
+            return found
+    return None

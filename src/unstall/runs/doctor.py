@@ -1,0 +1,63 @@
+"""``unstall doctor``: what can be measured on this machine, and its ceilings."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from unstall.benchmark import machine
+from unstall.benchmark.capabilities import Check, checks
+
+if TYPE_CHECKING:
+    from unstall.benchmark.machine import Ceilings
+    from unstall.runs.progress import Progress
+
+
+class Examined(NamedTuple):
+    """What works, and how fast the machine is."""
+
+    checks: list[Check]
+    ceilings: Ceilings
+
+
+class Rate(NamedTuple):
+    """A ceiling: how much a second, in FLOP or bytes."""
+
+    name: str
+    per_s: float
+    in_flop: bool = False
+    listed_share: float | None = None
+    """Of the peak that the vendor lists, where it is known."""
+
+
+def examine(*, quick: bool, progress: Progress) -> Examined:
+    """Try out every means of measuring, and measure the ceilings. ``quick``: spend less time on them; they may be low.
+
+    The ceilings are cached for the commands that compare with them.
+    """
+    progress.update("trying out what can be measured")
+    found = checks()
+    progress.update("measuring this machine's ceilings")
+    ceilings = machine.measure(quick=quick)
+    with contextlib.suppress(OSError):  # without a cache they are measured again
+        machine.save(ceilings)
+    return Examined(found, ceilings)
+
+
+def rates(ceilings: Ceilings) -> Iterator[Rate]:
+    """Every ceiling, the processor's first."""
+    yield Rate(f"matrix product, float32, by {ceilings.matmul_by}", ceilings.matmul_flops_f32, in_flop=True)
+    yield Rate("memory copy", ceilings.memory_copy_bytes_per_s)
+    if ceilings.disk_read_bytes_per_s is not None:
+        yield Rate("disk read, sequential", ceilings.disk_read_bytes_per_s)
+    for gpu in ceilings.gpus:
+        for dtype, flops in gpu.matmul_flops.items():
+            listed = machine.listed_peak(gpu.name, dtype)
+            share = flops / listed if listed else None
+            yield Rate(f"{gpu.name}: matrix product, {dtype}", flops, in_flop=True, listed_share=share)
+        yield Rate(f"{gpu.name}: memory copy", gpu.memory_copy_bytes_per_s)
+        yield Rate(f"{gpu.name}: copy host to device, pinned", gpu.host_to_device_pinned_bytes_per_s)
+        yield Rate(f"{gpu.name}: copy host to device, pageable", gpu.host_to_device_pageable_bytes_per_s)
+        yield Rate(f"{gpu.name}: copy device to host, pinned", gpu.device_to_host_pinned_bytes_per_s)
+        yield Rate(f"{gpu.name}: copy device to host, pageable", gpu.device_to_host_pageable_bytes_per_s)

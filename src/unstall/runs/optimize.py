@@ -1,0 +1,118 @@
+"""``unstall optimize``: try the remedies, keep what is faster and computes the same, make a patch of it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unstall.benchmark import command, rundir
+from unstall.optimize import program, remedies_file
+from unstall.optimize.comparison import TrialFailed
+from unstall.optimize.optimize_report import conclude
+from unstall.optimize.patch import place
+from unstall.optimize.search import Options, Result, search
+from unstall.optimize.trial_runner import TrialRunner
+from unstall.repeat import ledger as ledgers
+from unstall.runs.errors import Failed, refusing
+from unstall.runs.sandboxed import SandboxChoice, opened
+
+if TYPE_CHECKING:
+    from unstall.optimize.source.files import Sources
+    from unstall.records.report import Report
+    from unstall.runs.progress import Progress
+
+__all__ = ["Optimized", "Options", "apply", "optimize"]
+
+_NOTABLE_CORES = 0.3
+_WHY_STOPPED = {
+    "nothing left": "no remedy left that promises enough",
+    "budget": "the budget is spent",
+    "interrupted": "interrupted",
+}
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What the search found, and what can be made of it."""
+
+    report: Report
+    patch: bytes
+    """The kept changes as a unified diff; empty if there are none."""
+    remedies: bytes
+    """The kept remedies that can be set at run time, as TOML."""
+    root: Path
+    """Where the patch applies."""
+    interval: tuple[float, float] | None
+    """Of the total speed-up, 95 %."""
+    remarks: list[str]
+    """How the search ended and where the program stands now, a line each."""
+    problem: str | None
+    """Why the report could not be kept, if so."""
+    sources: Sources
+
+    @property
+    def changed_files(self) -> list[Path]:
+        """The files that the patch changes."""
+        return [path for path, _, _ in self.sources.differing()]
+
+
+def optimize(
+    words: Sequence[str], options: Options, *, sandbox: SandboxChoice, ledger: str | None, progress: Progress
+) -> Optimized:
+    """Search one program; the report is kept for the commands that come after, and entered in the ledger.
+
+    Raises:
+        Refused: there is nothing to start, or no sandbox.
+        Failed: a run of the original gave nothing to optimize.
+    """
+    with refusing(command.CommandError):
+        found = program.find(words)
+    folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
+    try:
+        with opened(sandbox, folder) as box:
+            result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
+            result.notes += [f"refused in the trials: {line}" for line in box.refused()]
+    except TrialFailed as error:
+        raise Failed(str(error)) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    outcome = conclude(found, result, run_id=rundir.new_id())
+    return Optimized(
+        report=outcome.report,
+        patch=outcome.patch,
+        remedies=remedies_file.written(result.kept).encode(),
+        root=found.root,
+        interval=(result.total.low, result.total.high) if result.total else None,
+        remarks=[f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_standing(result), *outcome.patch_remarks],
+        problem=ledgers.keep(outcome.report, ledger),
+        sources=result.best.sources,
+    )
+
+
+def apply(optimized: Optimized) -> list[tuple[Path, Path]]:
+    """Change the files in their places: each with the backup that was made of it. Raises OSError."""
+    return place.apply(optimized.sources)
+
+
+def _standing(result: Result) -> list[str]:
+    """What makes the figures less sure, what leads now, and how far the program is from its ceiling."""
+    lines = []
+    if result.total and result.needs_revisits:
+        lines.append("the speed-up holds from the second epoch on; the first one still fills the cache")
+    load = max(result.other_cores, default=0.0)
+    if load > _NOTABLE_CORES:
+        lines.append(
+            f"other programs took up to {load:.1f} cores meanwhile: on a quiet machine the intervals are narrower"
+        )
+    if not result.reproducible:
+        lines.append("two runs of the original differ under one seed: exact was judged by that difference")
+    verdict = result.last.report.verdict
+    if result.kept and verdict.pattern != "healthy":
+        culprit = verdict.culprit
+        place_of = f", {culprit.function} ({Path(culprit.file).name}:{culprit.line})" if culprit else ""
+        lines.append(f"what leads now: {verdict.pattern}{place_of}; without it another {verdict.headroom:.2g}×")
+    return lines

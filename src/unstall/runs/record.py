@@ -1,0 +1,214 @@
+"""``unstall run``: run a program as it is, diagnose it, and keep what was recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unstall.benchmark import command, launcher
+from unstall.benchmark.rundir import RunDir
+from unstall.child.seams.loader import FETCH
+from unstall.child.seams.modules import FORWARD
+from unstall.runs import directory
+from unstall.runs.errors import refusing
+
+if TYPE_CHECKING:
+    from unstall.benchmark.memory import MemoryLines
+    from unstall.benchmark.reader import ProcessRecording
+    from unstall.benchmark.session import Session
+    from unstall.exports import Spans
+    from unstall.records.archive import Archive
+    from unstall.records.report import Report
+    from unstall.repeat.revision import Revision
+
+_TOOL_FILES = (".pstats", ".html", ".txt", ".pyisession")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``unstall run`` was asked for."""
+
+    words: Sequence[str]
+    steps: int | None = None
+    """Stop after so many measured steps."""
+    sampling: bool = True
+    modules: bool = False
+    """Whether the report tells the forward time of each module."""
+    tools: Sequence[str] = ()
+    """Of memray, cprofile and pyinstrument."""
+    nvtx: bool = False
+    gpu_window: int = 0
+    """Steps of the GPU's work to record; 0 for none."""
+    remedies: Path | None = None
+    """A file of ``unstall optimize --remedies``, to be set at run time."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A program that has run to its end; its recordings are not read yet."""
+
+    request: Request
+    directory: RunDir
+    started: datetime
+    outcome: launcher.Outcome
+
+
+@dataclass(frozen=True)
+class ToolResults:
+    """What the tools left that were asked for by ``--cprofile``, ``--memory`` and the like."""
+
+    files: list[Path] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    memory: list[MemoryLines] = field(default_factory=list)
+    """Of each process."""
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run with its diagnosis."""
+
+    report: Report
+    archive: Archive
+    """The run as it is kept."""
+    processes: list[ProcessRecording]
+    tools: ToolResults
+    directory: RunDir
+    revision: Revision
+
+
+def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
+    """Run the program to its end; ``on_poll`` is called about ten times a second.
+
+    Raises Refused where there is nothing to start, or nowhere to record it.
+    """
+    with refusing(command.CommandError):
+        line = command.resolve(request.words)
+    options = _options(request)
+    place = directory.make()
+    started = datetime.now(timezone.utc)
+    try:
+        outcome = launcher.launch(line, place.path, options, on_poll)
+    except OSError as error:
+        place.discard_recordings()
+        raise directory.cannot_start(line, error) from error
+    return Ended(request, place, started, outcome)
+
+
+def _options(request: Request) -> launcher.Options:
+    """What to record, for the launcher."""
+    extensions = ["unstall.child.gpu_window"] if request.gpu_window else []
+    settings: dict[str, Any] = {"gpu_window": request.gpu_window}
+    if request.remedies is not None:
+        from unstall.optimize.remedies_file import RemediesError, read
+
+        with refusing(RemediesError):
+            settings["settings"] = read(request.remedies)
+        extensions.append("unstall.optimize.child.extension")
+    return launcher.Options(
+        steps=request.steps,
+        sampling=request.sampling,
+        nvtx=request.nvtx,
+        tools=list(request.tools),
+        gpu_window=request.gpu_window,
+        extensions=extensions,
+        settings=settings,
+    )
+
+
+def diagnose(ended: Ended) -> RecordedRun:
+    """Read the recordings of a run that has ended, and say what stalled it."""
+    from unstall.benchmark import archive
+    from unstall.diagnose.run_report import make_report
+    from unstall.diagnose.source_excerpt import of_report
+    from unstall.repeat import revision
+
+    request, outcome = ended.request, ended.outcome
+    found = make_report(
+        list(request.words), ended.directory, ended.started, outcome, steps=request.steps, modules=request.modules
+    )
+    report = found.report
+    code = revision.of(Path.cwd())
+    if code.dirty:
+        report = report.with_run(environment={**report.run.environment, "git_changes": code.changes})
+    return RecordedRun(
+        report=report,
+        archive=archive.make(report, found.measured, outcome.observation, of_report(report)),
+        processes=found.recordings,
+        tools=_tool_results(ended.directory.path, request.tools),
+        directory=ended.directory,
+        revision=code,
+    )
+
+
+def keep(run: RecordedRun) -> str | None:
+    """Keep the run for the commands that come after; why that failed, if it did. The recordings are discarded."""
+    from unstall.benchmark import archive
+
+    folder = run.directory.path
+    try:
+        (folder / archive.REPORT_NAME).write_bytes(run.report.to_json())
+        archive.write(folder / archive.FILE_NAME, run.archive)
+    except OSError as error:
+        return f"this run could not be kept: {error.strerror or error}"
+    finally:
+        run.directory.discard_recordings()
+    return None
+
+
+def enter(run: RecordedRun, ledger: str | None) -> str | None:
+    """Enter the run in the ledger; why that failed, if it did: a disk may be full, a server away."""
+    from unstall.repeat import ledger as ledgers
+    from unstall.repeat.database import LedgerError
+
+    try:
+        ledgers.record(run.report, run.directory.path, ledger, code=run.revision)
+    except LedgerError as error:
+        return f"this run is not in the history: {error}"
+    return None
+
+
+def spans(run: RecordedRun) -> Spans:
+    """Every span that was recorded, for exporters."""
+    from unstall.exports import Spans
+
+    return Spans({process.pid: _process_name(process) for process in run.processes}, _spans(run.processes))
+
+
+def _spans(processes: list[ProcessRecording]) -> Iterator[tuple[str, str, float, float, int, int]]:
+    from unstall.benchmark.reader import NO_PHASE
+    from unstall.records.vocabulary import label
+
+    for process in processes:
+        for thread in sorted({int(number) for number in process.spans["thread"]}):
+            spans = process.spans[process.spans["thread"] == thread]
+            for span, phase in zip(spans, process.phase_indices(spans)):
+                name = label(process.names.get(int(span["name"]), "?"))
+                category = "span" if phase == NO_PHASE else process.phase_names[phase]
+                yield name, category, span["start"] / 1e9, span["dur"] / 1e9, process.pid, thread
+
+
+def _process_name(process: ProcessRecording) -> str:
+    fact = process.first("process") or {}
+    if "rank" in fact:
+        return f"rank {fact['rank']}"
+    return "loader worker" if FETCH.event in process.ids and not len(process.named(FORWARD.event)) else "main"
+
+
+def _tool_results(folder: Path, tools: Sequence[str]) -> ToolResults:
+    results = ToolResults()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in _TOOL_FILES and path.name != "bootstrap-error.txt":
+            results.files.append(Path(os.path.relpath(path)))
+        elif path.suffix == ".error":
+            results.errors.append(f"{path.stem}: {path.read_text().strip()}")
+    if "memray" in tools:
+        from unstall.benchmark import memory
+
+        for path in sorted(folder.glob("memray-*.bin")):
+            results.memory.append(memory.allocating_lines(path))
+            results.files.append(Path(os.path.relpath(path)))
+    return results

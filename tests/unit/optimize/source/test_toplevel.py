@@ -1,0 +1,52 @@
+"""Imports and definitions go where a person would put them, and take no name that is in use."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from unstall.optimize.source import toplevel
+from unstall.optimize.source.errors import SourceError
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import sys\n\nx = 1\n", 1),
+        ('"""Doc."""\n\nimport sys\n', 3),
+        ("from __future__ import annotations\n\nimport sys\n", 3),
+        ("import argparse\nimport sys\nfrom x import y\n", 2),
+        ("x = 1\n", 1),
+    ],
+)
+def test_an_import_goes_where_it_sorts(source, line):
+    code = toplevel.with_import(cst.parse_module(source), "os").code
+    assert code.splitlines()[line - 1] == "import os"
+    assert toplevel.with_import(cst.parse_module(code), "os").code == code
+
+
+def test_an_import_after_the_last_one_leaves_the_blank_lines_to_what_follows():
+    code = toplevel.with_import(cst.parse_module("import os\n\n\nclass A:\n    x = 1\n"), "sys").code
+    assert code == "import os\nimport sys\n\n\nclass A:\n    x = 1\n"
+
+
+@pytest.mark.parametrize("runtime", ["batches", "remembered", "sample_cache"])
+def test_what_a_patch_brings_along_runs_by_itself_and_is_brought_once(runtime):
+    pytest.importorskip("torch")
+    text = toplevel.with_runtime(cst.parse_module("import sys\n\nx = 1\n"), runtime).code
+    space: dict = {}
+    exec(compile(text, "patched.py", "exec"), space)
+    assert "unstall" not in text and "Any" not in text and "->" not in text
+    assert toplevel.with_runtime(cst.parse_module(text), runtime).code == text
+
+
+@pytest.mark.parametrize("line", ["class _Batches: pass", "torch = 1", "import other as itertools"])
+def test_a_name_that_means_something_else_is_not_taken(line):
+    with pytest.raises(SourceError, match="for something else"):
+        toplevel.with_runtime(cst.parse_module(f"{line}\n"), "batches")
+
+
+def test_line_endings_and_tabs_stay_those_of_the_file():
+    tree = cst.parse_module(b"import sys\r\n\r\nif sys:\r\n\tx = 1\r\n")
+    code = toplevel.with_runtime(tree, "remembered").code
+    assert code.count("\n") == code.count("\r\n") and "\tdef __init__" in code and "    def" not in code

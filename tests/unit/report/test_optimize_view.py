@@ -1,0 +1,61 @@
+"""The screen of `unstall optimize`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from unstall.records.report import Remedy, RemedyStatus
+from unstall.report import optimize_view
+
+
+def shown(report, interval=None, remarks=()):
+    return optimize_view.page(optimize_view.OptimizeAnswer(report, interval, remarks), 100).as_text()
+
+
+def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
+    tried = [
+        Remedy(name="threads: 1", exactness="close", kept=False, speedup=0.9, ci95=(0.8, 1.0), why_not="no gain"),
+        Remedy(name="cache: it", exactness="exact", kept=True, speedup=3.0, ci95=(2.5, 3.5), predicted_speedup=2.9),
+        Remedy(
+            name="compile",
+            exactness="close",
+            kept=False,
+            predicted_speedup=1.01,
+            why_not="not tried: too little",
+            status=RemedyStatus.BELOW_WORTH,
+        ),
+    ]
+    text = shown(
+        msgspec.structs.replace(input_bound, remedies=tried, total_speedup=3.1), (2.9, 3.3), ["stopped: nothing left"]
+    )
+    assert text.index("3.1× faster") < text.index("cache: it") < text.index("threads: 1") < text.index("compile")
+    assert "bit for bit" in text and "3.00× [2.50 to 3.50], predicted 2.90×" in text
+    assert "no gain" in text and "stopped: nothing left" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_nothing_kept_is_said(input_bound):
+    text = shown(msgspec.structs.replace(input_bound, remedies=[], total_speedup=None))
+    assert "nothing was kept: the program runs as fast" in text
+
+
+def test_nothing_kept_for_want_of_time_is_not_called_the_end(input_bound):
+    why_not = "not tried: the budget was spent (it takes 18 % of the step)"
+    left = [
+        Remedy(
+            name="memoize: it",
+            exactness="exact",
+            kept=False,
+            predicted_speedup=1.2,
+            why_not=why_not,
+            status=RemedyStatus.UNTRIED,
+        )
+    ]
+    text = shown(msgspec.structs.replace(input_bound, remedies=left, total_speedup=None))
+    assert "not all was tried: a larger --budget may find more" in text and "as fast as" not in text
+
+
+def test_close_remedies_are_not_called_bit_for_bit(input_bound):
+    kept = [Remedy(name="threads: 1", exactness="close", kept=True, speedup=1.5)]
+    text = shown(msgspec.structs.replace(input_bound, remedies=kept, total_speedup=1.5))
+    assert "within rounding" in text and "bit for bit" not in text
