@@ -45,9 +45,10 @@ test: lint types unit ## lint, types and the whole test suite
 
 check: lint types quick ## lint, types and the quick tests: before every commit
 
-lint: $(READY) ## check style and formatting
+lint: $(READY) ## check style, formatting and which package imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 format: $(READY) ## put style and formatting right
 	$(BIN)/ruff check --fix .
@@ -111,6 +112,6 @@ lock: $(READY) ## pin the newest versions of everything again
 	    --custom-compile-command 'make lock' --output-file requirements-dev.lock pyproject.toml
 
 clean: ## remove what was built (not .venv, not the example's images)
-	rm -rf $(READY) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(READY) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 	find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.so' -delete

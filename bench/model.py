@@ -195,7 +195,7 @@ def record(name: str, workers: int) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         directory = rundir.make(Path(folder))
         outcome = launcher.launch(command, directory.path, launcher.Options(sampling=False), lambda session: None)
-        _, measured, _ = make_report(command, directory, datetime.now(timezone.utc), outcome)
+        measured = make_report(command, directory, datetime.now(timezone.utc), outcome).measured
     assert measured is not None and outcome.status == 0
     return measured
 

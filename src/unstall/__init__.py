@@ -21,9 +21,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'unstall' has no attribute {name!r}")
     value: Any
     if name == "Report":
-        from unstall.records import report as records
+        from unstall.notebook import show_reports
+        from unstall.records.report import Report
 
-        value = records.Report
+        show_reports()
+        value = Report
     else:
         from unstall import api
 

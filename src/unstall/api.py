@@ -66,5 +66,7 @@ def run(command: Sequence[str], *, steps: int | None = None, sampling: bool = Tr
         OSError: neither the working nor the temporary directory can hold the recording.
     """
     from unstall.diagnose.run_report import run_and_report
+    from unstall.notebook import show_reports
 
+    show_reports()
     return run_and_report(list(command), steps=steps, sampling=sampling)

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unstall import environment
 from unstall.benchmark.plugins import declared
 from unstall.benchmark.rundir import RunDir
 from unstall.child import main as child
@@ -60,10 +61,13 @@ class Profile:
         if self._report is None:
             from unstall.benchmark.launcher import Outcome
             from unstall.diagnose.run_report import make_report
+            from unstall.notebook import show_reports
 
+            show_reports()
             directory = RunDir(self._directory.name, self._directory, None)
             outcome = Outcome(0, self._observation)
-            self._report, _, _ = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
+            found = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
+            self._report = found.report
             if _owned(self._directory):
                 directory.discard_recordings()
         return self._report
@@ -81,7 +85,7 @@ _installed: child.Child | None = None
 def _begin_recording() -> Path:
     """Open a recording of this process, unless `unstall run` has; returns where it lies."""
     global _own_directory, _installed
-    given = os.environ.get("UNSTALL_RUN_DIR")
+    given = os.environ.get(environment.RUN_DIR)
     if given and recording.opened_by is not None:
         return Path(given)
     if _own_directory is not None:
@@ -105,4 +109,4 @@ def _end_recording() -> None:
 
 
 def _owned(directory: Path) -> bool:
-    return str(directory) != os.environ.get("UNSTALL_RUN_DIR")
+    return str(directory) != os.environ.get(environment.RUN_DIR)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
-import numpy as np
-
-from unstall.benchmark.measure import Measured
-from unstall.benchmark.reader import RECORD, ProcessRecording
-from unstall.benchmark.session import Observation
-from unstall.benchmark.steps import Loop
 from unstall.diagnose.features import HostFeatures, build
 from unstall.diagnose.overview import Run
 from unstall.records.measurements import Measurement, Site
-from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
-from unstall.records.report import Phase, StepTime
-from unstall.records.vocabulary import PHASE_NAMES
+from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
+from unstall.records.report import Phase, SpanTime, Startup, StepTime
 
 MAIN_PID, WORKER_PID = 100, 200
 
@@ -41,6 +34,10 @@ def measurement(phases, **more) -> Measurement:
         "main_cpu_s": step,
         "spread": 0.01,
         "samples": [],
+        "spans": [SpanTime(name="mine", count=4, total_s=2.0, mean_s=0.5)],
+        "startup": Startup(
+            before_first_batch_s=0.5, worker_start_s=0.5, warmup_s=0.5, epoch_gaps_s=0.5, after_last_step_s=0.5
+        ),
     }
     return Measurement(**{**values, **more})
 
@@ -99,35 +96,11 @@ class Source:
         return Site(seam, self.file, function, self.line(snippet), above)
 
 
-def measured(measurement: Measurement, **more) -> Measured:
-    """A measurement with the loop it is of."""
-    steps, step = 20, measurement.step.mean
-    starts = 1000.0 + step * np.arange(steps)
-    table = np.zeros((steps, len(PHASE_NAMES)))
-    loop = Loop(
-        measurement.kind,
-        starts,
-        starts + step,
-        table,
-        table,
-        table,
-        table,
-        np.zeros(steps, dtype=bool),
-        np.zeros(steps, dtype=np.int64),
-    )
-    process = ProcessRecording(measurement.main_pid, 1, np.empty(0, RECORD))
-    start_up = dict.fromkeys(
-        ("before_first_batch_s", "worker_start_s", "warmup_s", "epoch_gaps_s", "after_last_step_s"), 0.5
-    )
-    values = {"spans": [("mine", 4, 2.0)], "start_up": start_up, **more}
-    return Measured(measurement, loop, np.ones(steps, dtype=bool), process, [process], **values)
-
-
-def run(**more) -> Run:
-    seen = Observation(999.0, 1012.5, gpu_status="no GPU")
-    for t in (1000.0, 1000.5):
-        seen.points += [ResourcePoint(t, pid, 1.0, 1.0, 0.0, 5_000_000) for pid in (MAIN_PID, WORKER_PID)]
-        seen.machine.append(MachinePoint(t, 1.0, 0.0))
+def run(*, stopped=False, **more) -> Run:
+    points = [
+        ResourcePoint(t, pid, 1.0, 1.0, 0.0, 5_000_000) for t in (1000.0, 1000.5) for pid in (MAIN_PID, WORKER_PID)
+    ]
+    seen = Observation(999.0, 1012.5, points=points, gpu_status="no GPU", stopped=stopped)
     values = {
         "id": "20250301-101500-4711",
         "command": ["train.py", "--epochs", "1"],

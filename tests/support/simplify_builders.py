@@ -8,10 +8,10 @@ import numpy as np
 from unstall.benchmark.measure import Measured
 from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.resources import ResourceMonitor
-from unstall.benchmark.session import Observation
 from unstall.benchmark.steps import Loop
 from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
+from unstall.records.observations import Observation
 from unstall.records.report import Culprit, Finding, Phase, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
@@ -86,7 +86,7 @@ def make_measured(measurement, *, gaps=(), steps=60):
         validation_calls=np.zeros(steps, int),
     )
     process = ProcessRecording(1, 0, np.empty(0, RECORD), {}, {})
-    return Measured(measurement, loop, np.ones(steps, bool), process, [process], [], {})
+    return Measured(measurement, loop, np.ones(steps, bool), process, [process])
 
 
 def make_first_run(report, measurement=None, tmp_path=Path("nowhere")):

@@ -187,3 +187,43 @@ report = run.report()
 print(report.run.steps, report.verdict.confidence)
 """
     assert python(program, cwd=tmp_path).split() == ["0", "low"]
+
+
+# ---------------------------------------------------------------- in a notebook
+
+BLOCK = """
+import unstall
+with unstall.profile() as run:
+    sum(range(1000))
+report = run.report()
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        f"{BLOCK}shown = report._repr_html_()",
+        f"{BLOCK}shown = unstall.Report.from_json(report.to_json())._repr_html_()",
+        "import unstall; shown = unstall.run(['empty.py'])._repr_html_()",
+    ],
+    ids=["profile", "Report", "run"],
+)
+def test_a_notebook_shows_what_the_api_gives(given, tmp_path):
+    (tmp_path / "empty.py").touch()
+    shown = python(f"{given}\nprint(shown)", cwd=tmp_path)
+    assert shown.startswith('<div class="unstall inline">') and "no step was seen" in shown
+
+
+def test_a_notebook_shows_a_report_read_from_json(tmp_path):
+    text = python(f"{BLOCK}print(report.to_json().decode())", cwd=tmp_path)
+    (tmp_path / "report.json").write_text(text)
+    shown = python(
+        "import unstall; print(unstall.Report.from_json(open('report.json').read())._repr_html_())", cwd=tmp_path
+    )
+    assert shown.startswith('<div class="unstall inline">')
+
+
+def test_the_records_know_no_view():
+    program = "import sys; from unstall.records.report import Report; print(Report._repr_html_(None))"
+    program += "; print([name for name in sys.modules if name.startswith('unstall.report')])"
+    assert python(program).split() == ["None", "[]"]

@@ -8,9 +8,9 @@ amount of memory, and ends in an :class:`ArchiveError` if anything in it is not 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,12 @@ import msgspec
 
 from unstall.benchmark import rundir
 from unstall.child.seams.loader import EPOCH, FETCH
-from unstall.records import excerpts
-from unstall.records.archive import VERSION, Archive, FetchSeries, StepSeries
+from unstall.records.archive import VERSION, Archive, Excerpt, FetchSeries, StepSeries
 from unstall.records.report import Report
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
-    from unstall.benchmark.session import Observation
+    from unstall.records.observations import Observation
 
 FILE_NAME = "recording.msgpack.gz"
 REPORT_NAME = "report.json"
@@ -45,24 +44,22 @@ class ArchiveError(ValueError):
     """The file cannot be read or is no archive of a run; the message is one line that names it."""
 
 
-def make(report: Report, measured: Measured | None, seen: Observation) -> Archive:
-    """What is kept of a run that has ended."""
-    archive = Archive(
+def make(report: Report, measured: Measured | None, seen: Observation, excerpts: Sequence[Excerpt] = ()) -> Archive:
+    """What is kept of a run that has ended; ``excerpts`` are of the source that its report blames."""
+    return Archive(
         report=report,
         began=seen.began,
         ended=seen.ended,
+        measurement=msgspec.structs.replace(measured.measurement, samples=[]) if measured else None,
+        steps=step_series(measured) if measured else None,
+        fetches=fetch_series(measured) if measured else None,
+        epochs=_epochs(measured) if measured else [],
         resources=seen.points,
         machine=seen.machine,
         disturbed=seen.disturbed,
-        stacks=seen.samples,
-        excerpts=excerpts.of_report(report),
+        stacks=measured.measurement.samples if measured else seen.samples,
+        excerpts=excerpts,
     )
-    if measured is not None:
-        archive.measurement = dataclasses.replace(measured.measurement, samples=[])
-        archive.stacks = measured.measurement.samples
-        archive.steps = step_series(measured)
-        archive.fetches, archive.epochs = fetch_series(measured), _epochs(measured)
-    return archive
 
 
 def write(path: Path, archive: Archive) -> None:
@@ -90,9 +87,10 @@ def read(path: Path) -> Archive:
     if not 1 <= archive.version <= VERSION:
         raise ArchiveError(f"{path} was written by another version of unstall (format {archive.version})")
     _check(path, archive)
-    if archive.measurement is not None:
-        archive.measurement.samples = archive.stacks
-    return archive
+    if archive.measurement is None:
+        return archive
+    measurement = msgspec.structs.replace(archive.measurement, samples=archive.stacks)
+    return msgspec.structs.replace(archive, measurement=measurement)
 
 
 def load(name: str, folder: Path | None = None) -> Archive:

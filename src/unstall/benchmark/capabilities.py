@@ -28,7 +28,7 @@ while time.monotonic() < end: pass
 _ATTACH_LIMIT_S = 10.0
 
 
-class Check(msgspec.Struct, omit_defaults=True):
+class Check(msgspec.Struct, omit_defaults=True, frozen=True):
     """One means of measuring, and whether it works here."""
 
     name: str

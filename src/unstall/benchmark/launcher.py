@@ -9,15 +9,17 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from unstall.benchmark.plugins import declared
-from unstall.benchmark.session import Observation, Session
+from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Relay
+from unstall.environment import OPTIONS, RUN_DIR
+from unstall.records.observations import Observation
 
 BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 _POLL_S = 0.1
@@ -62,7 +64,7 @@ class Options:
         return json.dumps(facts)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     """How the program ended: its exit code, or minus the signal that killed it, as subprocess tells it."""
 
@@ -77,8 +79,8 @@ def environment(directory: Path, options: Options) -> dict[str, str]:
     env = dict(os.environ)
     path = env.get("PYTHONPATH")
     env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
-    env["UNSTALL_RUN_DIR"] = str(directory)
-    env["UNSTALL_OPTIONS"] = options.for_child()
+    env[RUN_DIR] = str(directory)
+    env[OPTIONS] = options.for_child()
     return options.environ(env) if options.environ else env
 
 
@@ -118,7 +120,7 @@ class Program:
         with contextlib.suppress(ProcessLookupError):
             self._session_id = os.getsid(self.pid)
         self.session.poll()
-        if self.session.observation.stopped:
+        if self.session.stopped:
             self._stopping = self._stopping or time.monotonic()
             self._insist(time.monotonic() - self._stopping)
         return True
@@ -180,8 +182,7 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
                 _stop_too(program, signals)
             on_poll(program.session)
         outcome = program.finish()
-    outcome.interrupted = bool(signals.seen)
-    return outcome
+    return replace(outcome, interrupted=bool(signals.seen))
 
 
 @contextlib.contextmanager
@@ -199,7 +200,7 @@ def _stop_too(program: Program, signals: Relay) -> None:
     assert program.stopped_by is not None
     began = time.monotonic()
     signals.stop(program.stopped_by)
-    program.session.observation.disturbed.append((began, time.monotonic()))
+    program.session.disturbed.append((began, time.monotonic()))
 
 
 def _spawn(command: list[str], directory: Path, options: Options, mask: Collection[int] | None) -> int:

@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import psutil
 
 from unstall.benchmark import rundir
@@ -74,21 +75,25 @@ class Follower:
 
     def look(self) -> View:
         """The run as it is now."""
-        view = View(self.directory.name, running_s=max(0.0, time.time() - self._began))
         ticks = _ticks(self.directory)
         alive = {pid: counts for pid, counts in ticks.items() if psutil.pid_exists(pid)}
-        view.ended = bool(ticks and not alive) or not self.directory.exists() or not _in_progress(self.directory)
+        ended = bool(ticks and not alive) or not self.directory.exists() or not _in_progress(self.directory)
+        view = View(self.directory.name, running_s=max(0.0, time.time() - self._began), ended=ended)
         if not alive:
             return view
         main = max(alive, key=lambda pid: (steps_of(alive[pid]), -pid))
-        view.steps = steps_of(alive[main])
-        view.rate, view.rates = self._rate(view.steps), list(self._rates)
+        steps = steps_of(alive[main])
+        rate = self._rate(steps)
         self._count_phases(main)
-        view.phase_steps = self._counted
-        if self._counted:
-            view.phases = {name: total / self._counted for name, total in self._sums.items() if total > 0}
-        self._look_at_processes(view, main, alive)
-        return view
+        view = msgspec.structs.replace(
+            view,
+            steps=steps,
+            rate=rate,
+            rates=list(self._rates),
+            phases={name: total / self._counted for name, total in self._sums.items() if total > 0},
+            phase_steps=self._counted,
+        )
+        return self._with_processes(view, main, alive)
 
     def _rate(self, steps: int) -> float | None:
         now = time.monotonic()
@@ -122,20 +127,28 @@ class Follower:
             self._counted += int(new.sum())
             self._counted_until = float(loop.ends[new].max())
 
-    def _look_at_processes(self, view: View, main: int, alive: dict[int, list[int]]) -> None:
+    def _with_processes(self, view: View, main: int, alive: dict[int, list[int]]) -> View:
+        """The view with what its processes are and take; as it is if the program ends meanwhile."""
         try:
             process = self._process(main)
-            view.command = " ".join(process.cmdline()[1:])
-            view.running_s = max(0.0, time.time() - process.create_time())
+            command = " ".join(process.cmdline()[1:])
+            began = process.create_time()
             above = self._above(process)
         except psutil.Error:
-            return
+            return view
+        usage: dict[str, Usage] = {}
         for pid in self._tree(main):
             kind = "main process" if pid == main else "its other processes"
             kind = "loader workers" if pid != main and _is_worker(alive.get(pid)) else kind
-            self._add(view.usage, kind, pid)
-        view.gpus = list(self._gpus.utilization())
-        view.sampling = "sampling stacks" if any(map(self._samples, above)) else "watching"
+            self._add(usage, kind, pid)
+        return msgspec.structs.replace(
+            view,
+            command=command,
+            running_s=max(0.0, time.time() - began),
+            usage=usage,
+            gpus=list(self._gpus.utilization()),
+            sampling="sampling stacks" if any(map(self._samples, above)) else "watching",
+        )
 
     def _tree(self, pid: int) -> list[int]:
         """A process and all below it."""
@@ -168,10 +181,8 @@ class Follower:
             cores, rss = one.cpu_percent(None) / 100, one.memory_info().rss
         except psutil.Error:
             return
-        total = usage.setdefault(kind, Usage())
-        total.processes += 1
-        total.cores += cores
-        total.rss_bytes += rss
+        total = usage.get(kind, Usage())
+        usage[kind] = Usage(total.processes + 1, total.cores + cores, total.rss_bytes + rss)
 
     def _process(self, pid: int) -> psutil.Process:
         """The same object each time: it tells the CPU time since it was last asked."""

@@ -21,8 +21,13 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
     if config is None:
         return None
     begin, end = loop.starts[0], loop.ends[-1]
-    found = LoaderMeasurement(
-        workers=int(config.get("num_workers") or 0),
+    workers = int(config.get("num_workers") or 0)
+    nexts = _within(main.named(NEXT.event, main_only=False), begin, end)
+    nexts = nexts[nexts["flags"] & ERROR == 0]
+    epochs = _within(main.named(EPOCH.event, main_only=False), begin, end)
+    servers = [process for process in processes if process.parent == main.pid] if workers else [main]
+    return LoaderMeasurement(
+        workers=workers,
         batch_size=config.get("batch_size"),
         prefetch_factor=config.get("prefetch_factor"),
         persistent_workers=bool(config.get("persistent_workers")),
@@ -31,26 +36,30 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
         in_order=config.get("in_order") is not False,
         dataset=str(config.get("dataset", "")),
         collate=str(config.get("collate", "")),
+        batches_per_step=_per_regular_step(nexts, loop),
+        start_s=_epoch_start(epochs, nexts, workers) / len(loop),
+        epochs=len(epochs),
+        **_of_a_batch(servers, begin, end),
     )
-    nexts = _within(main.named(NEXT.event, main_only=False), begin, end)
-    nexts = nexts[nexts["flags"] & ERROR == 0]
-    found.batches_per_step = _per_regular_step(nexts, loop)
-    servers = [process for process in processes if process.parent == main.pid] if found.workers else [main]
+
+
+def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -> dict[str, float]:
+    """The fields of the measurement that tell what a batch costs those who make it; none where none was made."""
     fetches = [_within(process.named(FETCH.event, main_only=False), begin, end) for process in servers]
     count = sum(len(spans) for spans in fetches)
-    if count:
-        found.service_s = sum(_seconds(spans) for spans in fetches) / count
-        found.service_blocked_s = sum(_blocked(spans) for spans in fetches) / count
-        found.service_cpu_s = sum(_cpu(spans) for spans in fetches) / count
-        collates = [_within(process.named(COLLATE.event, main_only=False), begin, end) for process in servers]
-        found.collate_s = sum(_seconds(spans) for spans in collates) / count
-        sockets = [_sockets(process, begin, end) for process in servers]
-        found.service_network_s = min(sum(_self_seconds(spans) for spans in sockets) / count, found.service_s)
-        found.network_bytes = sum(_bytes(spans) for spans in sockets) / count
-    epochs = _within(main.named(EPOCH.event, main_only=False), begin, end)
-    found.epochs = len(epochs)
-    found.start_s = _epoch_start(epochs, nexts, loop, found) / len(loop)
-    return found
+    if not count:
+        return {}
+    collates = [_within(process.named(COLLATE.event, main_only=False), begin, end) for process in servers]
+    sockets = [_sockets(process, begin, end) for process in servers]
+    service_s = sum(_seconds(spans) for spans in fetches) / count
+    return {
+        "service_s": service_s,
+        "service_cpu_s": sum(_cpu(spans) for spans in fetches) / count,
+        "service_blocked_s": sum(_blocked(spans) for spans in fetches) / count,
+        "service_network_s": min(sum(_self_seconds(spans) for spans in sockets) / count, service_s),
+        "network_bytes": sum(_bytes(spans) for spans in sockets) / count,
+        "collate_s": sum(_seconds(spans) for spans in collates) / count,
+    }
 
 
 def _per_regular_step(nexts: Spans, loop: Loop) -> float:
@@ -75,14 +84,14 @@ def _config(main: ProcessRecording, loop: Loop) -> dict[str, Any] | None:
     return by_address.get(address, configs[0])
 
 
-def _epoch_start(epochs: Spans, nexts: Spans, loop: Loop, found: LoaderMeasurement) -> float:
+def _epoch_start(epochs: Spans, nexts: Spans, workers: int) -> float:
     """Seconds spent opening epochs: starting workers, and the first batch beyond what a batch usually waits."""
     if not len(epochs) or not len(nexts):
         return _seconds(epochs)
     usual = float(np.median(nexts["dur"])) / 1e9
     following = np.searchsorted(nexts["start"], epochs["start"])
     first = nexts[following[following < len(nexts)]]
-    waits = np.clip(first["dur"] / 1e9 - usual, 0, None) if found.workers else np.zeros(1)
+    waits = np.clip(first["dur"] / 1e9 - usual, 0, None) if workers else np.zeros(1)
     return _seconds(epochs) + float(waits.sum())
 
 

@@ -31,7 +31,7 @@ _PROBE_LIMIT_S = 180.0
 _BLOCK_BYTES = 1 << 20
 
 
-class GpuCeilings(msgspec.Struct, kw_only=True):
+class GpuCeilings(msgspec.Struct, kw_only=True, frozen=True):
     """The best rates of one GPU, by dtype where it matters. Copied bytes are counted once."""
 
     name: str
@@ -43,7 +43,7 @@ class GpuCeilings(msgspec.Struct, kw_only=True):
     device_to_host_pageable_bytes_per_s: float
 
 
-class Ceilings(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Ceilings(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """The best rates of a machine. Copied bytes are counted once, not as a read and a write."""
 
     key: str
@@ -62,7 +62,7 @@ class Ceilings(msgspec.Struct, kw_only=True, omit_defaults=True):
     torch: str | None = None
 
 
-class _TorchFigures(msgspec.Struct):
+class _TorchFigures(msgspec.Struct, frozen=True):
     torch: str
     matmul_flops_f32: float
     gpus: list[GpuCeilings]

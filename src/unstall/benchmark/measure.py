@@ -14,22 +14,22 @@ from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark import steadystate
 from unstall.benchmark.environment import l2_cache_bytes, usable_cores, usable_memory_bytes
+from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
-from unstall.benchmark.session import Observation
-from unstall.benchmark.stacks import is_user_file
 from unstall.benchmark.steps import Loop, find_loop, main_spans
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
 from unstall.child.seams.loader import EPOCH, FETCH
+from unstall.child.user_files import is_user_file
 from unstall.records.measurements import (
     Measurement,
     MemoryMeasurement,
     RankMeasurement,
     Site,
 )
-from unstall.records.observations import Frame, ResourcePoint, StackSample
-from unstall.records.report import Phase, StepTime
+from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
+from unstall.records.report import Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import is_seam
 
 Bools = npt.NDArray[np.bool_]
@@ -37,7 +37,7 @@ Bools = npt.NDArray[np.bool_]
 _MAX_RSS_POINTS = 2000
 
 
-@dataclass
+@dataclass(frozen=True)
 class Measured:
     """A loop that was found and measured, and where it lies in the run."""
 
@@ -46,9 +46,6 @@ class Measured:
     chosen: Bools
     process: ProcessRecording
     processes: list[ProcessRecording]
-    spans: list[tuple[str, int, float]]
-    """The user's own spans: name, count, total seconds."""
-    start_up: dict[str, float]
 
 
 def measure(
@@ -67,7 +64,7 @@ def measure(
     main = min(found, key=lambda process: (process.rank, -_extent(loops[process.pid])))
     loop = loops[main.pid]
     assert loop is not None
-    windows = sorted(seen.disturbed + _own_windows(main))
+    windows = sorted([*seen.disturbed, *_own_windows(main)])
     the_loader = loader_facts.measure(main, processes, loop)
     prefetched = the_loader.workers * (the_loader.prefetch_factor or 2) if the_loader else 0
     chosen, warmup, disturbed = steadystate.measured(
@@ -76,11 +73,8 @@ def measure(
     if not chosen.any():
         return None
     times = _Times(loop, chosen)
-    ranks = _ranks(found, loops, windows) if len(found) > 1 and _world_size(main) > 1 else []
+    ranks = _ranks(found, loops, windows, processes) if len(found) > 1 and _world_size(main) > 1 else []
     rank_pids = frozenset(rank.pid for rank in ranks) or frozenset({main.pid})
-    workers = {pid: _workers(pid, processes) for pid in rank_pids}
-    for rank in ranks:
-        rank.worker_pids = frozenset(workers[rank.pid])
     pids = {point.pid for point in seen.points}
     durations = loop.durations[chosen]
     regular = loop.durations[chosen & ~loop.gap]
@@ -95,7 +89,7 @@ def measure(
         l2_bytes=l2_cache_bytes(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
-        worker_pids=frozenset().union(*workers.values()) if workers else frozenset(),
+        worker_pids=frozenset().union(*(_workers(pid, processes) for pid in rank_pids)),
         rank_pids=rank_pids,
         main_cpu_s=times.per_step(lambda t0, t1: cpu_between(seen.points, {main.pid}, t0, t1)),
         worker_cpu_s=times.per_step(
@@ -122,6 +116,9 @@ def measure(
         sampling_failure=seen.sampling_failure,
         nan_loss="nan" in main.facts,
         disturbed=disturbed,
+        gpu=_gpu(loop, seen),
+        spans=_user_spans(processes),
+        startup=_startup(loop, chosen, warmup, seen, main),
     )
     return Measured(
         measurement,
@@ -129,8 +126,6 @@ def measure(
         chosen,
         main,
         list(processes),
-        _user_spans(processes),
-        _start_up(loop, chosen, warmup, seen, main),
     )
 
 
@@ -176,8 +171,8 @@ def _root(seen: Observation, main: ProcessRecording) -> int:
     return seen.points[0].pid if seen.points else main.pid
 
 
-def _workers(pid: int, processes: Sequence[ProcessRecording]) -> set[int]:
-    return {process.pid for process in processes if process.parent == pid and FETCH.event in process.ids}
+def _workers(pid: int, processes: Sequence[ProcessRecording]) -> frozenset[int]:
+    return frozenset(process.pid for process in processes if process.parent == pid and FETCH.event in process.ids)
 
 
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
@@ -270,6 +265,7 @@ def _ranks(
     found: Sequence[ProcessRecording],
     loops: dict[int, Loop | None],
     windows: list[tuple[float, float]],
+    processes: Sequence[ProcessRecording],
 ) -> list[RankMeasurement]:
     ranks = []
     for process in found:
@@ -286,6 +282,7 @@ def _ranks(
                 float(loop.durations[chosen].mean()),
                 {phase.name: phase.mean_s for phase in phases},
                 {phase.name: phase.blocked_s for phase in phases},
+                _workers(process.pid, processes),
             )
         )
     return sorted(ranks, key=lambda rank: rank.rank)
@@ -307,12 +304,10 @@ def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) 
 
 
 def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation) -> MemoryMeasurement:
-    memory = MemoryMeasurement(available=usable_memory_bytes())
     own = [(point.t, point.rss_bytes) for point in seen.points if point.pid == main.pid]
     by_time: dict[float, int] = defaultdict(int)
     for point in seen.points:
         by_time[point.t] += point.rss_bytes
-    memory.rss_peak = max(by_time.values(), default=None)
     begin, end = loop.starts[np.argmax(chosen)], loop.ends[-1]
 
     def by_step(series: list[tuple[float, int]]) -> list[tuple[float, float]]:
@@ -321,15 +316,18 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation
         steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
-    memory.rss_by_step = by_step(own)
+    looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])]
+    asked = looks[-1][1].get("loop", {}) if looks else {}
     device = [(look.t, sum(look.gpu_memory_bytes)) for look in seen.machine if look.gpu_memory_bytes]
-    if device:
-        memory.device_by_step = by_step(device)
-        memory.device_peak = max(value for _, value in device)
-    for fact in main.facts.get("probe", []):
-        step = int(np.searchsorted(loop.ends, fact["t"]))
-        memory.probes.append((step, fact["found"]))
-    return memory
+    return MemoryMeasurement(
+        rss_by_step=by_step(own),
+        device_by_step=by_step(device),
+        rss_peak=max(by_time.values(), default=None),
+        device_peak=max((value for _, value in device), default=None),
+        growing=growing_objects(looks),
+        loop=(asked.get("file", ""), asked.get("function", "")),
+        available=usable_memory_bytes(),
+    )
 
 
 def _sites(main: ProcessRecording) -> list[Site]:
@@ -342,7 +340,14 @@ def _sites(main: ProcessRecording) -> list[Site]:
     return sites
 
 
-def _user_spans(processes: Sequence[ProcessRecording]) -> list[tuple[str, int, float]]:
+def _gpu(loop: Loop, seen: Observation) -> list[float] | None:
+    """Utilization of each device while the loop ran; None where none was seen."""
+    begin, end = float(loop.starts[0]), float(loop.ends[-1])
+    looks = [look.gpu_utilization for look in seen.machine if begin <= look.t <= end]
+    return [sum(device) / len(device) for device in zip(*looks)] or None
+
+
+def _user_spans(processes: Sequence[ProcessRecording]) -> list[SpanTime]:
     totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
     for process in processes:
         names, counts = np.unique(process.spans["name"], return_counts=True)
@@ -351,20 +356,23 @@ def _user_spans(processes: Sequence[ProcessRecording]) -> list[tuple[str, int, f
             if not is_seam(name):
                 totals[name][0] += int(count)
                 totals[name][1] += float(process.spans["dur"][process.spans["name"] == number].sum()) / 1e9
-    found = [(name, int(count), seconds) for name, (count, seconds) in totals.items()]
-    return sorted(found, key=lambda span: -span[2])
+    spans = [
+        SpanTime(name=name, count=int(count), total_s=seconds, mean_s=seconds / count)
+        for name, (count, seconds) in totals.items()
+    ]
+    return sorted(spans, key=lambda span: -span.total_s)
 
 
-def _start_up(loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording) -> dict[str, float]:
+def _startup(loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording) -> Startup:
     epochs = main.named(EPOCH.event, main_only=False)
     first = float(loop.starts[0])
     warm = loop.durations[:warmup]
     gaps = loop.durations[chosen & loop.gap]
     typical = float(np.median(loop.durations[chosen]))
-    return {
-        "before_first_batch_s": max(0.0, first - seen.began),
-        "worker_start_s": float(epochs["dur"].sum() / 1e9),
-        "warmup_s": float(warm.sum()),
-        "epoch_gaps_s": float(np.clip(gaps - typical, 0, None).sum()),
-        "after_last_step_s": max(0.0, seen.ended - float(loop.ends[-1])),
-    }
+    return Startup(
+        before_first_batch_s=max(0.0, first - seen.began),
+        worker_start_s=float(epochs["dur"].sum() / 1e9),
+        warmup_s=float(warm.sum()),
+        epoch_gaps_s=float(np.clip(gaps - typical, 0, None).sum()),
+        after_last_step_s=max(0.0, seen.ended - float(loop.ends[-1])),
+    )

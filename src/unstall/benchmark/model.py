@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import ProcessRecording
+from unstall.benchmark.reader import ProcessRecording, Spans
 from unstall.benchmark.steps import Bools, Loop, main_spans, of_models, primary
 from unstall.child.layout import MODULE, NOGRAD
 from unstall.child.seams.modules import FORWARD
@@ -17,36 +17,48 @@ from unstall.records.measurements import ModelMeasurement, ModuleMeasurement
 
 def measure(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None) -> ModelMeasurement:
     """The main model of the measured steps. ``peak_flops``: FLOP/s of this machine, single precision."""
-    model = ModelMeasurement(peak_flops=peak_flops)
     spans = main_spans(main)
     forwards = spans[(spans["name"] == main.ids.get(FORWARD.event, -1)) & (spans["flags"] & MODULE == 0)]
-    torch = main.first("torch") or {}
-    model.threads = int(torch.get("threads", 0))
-    if len(forwards):
-        root = primary(of_models(main, forwards))
-        address = int(root["arg"][-1])
-        fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
-        model.root, model.dtype, model.device = (
-            fact.get("type", ""),
-            fact.get("dtype", ""),
-            fact.get("device", ""),
-        )
-        model.file, model.line = fact.get("file", ""), int(fact.get("line", 0))
-        model.parameters = int(fact.get("parameters", 0))
-        sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
-        model.batch_size = int(np.median(sizes)) if sizes else None
-        training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
-        model.forwards = _count(training, loop, chosen)
+    threads = int((main.first("torch") or {}).get("threads", 0))
+    arithmetic = _arithmetic(main, forwards, loop, chosen)
+    if not len(forwards):
+        return ModelMeasurement(peak_flops=peak_flops, threads=threads, **arithmetic)
+    root = primary(of_models(main, forwards))
+    address = int(root["arg"][-1])
+    fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
+    sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
+    training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
+    return ModelMeasurement(
+        root=fact.get("type", ""),
+        file=fact.get("file", ""),
+        line=int(fact.get("line", 0)),
+        dtype=fact.get("dtype", ""),
+        device=fact.get("device", ""),
+        parameters=int(fact.get("parameters", 0)),
+        threads=threads,
+        batch_size=int(np.median(sizes)) if sizes else None,
+        forwards=_count(training, loop, chosen),
+        peak_flops=peak_flops,
+        **arithmetic,
+    )
+
+
+def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Bools) -> dict[str, Any]:
+    """The fields of the measurement that operators were counted for, a step; none where they were not."""
+    fields: dict[str, Any] = {}
     for fact in main.facts.get("flops", []):
         if fact.get("compiled"):
-            model.compiled = True
+            fields["compiled"] = True
             continue
         each = forwards if fact["per"] == FORWARD.event else primary(main.named(STEP.event, main_only=False))
         per_step = _count(primary(each), loop, chosen) if len(each) else 0.0
-        model.flops, model.ops = fact["flops"] * per_step, fact["ops"] * per_step
         heavy = fact["known"] + fact["unknown"]
-        model.flops_coverage = fact["known"] / heavy if heavy else None
-    return model
+        fields |= {
+            "flops": fact["flops"] * per_step,
+            "ops": fact["ops"] * per_step,
+            "flops_coverage": fact["known"] / heavy if heavy else None,
+        }
+    return fields
 
 
 def _count(spans: Any, loop: Loop, chosen: Bools) -> float:

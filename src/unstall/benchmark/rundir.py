@@ -13,7 +13,7 @@ from pathlib import Path
 _NEEDED_BYTES = 4 << 20
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunDir:
     """A fresh directory of this run's own."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from unstall.benchmark.resources import ResourceMonitor
@@ -11,7 +10,7 @@ from unstall.benchmark.sampler import Sampler
 from unstall.child.recording import drives, steps_of
 from unstall.child.tap import Tap
 from unstall.child.watcher import CALL, PROBE, SAMPLE, STOP
-from unstall.records.observations import MachinePoint, ResourcePoint, StackSample
+from unstall.records.observations import Observation
 
 WARMUP_STEPS = 5
 """Steps before any is counted towards ``--steps`` or any stack is sampled; the report's own rule may drop more."""
@@ -23,23 +22,6 @@ _PROBE_AFTER_S = (0.5, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)  # of the loop
 _PROBE_GROWTH_BYTES = 4 << 20
 _GPU_WINDOW_AFTER = 12
 """Steps: operators and modules are counted before."""
-
-
-@dataclass
-class Observation:
-    """What was seen of a program from outside, on the monotonic clock."""
-
-    began: float
-    ended: float = 0.0
-    points: list[ResourcePoint] = field(default_factory=list)
-    machine: list[MachinePoint] = field(default_factory=list)
-    samples: list[StackSample] = field(default_factory=list)
-    disturbed: list[tuple[float, float]] = field(default_factory=list)
-    """When unstall itself took time from the program: steps then are not timed."""
-    sampling_failure: str | None = None
-    gpu_status: str = ""
-    stopped: bool = False
-    """Ended by unstall after the steps asked for."""
 
 
 class Session:
@@ -60,7 +42,11 @@ class Session:
         self._gpu_window_due = gpu_window
         self.directory = directory
         self.wanted = steps
-        self.observation = Observation(time.monotonic())
+        self.began = time.monotonic()
+        self.stopped = False
+        """Whether unstall has asked the program to end, after the steps asked for."""
+        self.disturbed: list[tuple[float, float]] = []
+        """When unstall itself took time from the program."""
         self.resources = ResourceMonitor(pid)
         self.sampler = Sampler(pid, directory) if sampling else None
         self.taps: dict[Path, Tap] = {}
@@ -82,7 +68,7 @@ class Session:
         self.resources.poll(now)
         self._count_steps(now)
         if self.sampler is not None:
-            self.sampler.enabled = self.steps > WARMUP_STEPS or now - self.observation.began > _NO_STEP_YET_S
+            self.sampler.enabled = self.steps > WARMUP_STEPS or now - self.began > _NO_STEP_YET_S
             self.sampler.poll(now)
             self._drop_stale_samples(self.sampler)
             if self.sampler.process_pid is not None:
@@ -96,18 +82,20 @@ class Session:
 
     def finish(self) -> Observation:
         """The program has ended: close everything and hand over what was seen."""
-        seen = self.observation
-        seen.ended = time.monotonic()
-        if self.sampler is not None:
-            self.sampler.close()
-            seen.samples = self.sampler.samples
-            seen.disturbed += self.sampler.windows
-            seen.sampling_failure = self.sampler.failure
-        seen.points = self.resources.points
-        seen.machine = self.resources.machine
-        seen.gpu_status = self.resources.gpu_status()
-        seen.disturbed.sort()
-        return seen
+        sampler = self.sampler
+        if sampler is not None:
+            sampler.close()
+        return Observation(
+            began=self.began,
+            ended=time.monotonic(),
+            points=self.resources.points,
+            machine=self.resources.machine,
+            samples=sampler.samples if sampler else [],
+            disturbed=sorted(self.disturbed + (sampler.windows if sampler else [])),
+            sampling_failure=sampler.failure if sampler else None,
+            gpu_status=self.resources.gpu_status(),
+            stopped=self.stopped,
+        )
 
     @property
     def main(self) -> Tap | None:
@@ -167,7 +155,7 @@ class Session:
         if self._probing is not None:
             asked, tap = self._probing
             if tap.control != PROBE or now - asked > 10.0:
-                self.observation.disturbed.append((asked, now))
+                self.disturbed.append((asked, now))
                 self._probing = None
             return
         if not self.probing or self._loop_began is None or self._probes >= len(_PROBE_AFTER_S):
@@ -198,7 +186,7 @@ class Session:
 
     def stop(self) -> None:
         """Let the program unwind at its next step."""
-        self.observation.stopped = True
+        self.stopped = True
         for tap in self.taps.values():
             if steps_of(tap.ticks):
                 tap.control = STOP

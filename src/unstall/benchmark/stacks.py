@@ -10,14 +10,13 @@ escaped: command lines, thread names and file names may hold semicolons, parenth
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
+from unstall.child.user_files import is_user_file
 from unstall.records.observations import Frame, StackSample
 
 _RECORD = re.compile(r'^process \d+:"', re.MULTILINE)
@@ -27,11 +26,6 @@ _THREAD = re.compile(r"(?<=\";)thread \((0x[0-9A-Fa-f]+|\d+)\)")
 _FRAME = re.compile(r"([^;]+?) \(([^;]*?)(?::(-?\d+))?\)(?:;|$)")
 _FRAME_FILE_WITH_SEMICOLON = re.compile(r"([^;]+?) \((.*?):(-?\d+)\)(?:;|$)", re.DOTALL)
 
-_LIBRARY = re.compile(
-    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]"
-    r"|[/\\]python3\d+\.zip[/\\]"
-)
-_OWN_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _PROCESS_START = ("multiprocessing/process.py",)
 _HELPER_PROCESSES = ("multiprocessing/resource_tracker.py", "multiprocessing/forkserver.py")
 
@@ -83,14 +77,6 @@ def relevant(samples: Iterable[StackSample]) -> list[StackSample]:
 def user_leaf(frames: Sequence[Frame]) -> Frame | None:
     """The deepest frame in the user's own code, if there is any."""
     return next((frame for frame in reversed(frames) if is_user_file(frame.file)), None)
-
-
-def is_user_file(file: str) -> bool:
-    """Whether a file is the user's: not of the standard library, an installed package, or unstall.
-
-    Code without a file (``exec``, ``python -c``) counts as nobody's.
-    """
-    return not (file.startswith(("<", _OWN_PACKAGE)) or _LIBRARY.search(file))
 
 
 def _records(text: str) -> Iterator[str]:

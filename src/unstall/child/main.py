@@ -14,6 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from unstall import environment
 from unstall.child import recording, seams
 from unstall.child.importhook import PostImport
 from unstall.records.vocabulary import Plugins
@@ -198,8 +199,8 @@ def install(child: Child) -> None:
 
 def start() -> None:
     """Called by the bootstrap."""
-    options = json.loads(os.environ.get("UNSTALL_OPTIONS", "{}"))
-    child = Child(os.environ["UNSTALL_RUN_DIR"], options)
+    options = json.loads(os.environ.get(environment.OPTIONS, "{}"))
+    child = Child(os.environ[environment.RUN_DIR], options)
     allow_tracing()
     if options.get("nvtx"):
         from unstall.child import nvtx

@@ -14,12 +14,11 @@ import gc
 import itertools
 import os
 import queue
-import statistics
 import sys
 import time
 import types
 from collections import UserDict, UserList, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from unstall.child import handlers, sizes
@@ -31,12 +30,6 @@ HOP_LIMIT = 3
 FRAME_LIMIT = 50
 CHILD_LIMIT = 64
 """A larger container is measured by a sample, and its elements get no entries of their own."""
-GRAPH_NODE_BYTES = 512
-"""What an autograd node is taken to hold at least, to rank graph growth beside plain bytes."""
-GROWING_SHARE = 0.8
-"""Share of the intervals between probes in which something must grow to be called growing;"""
-KEPT_SHARE = 0.5
-"""and the share of all its rises that it must keep."""
 COUNT_SECONDS_PER_BLOCK = 5e-8
 """About what listing all collectable objects costs, for each memory block of the interpreter's."""
 
@@ -93,90 +86,6 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
         "live_tensors": tensors,
         "entries": census.entries,
     }
-
-
-def growth(before: Mapping[str, Any], after: Mapping[str, Any], steps: int) -> list[dict[str, Any]]:
-    """What grew between two probes that are `steps` steps apart; as :func:`trend` returns it."""
-    return trend([(0, before), (max(1, steps), after)])
-
-
-def trend(probes: Sequence[tuple[int, Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """What grows steadily over several probes (step, probe), the most bytes a step first.
-
-    It must have grown in at least 80 % of the intervals between the probes that saw it, and in one
-    of the last two, and have kept half of all its rises: what fills up and stays, or empties again,
-    is no leak. Rates are the median over the intervals.
-
-    Returns:
-        Dictionaries of ``path``, ``kind``, ``len_per_step``, ``bytes_per_step``, ``graph_per_step``
-        (autograd nodes), ``file``, ``function``, ``grew`` (the share of the intervals) and
-        ``nodes`` (the size of its graph at the end).
-    """
-    looks: dict[tuple[str, str, str], list[tuple[int, Mapping[str, Any]]]] = {}
-    for step, result in sorted(probes, key=lambda item: item[0]):
-        for path, entry in result["entries"].items():
-            if not entry["bounded"]:
-                key = (path, entry["kind"], entry["file"])
-                looks.setdefault(key, []).append((step, entry))
-    needed = 3 if len(probes) > 2 else 2
-    grown = [
-        found
-        for (path, _, _), seen in looks.items()
-        if len(seen) >= needed and (found := _steady(path, seen)) is not None
-    ]
-    # Of equals, the smaller graph first: it is upstream of those that merely depend on it.
-    grown.sort(key=lambda item: (-_weight(item), item["nodes"]))
-    return [item for item in grown if not _explained_by_child(item, grown)]
-
-
-def _steady(path: str, seen: Sequence[tuple[int, Mapping[str, Any]]]) -> dict[str, Any] | None:
-    """The rates of one entry over its probes, or None if it does not keep growing."""
-    intervals = [
-        (later - step, _change(old, new)) for (step, old), (later, new) in itertools.pairwise(seen) if later > step
-    ]
-    changes = [change for _, change in intervals]
-    grew = [count > 0 or graph > 0 or (count >= 0 and size > 0) for count, size, graph in changes]
-    if not grew or sum(grew) < GROWING_SHARE * len(grew) or not any(grew[-2:]):
-        return None
-    amounts = [count + size + GRAPH_NODE_BYTES * graph for count, size, graph in changes]
-    if sum(amounts) < KEPT_SHARE * sum(max(0, amount) for amount in amounts):
-        return None
-    rates = ([change / steps for change in each] for steps, each in intervals)
-    count, size, graph = (statistics.median(column) for column in zip(*rates))
-    last = seen[-1][1]
-    return {
-        "path": path,
-        "kind": last["kind"],
-        "len_per_step": count,
-        "bytes_per_step": size,
-        "graph_per_step": graph,
-        "file": last["file"],
-        "function": last["function"],
-        "grew": sum(grew) / len(grew),
-        "nodes": last["graph"]["nodes"] if last["graph"] else 0,
-        "wrapped": last.get("wrapped"),
-    }
-
-
-def _change(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Growth of length, bytes and autograd nodes between two looks at one entry."""
-    nodes = 0
-    if old["graph"] and new["graph"]:
-        # A walk that was cut short counts no nodes, but still tells how far back the graph reaches.
-        counted = old["graph"]["complete"] and new["graph"]["complete"]
-        key = "nodes" if counted else "span"
-        nodes = new["graph"][key] - old["graph"][key]
-    return new["len"] - old["len"], new["bytes"] - old["bytes"], nodes
-
-
-def _weight(item: Mapping[str, Any]) -> float:
-    return item["bytes_per_step"] + GRAPH_NODE_BYTES * item["graph_per_step"]
-
-
-def _explained_by_child(item: Mapping[str, Any], grown: list[dict[str, Any]]) -> bool:
-    """Whether an entry of constant length grew only because something listed inside it did."""
-    inside = (item["path"] + "[", item["path"] + ".")
-    return item["len_per_step"] <= 0 and any(other["path"].startswith(inside) for other in grown)
 
 
 class _Census:

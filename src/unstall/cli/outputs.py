@@ -123,11 +123,11 @@ def deliver(
 
 
 def html_page(archive: Archive) -> str:
-    """The page of a run, with sliders where its recording gives a model to predict with."""
+    """The page of a run, with the source that is blamed, and sliders where the recording gives a model to predict."""
     from unstall.report import html
-    from unstall.runs.archives import predictions
+    from unstall.runs.archives import predictions, with_source
 
-    return html.page(archive, predictions(archive))
+    return html.page(with_source(archive), predictions(archive))
 
 
 def need_folders(*paths: Path | None) -> None:

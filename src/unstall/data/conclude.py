@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,7 @@ def _after(name: str, line: dict[str, float]) -> DataStage:
     )
 
 
-def slowest(stages: list[DataStage]) -> DataStage | None:
+def slowest(stages: Sequence[DataStage]) -> DataStage | None:
     """The stage that takes most of an item, the innermost that still holds most of its caller's time."""
     candidates = [stage for stage in stages if stage.depth >= 0 or stage.name in ("collate", "pin", "transfer")]
     candidates = [stage for stage in candidates if stage.file or stage.depth < 0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
-from unstall.benchmark.stacks import is_user_file
+from unstall.child.user_files import is_user_file
 from unstall.data.clock import Cost, timed
 
 _SCALARS = (str, bytes, int, float, complex, bool, type(None), type, range)

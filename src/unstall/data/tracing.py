@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from unstall.benchmark.stacks import is_user_file
+from unstall.child.user_files import is_user_file
 from unstall.data import limits
 from unstall.data.replaying import Stage, Unrepeatable, bytes_of, call_of
 

@@ -12,9 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from unstall.benchmark.stacks import is_user_file
 from unstall.child import seams
 from unstall.child.seams import autograd, loader, modules, optimizer
+from unstall.child.user_files import is_user_file
 from unstall.diagnose import source, vocabulary
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, StackSample

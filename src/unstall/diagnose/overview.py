@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from unstall.benchmark.session import Observation
 from unstall.records.measurements import Measurement
+from unstall.records.observations import Observation
 from unstall.records.report import Finding, Report, RunInfo, Throughput, Utilization
 from unstall.records.vocabulary import NO_VERDICT
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
     """What is known of a run beside its measurement."""
 

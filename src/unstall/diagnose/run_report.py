@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
     from unstall.diagnose.gpu_windows import GpuWindow
 
 
+@dataclass(frozen=True)
+class DiagnosedRun:
+    """The report of a run, and what it was made from."""
+
+    report: Report
+    measured: Measured | None = None
+    """None where no step was seen."""
+    recordings: list[ProcessRecording] = field(default_factory=list)
+    """Of each process that recorded something."""
+
+
 def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Report:
     """Run a command under observation and return its report; nothing is printed or kept."""
     line = command.resolve(words)
@@ -26,7 +38,7 @@ def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Re
     try:
         options = launcher.Options(steps=steps, sampling=sampling)
         outcome = launcher.launch(line, directory.path, options, lambda session: None)
-        return make_report(words, directory, started, outcome, steps=steps)[0]
+        return make_report(words, directory, started, outcome, steps=steps).report
     finally:
         directory.discard_recordings()
 
@@ -40,7 +52,7 @@ def make_report(
     steps: int | None = None,
     modules: bool = False,
     since: float = 0.0,
-) -> tuple[Report, Measured | None, list[ProcessRecording]]:
+) -> DiagnosedRun:
     """Read the recordings of a run and diagnose them. ``since``: leave out spans that began before."""
     processes = _read(directory, since)
     run = Run(
@@ -54,12 +66,13 @@ def make_report(
         modules=modules,
     )
     if not processes:
-        return without_steps(run), None, []
+        return DiagnosedRun(without_steps(run))
     from unstall.benchmark.measure import measure
     from unstall.diagnose.summary import report
 
     measured = measure(processes, outcome.observation, wanted=steps, peak_flops=_peak_flops(processes))
-    return report(run, measured, _gpu_window(directory, processes)), measured, processes
+    measurement = measured.measurement if measured else None
+    return DiagnosedRun(report(run, measurement, _gpu_window(directory, processes)), measured, processes)
 
 
 def _gpu_window(directory: RunDir, processes: list[ProcessRecording]) -> GpuWindow | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unstall.benchmark.measure import Measured
+from collections.abc import Sequence
+
 from unstall.diagnose import growth
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import HostFeatures, build
@@ -11,18 +12,17 @@ from unstall.diagnose.gpu_windows import GpuWindow
 from unstall.diagnose.overview import Run, info, without_steps
 from unstall.diagnose.patterns.base import Features
 from unstall.records.measurements import Measurement
-from unstall.records.report import Ceiling, Finding, ModuleTime, Report, SpanTime, Startup, Throughput, Utilization
+from unstall.records.report import Ceiling, Finding, ModuleTime, Report, Throughput, Utilization
 from unstall.text.units import seconds
 
 
-def report(run: Run, measured: Measured | None, window: GpuWindow | None = None) -> Report:
+def report(run: Run, measurement: Measurement | None, window: GpuWindow | None = None) -> Report:
     """The report of a run; without a loop in it, one that says so. ``window``: what was recorded of its device."""
-    if measured is None:
+    if measurement is None:
         return without_steps(run)
-    measurement = measured.measurement
     host = build(measurement)
     window = window or GpuWindow()
-    use = _utilization(run, measured, host, window.gpu)
+    use = _utilization(measurement, host, window.gpu)
     found = findings(Features(host, window.features), use)
     lines, _ = doubts(measurement)
     notes = [*run.notes, *lines]
@@ -55,8 +55,8 @@ def report(run: Run, measured: Measured | None, window: GpuWindow | None = None)
         ceilings=_ceilings(host, found),
         hotspots=hotspots(host.blame),
         modules=_modules(measurement) if run.modules else [],
-        spans=[SpanTime(name=n, count=c, total_s=s, mean_s=s / c) for n, c, s in measured.spans],
-        startup=Startup(**measured.start_up),
+        spans=measurement.spans,
+        startup=measurement.startup,
         trace=window.figures,
     )
 
@@ -79,18 +79,14 @@ def _mfu(measurement: Measurement) -> float | None:
     return share if share <= 1 else None  # the peak was measured while others had the cores
 
 
-def _utilization(run: Run, measured: Measured, host: HostFeatures, traced: list[float] | None) -> Utilization:
-    measurement = measured.measurement
+def _utilization(measurement: Measurement, host: HostFeatures, traced: list[float] | None) -> Utilization:
     memory = measurement.memory
-    begin, end = float(measured.loop.starts[0]), float(measured.loop.ends[-1])
-    looks = [look.gpu_utilization for look in run.observation.machine if begin <= look.t <= end]
-    gpus = [sum(device) / len(device) for device in zip(*looks)] if looks and looks[0] else None
     network = sum(phase.network_bytes for phase in measurement.phases)
     if measurement.loader and measurement.loader.workers:
         network += measurement.loader.network_bytes * measurement.loader.batches_per_step
     return Utilization(
         cpu=min(1.0, host.demand),
-        gpu=gpus or traced,
+        gpu=measurement.gpu or traced,
         run_delay=measurement.run_delay,
         rss_peak_bytes=memory.rss_peak,
         rss_growth_bytes_per_step=_growth(memory.rss_by_step),
@@ -102,7 +98,7 @@ def _utilization(run: Run, measured: Measured, host: HostFeatures, traced: list[
     )
 
 
-def _growth(series: list[tuple[float, float]]) -> float | None:
+def _growth(series: Sequence[tuple[float, float]]) -> float | None:
     if len(series) < 8 or not growth.is_growing(series):
         return None
     return growth.slope(series)[0]

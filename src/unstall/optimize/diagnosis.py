@@ -68,7 +68,8 @@ def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds
     started = datetime.now(timezone.utc)
     outcome = launcher.launch(words, folder, options, _Stop(seconds))
     directory = RunDir(folder.name, folder, None)
-    report, measured, _ = make_report(list(program.words), directory, started, outcome)
+    found = make_report(list(program.words), directory, started, outcome)
+    report, measured = found.report, found.measured
     if measured is None:
         printed = (folder / "output.txt").read_text(errors="replace")
         reason = report.run.notes[-1] if report.run.notes else "no loop was found in it"
@@ -99,6 +100,6 @@ class _Stop:
         if session.steps > 0 and self.loop_began is None:
             self.loop_began = now
         long_enough = self.loop_began is not None and now - self.loop_began > self.seconds and session.steps >= 12
-        too_long = now - session.observation.began > _PATIENCE_S
+        too_long = now - session.began > _PATIENCE_S
         if (long_enough or too_long) and session.wanted is None:
             session.wanted = 1

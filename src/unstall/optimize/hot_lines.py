@@ -25,7 +25,7 @@ def _of_step(context: RemedyContext, spot: Hotspot) -> float:
     """The phase's share of the step, divided among its lines by their samples; in workers, as far as the step waits."""
     alike = [one for one in context.report.hotspots if one.where == spot.where and one.phase == spot.phase]
     part = spot.share / (sum(one.share for one in alike) or 1.0)
-    if spot.where != "main":
+    if spot.process != "main":
         return spot.share * _workers_hold_up(context)
     phase = sum(one.share for one in context.report.phases if one.name == spot.phase)
     return part * phase if phase else spot.share

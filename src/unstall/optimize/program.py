@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unstall.benchmark import command
-from unstall.benchmark.stacks import is_user_file
+from unstall.child.user_files import is_user_file
 
 
 @dataclass(frozen=True)

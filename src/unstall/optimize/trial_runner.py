@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.environment import CHILD, PLAN, RUN_DIR
 from unstall.optimize.source.files import Sources
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class TrialRunner:
         folder = self.make_folder()
         words = self.sandbox.command(self.words(variant, folder))
         env = self.environment(folder, {**plan, "settings": dict(variant.settings)})
-        env["UNSTALL_CHILD"] = "unstall.optimize.child"
+        env[CHILD] = "unstall.optimize.child"
         began, load, suspended = time.monotonic(), _Load(), self.suspended_s
         with open(folder / "output.txt", "wb") as output:
             process = subprocess.Popen(
@@ -122,8 +123,8 @@ class TrialRunner:
         env = dict(os.environ)
         path = env.get("PYTHONPATH")
         env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
-        env["UNSTALL_RUN_DIR"] = str(folder)
-        env["UNSTALL_PLAN"] = json.dumps(plan)
+        env[RUN_DIR] = str(folder)
+        env[PLAN] = json.dumps(plan)
         # What torch.compile makes would be lost with the sandbox, and be made again in every trial.
         env.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.folder / "inductor"))
         if plan.get("seed"):

@@ -5,11 +5,11 @@ The series are bytes, so that reading a file of a stranger runs no code of their
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from unstall.records.excerpts import Excerpt
 from unstall.records.measurements import Measurement
 from unstall.records.observations import MachinePoint, ResourcePoint, StackSample
 from unstall.records.report import Report
@@ -32,7 +32,7 @@ class StepSeries(msgspec.Struct, kw_only=True, frozen=True):
 
     boundaries_f8: bytes
     """Start of each step, monotonic seconds, and the end of the last: one more than there are steps."""
-    phases_f4: dict[PhaseName, bytes]
+    phases_f4: Mapping[PhaseName, bytes]
     """Seconds of each step in each phase that occurs."""
     measured_u1: bytes
     """1 for the steps that the report's figures rest on: warm, and undisturbed by unstall itself."""
@@ -133,7 +133,20 @@ class FetchSeries(msgspec.Struct, kw_only=True, frozen=True):
         return _array(self.pid_i4, "<i4")
 
 
-class Archive(msgspec.Struct, kw_only=True):
+class Excerpt(msgspec.Struct, frozen=True):
+    """Consecutive lines of a source file."""
+
+    file: str
+    first: int
+    """Number of the first line, from 1."""
+    lines: Sequence[str]
+
+    def holds(self, file: str, line: int) -> bool:
+        """Whether a line of a file is among them."""
+        return file == self.file and self.first <= line < self.first + len(self.lines)
+
+
+class Archive(msgspec.Struct, kw_only=True, frozen=True):
     """One run, as it is kept. Times are seconds on the monotonic clock of the machine it ran on."""
 
     report: Report
@@ -144,14 +157,14 @@ class Archive(msgspec.Struct, kw_only=True):
     """What the diagnosis was made from; None, as are the series, where no step was seen or only a report is left."""
     steps: StepSeries | None = None
     fetches: FetchSeries | None = None
-    epochs: list[tuple[float, float]] = msgspec.field(default_factory=list)
+    epochs: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """Start of each epoch's iterator in the main process, and seconds until it gave its hand back."""
-    resources: list[ResourcePoint] = msgspec.field(default_factory=list)
-    machine: list[MachinePoint] = msgspec.field(default_factory=list)
-    disturbed: list[tuple[float, float]] = msgspec.field(default_factory=list)
+    resources: Sequence[ResourcePoint] = msgspec.field(default_factory=list)
+    machine: Sequence[MachinePoint] = msgspec.field(default_factory=list)
+    disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """When unstall itself took time from the program."""
-    stacks: list[StackSample] = msgspec.field(default_factory=list)
-    excerpts: list[Excerpt] = msgspec.field(default_factory=list)
+    stacks: Sequence[StackSample] = msgspec.field(default_factory=list)
+    excerpts: Sequence[Excerpt] = msgspec.field(default_factory=list)
     """The source around what the report blames, as it was then."""
 
 

@@ -5,6 +5,7 @@ Times are seconds, shares are 0..1, unless a name says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +18,7 @@ Conclusion = Literal["faster", "slower", "no difference", "unknown"]
 Answer = Literal["stop", "go on", "unknown"]
 
 
-class Entry(msgspec.Struct, kw_only=True):
+class Entry(msgspec.Struct, kw_only=True, frozen=True):
     """One run, a row of the ledger. ``started`` is UTC as in the report."""
 
     id: str
@@ -27,7 +28,7 @@ class Entry(msgspec.Struct, kw_only=True):
     host: str
     directory: str
     """Where its recording is, on ``host``."""
-    command: list[str]
+    command: Sequence[str]
     revision: str | None = None
     changes: str | None = None
     """Stands for the uncommitted changes; None for a clean tree."""
@@ -50,7 +51,7 @@ class Entry(msgspec.Struct, kw_only=True):
     speedup: float | None = None
     """Of ``unstall optimize``: what its kept remedies brought."""
     other_cores: float | None = None
-    environment: dict[str, Any] = msgspec.field(default_factory=dict)
+    environment: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def program(self) -> str:
@@ -68,7 +69,7 @@ class Entry(msgspec.Struct, kw_only=True):
         return self.revision[:8] + (f"+{self.changes[:4]}" if self.changes else "")
 
 
-class Difference(msgspec.Struct):
+class Difference(msgspec.Struct, frozen=True):
     """One fact that was not the same."""
 
     subject: Subject
@@ -77,12 +78,12 @@ class Difference(msgspec.Struct):
     b: str
 
 
-class Side(msgspec.Struct, kw_only=True):
+class Side(msgspec.Struct, kw_only=True, frozen=True):
     """One of the two runs that ``unstall compare`` looks at."""
 
     id: str
     started: str
-    command: list[str]
+    command: Sequence[str]
     steps: int
     steps_per_s: float | None
     samples_per_s: float | None
@@ -93,7 +94,7 @@ class Side(msgspec.Struct, kw_only=True):
     headroom: float | None
 
 
-class Interval(msgspec.Struct):
+class Interval(msgspec.Struct, frozen=True):
     """A speed-up and its 95 % interval; the bounds are None where they are not known."""
 
     value: float
@@ -101,7 +102,7 @@ class Interval(msgspec.Struct):
     high: float | None = None
 
 
-class PhaseChange(msgspec.Struct, kw_only=True):
+class PhaseChange(msgspec.Struct, kw_only=True, frozen=True):
     """Seconds a step in a phase, in A and in B."""
 
     name: PhaseName
@@ -111,23 +112,23 @@ class PhaseChange(msgspec.Struct, kw_only=True):
     """Whether the change is larger than the noise among the steps; None where there are too few to tell."""
 
 
-class Comparison(msgspec.Struct, kw_only=True):
+class Comparison(msgspec.Struct, kw_only=True, frozen=True):
     """What ``unstall compare`` finds."""
 
     a: Side
     b: Side
-    differences: list[Difference]
+    differences: Sequence[Difference]
     conclusion: Conclusion
     speedup: Interval | None
     smallest_detectable: float | None
     """The smallest speed-up that a comparison as noisy as this would have found four times out of five."""
-    phases: list[PhaseChange]
-    caveats: list[str]
+    phases: Sequence[PhaseChange]
+    caveats: Sequence[str]
     commits: str | None = None
     """What lies between the two revisions, where git knows both."""
 
 
-class Pair(msgspec.Struct, kw_only=True):
+class Pair(msgspec.Struct, kw_only=True, frozen=True):
     """One comparison of the gate: seconds a step of either side, and the cores that others took meanwhile."""
 
     baseline_s: float
@@ -138,7 +139,7 @@ class Pair(msgspec.Struct, kw_only=True):
     """False for a pair that was set aside."""
 
 
-class PhaseMedians(msgspec.Struct):
+class PhaseMedians(msgspec.Struct, frozen=True):
     """Seconds a step in a phase, the median over the runs that were compared."""
 
     name: PhaseName
@@ -146,7 +147,7 @@ class PhaseMedians(msgspec.Struct):
     candidate_s: float
 
 
-class Slowdown(msgspec.Struct):
+class Slowdown(msgspec.Struct, frozen=True):
     """Candidate's step time over the baseline's. The bounds are one-sided: for the alarm and for the miss."""
 
     value: float
@@ -154,7 +155,7 @@ class Slowdown(msgspec.Struct):
     high: float
 
 
-class GateResult(msgspec.Struct, kw_only=True):
+class GateResult(msgspec.Struct, kw_only=True, frozen=True):
     """What ``unstall gate`` answers."""
 
     decision: Literal["regression", "pass", "cannot tell"]
@@ -162,14 +163,14 @@ class GateResult(msgspec.Struct, kw_only=True):
     slowdown: Slowdown | None
     baseline: str
     candidate: str
-    command: list[str]
-    pairs: list[Pair]
-    phases: list[PhaseMedians]
+    command: Sequence[str]
+    pairs: Sequence[Pair]
+    phases: Sequence[PhaseMedians]
     duration_s: float
-    notes: list[str] = msgspec.field(default_factory=list)
+    notes: Sequence[str] = msgspec.field(default_factory=list)
 
 
-class Iteration(msgspec.Struct):
+class Iteration(msgspec.Struct, frozen=True):
     """One state of the code, the median speed of its runs, and its gain over the best before it."""
 
     code: str
@@ -179,7 +180,7 @@ class Iteration(msgspec.Struct):
     """None for the first."""
 
 
-class NextStep(msgspec.Struct):
+class NextStep(msgspec.Struct, frozen=True):
     """The best known remedy: what it is, the speed-up, how that is known."""
 
     what: str
@@ -189,7 +190,7 @@ class NextStep(msgspec.Struct):
     """Whether the gain is a bound and not a promise."""
 
 
-class Savings(msgspec.Struct):
+class Savings(msgspec.Struct, frozen=True):
     """What the best known remedy would save every week, if the program goes on running as much."""
 
     hours_run: float
@@ -200,16 +201,16 @@ class Savings(msgspec.Struct):
     hours_known_by: Literal["history", "given"] = "history"
 
 
-class Stopping(msgspec.Struct, kw_only=True):
+class Stopping(msgspec.Struct, kw_only=True, frozen=True):
     """What ``unstall next`` answers."""
 
     answer: Answer
-    why: list[str]
+    why: Sequence[str]
     program: str
     steps_per_s: float | None
     bound: float | None
     """Amdahl's: how many times faster it could get at most."""
-    iterations: list[Iteration]
+    iterations: Sequence[Iteration]
     expected_gain: float | None
     """Of one more iteration, if gains go on shrinking as they did."""
     best: NextStep | None

@@ -1,20 +1,20 @@
-"""What the benchmark step hands to the diagnosis: one run, measured. Knows nothing of any other module but records.
+"""What the benchmark step hands to the diagnosis: one run, measured.
 
 Times are seconds and per step unless a name says otherwise; a step is the mean measured step.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from unstall.records.observations import StackSample
-from unstall.records.report import Phase, StepTime
+from unstall.records.report import Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """Where the program calls a seam: the user's line, and the user's functions above it, innermost first."""
 
     seam: str
@@ -27,8 +27,7 @@ class Site:
     """Whether gradients were enabled: validation calls the model without."""
 
 
-@dataclass
-class LoaderMeasurement:
+class LoaderMeasurement(msgspec.Struct, frozen=True):
     """The data loader of the main loop."""
 
     workers: int = 0
@@ -55,8 +54,7 @@ class LoaderMeasurement:
     epochs: int = 0
 
 
-@dataclass
-class ModelMeasurement:
+class ModelMeasurement(msgspec.Struct, frozen=True):
     """What the model is and does in a step."""
 
     root: str = ""
@@ -77,8 +75,7 @@ class ModelMeasurement:
     """Of this machine, single precision."""
 
 
-@dataclass
-class ModuleMeasurement:
+class ModuleMeasurement(msgspec.Struct, frozen=True):
     """One module's forward, from the early steps in which every module call is recorded."""
 
     name: str
@@ -93,35 +90,54 @@ class ModuleMeasurement:
     detail: str = ""
 
 
-@dataclass
-class RankMeasurement:
+class RankMeasurement(msgspec.Struct, frozen=True):
     """One process of a distributed program."""
 
     rank: int
     pid: int
     step_s: float
-    phases: dict[PhaseName, float]
-    blocked: dict[PhaseName, float]
+    phases: Mapping[PhaseName, float]
+    blocked: Mapping[PhaseName, float]
     worker_pids: frozenset[int] = frozenset()
 
 
-@dataclass
-class MemoryMeasurement:
+class GrowingObject(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the program keeps and that grew with its steps. Rates are a step's."""
+
+    path: str
+    """How the program reaches it: ``losses``, ``self.history``."""
+    kind: str
+    """Its type."""
+    file: str
+    function: str
+    """The function or class that holds it."""
+    len_per_step: float
+    bytes_per_step: float
+    graph_per_step: float
+    """Autograd nodes."""
+    graph_nodes: int = 0
+    """The size of its graph at the end."""
+    wrapped: tuple[str, str, int] | None = None
+    """Of a cache around a function: the function's file, name and first line."""
+
+
+class MemoryMeasurement(msgspec.Struct, frozen=True):
     """Memory over the measured steps."""
 
-    rss_by_step: list[tuple[float, float]] = field(default_factory=list)
+    rss_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """(step, resident bytes of the main process)."""
-    device_by_step: list[tuple[float, float]] = field(default_factory=list)
+    device_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     rss_peak: int | None = None
     device_peak: int | None = None
-    probes: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    """(step, what the program kept then), see child.retention."""
+    growing: Sequence[GrowingObject] = msgspec.field(default_factory=list)
+    """What the program keeps and adds to, the most bytes a step first."""
+    loop: tuple[str, str] = ("", "")
+    """(file, function) of the loop; empty where the program was not asked what it keeps."""
     available: int = 0
     """Bytes that the program may use in all."""
 
 
-@dataclass
-class Measurement:
+class Measurement(msgspec.Struct, frozen=True):
     """One run of a program, measured."""
 
     kind: str
@@ -129,7 +145,7 @@ class Measurement:
     warmup: int
     total_steps: int
     step: StepTime
-    phases: list[Phase]
+    phases: Sequence[Phase]
     cores: float
     main_pid: int
     l2_bytes: int = 0
@@ -148,16 +164,16 @@ class Measurement:
     """Seconds a step that the threads of the main process, together, were ready to run and had no core."""
     other_cores: float = 0.0
     loader: LoaderMeasurement | None = None
-    model: ModelMeasurement = field(default_factory=ModelMeasurement)
-    modules: list[ModuleMeasurement] = field(default_factory=list)
-    ranks: list[RankMeasurement] = field(default_factory=list)
-    callbacks: dict[str, float] = field(default_factory=dict)
+    model: ModelMeasurement = msgspec.field(default_factory=ModelMeasurement)
+    modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
+    ranks: Sequence[RankMeasurement] = msgspec.field(default_factory=list)
+    callbacks: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Seconds a step by seam, e.g. ``torch.save``."""
     gc_s: float = 0.0
-    memory: MemoryMeasurement = field(default_factory=MemoryMeasurement)
-    samples: list[StackSample] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
-    plugins: Plugins = field(default_factory=Plugins)
+    memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
+    samples: Sequence[StackSample] = msgspec.field(default_factory=list)
+    sites: Sequence[Site] = msgspec.field(default_factory=list)
+    plugins: Plugins = Plugins()
     """The phases and seams that plug-ins added."""
     envs: int = 1
     """Environments in one env step."""
@@ -173,6 +189,11 @@ class Measurement:
     nan_loss: bool = False
     disturbed: bool = False
     """Too few steps were free of unstall's own sampling, so the others count as well."""
+    gpu: Sequence[float] | None = None
+    """Utilization of each device over the loop, 0..1; None where none was seen."""
+    spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
+    """The user's own spans, over the whole run and all processes."""
+    startup: Startup | None = None
 
     def phase_s(self, *names: PhaseName) -> float:
         """Seconds a step in these phases."""

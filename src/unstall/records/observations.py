@@ -5,6 +5,8 @@ Times are seconds, of looks on the machine's monotonic clock; sizes are bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
 from unstall.records.vocabulary import PhaseName
@@ -54,7 +56,23 @@ class MachinePoint(msgspec.Struct, frozen=True):
     gpu_memory_bytes: tuple[int, ...] = ()
 
 
-class Usage(msgspec.Struct):
+class Observation(msgspec.Struct, frozen=True):
+    """What was seen of a program from outside, from its start to its end, on the monotonic clock."""
+
+    began: float
+    ended: float = 0.0
+    points: Sequence[ResourcePoint] = msgspec.field(default_factory=list)
+    machine: Sequence[MachinePoint] = msgspec.field(default_factory=list)
+    samples: Sequence[StackSample] = msgspec.field(default_factory=list)
+    disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
+    """When unstall itself took time from the program: steps then are not timed."""
+    sampling_failure: str | None = None
+    gpu_status: str = ""
+    stopped: bool = False
+    """Ended by unstall after the steps asked for."""
+
+
+class Usage(msgspec.Struct, frozen=True):
     """What one kind of process takes."""
 
     processes: int = 0
@@ -62,7 +80,7 @@ class Usage(msgspec.Struct):
     rss_bytes: int = 0
 
 
-class View(msgspec.Struct):
+class View(msgspec.Struct, frozen=True):
     """A run as it is at one moment. Times are seconds."""
 
     id: str
@@ -71,14 +89,14 @@ class View(msgspec.Struct):
     steps: int = 0
     rate: float | None = None
     """Steps a second over the last few."""
-    rates: list[float] = msgspec.field(default_factory=list)
+    rates: Sequence[float] = msgspec.field(default_factory=list)
     """The same at earlier looks, oldest first."""
-    phases: dict[PhaseName, float] = msgspec.field(default_factory=dict)
+    phases: Mapping[PhaseName, float] = msgspec.field(default_factory=dict)
     """Seconds a step, over ``phase_steps``."""
     phase_steps: int = 0
-    usage: dict[str, Usage] = msgspec.field(default_factory=dict)
+    usage: Mapping[str, Usage] = msgspec.field(default_factory=dict)
     """By kind: main process, loader workers, its other processes."""
-    gpus: list[float] = msgspec.field(default_factory=list)
+    gpus: Sequence[float] = msgspec.field(default_factory=list)
     """Share of the time that each was at work."""
     sampling: str = "starting"
     """What unstall does at the moment: starting, watching, or sampling stacks."""

@@ -1,12 +1,11 @@
 """The report contract: the typed records of a run's report, field by field the published JSON schema ``unstall/2``.
 
-Beside it are ``words`` (phases and patterns), ``observations`` (what was seen of the program), ``tracefigures`` (what a
-GPU trace shows) and ``answers`` (of the verbs that make no report); none of them knows anything of the steps.
 Times are seconds, shares are 0..1, sizes are bytes, unless a name says otherwise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import PurePath
 from typing import Any, Literal
@@ -19,23 +18,23 @@ from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternN
 SCHEMA: Literal["unstall/2"] = "unstall/2"
 
 
-class RunInfo(msgspec.Struct, kw_only=True):
+class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
     """What was run, when, how it ended, and on what."""
 
     id: str
-    command: list[str]
+    command: Sequence[str]
     started: str
     duration_s: float
     steps: int
     exit_code: int | None
-    environment: dict[str, Any]
+    environment: Mapping[str, Any]
     warmup_steps: int = 0
     world_size: int = 1
-    notes: list[str] = msgspec.field(default_factory=list)
+    notes: Sequence[str] = msgspec.field(default_factory=list)
     """What could not be measured, and why; said plainly, one line each."""
 
 
-class StepTime(msgspec.Struct):
+class StepTime(msgspec.Struct, frozen=True):
     """Seconds a step, over the measured steps."""
 
     mean: float
@@ -43,7 +42,7 @@ class StepTime(msgspec.Struct):
     p95: float
 
 
-class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """Rates over the measured steps; what was not measured is absent."""
 
     steps_per_s: float | None
@@ -57,11 +56,11 @@ class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Share of the operator calls seen for which a FLOP formula is known."""
 
 
-class Utilization(msgspec.Struct, kw_only=True):
+class Utilization(msgspec.Struct, kw_only=True, frozen=True):
     """How busy the hardware was during the measured steps."""
 
     cpu: float | None = None
-    gpu: list[float] | None = None
+    gpu: Sequence[float] | None = None
     run_delay: float | None = None
     rss_peak_bytes: int | None = None
     rss_growth_bytes_per_step: float | None = None
@@ -74,7 +73,7 @@ class Utilization(msgspec.Struct, kw_only=True):
     """Cores taken by processes outside this program, mean over the measured steps."""
 
 
-class Phase(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Phase(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """A disjoint part of the mean step on the main thread."""
 
     name: PhaseName
@@ -105,14 +104,34 @@ class Account(msgspec.Struct, kw_only=True, frozen=True):
     """Seconds of the corrected step."""
 
 
-class Culprit(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The component that is blamed, in the user's own code where there is any."""
+ProcessRole = Literal["main", "worker", "rank", "other"]
+"""Of a process: the main one, a worker of a DataLoader, a rank of a distributed program, or one named otherwise."""
+
+
+class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """A line of the program, and its share of the time of the process that it runs in."""
 
     function: str
     file: str
     line: int
     share: float
     where: str = "main"
+    """The process: ``main``, ``worker``, ``rank 3``. The next two fields say the same and follow from it."""
+    process: ProcessRole = "main"
+    index: int | None = None
+    """Number of the rank or worker; None where it has none, or all workers are meant."""
+
+    def __post_init__(self) -> None:
+        role, _, number = self.where.partition(" ")
+        process = role if role in ("main", "worker", "rank") else "other"
+        is_number = number.isdecimal() and len(number) < 10
+        msgspec.structs.force_setattr(self, "process", process)
+        msgspec.structs.force_setattr(self, "index", int(number) if is_number else None)
+
+
+class Culprit(LineTime, kw_only=True, omit_defaults=True, frozen=True):
+    """The component that is blamed, in the user's own code where there is any."""
+
     code: str = ""
     """The source line itself, stripped."""
     via: str = ""
@@ -124,15 +143,15 @@ class Culprit(msgspec.Struct, kw_only=True, omit_defaults=True):
         return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
 
 
-class Finding(msgspec.Struct, kw_only=True):
+class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """One pattern that matched: who, why, how much faster it could get, how sure we are."""
 
     pattern: PatternName
     headroom: float
     headroom_known_by: KnownBy
     confidence: Confidence
-    evidence: list[str]
-    advice: list[str]
+    evidence: Sequence[str]
+    advice: Sequence[str]
     cause: str | None = None
     culprit: Culprit | None = None
     summary: str = ""
@@ -145,7 +164,7 @@ class Finding(msgspec.Struct, kw_only=True):
     """The phases whose shares make up ``share``; empty where it is not made of whole phases."""
 
 
-class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """Steps per second if everything but this component, or this component alone, were free."""
 
     component: str
@@ -155,7 +174,7 @@ class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True):
     gap: float | None = None
 
 
-class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """One intervention and what it did to the step time."""
 
     name: str
@@ -170,10 +189,10 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     """False where noise could explain what was seen, and could hide an effect that matters."""
     elasticity: float | None = None
     """Of a delay: relative change of the step time over that of the component's own time; 1 on the critical path."""
-    notes: list[str] = msgspec.field(default_factory=list)
+    notes: Sequence[str] = msgspec.field(default_factory=list)
 
 
-class NotMeasured(msgspec.Struct, kw_only=True):
+class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):
     """An experiment without a result, and why."""
 
     name: str
@@ -181,7 +200,7 @@ class NotMeasured(msgspec.Struct, kw_only=True):
     why: str
 
 
-class Study(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Study(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """What the experiments of ``unstall simplify`` tell together. Seconds are a step's."""
 
     base_s: float
@@ -197,12 +216,12 @@ class Study(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What the loader's workers cost by taking cores from the step: with placebos in their place it stays."""
     data_batches_per_s: float | None = None
     """The loader alone, without the model."""
-    disagreements: list[str] = msgspec.field(default_factory=list)
+    disagreements: Sequence[str] = msgspec.field(default_factory=list)
     """Where observation and experiment say different things: both, and why."""
-    deeper: list[str] = msgspec.field(default_factory=list)
+    deeper: Sequence[str] = msgspec.field(default_factory=list)
     """What shows once the first bottleneck is gone."""
-    failures: list[NotMeasured] = msgspec.field(default_factory=list)
-    untried: list[str] = msgspec.field(default_factory=list)
+    failures: Sequence[NotMeasured] = msgspec.field(default_factory=list)
+    untried: Sequence[str] = msgspec.field(default_factory=list)
     sandbox: str = ""
     """What kept the program's files as they were."""
     runs: int = 1
@@ -229,7 +248,7 @@ class RemedyStatus(Enum):
     """For a person to do: it is never tried."""
 
 
-class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """A change that ``unstall optimize`` thought of: what became of it, and why it is not kept."""
 
     name: str
@@ -244,7 +263,7 @@ class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True):
     why_not: str | None = None
 
 
-class ModuleTime(msgspec.Struct, kw_only=True):
+class ModuleTime(msgspec.Struct, kw_only=True, frozen=True):
     """Mean forward seconds a step of one module, its children's time left out of ``self_s``."""
 
     name: str
@@ -254,19 +273,14 @@ class ModuleTime(msgspec.Struct, kw_only=True):
     self_s: float
 
 
-class Hotspot(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A user's line by share of the samples of the process it runs in."""
+class Hotspot(LineTime, kw_only=True, omit_defaults=True, frozen=True):
+    """A line of the user's, by its share of the stack samples."""
 
-    function: str
-    file: str
-    line: int
-    share: float
-    where: str
     phase: str = "other"
     via: str = ""
 
 
-class SpanTime(msgspec.Struct, kw_only=True):
+class SpanTime(msgspec.Struct, kw_only=True, frozen=True):
     """A span the user named with ``unstall.span``."""
 
     name: str
@@ -275,7 +289,7 @@ class SpanTime(msgspec.Struct, kw_only=True):
     mean_s: float
 
 
-class Startup(msgspec.Struct, kw_only=True):
+class Startup(msgspec.Struct, kw_only=True, frozen=True):
     """Wall time outside the measured steps, so that nothing of the run is unaccounted for."""
 
     before_first_batch_s: float
@@ -285,47 +299,58 @@ class Startup(msgspec.Struct, kw_only=True):
     after_last_step_s: float
 
 
-class Report(msgspec.Struct, kw_only=True):
+class Report(msgspec.Struct, kw_only=True, frozen=True):
     """The report contract, version 1. Extra keys beyond the schema are allowed and additive."""
 
     kind: Literal["run", "simplify", "optimize", "trace"]
     run: RunInfo
     throughput: Throughput
     utilization: Utilization
-    phases: list[Phase]
+    phases: Sequence[Phase]
     """Of the step in the ``account`` below; their shares sum to 1."""
     verdict: Finding
-    findings: list[Finding]
+    findings: Sequence[Finding]
     schema: str = SCHEMA
     account: Account | None = None
     """What the shares are shares of, where that is not the step as it was timed."""
-    ceilings: list[Ceiling] = msgspec.field(default_factory=list)
-    experiments: list[Experiment] = msgspec.field(default_factory=list)
+    ceilings: Sequence[Ceiling] = msgspec.field(default_factory=list)
+    experiments: Sequence[Experiment] = msgspec.field(default_factory=list)
     study: Study | None = None
-    remedies: list[Remedy] = msgspec.field(default_factory=list)
+    remedies: Sequence[Remedy] = msgspec.field(default_factory=list)
     total_speedup: float | None = None
     patch: str | None = None
-    hotspots: list[Hotspot] = msgspec.field(default_factory=list)
-    modules: list[ModuleTime] = msgspec.field(default_factory=list)
-    spans: list[SpanTime] = msgspec.field(default_factory=list)
+    hotspots: Sequence[Hotspot] = msgspec.field(default_factory=list)
+    modules: Sequence[ModuleTime] = msgspec.field(default_factory=list)
+    spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
     startup: Startup | None = None
     trace: TraceFacts | None = None
     """Of a GPU trace: `unstall trace`, and `unstall run` where there is a device."""
+
+    def with_run(self, **changes: Any) -> Report:
+        """The same report with other facts about its run, e.g. ``with_run(notes=[...])``."""
+        return msgspec.structs.replace(self, run=msgspec.structs.replace(self.run, **changes))
 
     def to_json(self) -> bytes:
         """The report as indented JSON that satisfies ``unstall/2``."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
 
-    def _repr_html_(self) -> str:
-        """The report in short, as a notebook shows it."""
-        from unstall.report import html
-
-        return html.inline(self)
+    def _repr_html_(self) -> str | None:
+        """The report in short, as a notebook shows it; None where nothing was registered that renders it."""
+        return _html(self) if _html is not None else None
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Report:
         """Read a report back; raises :class:`msgspec.ValidationError` naming the field that is wrong."""
         return _current(msgspec.json.decode(data, type=cls))
+
+
+_html: Callable[[Report], str] | None = None
+
+
+def register_html(render: Callable[[Report], str]) -> None:
+    """Let notebooks show reports as HTML that ``render`` makes of them."""
+    global _html
+    _html = render
 
 
 def _current(report: Report) -> Report:

@@ -5,12 +5,14 @@ Times are seconds, shares are 0..1, sizes are bytes, unless a name says otherwis
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
 from unstall.records.vocabulary import PatternName
 
 
-class TraceTime(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TraceTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """Time under one name of a trace: an operator, a kernel, a place that waits, a kind of copy."""
 
     name: str
@@ -27,13 +29,13 @@ class TraceTime(msgspec.Struct, kw_only=True, omit_defaults=True):
     detail: str = ""
 
 
-class TraceRegion(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TraceRegion(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """A named part of a traced program, its share of the device's time, and what that is spent on."""
 
     name: str
     share: float
     pattern: PatternName | None = None
-    parts: dict[str, float] = msgspec.field(default_factory=dict)
+    parts: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Its own time by use, shares of it that sum to one."""
     mean_s: float = 0.0
     """Seconds a step."""
@@ -43,7 +45,7 @@ class TraceRegion(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Of that, share in which it communicates or copies and computes nothing."""
 
 
-class TraceChange(msgspec.Struct, kw_only=True):
+class TraceChange(msgspec.Struct, kw_only=True, frozen=True):
     """What a replay predicts for a what-if."""
 
     what_if: str
@@ -52,17 +54,17 @@ class TraceChange(msgspec.Struct, kw_only=True):
     step_s: float
 
 
-class TraceStep(msgspec.Struct, kw_only=True):
+class TraceStep(msgspec.Struct, kw_only=True, frozen=True):
     """One step of a trace: how long, and the share of it for each use of the device."""
 
     number: int
     step_s: float
-    shares: dict[str, float]
-    queue_depth: list[float]
+    shares: Mapping[str, float]
+    queue_depth: Sequence[float]
     """Kernels submitted and not started, mean over twentieths of the step."""
 
 
-class TraceRank(msgspec.Struct, kw_only=True):
+class TraceRank(msgspec.Struct, kw_only=True, frozen=True):
     """One rank of a traced run; shares of its time."""
 
     rank: int
@@ -76,41 +78,41 @@ class TraceRank(msgspec.Struct, kw_only=True):
     """The others wait for it, at collectives."""
 
 
-class TraceFacts(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TraceFacts(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """What a trace shows beyond the verdict; shares are of the steps' time, mean over ranks and devices."""
 
-    files: list[str]
+    files: Sequence[str]
     source: str
-    devices: list[str]
+    devices: Sequence[str]
     marked_steps: bool
-    device: dict[str, float]
+    device: Mapping[str, float]
     """Disjoint shares that sum to one (compute, communication, copies, idle_*), and those that overlap them."""
-    queue: dict[str, float]
+    queue: Mapping[str, float]
     """prompt_share, launch_to_start_p50_s, launch_to_start_p90_s, depth_mean."""
-    kernels: dict[str, float]
+    kernels: Mapping[str, float]
     """per_step, mean_s, p50_s, p90_s, small_share, graph_share."""
     step_variation: float
     replay_error: float
     replay_steps: int
-    critical_path: dict[str, float]
+    critical_path: Mapping[str, float]
     """Share by kind of time of what the step waits for from its beginning to its end."""
     device_step_s: float | None = None
     """The mean step on the device by CUDA events, outside the profiled steps; of `unstall run` only."""
-    critical_operators: dict[str, float] = msgspec.field(default_factory=dict)
+    critical_operators: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Share of the critical path by operator, the most first."""
-    what_ifs: list[TraceChange] = msgspec.field(default_factory=list)
-    steps: list[TraceStep] = msgspec.field(default_factory=list)
-    operators: list[TraceTime] = msgspec.field(default_factory=list)
-    top_kernels: list[TraceTime] = msgspec.field(default_factory=list)
-    waits: list[TraceTime] = msgspec.field(default_factory=list)
-    copies: list[TraceTime] = msgspec.field(default_factory=list)
-    regions: list[TraceRegion] = msgspec.field(default_factory=list)
-    ranks: list[TraceRank] = msgspec.field(default_factory=list)
-    unread: dict[str, int] = msgspec.field(default_factory=dict)
+    what_ifs: Sequence[TraceChange] = msgspec.field(default_factory=list)
+    steps: Sequence[TraceStep] = msgspec.field(default_factory=list)
+    operators: Sequence[TraceTime] = msgspec.field(default_factory=list)
+    top_kernels: Sequence[TraceTime] = msgspec.field(default_factory=list)
+    waits: Sequence[TraceTime] = msgspec.field(default_factory=list)
+    copies: Sequence[TraceTime] = msgspec.field(default_factory=list)
+    regions: Sequence[TraceRegion] = msgspec.field(default_factory=list)
+    ranks: Sequence[TraceRank] = msgspec.field(default_factory=list)
+    unread: Mapping[str, int] = msgspec.field(default_factory=dict)
     """What could not be read, and how often."""
 
 
-class TraceChanged(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TraceChanged(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """What one use of the device, operator or kernel took in two traces, seconds and calls a step."""
 
     name: str
@@ -120,17 +122,17 @@ class TraceChanged(msgspec.Struct, kw_only=True, omit_defaults=True):
     after_count: float = 0.0
 
 
-class TraceComparison(msgspec.Struct, kw_only=True):
+class TraceComparison(msgspec.Struct, kw_only=True, frozen=True):
     """Two traces of a program side by side, the first is the one before."""
 
-    files: list[str]
-    step_s: list[float]
+    files: Sequence[str]
+    step_s: Sequence[float]
     """The median step of each."""
     ratio: float
     """Of these, before over after: above one is faster."""
     marked_steps: bool
     """Whether both say where their steps are: else all of a trace counts as one."""
-    verdicts: list[str]
-    uses: list[TraceChanged]
-    operators: list[TraceChanged]
-    kernels: list[TraceChanged]
+    verdicts: Sequence[str]
+    uses: Sequence[TraceChanged]
+    operators: Sequence[TraceChanged]
+    kernels: Sequence[TraceChanged]

@@ -5,6 +5,7 @@ Times are seconds, shares are 0..1, unless a name says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from unstall.records.vocabulary import KnownBy
 
 
-class WhatIf(msgspec.Struct, kw_only=True, omit_defaults=True):
+class WhatIf(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """What the pipeline model predicts for one set of changes; times are seconds a step."""
 
     changes: str
@@ -24,32 +25,32 @@ class WhatIf(msgspec.Struct, kw_only=True, omit_defaults=True):
     speedup_low: float
     speedup_high: float
     bottleneck: str
-    utilisation: dict[str, float] = msgspec.field(default_factory=dict)
+    utilisation: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Share of the time that each server is at work."""
     limit_s: float = 0.0
     """The step at least, without chance and contention."""
 
 
-class WhatIfReport(msgspec.Struct, kw_only=True):
+class WhatIfReport(msgspec.Struct, kw_only=True, frozen=True):
     """The answer of ``unstall what-if``: what was asked, or where nothing was, what changes would bring the most."""
 
     run: str
-    command: list[str]
+    command: Sequence[str]
     recorded_step_s: float
-    answers: list[WhatIf]
-    elasticities: dict[str, float]
+    answers: Sequence[WhatIf]
+    elasticities: Mapping[str, float]
     """Per cent that the step grows by when a component takes a per cent longer, after the changes; they sum to 1."""
     kind: Literal["what-if"] = "what-if"
     schema: str = "unstall-what-if/1"
     known_by: KnownBy = "predicted"
-    notes: list[str] = msgspec.field(default_factory=list)
+    notes: Sequence[str] = msgspec.field(default_factory=list)
 
     def to_json(self) -> bytes:
         """Indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
 
 
-class DataStage(msgspec.Struct, kw_only=True, omit_defaults=True):
+class DataStage(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """One stage of the data pipeline by itself; seconds an item: a sample, or a batch where the dataset gives these."""
 
     name: str
@@ -70,7 +71,7 @@ class DataStage(msgspec.Struct, kw_only=True, omit_defaults=True):
     note: str = ""
 
 
-class DataRate(msgspec.Struct, kw_only=True, omit_defaults=True):
+class DataRate(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """The whole loader without the model, with so many workers."""
 
     workers: int
@@ -82,14 +83,14 @@ class DataRate(msgspec.Struct, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-class DataReport(msgspec.Struct, kw_only=True):
+class DataReport(msgspec.Struct, kw_only=True, frozen=True):
     """The data pipeline alone, as ``unstall data`` measures it."""
 
-    command: list[str]
-    loader: dict[str, Any]
+    command: Sequence[str]
+    loader: Mapping[str, Any]
     """As the program made it: dataset, length, batch_size, workers, ..., and whether items are samples or batches."""
-    stages: list[DataStage]
-    rates: list[DataRate]
+    stages: Sequence[DataStage]
+    rates: Sequence[DataRate]
     ceiling_items_per_s: float | None
     """Of all numbers of workers."""
     model_items_per_s: float | None
@@ -99,7 +100,7 @@ class DataReport(msgspec.Struct, kw_only=True):
     """The very first item, caches cold."""
     kind: Literal["data"] = "data"
     schema: str = "unstall-data/1"
-    notes: list[str] = msgspec.field(default_factory=list)
+    notes: Sequence[str] = msgspec.field(default_factory=list)
 
     def to_json(self) -> bytes:
         """Indented JSON."""
@@ -116,13 +117,6 @@ class Knob(msgspec.Struct, frozen=True):
     now: int
     """The position of the recorded run."""
 
-    @property
-    def shown(self) -> list[str]:
-        """The positions as a person reads them."""
-        if self.kind in ("workers", "threads"):
-            return [f"{value:g}" for value in self.values]
-        return [{1.0: "as it is", 0.0: "free"}.get(value, f"{value:g}×") for value in self.values]
-
 
 class Outcome(msgspec.Struct, frozen=True):
     """What the model predicts for one combination of positions; seconds a step."""
@@ -136,17 +130,5 @@ class Outcome(msgspec.Struct, frozen=True):
 class Sliders(msgspec.Struct, frozen=True):
     """An outcome for each combination of positions, the last knob turning fastest."""
 
-    knobs: list[Knob]
-    outcomes: list[Outcome]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data for the page."""
-        limits = sorted({outcome.bottleneck for outcome in self.outcomes})
-        return {
-            "knobs": [{"label": knob.label, "values": knob.shown, "now": knob.now} for knob in self.knobs],
-            "stepS": [outcome.step_s for outcome in self.outcomes],
-            "low": [outcome.low for outcome in self.outcomes],
-            "high": [outcome.high for outcome in self.outcomes],
-            "limits": limits,
-            "limit": [limits.index(outcome.bottleneck) for outcome in self.outcomes],
-        }
+    knobs: Sequence[Knob]
+    outcomes: Sequence[Outcome]

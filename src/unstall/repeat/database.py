@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from unstall import environment
+
 _BUSY_S = 10.0  # to wait for another run that is writing
 _MISSING = 'a ledger by URL needs SQLAlchemy and a driver; run: pip install "unstall[team]"'
 
@@ -122,7 +124,7 @@ def _sqlite_trouble(error: Exception) -> str:
     if any(sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "decode to")):
         return f"{text}; it is no ledger, or a damaged one: move it away, and the next run begins a new one"
     if "readonly" in text or "unable to open" in text:
-        return f"{text}; name another by --ledger or UNSTALL_LEDGER"
+        return f"{text}; name another by --ledger or {environment.LEDGER}"
     if "locked" in text:
         return f"another run has been writing to it for {_BUSY_S:.0f} s"
     return text

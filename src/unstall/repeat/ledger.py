@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from unstall import environment
 from unstall.benchmark import rundir
 from unstall.benchmark.archive import REPORT_NAME
 from unstall.records.comparison import Entry
@@ -17,8 +18,7 @@ from unstall.repeat.database import LedgerError, connect
 from unstall.repeat.entry import COLUMNS, entry_of, from_row, to_row
 from unstall.repeat.revision import Revision
 
-VARIABLE = "UNSTALL_LEDGER"
-"""The environment variable that names a ledger for every command: a path or a URL."""
+VARIABLE = environment.LEDGER
 
 _FILE = "ledger.sqlite"
 _UPSERT = (

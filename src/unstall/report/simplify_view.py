@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import set_cell_size
 from rich.text import Text
 
@@ -74,7 +76,7 @@ def _colour(gap: float | None) -> str:
     return "red" if gap >= _LARGE_GAP else "yellow" if gap >= _SOME_GAP else "green"
 
 
-def _table(page: Page, experiments: list[Experiment]) -> None:
+def _table(page: Page, experiments: Sequence[Experiment]) -> None:
     rows = []
     for number, one in enumerate(experiments, 1):
         low, high = one.ci95

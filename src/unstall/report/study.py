@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unstall.records.report import Experiment, Report, Study
 from unstall.text import units
 
@@ -32,7 +34,7 @@ def between(interval: tuple[float, float] | None) -> str:
     return f"{units.number(interval[0])} to {units.number(interval[1])}" if bounded(interval) else "unknown"
 
 
-def notes(experiments: list[Experiment]) -> list[str]:
+def notes(experiments: Sequence[Experiment]) -> list[str]:
     """Their notes, with their names."""
     return [f"{one.name}: {note}" for one in experiments for note in one.notes]
 

@@ -82,7 +82,7 @@ def _culprit(page: Page, verdict: Finding) -> None:
 
 
 def _place(culprit: Culprit, room: int) -> str:
-    where = "" if culprit.where == "main" else f", {plain(culprit.where)}"
+    where = "" if culprit.process == "main" else f", {plain(culprit.where)}"
     share = f"({units.percent(culprit.share)} of the steps' time{where})"
     name = shorten(plain(culprit.function), 60)
     place = f"{plain(culprit.file)}:{culprit.line}" if culprit.file else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,7 +84,7 @@ def culprit_share(finding: Finding) -> str:
     culprit = finding.culprit
     if culprit is None or finding.pattern == "memory-growth":
         return ""
-    if culprit.where == "main":
+    if culprit.process == "main":
         whose = "the main process's time"
     elif in_worker(culprit):
         whose = "the loader workers' time"
@@ -94,7 +95,7 @@ def culprit_share(finding: Finding) -> str:
 
 def in_worker(culprit: Culprit) -> bool:
     """Whether the culprit runs in a DataLoader worker."""
-    return culprit.where.startswith("worker")
+    return culprit.process == "worker"
 
 
 def headroom_line(report: Report) -> str | None:
@@ -160,7 +161,7 @@ def _no_verdict(report: Report) -> str:
     return f"no verdict: no step was seen{reason}{what_to_do}"
 
 
-def _first(lines: list[str]) -> str | None:
+def _first(lines: Sequence[str]) -> str | None:
     return lines[0] if lines else None
 
 

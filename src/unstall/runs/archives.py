@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from unstall.benchmark import archive
 from unstall.benchmark.archive import ArchiveError
 from unstall.runs.errors import Refused, refusing
@@ -65,3 +67,10 @@ def predictions(found: Archive) -> Sliders | None:
     from unstall.simplify.sliders import sliders
 
     return sliders(found)
+
+
+def with_source(found: Archive) -> Archive:
+    """The run with excerpts of the source that its report blames, read from the files where none were kept with it."""
+    from unstall.diagnose.source_excerpt import of_report
+
+    return msgspec.structs.replace(found, excerpts=of_report(found.report, found.excerpts))

@@ -9,8 +9,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from unstall.benchmark import command, launcher
 from unstall.benchmark.rundir import RunDir
 from unstall.child.seams.loader import FETCH
@@ -125,20 +123,21 @@ def diagnose(ended: Ended) -> RecordedRun:
     """Read the recordings of a run that has ended, and say what stalled it."""
     from unstall.benchmark import archive
     from unstall.diagnose.run_report import make_report
+    from unstall.diagnose.source_excerpt import of_report
     from unstall.repeat import revision
 
     request, outcome = ended.request, ended.outcome
-    report, measured, processes = make_report(
+    found = make_report(
         list(request.words), ended.directory, ended.started, outcome, steps=request.steps, modules=request.modules
     )
+    report = found.report
     code = revision.of(Path.cwd())
     if code.dirty:
-        environment = {**report.run.environment, "git_changes": code.changes}
-        report = msgspec.structs.replace(report, run=msgspec.structs.replace(report.run, environment=environment))
+        report = report.with_run(environment={**report.run.environment, "git_changes": code.changes})
     return RecordedRun(
         report=report,
-        archive=archive.make(report, measured, outcome.observation),
-        processes=processes,
+        archive=archive.make(report, found.measured, outcome.observation, of_report(report)),
+        processes=found.recordings,
         tools=_tool_results(ended.directory.path, request.tools),
         directory=ended.directory,
         revision=code,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from unstall.benchmark import archive, command, launcher
 from unstall.benchmark.signals import Signals
+from unstall.diagnose.source_excerpt import of_report
 from unstall.records.archive import Archive
 from unstall.repeat import ledger as ledgers
 from unstall.runs import directory
@@ -63,7 +64,7 @@ def simplify(
     place = directory.make()
     try:
         report, result = _run_experiments(line, words, place, experiments, budget_s, sandbox, progress)
-        first = archive.make(report, result.first.measured, result.first.observation)
+        first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
         problem = ledgers.keep(report, ledger)
         if problem is None:
             problem = _keep_first_run(place, first)

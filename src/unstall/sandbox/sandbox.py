@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
 from unstall.sandbox import overlay, place
 from unstall.sandbox.keeping import Keeper
@@ -76,10 +77,10 @@ class Sandbox:
         inside = dict(env)
         path = inside.get("PYTHONPATH")
         inside["PYTHONPATH"] = f"{_BOOTSTRAP}{os.pathsep}{path}" if path else str(_BOOTSTRAP)
-        inside["UNSTALL_SANDBOX"] = str(self._home)
-        inside["UNSTALL_SANDBOX_MEANS"] = ",".join(self._means())
+        inside[environment.SANDBOX] = str(self._home)
+        inside[environment.SANDBOX_MEANS] = ",".join(self._means())
         if self._overlays is None:
-            inside["UNSTALL_SANDBOX_KEEP"] = os.pathsep.join(map(str, self._keep))
+            inside[environment.SANDBOX_KEEP] = os.pathsep.join(map(str, self._keep))
         if not self._network_writes:
             inside.update(offline(inside, self._folder))
         return inside

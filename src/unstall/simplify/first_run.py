@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from unstall.benchmark.launcher import Options, Program
 from unstall.benchmark.measure import Measured
 from unstall.benchmark.rundir import RunDir
-from unstall.benchmark.session import Observation
 from unstall.diagnose.run_report import make_report
+from unstall.records.observations import Observation
 from unstall.records.report import Report
 from unstall.simplify import thresholds
 
@@ -60,8 +60,8 @@ def watch(line: list[str], words: list[str], directory: RunDir, sandbox: Sandbox
         _abandon(program)
         raise
     outcome = program.finish()
-    report, measured, _ = make_report(words, RunDir(directory.id, folder, directory.note), started, outcome)
-    return FirstRun(report, measured, outcome.observation, output)
+    found = make_report(words, RunDir(directory.id, folder, directory.note), started, outcome)
+    return FirstRun(found.report, found.measured, outcome.observation, output)
 
 
 def _is_enough(session: Session, seconds: float) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from unstall.child.seams import built_in
 from unstall.model.function_shares import DATA, FunctionShares
 from unstall.records.measurements import Measurement
-from unstall.records.report import Culprit, Report
+from unstall.records.report import Culprit, ProcessRole, Report
 from unstall.records.vocabulary import Tick, seam_of
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import Experiment, ExperimentResult
@@ -38,7 +38,7 @@ class Function:
 
     name: str
     file: str | None
-    where: str = "main"
+    process: ProcessRole = "main"
     of_data: bool = False
     """It is part of making batches."""
 
@@ -50,7 +50,7 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     planned += data_experiments(measurement)
     planned += [stub(function) for function in functions[1:]]
     planned += [free(kind) for kind in worthwhile(report, measurement)]
-    if functions and functions[0].where == "worker":
+    if functions and functions[0].process == "worker":
         planned.append(asleep(functions[0]))
     planned += delays(report, measurement, functions)
     planned += thread_settings(measurement)
@@ -137,7 +137,7 @@ def delays(report: Report, measurement: Measurement, functions: list[Function]) 
         if kind.can_be_slowed:
             yield delay(kind.component, None, thresholds.DELAY_SHARE)
     for function in functions:
-        if function.where == "main" and _outside_the_seams(function, report):
+        if function.process == "main" and _outside_the_seams(function, report):
             yield delay(function.name, function.file, thresholds.DELAY_SHARE)
 
 
@@ -236,18 +236,18 @@ def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
         stubbable = not last.startswith("<") and (culprit.file, last) not in holders
         if key not in seen and stubbable and culprit.share >= thresholds.MIN_SHARE:
             seen.add(key)
-            yield Function(culprit.function, culprit.file, culprit.where.split()[0], of_data)
+            yield Function(culprit.function, culprit.file, culprit.process, of_data)
 
 
 def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
     """Who is blamed, and whether for making batches."""
     for finding in report.findings:
         if finding.culprit is not None:
-            of_data = finding.pattern == CachedIntervention.proves or finding.culprit.where.startswith("worker")
+            of_data = finding.pattern == CachedIntervention.proves or finding.culprit.process == "worker"
             yield finding.culprit, of_data
     for spot in report.hotspots[:3]:
         culprit = Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
-        yield culprit, spot.phase == CachedIntervention.phase or spot.where.startswith("worker")
+        yield culprit, spot.phase == CachedIntervention.phase or spot.process == "worker"
 
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:

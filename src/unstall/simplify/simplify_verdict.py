@@ -117,7 +117,7 @@ def _take_over(
         headroom=ratio.value,
         headroom_known_by="measured",
         confidence=_confidence(ratio),
-        evidence=[_sentence(best)] + (same.evidence if same else []),
+        evidence=[_sentence(best), *(same.evidence if same else [])],
         advice=same.advice if same else [all_patterns()[pattern].advice],
         cause=same.cause if same else ("transform" if culprit and pattern == CachedIntervention.proves else None),
         culprit=culprit or (same.culprit if same else None) or _worker_culprit(report, pattern),
@@ -154,7 +154,7 @@ def _pattern(report: Report, best: ExperimentResult) -> tuple[PatternName, Culpr
     if spot is None:
         return _HOST, None
     proven = {kind.phase: kind.proves for kind in kinds.values() if kind.phase}
-    pattern = CachedIntervention.proves if spot.where.startswith("worker") else proven.get(spot.phase, "")
+    pattern = CachedIntervention.proves if spot.process == "worker" else proven.get(spot.phase, "")
     return _as_pattern(pattern), _culprit(spot)
 
 
@@ -172,7 +172,7 @@ def _worker_culprit(report: Report, pattern: PatternName) -> Culprit | None:
     """Of a data pipeline that observation did not blame: what its workers do most."""
     if pattern != CachedIntervention.proves:
         return None
-    spot = next((spot for spot in report.hotspots if spot.where.startswith("worker")), None)
+    spot = next((spot for spot in report.hotspots if spot.process == "worker"), None)
     return _culprit(spot) if spot is not None else None
 
 

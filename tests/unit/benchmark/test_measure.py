@@ -9,19 +9,18 @@ import pytest
 from spanfactory import Recording, train, train_step
 
 from unstall.benchmark.measure import measure
-from unstall.benchmark.session import Observation
 from unstall.child.layout import MODULE, NOGRAD
-from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records.observations import Frame, MachinePoint, Observation, ResourcePoint, StackSample
 
 
-def seen(recording, *, cpu=None, rss=None, delay=0.0, busy=1.0, pids=None, **more):
+def seen(recording, *, cpu=None, rss=None, delay=0.0, busy=1.0, pids=None, gpu=(), **more):
     """Looks ten times a second while the recording lasts; ``cpu``: cores by process."""
     begin, end = 999.0, recording.t + 1
-    observation = Observation(begin, end, **more)
     cpu = cpu or {recording.pid: 1.0}
+    points, machine = [], []
     for t in np.arange(begin, end, 0.1):
         for pid, cores in cpu.items():
-            observation.points.append(
+            points.append(
                 ResourcePoint(
                     t=float(t),
                     pid=pid,
@@ -32,8 +31,8 @@ def seen(recording, *, cpu=None, rss=None, delay=0.0, busy=1.0, pids=None, **mor
                     read_bytes=int(5000 * (t - begin)),
                 )
             )
-        observation.machine.append(MachinePoint(t=float(t), busy_cpu_s=busy * (t - begin), steal_cpu_s=0.0))
-    return observation
+        machine.append(MachinePoint(t=float(t), busy_cpu_s=busy * (t - begin), steal_cpu_s=0.0, gpu_utilization=gpu))
+    return Observation(begin, end, points=points, machine=machine, **more)
 
 
 def training(steps=40, **more):
@@ -248,12 +247,24 @@ def test_memory_is_told_by_step():
     assert m.device_peak is None
 
 
-def test_what_the_program_kept_is_placed_at_its_step():
+def test_what_the_program_keeps_is_told_with_its_rate():
     r = training(20)
-    r.facts["probe"] = [{"t": r.t - 0.065 * 10, "found": {"names": 1}}]
-    ((step, kept),) = run(r).measurement.memory.probes
-    assert step in (9, 10)
-    assert kept == {"names": 1}
+    loop = {"file": "/home/me/train.py", "function": "train"}
+
+    def look(steps_ago, length):
+        entry = {"kind": "list", "len": length, "bytes": 8 * length, "bounded": False, "graph": None, **loop}
+        return {"t": r.t - 0.065 * steps_ago, "found": {"loop": loop, "entries": {"losses": entry}}}
+
+    r.facts["probe"] = [look(15, 100), look(10, 200), look(5, 300)]
+    memory = run(r).measurement.memory
+    (growing,) = memory.growing
+    assert (growing.path, growing.file, memory.loop) == ("losses", "/home/me/train.py", ("/home/me/train.py", "train"))
+    assert growing.len_per_step == pytest.approx(20, rel=0.1)
+
+
+def test_devices_are_looked_at_while_the_loop_runs():
+    assert run(training(20)).measurement.gpu is None
+    assert run(training(20), gpu=(0.5, 0.25)).measurement.gpu == pytest.approx([0.5, 0.25])
 
 
 def test_sites_are_the_users_frames():
@@ -278,7 +289,9 @@ def test_the_users_own_spans_are_totalled_over_all_processes():
     for _ in range(2):
         other.do("mine", 0.25)
     other.do("yours", 2.0)
-    assert run(r, other).spans == [("yours", 1, pytest.approx(2.0)), ("mine", 3, pytest.approx(1.0))]
+    first, second = run(r, other).measurement.spans
+    assert (first.name, first.count, first.total_s) == ("yours", 1, pytest.approx(2.0))
+    assert (second.name, second.count, second.mean_s) == ("mine", 3, pytest.approx(1 / 3))
 
 
 def test_stacks_that_the_program_sampled_itself_stand_in_for_none():
@@ -300,12 +313,12 @@ def test_a_loss_that_is_not_a_number_is_noted():
 
 def test_start_up_accounts_for_what_lies_outside_the_measured_steps():
     r = training(40)
-    start_up = run(r).start_up
-    assert start_up["before_first_batch_s"] == pytest.approx(1.0, abs=0.01)
-    assert start_up["after_last_step_s"] == pytest.approx(1.0, abs=0.01)
-    assert start_up["warmup_s"] == pytest.approx(0.065)
-    assert start_up["worker_start_s"] == pytest.approx(0.001)
-    assert all(value >= 0 for value in start_up.values())
+    startup = run(r).measurement.startup
+    assert startup.before_first_batch_s == pytest.approx(1.0, abs=0.01)
+    assert startup.after_last_step_s == pytest.approx(1.0, abs=0.01)
+    assert startup.warmup_s == pytest.approx(0.065)
+    assert startup.worker_start_s == pytest.approx(0.001)
+    assert startup.epoch_gaps_s >= 0
 
 
 def test_a_step_that_grows_shows_a_trend_and_a_noisy_one_its_spread():

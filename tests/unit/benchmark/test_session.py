@@ -111,11 +111,11 @@ def test_a_run_is_stopped_once_enough_steps_were_seen(program, tmp_path):
     watch = Session(os.getpid(), tmp_path, steps=10, sampling=False)
     program.steps(5)
     watch.poll()
-    assert not watch.observation.stopped
+    assert not watch.stopped
     for _ in range(20):
         program.steps(1)
         watch.poll()
-    assert watch.observation.stopped
+    assert watch.stopped
     assert program.tap.control == STOP
     watch.finish()
 
@@ -125,7 +125,7 @@ def test_without_a_wish_a_run_is_never_stopped(program, tmp_path):
     for _ in range(10):
         program.steps(1000)
         watch.poll()
-    assert not watch.observation.stopped
+    assert not watch.stopped
     assert program.tap.control != STOP
     watch.finish()
 
@@ -153,7 +153,7 @@ def test_what_a_growing_program_keeps_is_asked_for_and_that_time_is_disturbed(pr
     clock.now += 0.3
     program.api.control(0)  # the program has answered
     watch.poll()
-    assert watch.observation.disturbed == [(asked, clock.now)]
+    assert watch.disturbed == [(asked, clock.now)]
     watch.finish()
 
 
@@ -180,7 +180,7 @@ def test_a_program_that_does_not_answer_is_not_waited_for(program, tmp_path, clo
     watch.poll()
     clock.now += 60.0
     watch.poll()
-    assert len(watch.observation.disturbed) == 1
+    assert len(watch.disturbed) == 1
     watch.finish()
 
 
@@ -244,10 +244,10 @@ def test_a_stop_waits_for_samples_but_not_for_ever(program, tmp_path, clock):
     watch.sampler = Sampler()
     program.steps(100)
     watch.poll()
-    assert not watch.observation.stopped
+    assert not watch.stopped
     clock.now += 120
     watch.poll()
-    assert watch.observation.stopped
+    assert watch.stopped
     watch.finish()
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-import unstall
-from unstall.benchmark.stacks import is_user_file, merge, parse_raw, relevant, user_leaf
+from unstall.benchmark.stacks import merge, parse_raw, relevant, user_leaf
 from unstall.records.observations import Frame, StackSample
 
 BOOTSTRAP = Frame("BaseProcess._bootstrap", "/py/lib/python3.11/multiprocessing/process.py", 314)
@@ -169,25 +166,6 @@ def test_frames_inherited_over_a_fork_are_cut():
 def test_multiprocessing_helpers_are_dropped():
     tracker = Frame("main", "/py/lib/python3.11/multiprocessing/resource_tracker.py", 227)
     assert relevant([sample(Frame("<module>", "<string>", 1), tracker)]) == []
-
-
-@pytest.mark.parametrize(
-    ("file", "user"),
-    [
-        ("/home/me/train.py", True),
-        ("/home/me/lib/data.py", True),
-        ("/home/me/python3.11-notes/data.py", True),
-        ("<string>", False),
-        ("<frozen importlib._bootstrap>", False),
-        ("/usr/lib/python3.11/threading.py", False),
-        ("/opt/py/lib/python3.13t/json/decoder.py", False),
-        ("/home/me/.venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", False),
-        ("/usr/lib/python3/dist-packages/numpy/core.py", False),
-        (str(Path(unstall.__file__).parent / "benchmark" / "recorder.py"), False),
-    ],
-)
-def test_whose_file_it_is(file: str, user: bool):
-    assert is_user_file(file) is user
 
 
 def test_the_deepest_user_frame():

@@ -79,7 +79,7 @@ def test_free_threaded_python_gets_the_recorder_in_python():
     done = run("""
 import sys
 sys.abiflags = "t"
-from unstall.benchmark import recording
+from unstall.child import recording
 from unstall.child.sandbox import audit
 audit.hear({"mine": print})
 sys.audit("mine", "heard")

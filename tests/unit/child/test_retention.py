@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import collections
 import functools
-import itertools
 import json
 import sys
 import types
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from unstall.benchmark.growing_objects import growing_objects
 from unstall.child import retention
 
 
@@ -31,12 +29,12 @@ def probe():
 
 
 def grown(loop, probes=4, steps=3):
-    """Paths that grow, by what :func:`retention.trend` says of a generator of step boundaries."""
+    """Paths that grow, by what :func:`growing_objects` says of a generator of step boundaries."""
     seen = []
     for number, result in enumerate(loop(probes * steps)):
         if number % steps == 0:
             seen.append((number, result))
-    return {item["path"]: item for item in retention.trend(seen)}
+    return {item.path: item for item in growing_objects(seen)}
 
 
 # ---------------------------------------------------------------- what is found
@@ -169,9 +167,9 @@ def test_what_is_to_be_ignored_is_left_out():
 
 def test_growing_attributes_are_told_from_bounded_ones():
     found = grown(Trainer().fit)
-    assert found["self.history['loss']"]["len_per_step"] == 1
-    assert found["self.by_class[0]"]["len_per_step"] == pytest.approx(0.5, abs=0.2)
-    assert found["Trainer.seen"]["len_per_step"] == 1
+    assert found["self.history['loss']"].len_per_step == 1
+    assert found["self.by_class[0]"].len_per_step == pytest.approx(0.5, abs=0.2)
+    assert found["Trainer.seen"].len_per_step == 1
     assert not {"self.recent", "self.history", "self.history['acc']"} & set(found)
 
 
@@ -183,8 +181,8 @@ def test_a_defaultdict_with_ever_new_keys_grows():
             yield retention.probe(sys._getframe())
 
     item = grown(loop)["groups"]
-    assert (item["kind"], item["len_per_step"]) == ("dict", 1)
-    assert item["bytes_per_step"] > 500
+    assert (item.kind, item.len_per_step) == ("dict", 1)
+    assert item.bytes_per_step > 500
 
 
 @pytest.mark.parametrize("length", [10, 300])
@@ -210,9 +208,9 @@ def test_names_that_are_bound_anew_grow_too():
             yield retention.probe(sys._getframe())
 
     found = grown(loop)
-    assert found["array"]["bytes_per_step"] == pytest.approx(800)
-    assert found["text"]["len_per_step"] == pytest.approx(4)
-    assert found["items"]["kind"] == "tuple"
+    assert found["array"].bytes_per_step == pytest.approx(800)
+    assert found["text"].len_per_step == pytest.approx(4)
+    assert found["items"].kind == "tuple"
 
 
 def test_a_cache_that_is_full_after_the_warm_up_does_not_grow():
@@ -234,60 +232,6 @@ def test_sizes_that_go_up_and_down_do_not_grow():
         del batch, words
 
     assert not {"batch", "words"} & set(grown(loop, probes=12, steps=1))
-
-
-def test_growth_compares_two_probes():
-    items, fixed = [], [1]
-    before = probe()
-    items.extend(bytes(1000) for _ in range(20))
-    (item,) = [each for each in retention.growth(before, probe(), 10) if each["path"] == "items"]
-    assert item["len_per_step"] == 2
-    assert item["bytes_per_step"] == pytest.approx(2 * 1033, rel=0.05)
-    assert item["function"].endswith("test_growth_compares_two_probes")
-    assert len(fixed) == 1
-
-
-def entry(length, **changes):
-    fields = {"kind": "list", "len": length, "bytes": 8 * length, "bounded": False, "graph": None}
-    return {**fields, "file": "a.py", "function": "f", **changes}
-
-
-@given(st.lists(st.integers(0, 1000), min_size=3, max_size=20))
-def test_only_what_grows_nearly_always_is_a_trend(lengths):
-    probes = [(10 * i, {"entries": {"x": entry(n)}}) for i, n in enumerate(lengths)]
-    rises = [b > a for a, b in itertools.pairwise(lengths)]
-    gains = [max(0, b - a) for a, b in itertools.pairwise(lengths)]
-    expected = sum(rises) >= 0.8 * len(rises) and any(rises[-2:])
-    expected = expected and lengths[-1] - lengths[0] >= sum(gains) / 2
-    assert bool(retention.trend(probes)) == expected
-    assert retention.trend(probes[::-1]) == retention.trend(probes)
-
-
-def test_the_most_bytes_come_first_and_upstream_of_equal_graphs():
-    def looks(i):
-        def graph(nodes):
-            return {"nodes": nodes, "depth": 1, "span": nodes, "complete": True}
-
-        big = {"kind": "tensor", "bytes": 4}
-        entries = {
-            "loss": entry(1, graph=graph(100 * i + 50), **big),
-            "hidden": entry(1, graph=graph(100 * i + 10), **big),
-            "small": entry(i),
-        }
-        return {"entries": entries}
-
-    found = retention.trend([(i, looks(i)) for i in range(1, 6)])
-    assert [item["path"] for item in found] == ["hidden", "loss", "small"]
-    assert found[0]["graph_per_step"] == 100
-
-
-def test_a_graph_too_large_to_count_grows_by_how_far_back_it_reaches():
-    def looks(i):
-        graph = {"nodes": 2000, "depth": 9, "span": 500 * i, "complete": False}
-        return {"entries": {"total": entry(1, graph=graph)}}
-
-    (item,) = retention.trend([(i, looks(i)) for i in range(10, 15)])
-    assert item["graph_per_step"] == 500
 
 
 # ---------------------------------------------------------------- with torch
@@ -314,7 +258,7 @@ def test_a_sum_of_losses_that_keeps_its_graph_grows():
             yield retention.probe(sys._getframe())
 
     found = grown(loop)
-    assert found["kept.total"]["graph_per_step"] >= 5
+    assert found["kept.total"].graph_per_step >= 5
     assert "loss" not in found
 
 
@@ -326,8 +270,8 @@ def test_kept_losses_keep_a_graph_each_unless_detached(detached):
             yield retention.probe(sys._getframe())
 
     item = grown(loop)["losses"]
-    assert item["len_per_step"] == 1
-    assert (item["graph_per_step"] == 0) == detached
+    assert item.len_per_step == 1
+    assert (item.graph_per_step == 0) == detached
 
 
 def test_tensors_count_with_the_whole_storage_that_they_keep():
@@ -341,8 +285,8 @@ def test_tensors_count_with_the_whole_storage_that_they_keep():
             yield retention.probe(sys._getframe())
 
     found = grown(loop)
-    assert found["kept"]["bytes_per_step"] == pytest.approx(4000, rel=0.1)
-    assert found["views"]["bytes_per_step"] == pytest.approx(8000, rel=0.1)
+    assert found["kept"].bytes_per_step == pytest.approx(4000, rel=0.1)
+    assert found["views"].bytes_per_step == pytest.approx(8000, rel=0.1)
 
 
 def test_tensors_that_share_storage_count_once():

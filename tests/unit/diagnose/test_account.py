@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from factory import CALL, NEXT, lib, measured, measurement, run, stack
+from factory import CALL, NEXT, lib, measurement, run, stack
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +52,7 @@ recordings = st.builds(
 
 
 def diagnosed(recorded) -> Report:
-    return report(run(), measured(recorded))
+    return report(run(), recorded)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

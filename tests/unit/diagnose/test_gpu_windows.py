@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from factory import CALL, NEXT, Source, measured, measurement, run, stack
+from factory import CALL, NEXT, Source, measurement, run, stack
 from gpu_programs import Program, launch_bound, waits_for_data
 
 from unstall.benchmark.archive import Archive
@@ -28,7 +28,7 @@ def code(tmp_path):
 def joined(folder, code, phases=None, step_s=()) -> Report:
     """The report of a run whose batches ``fetch`` makes, with the windows in a folder."""
     samples = [stack(code.at("main", "# ask"), NEXT, code.at("fetch", "# read"), count=300), stack(CALL, count=300)]
-    return report(run(), measured(measurement(phases or WAITS, samples=samples)), read(folder, step_s))
+    return report(run(), measurement(phases or WAITS, samples=samples), read(folder, step_s))
 
 
 def _record(folder, program: Program, pid=1) -> None:

@@ -31,9 +31,7 @@ def test_the_run_is_told_as_it_was():
 
 
 def test_a_run_that_unstall_stopped_has_no_exit_code():
-    stopped = run(exit_code=-15)
-    stopped.observation.stopped = True
-    assert info(stopped, [], None).exit_code is None
+    assert info(run(exit_code=-15, stopped=True), [], None).exit_code is None
 
 
 def test_ranks_are_counted():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jsonschema
 import msgspec
 import pytest
-from factory import CALL, Source, measured, measurement, run, stack, waiting
+from factory import CALL, Source, measurement, run, stack, waiting
 
 from unstall.diagnose.summary import report
 from unstall.records.measurements import (
@@ -22,7 +22,7 @@ TRAINING = {"data_wait": 0.05, "forward": 0.02, "backward": 0.02, "optimizer": 0
 
 
 def make(phases=None, *, options=None, **more):
-    made = report(run(**(options or {})), measured(measurement(phases or TRAINING, **more)))
+    made = report(run(**(options or {})), measurement(phases or TRAINING, **more))
     jsonschema.validate(msgspec.json.decode(made.to_json()), schema())
     assert Report.from_json(made.to_json()) == made
     return made

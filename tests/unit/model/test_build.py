@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from changes import changed
 from pipelines import pipeline
 
 from unstall.model import Changes, build, predict
@@ -108,7 +109,7 @@ def test_a_team_recorded_without_workers_tells_what_it_does_beside_some(asked):
     recorded = record(truth)
     measured = recorded.measurement
     team_cpu_s = 0.018 * 1.9 / speed(1.9, 2.0, truth.layout.contention)  # its threads slow each other down
-    measured = replace(measured, main_cpu_s=measured.loader.service_cpu_s + team_cpu_s)
+    measured = changed(measured, main_cpu_s=measured.loader.service_cpu_s + team_cpu_s)
     made = build(replace(recorded, measurement=measured))
     assert made.phase_s("forward") + made.phase_s("backward") == pytest.approx(0.018, rel=0.01)
     assert predict(made, Changes(workers=asked)).step_s == pytest.approx(true_step(truth, workers=asked), rel=0.02)
@@ -119,7 +120,7 @@ def test_neighbours_and_teams_do_not_shift_the_shares_of_what_was_seen(backgroun
     """Four fifths of the recorded step are the callback's: without it the program is five times as fast."""
     truth = program(service=0.0, workers=0, cores=2.0, threads=2, width=1.9, body={"forward": 0.4, "callback": 1.6})
     recorded = record(replace(truth, layout=replace(truth.layout, background=background)))
-    recorded = replace(recorded, measurement=replace(recorded.measurement, other_cores=background))
+    recorded = replace(recorded, measurement=changed(recorded.measurement, other_cores=background))
     found = predict(build(recorded), Changes(scales={"callback": 0.0}))
     assert found.speedup == pytest.approx(5.0, rel=0.02)
 
@@ -132,7 +133,7 @@ def test_as_recorded_is_as_recorded():
 
 def test_a_loop_without_loader_is_all_main_thread():
     recorded = record(program(service=0.02, workers=0))
-    recorded = replace(recorded, measurement=replace(recorded.measurement, loader=None))
+    recorded = replace(recorded, measurement=changed(recorded.measurement, loader=None))
     found = build(recorded)
     assert not found.has_loader and "data_wait" in found.phases
     assert predict(found, Changes(scales={"data": 0.0})).step_s == pytest.approx(0.012, rel=0.1)
@@ -150,7 +151,7 @@ def test_a_function_between_epochs_is_taken_out_of_them(tmp_path):
     recorded = record(program(service=0.001, workers=0))
     step_s = recorded.measurement.step.mean
     sample = StackSample(1, "MainThread", (Frame("plot", str(source), 2),), 90)
-    measurement = replace(recorded.measurement, samples=[sample], step=StepTime(step_s + 0.03, step_s, step_s))
+    measurement = changed(recorded.measurement, samples=[sample], step=StepTime(step_s + 0.03, step_s, step_s))
     gaps = {"callback": 0.9, "validation": 0.1}
     found = build(replace(recorded, measurement=measurement, gap_s=0.03, gap_shares=gaps))
     without = predict(found, Changes(scales={"plot": 0.0})).step_s
@@ -162,7 +163,7 @@ def test_a_body_that_no_law_of_cores_explains_waited_as_long_as_the_scheduler_sa
     recorded = record(program(service=0.08, workers=2, cores=2.0, threads=2))
     steps = recorded.steps.copy()
     steps[:, PHASE_NAMES.index("forward")] += 0.06
-    told = replace(recorded.measurement, team_delay_s=0.06)
+    told = changed(recorded.measurement, team_delay_s=0.06)
     told, silent = (build(replace(recorded, steps=steps, measurement=one)) for one in (told, recorded.measurement))
     assert told.phase_s("forward") < 0.4 * silent.phase_s("forward")
     free = Changes(scales={"data": 0.0})
@@ -181,7 +182,7 @@ def test_samples_name_functions_in_the_workers_and_in_the_main_thread(tmp_path):
     frames = (Frame("Photos.__getitem__", str(source), 3), Frame("Photos.decode", str(source), 5))
     recorded = record(program(service=0.02, workers=2))
     samples = [StackSample(2, "MainThread", frames, 30), StackSample(3, "MainThread", frames[:1], 10)]
-    measurement = replace(recorded.measurement, samples=samples)
+    measurement = changed(recorded.measurement, samples=samples)
     found = build(replace(recorded, measurement=measurement))
     (key,) = found.function_shares.find("Photos.decode")
     assert found.function_shares.share("data", key) == pytest.approx(0.75)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jsonschema
 import msgspec
 import pytest
+from changes import changed
 
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import (
@@ -54,32 +55,33 @@ def smallest():
 
 
 def fullest():
-    report = smallest()
-    report.kind = "optimize"
-    report.run.environment = {"python": "3.11", "gpus": [{"name": "GPU"}], "cpu_count": 4}
-    report.run.exit_code = -9
-    report.throughput = Throughput(
-        steps_per_s=10.0, samples_per_s=320.0, mfu=0.2, step_s=StepTime(0.1, 0.1, 0.2), flops_coverage=0.9
+    verdict = finding(culprit=Culprit(function="f", file="a.py", line=3, share=0.4, where="rank 3"), cause="storage")
+    return changed(
+        smallest(),
+        kind="optimize",
+        run__environment={"python": "3.11", "gpus": [{"name": "GPU"}], "cpu_count": 4},
+        run__exit_code=-9,
+        throughput=Throughput(
+            steps_per_s=10.0, samples_per_s=320.0, mfu=0.2, step_s=StepTime(0.1, 0.1, 0.2), flops_coverage=0.9
+        ),
+        utilization=Utilization(cpu=0.5, gpu=[0.1, 0.9], run_delay=0.1, rss_peak_bytes=10, gpu_memory_peak_bytes=5),
+        phases=[
+            Phase(name=name, share=1 / len(PHASE_NAMES), mean_s=0.1, p95_s=0.2, network_s=0.1) for name in PHASE_NAMES
+        ],
+        verdict=verdict,
+        findings=[verdict, finding(pattern="healthy", headroom=1.0)],
+        ceilings=[Ceiling(component="f", steps_per_s=20.0, known_by="measured", ci95=(19.0, 21.0), gap=0.5)],
+        experiments=[
+            Experiment(name="f", intervention="stub", ratio=2.0, ci95=(1.9, 2.1), predicted_ratio=2.2, segments=8)
+        ],
+        remedies=[Remedy(name="r", exactness="exact", kept=False, why_not="slower", speedup=0.9, ci95=(0.8, 1.0))],
+        total_speedup=2.0,
+        patch="--- a\n+++ b\n",
+        hotspots=[Hotspot(function="f", file="a.py", line=3, share=0.4, where="main")],
+        modules=[ModuleTime(name="m", type="Linear", calls_per_step=1, forward_s=0.1, self_s=0.1)],
+        spans=[SpanTime(name="s", count=1, total_s=1.0, mean_s=1.0)],
+        startup=Startup(before_first_batch_s=1, worker_start_s=1, warmup_s=1, epoch_gaps_s=1, after_last_step_s=1),
     )
-    report.utilization = Utilization(cpu=0.5, gpu=[0.1, 0.9], run_delay=0.1, rss_peak_bytes=10, gpu_memory_peak_bytes=5)
-    report.phases = [
-        Phase(name=name, share=1 / len(PHASE_NAMES), mean_s=0.1, p95_s=0.2, network_s=0.1) for name in PHASE_NAMES
-    ]
-    report.verdict = finding(
-        culprit=Culprit(function="f", file="a.py", line=3, share=0.4, where="rank 3"), cause="storage"
-    )
-    report.findings = [report.verdict, finding(pattern="healthy", headroom=1.0)]
-    report.ceilings = [Ceiling(component="f", steps_per_s=20.0, known_by="measured", ci95=(19.0, 21.0), gap=0.5)]
-    report.experiments = [
-        Experiment(name="f", intervention="stub", ratio=2.0, ci95=(1.9, 2.1), predicted_ratio=2.2, segments=8)
-    ]
-    report.remedies = [Remedy(name="r", exactness="exact", kept=False, why_not="slower", speedup=0.9, ci95=(0.8, 1.0))]
-    report.total_speedup, report.patch = 2.0, "--- a\n+++ b\n"
-    report.hotspots = [Hotspot(function="f", file="a.py", line=3, share=0.4, where="main")]
-    report.modules = [ModuleTime(name="m", type="Linear", calls_per_step=1, forward_s=0.1, self_s=0.1)]
-    report.spans = [SpanTime(name="s", count=1, total_s=1.0, mean_s=1.0)]
-    report.startup = Startup(before_first_batch_s=1, worker_start_s=1, warmup_s=1, epoch_gaps_s=1, after_last_step_s=1)
-    return report
 
 
 @pytest.mark.parametrize("report", [smallest(), fullest()], ids=["smallest", "fullest"])
@@ -143,6 +145,31 @@ def test_samples_are_values():
     assert hash(one.frames[0]) == hash(Frame("f", "a.py", 1))
     with pytest.raises(AttributeError):
         one.count = 3
+
+
+@pytest.mark.parametrize(
+    "where, process, index",
+    [
+        ("main", "main", None),
+        ("worker", "worker", None),
+        ("worker 1", "worker", 1),
+        ("rank 3", "rank", 3),
+        ("rank three", "rank", None),
+        ("rank 99999999999999999999", "rank", None),
+        ("a helper 2", "other", None),
+        ("", "other", None),
+    ],
+)
+def test_where_a_line_runs_says_which_process_that_is(where, process, index):
+    culprit = Culprit(function="f", file="a.py", line=3, share=0.4, where=where)
+    assert (culprit.process, culprit.index) == (process, index)
+    assert msgspec.json.decode(msgspec.json.encode(culprit), type=Culprit) == culprit
+
+
+def test_reports_from_before_there_was_a_process_are_read():
+    raw = b'{"function": "f", "file": "a.py", "line": 3, "share": 0.4, "where": "rank 2", "process": "main"}'
+    assert msgspec.json.decode(raw, type=Culprit).process == "rank"
+    assert msgspec.json.decode(raw, type=Hotspot).index == 2
 
 
 def test_a_run_without_a_step_in_version_1_was_not_healthy():

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from unstall.records.what_if import DataRate, DataReport, Knob, Outcome, Sliders, WhatIf, WhatIfReport
+from unstall.records.what_if import DataRate, DataReport, WhatIf, WhatIfReport
 
 
 def test_predictions_read_back_as_they_were():
@@ -34,21 +34,3 @@ def test_what_was_not_measured_of_a_loader_is_absent():
         conclusion="nothing",
     )
     assert msgspec.json.decode(made.to_json())["rates"] == [{"workers": 0, "error": "killed"}]
-
-
-def test_positions_read_as_a_person_says_them():
-    assert Knob("workers", "loader workers", (0.0, 2.0), 0).shown == ["0", "2"]
-    assert Knob("decode", "time of decode", (1.0, 0.5, 0.0), 0).shown == ["as it is", "0.5×", "free"]
-
-
-def test_the_page_gets_plain_data():
-    knob = Knob("workers", "loader workers", (0.0, 1.0), 0)
-    table = Sliders([knob], [Outcome(0.04, 0.03, 0.05, "data"), Outcome(0.02, 0.01, 0.03, "forward")])
-    assert table.as_json() == {
-        "knobs": [{"label": "loader workers", "values": ["0", "1"], "now": 0}],
-        "stepS": [0.04, 0.02],
-        "low": [0.03, 0.01],
-        "high": [0.05, 0.03],
-        "limits": ["data", "forward"],
-        "limit": [0, 1],
-    }

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from changes import changed
 from makers import entry, report
 
 from unstall.benchmark import archive, rundir
@@ -45,8 +46,7 @@ def test_a_run_that_is_entered_again_replaces_itself(path):
 
 
 def test_all_of_a_transaction_or_nothing(path):
-    bad = entry("b")
-    bad.kind = None
+    bad = changed(entry("b"), kind=None)
     with Ledger(path) as opened:
         with pytest.raises(LedgerError):
             opened.add([entry("a"), bad])

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from changes import changed
 from makers import entry, report
 
 from unstall.repeat import database, ledger, schema
@@ -106,8 +107,7 @@ def test_writers_at_once_make_one_ledger_and_lose_nothing(url):
 
 
 def test_all_of_a_transaction_or_nothing(url):
-    bad = entry("b")
-    bad.kind = None
+    bad = changed(entry("b"), kind=None)
     with Ledger(url) as opened:
         with pytest.raises(LedgerError, match="null"):
             opened.add([entry("a"), bad])

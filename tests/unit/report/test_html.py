@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from report_strategies import reports
 
 from unstall.records import report as r
-from unstall.records.archive import Archive, StepSeries
-from unstall.records.excerpts import Excerpt
+from unstall.records.archive import Archive, Excerpt, StepSeries
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records.what_if import Knob, Outcome, Sliders
 from unstall.report import html
 from unstall.report.html import charts, flame, series, source
 from unstall.report.html.markup import Markup, el, join, json_block, text
@@ -95,7 +95,7 @@ def test_the_page_names_the_verdict_and_needs_nothing_else(input_bound):
 
 
 def test_the_inline_form_has_no_script_and_no_ids(input_bound):
-    shown = input_bound._repr_html_()
+    shown = html.inline(input_bound)
     outline = _Outline(shown)
     assert "script" not in outline.tags and "id" not in outline.attributes
     assert "RandomWarp.__call__" in shown
@@ -176,26 +176,39 @@ def test_a_flame_graph_is_bounded():
     assert len(json.dumps(graph)) < 1_000_000
 
 
-def test_the_source_of_the_function_is_shown_around_the_line(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text(
-        "import x\n\n\ndef load(p):\n    data = open(p)\n    return data.read('<b>')\n\n\ndef other():\n    pass\n"
-    )
-    shown = source.excerpt(_culprit(path, 6, "return data.read('<b>')"))
+def test_the_source_of_the_function_is_shown_around_the_line():
+    lines = ["def load(p):", "    data = open(p)", "    return data.read('<b>')"]
+    shown = source.excerpt(_culprit("train.py", 6, "return data.read('<b>')"), [Excerpt("train.py", 4, lines)])
     plain = re.sub(r"<[^>]*>", "", shown)
-    assert "def load(p):" in plain and "other" not in plain and "import" not in plain
+    assert "def load(p):" in plain and "data = open(p)" in plain
     assert "&lt;b&gt;" in shown and shown.count("blamed line") == 1
 
 
-def test_the_source_that_was_kept_goes_before_the_file(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text("x = load()  # changed\n")
-    culprit = _culprit(path, 8, "x = load()")
-    shown = source.excerpt(culprit, [Excerpt(str(path), 7, ["def f():", "    x = load()"])])
-    assert "changed" not in shown and ">7<" in shown and "load" in shown
-    alone = source.excerpt(culprit, [Excerpt("/another.py", 7, ["def f():", "    x = load()"])])
-    assert ">7<" not in alone and "load" in alone
-    assert source.excerpt(_culprit(path, 1, "")) is None
+def test_the_blamed_line_stands_alone_where_no_excerpt_holds_it():
+    alone = source.excerpt(
+        _culprit("train.py", 8, "x = load()"), [Excerpt("/another.py", 7, ["def f():", "    x = load()"])]
+    )
+    assert ">7<" not in alone and ">8<" in alone and "load" in alone
+    assert source.excerpt(_culprit("train.py", 1, "")) is None
+
+
+def test_sliders_positions_read_as_a_person_says_them():
+    knobs = [Knob("workers", "loader workers", (0.0, 2.0), 0), Knob("decode", "time of decode", (1.0, 0.5, 0.0), 0)]
+    shown = charts.what_if(Sliders(knobs, []))["knobs"]
+    assert [knob["values"] for knob in shown] == [["0", "2"], ["as it is", "0.5×", "free"]]
+
+
+def test_sliders_become_plain_data():
+    knob = Knob("workers", "loader workers", (0.0, 1.0), 0)
+    table = Sliders([knob], [Outcome(0.04, 0.03, 0.05, "data"), Outcome(0.02, 0.01, 0.03, "forward")])
+    assert charts.what_if(table) == {
+        "knobs": [{"label": "loader workers", "values": ["0", "1"], "now": 0}],
+        "stepS": [0.04, 0.02],
+        "low": [0.03, 0.01],
+        "high": [0.05, 0.03],
+        "limits": ["data", "forward"],
+        "limit": [0, 1],
+    }
 
 
 def _culprit(path, line, code):

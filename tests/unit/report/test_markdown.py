@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from changes import changed
 from hypothesis import HealthCheck, given, settings
 from report_strategies import reports
 
@@ -22,7 +23,9 @@ def test_the_verdict_is_in_view_and_the_figures_are_folded(input_bound: r.Report
 
 
 def test_modules_spans_and_hot_lines_are_listed_in_full(reinforcement: r.Report) -> None:
-    reinforcement.hotspots = [r.Hotspot(function="f", file="<string>", line=2, share=0.5, where="main")]
+    reinforcement = changed(
+        reinforcement, hotspots=[r.Hotspot(function="f", file="<string>", line=2, share=0.5, where="main")]
+    )
     text = run_markdown.render(reinforcement)
     assert text.count("| policy.net.") == 7
     assert text.count("\n| phase ") == 7 + 1  # spans, and the header of the phases
@@ -60,7 +63,7 @@ def test_escape(text: str, escaped: str) -> None:
 
 
 def test_a_fence_in_the_code_cannot_close_the_block(input_bound: r.Report) -> None:
-    input_bound.verdict.culprit.code = "x = '````'"
+    input_bound = changed(input_bound, verdict__culprit__code="x = '````'")
     assert "`````python\nx = '````'\n`````" in run_markdown.render(input_bound)
 
 
@@ -75,17 +78,25 @@ def test_any_report_can_be_written(report: r.Report) -> None:
 
 
 def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
-    input_bound.ceilings = [r.Ceiling(component="without decode", steps_per_s=50.0, known_by="measured", gap=0.6)]
-    input_bound.experiments = [
-        r.Experiment(name="decode free", intervention="free", ratio=2.5, ci95=(2.4, 2.6), predicted_ratio=2.0),
-        r.Experiment(name="decode +20%", intervention="delay", ratio=0.9, ci95=(0.2, 1e6), conclusive=False),
-    ]
-    input_bound.study = r.Study(
-        base_s=0.05,
-        deeper=["then forward"],
-        failures=[r.NotMeasured(name="cached", intervention="cached", why="no loader")],
-        untried=["gc off"],
-        sandbox="a copy",
+    input_bound = changed(
+        input_bound, ceilings=[r.Ceiling(component="without decode", steps_per_s=50.0, known_by="measured", gap=0.6)]
+    )
+    input_bound = changed(
+        input_bound,
+        experiments=[
+            r.Experiment(name="decode free", intervention="free", ratio=2.5, ci95=(2.4, 2.6), predicted_ratio=2.0),
+            r.Experiment(name="decode +20%", intervention="delay", ratio=0.9, ci95=(0.2, 1e6), conclusive=False),
+        ],
+    )
+    input_bound = changed(
+        input_bound,
+        study=r.Study(
+            base_s=0.05,
+            deeper=["then forward"],
+            failures=[r.NotMeasured(name="cached", intervention="cached", why="no loader")],
+            untried=["gc off"],
+            sandbox="a copy",
+        ),
     )
     text = run_markdown.render(input_bound)
     assert "| without decode | 50 | 60 % | measured |\n| as it is | 20 |" in text
@@ -96,7 +107,7 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
 
 def test_remedies_and_the_patch_are_told(input_bound: r.Report) -> None:
     remedy = r.Remedy(name="share memory", exactness="exact", kept=False, why_not="slower | here")
-    input_bound.remedies, input_bound.patch = [remedy], "-a = 1\n+\tb = `2`\x1b[1m\n"
+    input_bound = changed(input_bound, remedies=[remedy], patch="-a = 1\n+\tb = `2`\x1b[1m\n")
     text = run_markdown.render(input_bound)
     assert "| share memory | no | exact |  |  | slower \\| here |" in text
     assert "```diff\n-a = 1\n+\tb = `2`\ufffd[1m\n```" in text

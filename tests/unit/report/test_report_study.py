@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from changes import changed
 
 from unstall.records import report as r
 from unstall.report import study
@@ -46,12 +47,14 @@ def test_an_interval_that_is_open_tells_nothing(interval, words):
 
 def test_ceilings_are_relative_to_the_step_of_the_experiments(input_bound):
     assert study.speed(input_bound) == input_bound.throughput.steps_per_s
-    input_bound.study = r.Study(base_s=0.1)
+    input_bound = changed(input_bound, study=r.Study(base_s=0.1))
     assert study.speed(input_bound) == pytest.approx(10)
 
 
 def test_trials_stand_in_their_order_and_an_inconclusive_one_has_no_dot(input_bound):
-    input_bound.experiments = [trial(name="slow"), trial(name="fast", ratio=3.0, conclusive=False, notes=["noisy"])]
+    input_bound = changed(
+        input_bound, experiments=[trial(name="slow"), trial(name="fast", ratio=3.0, conclusive=False, notes=["noisy"])]
+    )
     section = experiments.experiments(input_bound)
     assert section.index("</small>slow") < section.index("</small>fast")
     assert section.count(" dot") == 1 and "inconclusive" in section and "fast: noisy" in section
@@ -59,17 +62,21 @@ def test_trials_stand_in_their_order_and_an_inconclusive_one_has_no_dot(input_bo
 
 def test_a_study_without_any_result_says_why(input_bound):
     failure = r.NotMeasured(name="cached", intervention="cached", why="no loader")
-    input_bound.experiments, input_bound.study = [], r.Study(base_s=0.1, failures=[failure], untried=["gc off"])
+    told = r.Study(base_s=0.1, failures=[failure], untried=["gc off"])
+    input_bound = changed(input_bound, experiments=[], study=told)
     section = experiments.experiments(input_bound)
     assert "cached: no loader" in section and "gc off" in section
 
 
 def test_one_long_bar_does_not_make_the_others_vanish(input_bound):
-    input_bound.study = r.Study(base_s=0.1)
-    input_bound.ceilings = [
-        r.Ceiling(component="data alone", steps_per_s=1e5, known_by="measured"),
-        r.Ceiling(component="without decode", steps_per_s=20.0, known_by="measured", ci95=(18.0, 22.0), gap=0.5),
-    ]
+    input_bound = changed(input_bound, study=r.Study(base_s=0.1))
+    input_bound = changed(
+        input_bound,
+        ceilings=[
+            r.Ceiling(component="data alone", steps_per_s=1e5, known_by="measured"),
+            r.Ceiling(component="without decode", steps_per_s=20.0, known_by="measured", ci95=(18.0, 22.0), gap=0.5),
+        ],
+    )
     section = experiments.ceilings(input_bound)
     assert re.findall(r'class="w-(\d+) gain( cut)?"', section) == [("1000", " cut"), ("250", "")]
     assert 'class="x-225 w-50 range"' in section

@@ -5,6 +5,7 @@ import math
 import unicodedata
 
 import pytest
+from changes import changed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from report_strategies import reports
@@ -71,10 +72,11 @@ def test_nothing_absent_is_shown(no_steps: r.Report) -> None:
 
 
 def test_figures_that_are_not_numbers_are_left_out(healthy: r.Report) -> None:
-    healthy.throughput.steps_per_s = math.nan
-    healthy.phases[0].share = math.nan
-    healthy.verdict.headroom = math.inf
-    healthy.utilization.cpu = math.nan
+    healthy = changed(healthy, throughput__steps_per_s=math.nan)
+    first, *others = healthy.phases
+    healthy = changed(healthy, phases=[changed(first, share=math.nan), *others])
+    healthy = changed(healthy, verdict__headroom=math.inf)
+    healthy = changed(healthy, utilization__cpu=math.nan)
     text = run_view.page(healthy).as_text()
     assert "nan" not in text and "unknown" not in text and "inf " not in text
 

@@ -1,5 +1,5 @@
-import msgspec
 import pytest
+from changes import changed
 from rich.cells import cell_len
 
 from unstall.records.observations import Usage, View
@@ -47,7 +47,7 @@ def test_everything_that_is_known_is_shown(view):
 
 @pytest.mark.parametrize("width", (40, 60, 100, 300))
 def test_it_fits_the_terminal(view, width):
-    text = shown(msgspec.structs.replace(view, command="x\x1b[31m" * 200), width)
+    text = shown(changed(view, command="x\x1b[31m" * 200), width)
     assert "\x1b" not in text
     assert all(cell_len(line) <= width for line in text.splitlines())
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from changes import changed
 from report_examples import finding, make
 
 from unstall.diagnose.patterns import all_patterns
@@ -26,7 +27,7 @@ def test_workers_that_take_the_cores_are_not_called_late(contended: r.Report) ->
 
 
 def test_loading_in_the_main_process(input_bound: r.Report) -> None:
-    input_bound.verdict.culprit.where = "main"
+    input_bound = changed(input_bound, verdict__culprit__where="main")
     report = make(input_bound.verdict, {"data_wait": 0.83})
     assert "goes into preparing the next batch in RandomWarp.__call__" in wording.headline(report)
 
@@ -36,7 +37,7 @@ def test_a_run_without_steps_has_no_verdict_but_a_way_on(no_steps: r.Report) -> 
         "no verdict: no step was seen (the program ended before its first optimizer step); "
         "what to do: mark the loop: for batch in unstall.steps(loader)"
     )
-    no_steps.run.notes, no_steps.verdict.advice = [], []
+    no_steps = changed(no_steps, run__notes=[], verdict__advice=[])
     assert wording.headline(no_steps) == "no verdict: no step was seen"
 
 
@@ -58,7 +59,7 @@ def test_absent_shares_are_not_called_zero() -> None:
 
 
 def test_a_measured_gain_is_no_upper_bound(input_bound: r.Report) -> None:
-    input_bound.verdict.headroom_known_by = "measured"
+    input_bound = changed(input_bound, verdict__headroom_known_by="measured")
     assert "; 4.1× faster without it (measured, high confidence)" in wording.headline(input_bound)
     assert wording.headroom_line(input_bound) == "4.1×, 41.5 steps/s → 171 steps/s (measured)"
 
@@ -111,26 +112,28 @@ def test_next_command(name: str, command: str | None, request: pytest.FixtureReq
 
 
 def test_low_confidence_asks_for_more_steps_where_more_can_be_had(noisy: r.Report) -> None:
-    noisy.run.exit_code = None
+    noisy = changed(noisy, run__exit_code=None)
     assert wording.next_command(noisy).command == "unstall run --steps 200 train.py --epochs 1"
-    noisy.run.steps = 300
+    noisy = changed(noisy, run__steps=300)
     assert wording.next_command(noisy).command == "unstall run --steps 600 train.py --epochs 1"
 
 
 def test_low_confidence_by_a_busy_machine_asks_to_wait(noisy: r.Report) -> None:
-    noisy.utilization.other_processes_cores = 1.5
+    noisy = changed(noisy, utilization__other_processes_cores=1.5)
     assert "other processes" in wording.next_command(noisy).why
 
 
 def test_modules_are_asked_for_once(compute_bound: r.Report) -> None:
-    compute_bound.modules = [r.ModuleTime(name="", type="Net", calls_per_step=1, forward_s=0.1, self_s=0.1)]
+    compute_bound = changed(
+        compute_bound, modules=[r.ModuleTime(name="", type="Net", calls_per_step=1, forward_s=0.1, self_s=0.1)]
+    )
     assert "--modules" not in wording.next_command(compute_bound).command
 
 
 def test_the_command_can_be_pasted(input_bound: r.Report) -> None:
-    input_bound.run.command = ["my train.py", "--name", "a  b; rm"]
+    input_bound = changed(input_bound, run__command=["my train.py", "--name", "a  b; rm"])
     assert wording.next_command(input_bound).command.endswith("'my train.py' --name 'a  b; rm'")
-    input_bound.run.command = []
+    input_bound = changed(input_bound, run__command=[])
     assert wording.next_command(input_bound).command is None
 
 

@@ -1,6 +1,7 @@
 """Which experiments a first run gives cause for."""
 
 import pytest
+from changes import changed
 from simplify_builders import make_finding, make_measurement, make_report, make_result
 
 from unstall.model.function_shares import FunctionShares
@@ -32,8 +33,7 @@ def test_calls_of_logging_libraries_are_tried_where_they_take_time():
         make_finding(function="Log.write"), phases={"forward": 0.5, "backward": 0.42, "callback": 0.08}
     )
     words = "without logging, plotting and checkpoint calls"
-    saves = make_measurement()
-    saves.callbacks = {"~torch.save": 0.006}  # of a step of 0.1 s
+    saves = changed(make_measurement(), callbacks={"~torch.save": 0.006})  # of a step of 0.1 s
     assert words in names(plan.experiments(report, saves))
     assert words not in names(plan.experiments(report, make_measurement())), "nothing of a library's was called"
 
@@ -134,8 +134,7 @@ def test_a_setting_of_the_loader_is_for_the_main_one():
 
 
 def test_ranks_are_tried_alone_where_there_are_several():
-    several = make_measurement()
-    several.ranks = [RankMeasurement(rank, rank, 0.1, {}, {}) for rank in (0, 1)]
+    several = changed(make_measurement(), ranks=[RankMeasurement(rank, rank, 0.1, {}, {}) for rank in (0, 1)])
     report = make_report(make_finding(function="Log.write"), phases={"forward": 0.9})
     assert "one rank alone" in names(plan.experiments(report, several))
     assert "one rank alone" not in names(plan.experiments(report, make_measurement()))

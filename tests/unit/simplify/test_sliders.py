@@ -59,7 +59,7 @@ def test_every_combination_has_an_outcome(recorded):
     assert [knob.kind for knob in table.knobs] == ["workers", "decode", "threads"]
     assert len(table.outcomes) == math.prod(len(knob.values) for knob in table.knobs)
     workers, decode, threads = table.knobs
-    assert workers.values[workers.now] == 1 and decode.shown[0] == "as it is" and decode.shown[-1] == "free"
+    assert workers.values[workers.now] == 1 and decode.values[0] == 1.0 and decode.values[-1] == 0.0
 
     def step_s(*positions):
         index = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from unstall import environment
 from unstall.child.sandbox import audit, vault
 from unstall.child.sandbox.refusals import note
 
@@ -122,5 +123,5 @@ def install(home: str) -> None:
     """Watch from here on, in this process and those it forks; tell the keeper of this process."""
     with open(os.path.join(home, "notes", f"pid-{os.getpid()}"), "w"):
         pass
-    kept = tuple(filter(None, os.environ.get("UNSTALL_SANDBOX_KEEP", "").split(os.pathsep)))
+    kept = tuple(filter(None, os.environ.get(environment.SANDBOX_KEEP, "").split(os.pathsep)))
     Guard(home, kept).listen()

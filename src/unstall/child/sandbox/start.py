@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+from unstall import environment
+
 
 def start() -> None:
     """Called by the bootstrap, before any of the program's code."""
-    means = os.environ.get("UNSTALL_SANDBOX_MEANS", "").split(",")
-    home = os.environ["UNSTALL_SANDBOX"]
+    means = os.environ.get(environment.SANDBOX_MEANS, "").split(",")
+    home = os.environ[environment.SANDBOX]
     if "network" in means:
         from unstall.child.sandbox import network
 

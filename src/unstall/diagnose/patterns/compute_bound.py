@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import msgspec
 
-from unstall.benchmark.stacks import is_user_file
 from unstall.child.seams import modules, optimizer
+from unstall.child.user_files import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
@@ -197,7 +198,7 @@ def _gain(host: HostFeatures, cause: str) -> float:
     return passes * 0.5
 
 
-def _own_share(modules: list[ModuleMeasurement], module: ModuleMeasurement) -> float:
+def _own_share(modules: Sequence[ModuleMeasurement], module: ModuleMeasurement) -> float:
     """Share of the modules' own time that this one takes, or, for a class of the user's, all of that class together.
 
     Blocks of one class repeat the same code; layers of a library's class have only the name in common.

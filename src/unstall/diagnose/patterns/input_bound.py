@@ -54,7 +54,7 @@ class InputBound(Pattern):
             return None
         samples, where = _samples(host, loader)
         cause = _cause(host, loader, samples)
-        total = host.worker_total if where.startswith("worker") else host.blame.total
+        total = host.worker_total if where == "worker" else host.blame.total
         return Finding(
             pattern=self.name,
             cause=cause,
@@ -104,7 +104,7 @@ class InputBound(Pattern):
         if culprit is None:
             return f"{part(finding)} waits for the next batch"
         name = name_of(culprit)
-        if not culprit.where.startswith("worker"):
+        if culprit.process != "worker":
             return f"{part(finding)} goes into preparing the next batch in {name}"
         # Waiting must be at least half of what the headroom promises; else the workers cost more by taking the cores.
         if (finding.share or 0.0) >= MOST * (1 - 1 / max(finding.headroom, 1)):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from unstall.child import retention
 from unstall.diagnose import growth, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at
 from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED, GROWTH_POINTS, OUTRANKS_GROWTH
+from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.text.units import bytes_, known
 
@@ -35,7 +33,7 @@ class MemoryGrowth(Pattern):
             if low <= 0 or grown < GROWTH_BYTES:
                 continue
             # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
-            explained = bool(top and blamed and top["bytes_per_step"] > GROWTH_EXPLAINED * rate)
+            explained = bool(top and blamed and top.bytes_per_step > GROWTH_EXPLAINED * rate)
             if explained or growth.is_growing(series, min_bytes_per_step=1.0):
                 return _finding(host, what, rate, grown, top, blamed)
         return None
@@ -57,21 +55,21 @@ class MemoryGrowth(Pattern):
 
 
 def _finding(
-    host: HostFeatures, what: str, rate: float, grown: float, top: dict[str, Any] | None, blamed: Culprit | None
+    host: HostFeatures, what: str, rate: float, grown: float, top: GrowingObject | None, blamed: Culprit | None
 ) -> Finding:
     measured = host.measurement
-    cause = "graph" if top and top.get("graph_per_step", 0) > 0 else "cache"
+    cause = "graph" if top and top.graph_per_step > 0 else "cache"
     evidence = [f"{what} grows by {bytes_(rate)} a step, {bytes_(grown)} during the measured steps"]
     room = measured.memory.available - (measured.memory.rss_peak or 0)
     if what == "resident memory" and measured.memory.available and rate > 0:
         steps = room / rate
         evidence.append(f"at this rate memory is full in {steps:,.0f} steps ({steps * host.step_s / 3600:.2g} h)")
     if top:
-        kept = f"{top['path']} ({top['kind']}) keeps growing"
+        kept = f"{top.path} ({top.kind}) keeps growing"
         if cause == "graph":
-            kept += f": its autograd graph by {top['graph_per_step']:.3g} nodes a step"
-        elif top.get("len_per_step"):
-            kept += f" by {top['len_per_step']:.3g} entries a step"
+            kept += f": its autograd graph by {top.graph_per_step:.3g} nodes a step"
+        elif top.len_per_step:
+            kept += f" by {top.len_per_step:.3g} entries a step"
         evidence.append(kept)
     return Finding(
         pattern=MemoryGrowth.name,
@@ -89,22 +87,20 @@ def _finding(
     )
 
 
-def _keeper(host: HostFeatures) -> tuple[dict[str, Any] | None, Culprit | None]:
+def _keeper(host: HostFeatures) -> tuple[GrowingObject | None, Culprit | None]:
     """What keeps growing in the program, by its own looks at itself, and the line that makes it grow.
 
     What is computed from a growing thing grows too; the first that a line of the user's makes grow is the keeper.
     """
-    probes = host.measurement.memory.probes
-    entries = retention.trend(probes) if len(probes) >= 2 else []
-    for entry in entries:
-        if entry.get("wrapped"):
-            file, function, line = entry["wrapped"]
+    memory = host.measurement.memory
+    for entry in memory.growing:
+        if entry.wrapped is not None:
+            file, function, line = entry.wrapped
             code = source.code_at(file, line)
             return entry, Culprit(function=function, file=file, line=line, share=0.0, code=code)
-        located = growth.locate(entry["path"], entry["file"], entry["function"])
-        if located is None and probes:
-            loop = probes[-1][1].get("loop", {})
-            located = growth.locate(entry["path"], loop.get("file", ""), loop.get("function", ""))
+        located = growth.locate(entry.path, entry.file, entry.function)
+        if located is None:
+            located = growth.locate(entry.path, *memory.loop)
         if located is not None:
             found = Culprit(
                 function=located.function,
@@ -114,7 +110,7 @@ def _keeper(host: HostFeatures) -> tuple[dict[str, Any] | None, Culprit | None]:
                 code=located.code,
             )
             return entry, found
-    return (entries[0] if entries else None), None
+    return (memory.growing[0] if memory.growing else None), None
 
 
 PATTERN = MemoryGrowth()

@@ -127,7 +127,7 @@ class Straggler(Pattern):
         culprit = finding.culprit
         if culprit is None:
             return "one rank comes late to the collectives"
-        who = culprit.where if culprit.where.startswith("rank") else "one rank"
+        who = culprit.where if culprit.process == "rank" else "one rank"
         return f"{who} comes late to the collectives, held up by {name_of(culprit)}"
 
 

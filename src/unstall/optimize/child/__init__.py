@@ -14,6 +14,7 @@ import os
 import sys
 from typing import Any
 
+from unstall import environment
 from unstall.child.importhook import PostImport
 
 PARTS = ("settings", "seed", "check", "probe", "observe", "clock")
@@ -22,8 +23,8 @@ PARTS = ("settings", "seed", "check", "probe", "observe", "clock")
 
 def start() -> None:
     """Called by the bootstrap in every Python process of a trial."""
-    plan = json.loads(os.environ["UNSTALL_PLAN"])
-    folder = os.environ["UNSTALL_RUN_DIR"]
+    plan = json.loads(os.environ[environment.PLAN])
+    folder = os.environ[environment.RUN_DIR]
     install(plan, folder)
 
 

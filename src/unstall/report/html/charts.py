@@ -1,4 +1,4 @@
-"""What the page's charts draw, as plain JSON: the steps, their distribution, the resources."""
+"""What the page's charts draw, as plain JSON: the steps, their distribution, predictions, the resources."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from unstall.records.archive import Archive
+    from unstall.records.what_if import Knob, Sliders
     from unstall.report.html.series import Floats
 
 _BUCKET_S = 0.5  # resources are looked at about as often
@@ -72,6 +73,27 @@ def distribution(archive: Archive) -> dict[str, Any] | None:
         "longest": float(durations.max()),
         "marks": {"mean": float(durations.mean()), "p50": float(p50), "p95": float(p95)},
     }
+
+
+def what_if(sliders: Sliders) -> dict[str, Any]:
+    """Predictions for every combination of the sliders' positions."""
+    outcomes = sliders.outcomes
+    limits = sorted({outcome.bottleneck for outcome in outcomes})
+    return {
+        "knobs": [{"label": knob.label, "values": _positions(knob), "now": knob.now} for knob in sliders.knobs],
+        "stepS": [outcome.step_s for outcome in outcomes],
+        "low": [outcome.low for outcome in outcomes],
+        "high": [outcome.high for outcome in outcomes],
+        "limits": limits,
+        "limit": [limits.index(outcome.bottleneck) for outcome in outcomes],
+    }
+
+
+def _positions(knob: Knob) -> list[str]:
+    """A slider's positions as a person reads them."""
+    if knob.kind in ("workers", "threads"):
+        return [f"{value:g}" for value in knob.values]
+    return [{1.0: "as it is", 0.0: "free"}.get(value, f"{value:g}×") for value in knob.values]
 
 
 def resources(archive: Archive) -> dict[str, Any] | None:

@@ -136,7 +136,7 @@ def _critical(trace: TraceFacts) -> list[Markup | None]:
     return [tables.fold(title, ("", ">share"), rows) for title, rows in tabled if rows]
 
 
-def _named(trace: TraceFacts) -> Sequence[tuple[str, list[TraceTime]]]:
+def _named(trace: TraceFacts) -> Sequence[tuple[str, Sequence[TraceTime]]]:
     return (
         ("Kernels", trace.top_kernels),
         ("Operators", trace.operators),
@@ -145,7 +145,7 @@ def _named(trace: TraceFacts) -> Sequence[tuple[str, list[TraceTime]]]:
     )
 
 
-def _times(title: str, times: list[TraceTime]) -> Markup | None:
+def _times(title: str, times: Sequence[TraceTime]) -> Markup | None:
     rows = [
         (
             el("code", one.name),

@@ -21,7 +21,9 @@ from unstall.report.html import charts, device, experiments, flame, places, tabl
 from unstall.report.html.markup import Markup, el, join, json_block
 
 if TYPE_CHECKING:
-    from unstall.records.archive import Archive
+    from collections.abc import Sequence
+
+    from unstall.records.archive import Archive, Excerpt
     from unstall.records.what_if import Sliders
 
 _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif.js", "start.js")
@@ -47,7 +49,7 @@ def page(archive: Archive, what_if: Sliders | None = None) -> str:
         "device": device.steps(report),
         "machine": charts.resources(archive),
         "flame": flame.graphs(archive),
-        "whatIf": what_if.as_json() if what_if else None,
+        "whatIf": charts.what_if(what_if) if what_if else None,
     }
     data = {name: value for name, value in data.items() if value}
     sections = _sections(archive, data)
@@ -79,11 +81,14 @@ def page(archive: Archive, what_if: Sliders | None = None) -> str:
     return f'<!doctype html>\n<html lang="en" class="unstall"><head>{head}</head><body>{body}</body></html>\n'
 
 
-def inline(report: Report) -> str:
-    """The report in short for a notebook's output: verdict, culprit and tables, without any script."""
+def inline(report: Report, excerpts: Sequence[Excerpt] = ()) -> str:
+    """The report in short for a notebook's output: verdict, culprit and tables, without any script.
+
+    ``excerpts``: of the source around what the report blames.
+    """
     sections = [
         verdict.hero(report),
-        verdict.culprit(report),
+        verdict.culprit(report, excerpts),
         tables.step(report),
         device.section(report, None),
         verdict.reasons(report),

@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from unstall.records import excerpts
-from unstall.records.excerpts import Excerpt
+from unstall.records.archive import Excerpt
 from unstall.records.report import Culprit
 from unstall.report.html.markup import Markup, el
 from unstall.text.sanitize import literal
@@ -17,17 +16,14 @@ _MOST_LINES = 60
 _LONGEST_LINE = 200
 
 
-def excerpt(culprit: Culprit, kept: Sequence[Excerpt] = ()) -> Markup | None:
-    """The culprit's line and its function, as kept with the run or as the file still says.
-
-    That line alone where neither is; None where not even that is known.
-    """
+def excerpt(culprit: Culprit, excerpts: Sequence[Excerpt] = ()) -> Markup | None:
+    """The culprit's line among those around it; alone if none of the excerpts holds it, None if it is not known."""
     if not culprit.code:
         return None
-    known = next((one for one in kept if one.holds(culprit.file, culprit.line)), None) or excerpts.around(culprit)
-    if known is None:
-        return _figure([culprit.code], culprit.line, culprit.line)
-    return _figure(known.lines[:_MOST_LINES], known.first, culprit.line)
+    for around in excerpts:
+        if around.holds(culprit.file, culprit.line):
+            return _figure(around.lines[:_MOST_LINES], around.first, culprit.line)
+    return _figure([culprit.code], culprit.line, culprit.line)
 
 
 def highlighted(code: str, language: str) -> list[Markup]:
@@ -46,7 +42,7 @@ def highlighted(code: str, language: str) -> list[Markup]:
     return [Markup("".join(pieces)) for pieces in marked]
 
 
-def _figure(lines: list[str], first: int, blamed: int) -> Markup:
+def _figure(lines: Sequence[str], first: int, blamed: int) -> Markup:
     code = [_clean(line) for line in lines]
     rows = []
     for number, marked in enumerate(highlighted(textwrap.dedent("\n".join(code)), "python"), first):

@@ -12,7 +12,7 @@ from unstall.report.html.markup import Markup, el, join
 from unstall.text import units
 
 if TYPE_CHECKING:
-    from unstall.records.excerpts import Excerpt
+    from unstall.records.archive import Excerpt
 
 _COMMAND_CELLS = 400
 _MOST_ITEMS = 40

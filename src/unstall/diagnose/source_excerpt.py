@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-import msgspec
-
+from unstall.records.archive import Excerpt
 from unstall.records.report import Culprit, Report
 
 _BEFORE, _AFTER = 14, 6
@@ -15,22 +14,12 @@ _LONGEST_LINE = 400
 _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 
 
-class Excerpt(msgspec.Struct, frozen=True):
-    """Some lines of a file, in a row."""
+def of_report(report: Report, known: Iterable[Excerpt] = ()) -> list[Excerpt]:
+    """The source around the culprit of each finding, each place once.
 
-    file: str
-    first: int
-    """Number of the first line, from 1."""
-    lines: list[str]
-
-    def holds(self, file: str, line: int) -> bool:
-        """Whether a line of a file is among them."""
-        return file == self.file and self.first <= line < self.first + len(self.lines)
-
-
-def of_report(report: Report) -> list[Excerpt]:
-    """Around the culprit of each finding, each place once."""
-    found: list[Excerpt] = []
+    ``known`` excerpts, such as an archive's, come first; a file is read only for what is not in them.
+    """
+    found = [*known]
     for culprit in _culprits(report):
         if not any(one.holds(culprit.file, culprit.line) for one in found):
             excerpt = around(culprit)

@@ -1,7 +1,8 @@
 import pytest
 
-from unstall.records import excerpts
+from unstall.diagnose import source_excerpt as excerpts
 from unstall.records import report as r
+from unstall.records.archive import Excerpt
 
 SOURCE = """\
 import x
@@ -62,3 +63,32 @@ def test_a_file_that_says_something_else_is_not_kept(path, line, code):
 
 def test_a_name_that_no_file_can_have_is_no_error():
     assert excerpts.around(culprit("\0", 1, "x")) is None
+
+
+def test_what_was_kept_with_the_run_goes_before_the_file(path):
+    blamed = culprit(path, 16, "top = 3")
+    kept = Excerpt(str(path), 15, ["", "top = 3  # as it was"])
+    assert excerpts.of_report(report(blamed), [kept]) == [kept]
+    assert excerpts.of_report(report(blamed)) == [excerpts.around(blamed)]
+
+
+def report(blamed):
+    finding = r.Finding(
+        pattern="host-bound",
+        headroom=2.0,
+        headroom_known_by="estimated",
+        confidence="high",
+        evidence=[],
+        advice=[],
+        culprit=blamed,
+    )
+    run = r.RunInfo(id="1", command=[], started="", duration_s=1, steps=9, exit_code=0, environment={})
+    return r.Report(
+        kind="run",
+        run=run,
+        throughput=r.Throughput(steps_per_s=1.0),
+        utilization=r.Utilization(),
+        phases=[],
+        verdict=finding,
+        findings=[finding],
+    )
