@@ -70,10 +70,6 @@ class SourceModule:
     def _lines(self) -> list[str]:
         return re.split(r"\r\n|\r|\n", self.text)  # as Python counts lines: a form feed ends none
 
-    def position(self, node: cst.CSTNode) -> CodeRange:
-        """Where a node lies; lines from 1, columns from 0 in characters."""
-        return self._positions[node]
-
     def first_line(self, node: cst.CSTNode) -> int:
         """The line on which a node begins; a function's decorators are not part of it."""
         return self._positions[node].start.line
