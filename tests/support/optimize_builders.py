@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.diagnosis import Diagnosis

@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from unstall.child.seams import autograd
 from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.program import Program
 from unstall.optimize.source.errors import NotApplicable
@@ -41,7 +42,9 @@ class RemedyContext:
     @property
     def trains(self) -> bool:
         """Whether the program goes backward or makes an optimizer."""
-        return any(site.seam == "~backward" for site in self.measurement.sites) or bool(self.runtime.optimizers)
+        return any(site.seam == autograd.BACKWARD.event for site in self.measurement.sites) or bool(
+            self.runtime.optimizers
+        )
 
     @property
     def main_loader(self) -> ObservedLoader | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from unstall.child.seams import cuda
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
@@ -55,7 +56,7 @@ def _without_waiting(context: RemedyContext) -> tuple[Sources, list[str]]:
     sources, lines = context.sources, []
     for site in context.measurement.sites:
         path = context.user_file(site.file)
-        if path is None or not site.seam.startswith("~transfer."):
+        if path is None or not cuda.TRANSFER.covers(site.seam):
             continue
         module = sources.module(path)
         tree = with_non_blocking(module, site.line)

@@ -7,6 +7,7 @@ from typing import Any
 
 import libcst as cst
 
+from unstall.child.seams import autograd, modules
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
@@ -86,11 +87,11 @@ def cpu_flags() -> frozenset[str]:
 def _pairs(context: RemedyContext) -> list[tuple[Site, Site]]:
     """The calls of the model and of backward in the same function, with gradients."""
     sites = context.measurement.sites
-    backward = [site for site in sites if site.seam == "~backward"]
+    backward = [site for site in sites if site.seam == autograd.BACKWARD.event]
     return [
         (site, other)
         for site in sites
-        if site.seam == "~forward" and site.grad
+        if site.seam == modules.FORWARD.event and site.grad
         for other in backward
         if (other.file, other.function) == (site.file, site.function) and other.line > site.line
     ]

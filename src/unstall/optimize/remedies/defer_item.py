@@ -13,6 +13,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import Assignment, BaseAssignment, ComprehensionScope, Scope
 
+from unstall.child.seams import autograd
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
@@ -38,7 +39,7 @@ class DeferItem(Remedy):
         lines: dict[Path, set[int]] = {}
         for site in context.measurement.sites:
             path = context.user_file(site.file)
-            if site.seam == "~backward" and path is not None:
+            if site.seam == autograd.BACKWARD.event and path is not None:
                 lines.setdefault(path, set()).add(site.line)
         return proposals_of(lines.items(), lambda candidate: _proposal(context, *candidate), _NOWHERE)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from unstall.child.seams import autograd, optimizer
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines
 from unstall.optimize.proposal import Proposal, speedup_without
@@ -27,7 +28,11 @@ class GradientsToNone(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        sites = (site.file for site in context.measurement.sites if site.seam in ("~backward", "~optimizer"))
+        sites = (
+            site.file
+            for site in context.measurement.sites
+            if site.seam in (autograd.BACKWARD.event, optimizer.STEP.event)
+        )
         files = [context.user_file(file) for file in sites]
         files += [context.file_of(optimizer.call) for optimizer in context.runtime.optimizers]
         return proposals_of(

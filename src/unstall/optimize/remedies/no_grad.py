@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from unstall.child.seams import autograd, modules
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of, proposals_of
@@ -30,7 +31,7 @@ class NoGrad(Remedy):
     def propose(self, context: RemedyContext) -> list[Proposal]:
         way = _beside_training if context.trains else _without_training
         return proposals_of(
-            (site for site in context.measurement.sites if site.seam == "~forward" and site.grad),
+            (site for site in context.measurement.sites if site.seam == modules.FORWARD.event and site.grad),
             lambda site: way(context, site),
             "no loop calls the model with gradients on and never goes backward",
         )
@@ -38,7 +39,7 @@ class NoGrad(Remedy):
 
 def _beside_training(context: RemedyContext, site: Site) -> Proposal:
     """A function with a loop of its own, that is no part of the training step."""
-    backward = [one for one in context.measurement.sites if one.seam == "~backward"]
+    backward = [one for one in context.measurement.sites if one.seam == autograd.BACKWARD.event]
     trained = {one.function for one in backward} | {name for one in backward for _, name, _ in one.callers}
     if site.function in trained or any(name in trained for _, name, _ in site.callers[:1]):
         raise NotApplicable(f"{site.function} is part of the training step")

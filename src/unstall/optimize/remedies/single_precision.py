@@ -6,6 +6,7 @@ from typing import Any
 
 import libcst as cst
 
+from unstall.child.seams import modules
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
@@ -34,7 +35,7 @@ class SinglePrecision(Remedy):
             raise NotApplicable(f"the model is in {dtype.removeprefix('torch.') or 'no known type'}")
         return [
             first_of(
-                (site for site in context.measurement.sites if site.seam == "~forward"),
+                (site for site in context.measurement.sites if site.seam == modules.FORWARD.event),
                 lambda site: _proposal(context, site),
                 _NOWHERE,
             )
