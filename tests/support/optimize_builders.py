@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from unstall.optimize.context import RemedyContext, RuntimeFacts
+from unstall.optimize.context import RemedyContext
 from unstall.optimize.diagnosis import Diagnosis
+from unstall.optimize.observed import RuntimeFacts
 from unstall.optimize.program import Program
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule, parsed

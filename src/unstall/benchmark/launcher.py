@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import psutil
 
 from unstall.benchmark.plugins import declared
 from unstall.benchmark.session import Session
-from unstall.benchmark.signals import Signals
+from unstall.benchmark.signals import Relay
 from unstall.environment import OPTIONS, RUN_DIR
 from unstall.records.observations import Observation
 
@@ -87,12 +87,17 @@ def environment(directory: Path, options: Options) -> dict[str, str]:
 class Program:
     """A program that was started under observation: poll it about ten times a second until it has ended."""
 
-    def __init__(self, command: list[str], directory: Path, options: Options):
+    def __init__(self, command: list[str], directory: Path, options: Options, mask: Collection[int] | None = None):
+        """``mask``: the signals that are blocked in it; None: those that are in this process."""
         self.directory = directory
         self.status: int | None = None
+        self.stopped_by: int | None = None
+        """The signal that stopped it, if that has happened since the poll before."""
         self._others = {child.pid for child in psutil.Process().children()}
         self._stopping: float | None = None
-        self.pid = _spawn(command, directory, options)
+        self._forced = False
+        self.pid = _spawn(command, directory, options, mask)
+        self._session_id = os.getsid(0)
         self.session = Session(
             self.pid,
             directory,
@@ -105,15 +110,19 @@ class Program:
     def poll(self) -> bool:
         """Take every look that is due; False once the program has ended."""
         if self.status is None:
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-            if ended:
+            changed, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            stopped = changed and os.WIFSTOPPED(status)
+            self.stopped_by = os.WSTOPSIG(status) if stopped else None
+            if changed and not stopped:
                 self.status = os.waitstatus_to_exitcode(status)
         if self.status is not None:
             return False
+        with contextlib.suppress(ProcessLookupError):
+            self._session_id = os.getsid(self.pid)
         self.session.poll()
         if self.session.stopped:
             self._stopping = self._stopping or time.monotonic()
-            _insist(self.pid, time.monotonic() - self._stopping)
+            self._insist(time.monotonic() - self._stopping)
         return True
 
     def kill(self, number: int) -> None:
@@ -125,19 +134,52 @@ class Program:
         """After its end: close the observation and see that nothing of it is left."""
         assert self.status is not None
         observation = self.session.finish()
-        _end_orphans(self.directory, self._others, killed=self.status < 0 or observation.stopped)
+        self._wait_for_orphans()
         return Outcome(self.status, observation)
+
+    def _insist(self, waited: float) -> None:
+        """A program that catches every exception does not stop at a step: it is told more plainly."""
+        if waited > _STOP_PATIENCE_S:
+            self._forced = True
+            _kill(self.pid, signal.SIGKILL if waited > 2 * _STOP_PATIENCE_S else signal.SIGTERM)
+
+    def _wait_for_orphans(self) -> None:
+        """Reap what has ended. Loader workers of a program that was killed notice it and end; wait for that.
+
+        What a program leaves running is its own affair, however it ended. But where unstall had to kill it, its workers
+        end with it; a daemon, which is in a session of its own, does not.
+        """
+        assert self.status is not None
+        deadline = time.monotonic() + _ORPHAN_PATIENCE_S
+        while True:
+            _reap(self._others)
+            left = self._recorded_orphans() if self._forced or self.status < 0 else []
+            if not left or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        if self._forced:
+            for child in left:
+                _kill(child.pid, signal.SIGKILL)
+            psutil.wait_procs(left, timeout=2)
+            _reap(self._others)
+
+    def _recorded_orphans(self) -> list[psutil.Process]:
+        recorded = {int(path.stem.split("-")[1]) for path in self.directory.glob("rec-*.bin")}
+        found = psutil.Process().children(recursive=True)
+        return [child for child in found if child.pid in recorded and _session_of(child.pid) == self._session_id]
 
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
     """Run a command to its end under observation. ``on_poll`` is called about ten times a second."""
-    with adopting_orphans(), Signals() as signals:
-        program = Program(command, directory, options)
+    with adopting_orphans(), Relay() as signals:
+        program = Program(command, directory, options, signals.mask)
         while True:
             for number in signals.wait(_POLL_S):
                 program.kill(number)
             if not program.poll():
                 break
+            if signals.stop_asked and program.stopped_by is not None:
+                _stop_too(program, signals)
             on_poll(program.session)
         outcome = program.finish()
     return replace(outcome, interrupted=bool(signals.seen))
@@ -153,7 +195,15 @@ def adopting_orphans() -> Iterator[None]:
         _adopt_orphans(False)
 
 
-def _spawn(command: list[str], directory: Path, options: Options) -> int:
+def _stop_too(program: Program, signals: Relay) -> None:
+    """Ctrl-Z: the shell waits for this process to stop. Not before the program has done so: it may not want to."""
+    assert program.stopped_by is not None
+    began = time.monotonic()
+    signals.stop(program.stopped_by)
+    program.session.disturbed.append((began, time.monotonic()))
+
+
+def _spawn(command: list[str], directory: Path, options: Options, mask: Collection[int] | None) -> int:
     """Start the program; its pid. OSError when there is nothing to start."""
     actions = []
     if options.output is not None:
@@ -170,6 +220,7 @@ def _spawn(command: list[str], directory: Path, options: Options) -> int:
         file_actions=actions,
         # What Python ignores for itself must not be ignored in the program.
         setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        setsigmask=signal.pthread_sigmask(signal.SIG_BLOCK, ()) if mask is None else mask,
     )
 
 
@@ -181,14 +232,7 @@ def die_of(number: int) -> None:
     if number != signal.SIGKILL:  # it has no handler to set
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
-
-
-def _insist(pid: int, waited: float) -> None:
-    """A program that catches every exception does not stop at a step: it is told more plainly."""
-    if waited > 2 * _STOP_PATIENCE_S:
-        _kill(pid, signal.SIGKILL)
-    elif waited > _STOP_PATIENCE_S:
-        _kill(pid, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # for one that this process was started without
 
 
 def _kill(pid: int, number: int) -> None:
@@ -206,25 +250,11 @@ def _adopt_orphans(wanted: bool) -> None:
         pass  # not Linux
 
 
-def _end_orphans(directory: Path, others: set[int], *, killed: bool) -> None:
-    """Reap what has ended; of a killed program, end the processes that recorded for it, its workers.
-
-    What a program leaves running on purpose when it ends by itself is its own affair.
-    """
-    recorded = {int(path.stem.split("-")[1]) for path in directory.glob("rec-*.bin")} if killed else set()
-    deadline = time.monotonic() + _ORPHAN_PATIENCE_S
-    while True:
-        _reap(others)
-        left = [child for child in psutil.Process().children(recursive=True) if child.pid in recorded]
-        if not left:
-            return
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.05)
-    for child in left:
-        _kill(child.pid, signal.SIGKILL)
-    psutil.wait_procs(left, timeout=2)
-    _reap(others)
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def _reap(others: set[int]) -> None:

@@ -1,8 +1,8 @@
-"""Signals while the program runs: wake the launcher, and tell whether the program got them already.
+"""Signals while the program runs: each that unstall alone received is to be passed on, as if unstall were the program.
 
-A Ctrl-C in the terminal, or ``timeout``, signals the whole process group, the program included; ``kill`` signals
-unstall alone, and then the program must be told. A canary, a process of our group that does nothing but wait for
-signals, tells the two apart: what it heard, the program heard.
+A Ctrl-C in the terminal, or ``timeout``, signals the whole process group, the program included; ``kill`` and a
+scheduler may signal unstall alone, and then the program must get it. A canary, a process of our group that does
+nothing but collect signals, tells the two apart: what it heard, the program heard.
 """
 
 from __future__ import annotations
@@ -12,95 +12,221 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Collection
 from types import FrameType
 from typing import Any
 
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_GRACE_S = 0.05
+ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""Those that ask for an end of unstall too."""
+STOPPING = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+"""Those of a shell's job control."""
+RELAYED = frozenset(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}
+"""Those that a program can be sent. The first two cannot be caught; the third is that a child of ours has ended."""
+
+_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS}
+_SELF_INFLICTED = {signal.SIGPIPE, signal.SIGXFSZ}
+_NEVER_HANDLED = _FAULTS | _SELF_INFLICTED | {signal.SIGTTIN, signal.SIGTTOU}
+"""A handler would be called for ever (the instruction or the write is tried again); blocked, they can be collected."""
+_GRACE_S = 0.05  # between the first process that a signal is sent to and the last
+_FORGOTTEN_S = 1.0
 
 
 class Signals:
-    """Handlers for the time a program runs; use as a context manager."""
+    """Notices requests to end this process, and wakes up for them and for the end of a child; a context manager.
+
+    A request that is ignored, as under nohup, stays so.
+    """
 
     def __init__(self) -> None:
         self.seen: list[int] = []
-        """All that came, whoever else heard them."""
-        self._received: list[int] = []
-        self._previous: dict[int, Any] = {}
+        """The requests to end (:data:`ENDING`) that came."""
+        self._handled: dict[int, Any] = {}
         self._old_wakeup: int | None = None
         self._wakeup, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def __enter__(self) -> Signals:
-        with _held_back():
-            self._canary_heard, self._canary = _start_canary()
-            if threading.current_thread() is not threading.main_thread():
-                return self  # Python lets no other thread handle signals; then there are none to pass on
-            for number in (*FORWARDED, signal.SIGCHLD):
-                # One that is ignored (nohup) stays ignored, for the program as well.
-                if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
-                    self._previous[number] = signal.signal(number, self._note)
+        if threading.current_thread() is threading.main_thread():  # Python lets no other handle signals
+            for number in (*self._numbers(), signal.SIGCHLD):
+                self._handled[number] = signal.signal(number, _note)
             self._old_wakeup = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        with _held_back():  # what comes now is for the handlers of before
-            if self._old_wakeup is not None:
-                signal.set_wakeup_fd(self._old_wakeup)
-            for number, handler in self._previous.items():
-                signal.signal(number, handler)
-            os.kill(self._canary, signal.SIGKILL)
-            os.waitpid(self._canary, 0)
-            for fd in (self._wakeup, self._write_end, self._canary_heard):
-                os.close(fd)
+        if self._old_wakeup is not None:
+            signal.set_wakeup_fd(self._old_wakeup)
+        for number, handler in self._handled.items():
+            signal.signal(number, handler)
+        for fd in (self._wakeup, self._write_end):
+            os.close(fd)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if number != signal.SIGCHLD:
-            self._received.append(number)
-            self.seen.append(number)
+    def wait(self, seconds: float) -> list[int]:
+        """Sleep until a signal comes or the time is up; return those that came, every delivery of each."""
+        select.select([self._wakeup], [], [], seconds)
+        try:
+            woken_by = os.read(self._wakeup, 1 << 16)
+        except BlockingIOError:
+            return []
+        received = [number for number in woken_by if number in self._handled and number != signal.SIGCHLD]
+        self.seen += [number for number in received if number in ENDING]
+        return received
+
+    def _numbers(self) -> Collection[int]:
+        """The signals to handle."""
+        return [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
+
+
+class Relay(Signals):
+    """Collects every signal that is meant for the program; ``wait`` returns those that the program has not got.
+
+    What other code of this process handles stays with it, except for requests to end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stop_asked = False
+        """Whether a signal of :data:`STOPPING` came since this process was last continued."""
+        self.mask: set[int] = set()
+        """The signals that were blocked before: what is started meanwhile is to have these blocked, and no others."""
+        self._blocked: set[int] = set()
+        self._heard: Counter[int] = Counter()
+        self._heard_at = 0.0
+
+    def __enter__(self) -> Relay:
+        # Held back meanwhile: no signal may be lost between two handlers, or leave the canary behind.
+        self.mask = {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, RELAYED)}
+        try:
+            self._canary = _Canary(RELAYED)
+            if threading.current_thread() is threading.main_thread():
+                self._blocked = {number for number in RELAYED if self._must_be_blocked(number)}
+            super().__enter__()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask | self._blocked)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, RELAYED)
+        super().__exit__()
+        self._canary.close()
+        while signal.sigtimedwait(RELAYED - ENDING | self._blocked, 0):
+            pass  # for the program, which has ended; a request to end is for the handlers of before
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
 
     def wait(self, seconds: float) -> list[int]:
         """Sleep until a signal comes or the time is up; return those that unstall alone received."""
-        ready, _, _ = select.select([self._wakeup], [], [], seconds)
-        if ready:
+        received = super().wait(seconds) + self._collect_blocked()
+        for number in received:
+            if number in STOPPING or number == signal.SIGCONT:
+                self.stop_asked = number != signal.SIGCONT
+        return self._not_heard(received) if received else []
+
+    def stop(self, number: int) -> None:
+        """Be stopped by a signal, as the program was, until somebody continues this process."""
+        self.stop_asked = False
+        if number == signal.SIGSTOP:
+            os.kill(os.getpid(), number)
+            return
+        handler = signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(number, handler)
+
+    def _must_be_blocked(self, number: int) -> bool:
+        """One that is ignored (nohup) or blocked stays so for unstall, but the program may have changed that."""
+        return number in _NEVER_HANDLED or number in self.mask or signal.getsignal(number) == signal.SIG_IGN
+
+    def _numbers(self) -> Collection[int]:
+        free = (signal.SIG_DFL, signal.default_int_handler)
+        numbers = RELAYED - self._blocked
+        return [number for number in numbers if number in ENDING or signal.getsignal(number) in free]
+
+    def _collect_blocked(self) -> list[int]:
+        found = []
+        while self._blocked and (info := signal.sigtimedwait(self._blocked, 0)) is not None:
+            if not (info.si_signo in _SELF_INFLICTED and info.si_pid == os.getpid()):  # by a write of unstall's own
+                found.append(info.si_signo)
+        return found
+
+    def _not_heard(self, received: list[int]) -> list[int]:
+        """Those that the canary did not receive."""
+        wanted: Counter[int] = Counter()
+        for number in received:
+            wanted[number] = wanted[number] + 1 if number >= signal.SIGRTMIN else 1  # only those are queued
+        self._ask()
+        if wanted - self._heard:
+            time.sleep(_GRACE_S)
+            self._ask()
+        alone = list((wanted - self._heard).elements())
+        for number, count in wanted.items():
+            self._heard[number] = max(0, self._heard[number] - count) if number >= signal.SIGRTMIN else 0
+        return alone
+
+    def _ask(self) -> None:
+        """Ask the canary. It may be ahead of this process: what it has heard counts for a while."""
+        now = time.monotonic()
+        if now - self._heard_at > _FORGOTTEN_S:
+            self._heard.clear()
+        self._heard.update(self._canary.heard())
+        self._heard_at = now
+
+
+def ignore_messages() -> None:
+    """For when the program has ended: what a scheduler still sends to it must not end its report."""
+    for number in RELAYED - ENDING - STOPPING - _FAULTS - {signal.SIGQUIT, signal.SIGABRT, signal.SIGCONT}:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    """That the signal came is in the wake-up pipe."""
+
+
+class _Canary:
+    """A process that collects signals. Make it with all of them blocked."""
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        answers, write_end = os.pipe2(os.O_CLOEXEC)
+        read_end, questions = os.pipe2(os.O_CLOEXEC)
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
             try:
-                os.read(self._wakeup, 4096)
-            except BlockingIOError:
-                pass
-        if not self._received:
-            return []
-        received, self._received = self._received, []
-        heard = self._heard_by_group()
-        return [number for number in received if number not in heard]
+                os.close(questions)
+                os.close(answers)
+                _answer(read_end, write_end, parent, numbers)
+            finally:
+                os._exit(0)
+        os.close(write_end)
+        os.close(read_end)
+        self._questions, self._answers = questions, answers
 
-    def _heard_by_group(self) -> set[int]:
-        ready, _, _ = select.select([self._canary_heard], [], [], _GRACE_S)
-        return set(os.read(self._canary_heard, 4096)) if ready else set()
+    def heard(self) -> list[int]:
+        """The signals that it received since it was last asked, each as often as it came."""
+        with contextlib.suppress(OSError):  # somebody has killed it
+            os.write(self._questions, b"?")
+        answer = b""
+        while not answer.endswith(b"\0") and (read := os.read(self._answers, 4096)):
+            answer += read
+        return list(answer.rstrip(b"\0"))
+
+    def close(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._questions)
+        os.close(self._answers)
 
 
-@contextlib.contextmanager
-def _held_back() -> Iterator[None]:
-    """Signals wait meanwhile: none may be lost between two handlers, or leave the canary behind."""
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-def _start_canary() -> tuple[int, int]:
-    """Fork the canary, with signals held back; returns the pipe that it writes their numbers to, and its pid."""
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read_end)
-            while os.getppid() == parent:
-                info = signal.sigtimedwait(FORWARDED, 1.0)
-                if info is not None:
-                    os.write(write_end, bytes([info.si_signo]))
-        finally:
-            os._exit(0)
-    os.close(write_end)
-    return read_end, pid
+def _answer(questions: int, answers: int, parent: int, numbers: Collection[int]) -> None:
+    """In the canary, as long as there is unstall."""
+    while os.getppid() == parent:
+        ready, _, _ = select.select([questions], [], [], 1.0)
+        if not ready:
+            continue
+        if not os.read(questions, 1):
+            return
+        heard = []
+        while (info := signal.sigtimedwait(numbers, 0)) is not None:
+            heard.append(info.si_signo)
+        os.write(answers, bytes(heard) + b"\0")

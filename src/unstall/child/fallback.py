@@ -10,6 +10,7 @@ import functools
 import mmap
 import os
 import struct
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -211,6 +212,17 @@ def intern(name: str) -> int:
 def names() -> dict[str, int]:
     """The ids given so far."""
     return dict(_names)
+
+
+def add_audit_hook(handlers: dict[str, Callable[..., None]]) -> None:
+    """From here on call ``handlers[event](*arguments)`` for these audit events, for good."""
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        handler = handlers.get(event)
+        if handler is not None:
+            handler(*arguments)
+
+    sys.addaudithook(audit)
 
 
 def begin(number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sysconfig
+import sys
 from typing import TYPE_CHECKING, Any
 
 from unstall.records.vocabulary import Seam, Tick
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 native: Any
 try:
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise ImportError("the C recorder relies on the GIL")
+    if "t" in sys.abiflags:  # free-threaded: the C recorder relies on the GIL, and would turn it on for the program
+        raise ImportError
     from unstall.child import _recorder as native  # type: ignore[attr-defined,no-redef]
 
     NATIVE = True

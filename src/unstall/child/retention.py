@@ -21,7 +21,7 @@ from collections import UserDict, UserList, deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unstall.child import sizes
+from unstall.child import handlers, sizes
 
 TIME_LIMIT_S = 0.030
 OBJECT_LIMIT = 200_000
@@ -72,7 +72,9 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
             census.add_frames(frame)
             census.add_modules()
             census.run()
-    except Exception:  # whatever a program's objects do, what was counted until then stands
+    except Exception as error:  # whatever a program's objects do, what was counted until then stands
+        if handlers.raised(error):
+            raise
         census.complete = False
     objects, tensors = _count_collectable(census.sizer)
     return {
@@ -149,7 +151,9 @@ class _Census:
             self._seen.add(id(value))
             try:
                 self._visit(path, value, owner, hops)
-            except Exception:  # an object that cannot be looked at is left out
+            except Exception as error:  # an object that cannot be looked at is left out
+                if handlers.raised(error):
+                    raise
                 self.complete = False
 
     def _visit(self, path: str, value: Any, owner: _Owner, hops: int) -> None:

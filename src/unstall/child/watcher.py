@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import flops, recording, seams
+from unstall.child import flops, handlers, recording, seams
 from unstall.child.seams import modules, optimizer
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Watcher:
                 self.hear(name)
             self._look(name, control, first, second)
         except Exception as error:
+            if handlers.raised(error):
+                raise
             recording.native.watch(None, False)
             self.tell("error", what="watcher", error=repr(error))
 
@@ -82,6 +84,8 @@ class Watcher:
             try:
                 note(self, count, first, second)
             except Exception as error:
+                if handlers.raised(error):
+                    raise
                 del self.notes[name]
                 self.tell("error", what=f"note of {name}", error=repr(error))
 

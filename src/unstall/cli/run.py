@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from unstall.benchmark import launcher
+from unstall.benchmark import launcher, signals
 from unstall.cli import options
 from unstall.cli.exits import Exit, warn
 from unstall.cli.outputs import Outputs, html_page, ignore_broken_pipe, need_folders, show
@@ -51,6 +51,7 @@ def verb(
     tools = [name for name, on in wanted.items() if on]
     with Progress() as progress:
         ended = record.run(record.Request(words, tools=tools, **recording), lambda session: _update(progress, session))
+    signals.ignore_messages()
     try:
         recorded = record.diagnose(ended)
         _export({"chrome": chrome, "tensorboard": tensorboard}, recorded)

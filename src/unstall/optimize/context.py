@@ -1,81 +1,21 @@
-"""What a remedy is given: the program as it now is, what was measured of it, and what it made while it ran."""
+"""What a remedy is given: the program as it now is, what was measured of it, and what it made as it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import libcst as cst
+
+from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.program import Program
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
+from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.places import CallSite
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report
-
-
-@dataclass(frozen=True)
-class ObservedLoader:
-    """A DataLoader that the program made."""
-
-    call: CallSite | None
-    """The call that made it; None when no code of the user's did."""
-    num_workers: int = 0
-    batch_size: int | None = None
-    prefetch_factor: int | None = None
-    persistent_workers: bool = False
-    pin_memory: bool = False
-    map_style: bool = True
-    dataset: str = ""
-    """The class of the dataset inside the library's own wrappers."""
-    getitem_file: str | None = None
-    getitem_line: int = 0
-    """The line on which its ``__getitem__`` begins, decorators included."""
-
-
-@dataclass(frozen=True)
-class ObservedOptimizer:
-    """An optimizer that the program made."""
-
-    call: CallSite | None
-    type: str = ""
-    module: str = ""
-    fused: bool | None = None
-    foreach: bool | None = None
-
-
-@dataclass(frozen=True)
-class ObservedModelCall:
-    """A call of a model from outside of any model, one for each place and a few shapes."""
-
-    call: CallSite | None
-    callers: tuple[CallSite, ...] = ()
-    """The program's own frames above it, the nearest first."""
-    shapes: tuple[tuple[int, ...], ...] = ()
-    """Of the tensors and arrays that it is given."""
-    bytes: int = 0
-    """Of these together."""
-
-
-@dataclass(frozen=True)
-class ObservedThreadSetting:
-    """A call of torch.set_num_threads."""
-
-    call: CallSite | None
-    count: int = 0
-
-
-@dataclass(frozen=True)
-class RuntimeFacts:
-    """What the program made while it ran."""
-
-    loaders: tuple[ObservedLoader, ...] = ()
-    """The loaders that were iterated, in the order in which they first were."""
-    optimizers: tuple[ObservedOptimizer, ...] = ()
-    thread_settings: tuple[ObservedThreadSetting, ...] = ()
-    model_calls: tuple[ObservedModelCall, ...] = ()
-    threads: int | None = None
-    """Threads of torch's operators when it was imported."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +28,6 @@ class RemedyContext:
     sources: Sources
     runtime: RuntimeFacts
     cores: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """What is set at run time so far."""
 
     def share(self, *phases: Any) -> float:
         """Share of the step in these phases, 0 to 1."""
@@ -127,3 +65,28 @@ class RemedyContext:
     def file_of(self, call: CallSite | None) -> Path | None:
         """The file that a call stands in, when it is a source file of the user's that may be changed."""
         return self.user_file(call.file) if call is not None else None
+
+    def locate(self, site: CallSite | None, name: str = "") -> tuple[Path, SourceModule, cst.Call]:
+        """The file, its source and the node of a call that was seen. Raises NotApplicable where it is not the user's.
+
+        ``name``: the end of what it calls, to tell it from others on its line where the columns are not known.
+        """
+        path = self.file_of(site)
+        if path is None or site is None:
+            raise NotApplicable("the call is inside a library")
+        module = self.sources.module(path)
+        call = module.call(site, name)
+        if call is None:
+            raise NotApplicable(f"{path.name}:{site.line}: the call is not to be told from others on its line")
+        return path, module, call
+
+    def script_with(self, name: str) -> tuple[Path, SourceModule, str]:
+        """The script, its source, and how that spells a module that it imports. Raises NotApplicable."""
+        path = self.program.script
+        if path is None or not self.program.owns(path):
+            raise NotApplicable("the script is not the program's own")
+        module = self.sources.module(path)
+        alias = module.alias(name)
+        if alias is None:
+            raise NotApplicable(f"the script does not import {name} itself")
+        return path, module, alias

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from unstall.benchmark import launcher
 from unstall.benchmark.environment import usable_cores
@@ -17,16 +14,9 @@ from unstall.benchmark.rundir import RunDir
 from unstall.diagnose.run_report import make_report
 from unstall.optimize.child.clock import KINDS
 from unstall.optimize.comparison import TrialFailed, last_line
-from unstall.optimize.context import (
-    ObservedLoader,
-    ObservedModelCall,
-    ObservedOptimizer,
-    ObservedThreadSetting,
-    RemedyContext,
-    RuntimeFacts,
-)
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.observed import read_runtime_facts
 from unstall.optimize.program import Program
-from unstall.optimize.source.places import CallSite
 from unstall.optimize.trial_runner import TrialRunner, Variant
 from unstall.records.report import Report
 
@@ -94,7 +84,6 @@ def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds
         sources=variant.sources,
         runtime=read_runtime_facts(folder / "probe.jsonl"),
         cores=max(1, math.floor(usable_cores())),
-        settings=variant.settings,
     )
     return Diagnosis(context, kind)
 
@@ -114,45 +103,3 @@ class _Stop:
         too_long = now - session.began > _PATIENCE_S
         if (long_enough or too_long) and session.wanted is None:
             session.wanted = 1
-
-
-def read_runtime_facts(path: Path) -> RuntimeFacts:
-    """What the child side wrote of the program's loaders, optimizers and models; nothing where it cannot be read."""
-    try:
-        facts = [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError):
-        facts = []
-    loaders = {fact["id"]: fact for fact in facts if fact["kind"] == "loader"}
-    iterated = dict.fromkeys(fact["id"] for fact in facts if fact["kind"] == "iterated")
-    return RuntimeFacts(
-        loaders=tuple(_observed(ObservedLoader, loaders[id]) for id in iterated if id in loaders),
-        optimizers=tuple(_observed(ObservedOptimizer, fact) for fact in _of(facts, "optimizer")),
-        model_calls=tuple(_observed(ObservedModelCall, fact) for fact in _of(facts, "model")),
-        thread_settings=tuple(_observed(ObservedThreadSetting, fact) for fact in _of(facts, "threads")),
-        threads=next((fact["threads"] for fact in _of(facts, "torch")), None),
-    )
-
-
-def _of(facts: Iterable[Mapping[str, Any]], kind: str) -> Iterable[Mapping[str, Any]]:
-    return (fact for fact in facts if fact["kind"] == kind)
-
-
-T = TypeVar("T", ObservedLoader, ObservedOptimizer, ObservedModelCall, ObservedThreadSetting)
-
-
-def _observed(kind: type[T], fact: Mapping[str, Any]) -> T:
-    """A fact of the child's as an object of this type; keys that it does not have are left out."""
-    known = {field.name for field in fields(kind)}
-    values = {name: value for name, value in fact.items() if name in known and value is not None}
-    if "callers" in values:
-        values["callers"] = tuple(map(_call_site, values["callers"]))
-    if "shapes" in values:
-        values["shapes"] = tuple(map(tuple, values["shapes"]))
-    site = fact.get("site")
-    return kind(call=_call_site(site) if site else None, **values)
-
-
-def _call_site(site: Mapping[str, Any]) -> CallSite:
-    span = site.get("span") or ()
-    known = len(span) == 4 and None not in span
-    return CallSite(Path(site["file"]), site["line"], site["function"], tuple(span) if known else None)

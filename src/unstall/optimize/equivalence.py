@@ -127,15 +127,10 @@ def own_difference(first: list[ObservedTensor], second: list[ObservedTensor]) ->
     return max((_difference(a, b)[1] for a, b in zip(first, second) if a.digest != b.digest), default=0.0)
 
 
-def tolerance(*dtypes: str) -> float:
-    """The tolerance of the coarsest of the data types; whole numbers must be equal."""
-    return max(TOLERANCES.get(dtype, 0.0) for dtype in dtypes)
-
-
 def _allowed(before: str, after: str, compute_dtypes: Sequence[str]) -> float:
-    """The tolerance for a tensor; coarse arithmetic counts for what is not a whole number."""
-    own = tolerance(before, after)
-    return max(own, tolerance(*compute_dtypes)) if own and compute_dtypes else own
+    """The tolerance of the coarsest of the data types; whole numbers must be equal, whatever else is coarse."""
+    own = max(TOLERANCES.get(dtype, 0.0) for dtype in (before, after))
+    return max(own, *(TOLERANCES[dtype] for dtype in compute_dtypes)) if own and compute_dtypes else own
 
 
 def _difference(a: ObservedTensor, b: ObservedTensor) -> tuple[str | None, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from unstall.optimize.patch import unified
+from unstall.optimize.patch.diff import unified
 from unstall.optimize.patch.place import remarks
 from unstall.optimize.program import Program
 from unstall.optimize.search import Result

@@ -248,11 +248,11 @@ class Search:
         if not kept:
             return None
         attempt.end(RemedyStatus.KEPT)
-        self.log(f"kept {attempt.name}: {_value(attempt):.2f}×")
+        self.log(f"kept {attempt.name}: {_promise(attempt):.2f}×")
         return changed
 
     def _is_faster(self, attempt: Attempt, changed: Variant, window: Window, result: Result) -> bool:
-        """Whether it is faster for certain; where more pairs of runs could tell, it may be tried again."""
+        """Whether it is faster for certain; where more pairs of runs could decide, it may be tried again."""
         found = attempt.comparison = self.compare(
             result.best, changed, window, enough=interval_excludes(LEAST_GAIN),
             limit_s=max(_MIN_TRIAL_S, self.options.budget_s * _TRIAL_SHARE), earlier=attempt.comparison,
@@ -326,10 +326,6 @@ class Search:
 def _promise(attempt: Attempt) -> float:
     """The gain as far as it was measured, else as predicted."""
     return attempt.speedup.value if attempt.speedup else attempt.proposal.predicted
-
-
-def _value(attempt: Attempt) -> float:
-    return attempt.speedup.value if attempt.speedup else 1.0
 
 
 def _is_narrow(found: Comparison) -> bool:

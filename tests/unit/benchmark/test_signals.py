@@ -16,7 +16,7 @@ from unstall.benchmark import signals
 
 signals._GRACE_S = {grace}
 number = signal.{name}
-with signals.Signals() as watch:
+with signals.Relay() as watch:
     {send}
     lone, waits = [], 0
     while waits < 3:
@@ -45,41 +45,90 @@ def run(name, send, *, grace):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGQUIT", "SIGSEGV", "SIGRTMIN"])
 def test_a_signal_to_unstall_alone_is_to_be_passed_on(name):
     number = int(getattr(signal, name))
     out = run(name, "os.kill(os.getpid(), number)", grace=0.05)
     assert out == [f"lone [{number}]", "restored True", "no child left"]
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGQUIT", "SIGSEGV", "SIGRTMIN"])
 def test_a_signal_to_the_whole_group_is_not(name):
     out = run(name, "os.killpg(os.getpgrp(), number)", grace=20)  # the canary may be slow to be scheduled
     assert out == ["lone []", "restored True", "no child left"]
 
 
-def test_a_signal_that_was_ignored_stays_ignored():
-    out = run("SIGHUP", "pass", grace=0.05)
-    assert out[0] == "lone []"
+def test_a_signal_that_was_ignored_stays_ignored_and_is_passed_on():
     program = """
 import os, signal
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from unstall.benchmark.signals import Signals
-with Signals() as watch:
+from unstall.benchmark.signals import Relay
+with Relay() as watch:
     os.kill(os.getpid(), signal.SIGHUP)
-    print(watch.wait(0.1), signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
+    print(watch.wait(0.1), watch.seen, signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
+os.kill(os.getpid(), signal.SIGHUP)
+print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=True, timeout=60
     )
-    assert done.stdout.strip() == "[] True"
+    assert done.stdout.splitlines() == ["[1] [] True", "True"]
+
+
+def test_a_handler_of_other_code_in_this_process_stays():
+    program = """
+import os, signal
+signal.signal(signal.SIGALRM, lambda *_: print("its own"))
+from unstall.benchmark.signals import Relay
+with Relay() as watch:
+    os.kill(os.getpid(), signal.SIGALRM)
+    print(watch.wait(0.1))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["its own", "[]"]
+
+
+def test_the_signals_blocked_are_those_of_before_again():
+    program = """
+import signal
+from unstall.benchmark.signals import Relay
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+with Relay() as watch:
+    print(set(watch.mask) == before)
+print(signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["True", "True"]
+
+
+def test_a_broken_pipe_of_unstalls_own_is_nobody_elses():
+    program = """
+import os
+from unstall.benchmark.signals import Relay
+read_end, write_end = os.pipe()
+os.close(read_end)
+with Relay() as watch:
+    try:
+        os.write(write_end, b"x")
+    except BrokenPipeError:
+        print("broken", watch.wait(0.1))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["broken []"]
 
 
 def test_the_end_of_a_child_wakes_the_wait():
     program = """
 import os
-from unstall.benchmark.signals import Signals
-with Signals() as watch:
+from unstall.benchmark.signals import Relay
+with Relay() as watch:
     pid = os.fork()
     if pid == 0:
         os._exit(7)
@@ -94,10 +143,10 @@ with Signals() as watch:
 def test_the_canary_ends_when_unstall_is_killed():
     program = """
 import os, signal
-from unstall.benchmark.signals import Signals
-watch = Signals()
+from unstall.benchmark.signals import Relay
+watch = Relay()
 watch.__enter__()
-print(watch._canary, flush=True)
+print(watch._canary.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run(
@@ -126,12 +175,12 @@ waitpid = os.waitpid
 def interrupted(*words):
     os.kill(os.getpid(), signal.SIGINT)
     return waitpid(*words)
-watch = signals.Signals()
+watch = signals.Relay()
 try:
     with watch:
         os.waitpid = interrupted
 except KeyboardInterrupt:
-    print("interrupted", watch.seen, os.path.exists(f"/proc/{watch._canary}"))
+    print("interrupted", watch.seen, os.path.exists(f"/proc/{watch._canary.pid}"))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "interrupted [] False"
@@ -140,13 +189,26 @@ except KeyboardInterrupt:
 def test_no_descriptor_is_left_open():
     program = """
 import os
-from unstall.benchmark.signals import Signals
+from unstall.benchmark.signals import Relay
 def count(): return len(os.listdir("/proc/self/fd"))
 before = count()
 for _ in range(3):
-    with Signals() as watch:
+    with Relay() as watch:
         watch.wait(0)
 print(count() - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "0"
+
+
+def test_a_schedulers_message_does_not_end_the_report():
+    program = """
+import os, signal
+from unstall.benchmark.signals import ignore_messages
+ignore_messages()
+os.kill(os.getpid(), signal.SIGUSR1)
+print("not ended", flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.returncode) == ("not ended\n", -signal.SIGTERM)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from unstall.cli import optimize
-from unstall.optimize.sources import Sources
+from unstall.optimize.source.files import Sources
 from unstall.runs.optimize import Optimized
 
 FULL = Path("/dev/full")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kineto_files import document, small
 
@@ -16,7 +16,7 @@ from unstall.trace.readers.assemble import collective, lane
 from unstall.trace.readers.document import Document
 from unstall.trace.readers.events import PythonEventScanner
 from unstall.trace.readers.native import NativeScanner
-from unstall.trace.readers.rows import CATEGORIES, COLUMNS, Texts, decoded
+from unstall.trace.readers.rows import CATEGORIES, COLUMNS, Texts, decoded, unescaped
 from unstall.trace.timeline import OperatorInputs, TraceError
 
 if not library():
@@ -105,7 +105,7 @@ def meaning(which: Texts, text: bytes) -> Any:
         return str(OperatorInputs.parse(text.decode("utf-8", "replace")))
     if which == Texts.ROUTES:
         return str(decoded(text))
-    return text.decode("utf-8", "replace")
+    return unescaped(text)
 
 
 def scanned(scanner: Any, chunks: list[bytes]) -> dict[str, Any]:
@@ -177,6 +177,7 @@ def test_equal_on_truncated_bytes(events, data):
     assert said["counts"].truncated
 
 
+@example(b"]\xc2", [2])
 @given(st.binary(max_size=80), st.lists(st.integers(1, 9), min_size=1, max_size=3))
 def test_equal_on_any_bytes(data, sizes):
     both(data, sizes)

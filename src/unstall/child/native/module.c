@@ -13,18 +13,8 @@ static struct {
     uint16_t id;
 } recent[RECENT];
 
-static uint16_t look_up(PyObject *name);
-
-uint16_t rec_intern(PyObject *name) {
-    const unsigned slot = ((uintptr_t)name >> 4) % RECENT;
-    if (recent[slot].name == name) return recent[slot].id;
-    const uint16_t id = look_up(name);
-    if (!id) return 0;
-    Py_XSETREF(recent[slot].name, Py_NewRef(name));
-    return recent[slot].id = id;
-}
-
 static uint16_t look_up(PyObject *name) {
+    if (!PyUnicode_Check(name)) return 0;
     PyObject *known = PyDict_GetItemWithError(names, name);
     if (known) return (uint16_t)PyLong_AsLong(known);
     PyErr_Clear();
@@ -43,6 +33,15 @@ static uint16_t look_up(PyObject *name) {
     }
     Py_DECREF(number);
     return (uint16_t)id;
+}
+
+uint16_t rec_intern(PyObject *name) {
+    const unsigned slot = ((uintptr_t)name >> 4) % RECENT;
+    if (recent[slot].name == name) return recent[slot].id;
+    const uint16_t id = look_up(name);
+    if (!id) return 0;
+    Py_XSETREF(recent[slot].name, Py_NewRef(name));
+    return recent[slot].id = id;
 }
 
 static PyObject *py_open(PyObject *module, PyObject *args) {
@@ -72,7 +71,7 @@ static PyObject *py_begin(PyObject *module, PyObject *name) {
     (void)module;
     const long id = PyLong_AsLong(name);
     if (id == -1 && PyErr_Occurred()) return NULL;
-    if (rec_header) rec_begin(rec_thread(), (uint16_t)id);
+    rec_begin(rec_thread(), (uint16_t)id);
     Py_RETURN_NONE;
 }
 
@@ -82,7 +81,7 @@ static PyObject *py_end(PyObject *module, PyObject *const *args, Py_ssize_t narg
     const long id = PyLong_AsLong(args[0]);
     const unsigned long long arg = nargs == 2 ? PyLong_AsUnsignedLongLong(args[1]) : 0;
     if (PyErr_Occurred()) return NULL;
-    if (rec_header) rec_end_named(rec_thread(), (uint16_t)id, arg, 0);
+    rec_end_named(rec_thread(), (uint16_t)id, arg, 0);
     Py_RETURN_NONE;
 }
 
@@ -92,7 +91,7 @@ static PyObject *py_tick(PyObject *module, PyObject *const *args, Py_ssize_t nar
     const long kind = PyLong_AsLong(args[0]), id = PyLong_AsLong(args[1]);
     if (PyErr_Occurred()) return NULL;
     if (kind < 0 || kind >= TICK_KINDS) return PyErr_Format(PyExc_ValueError, "no tick kind %ld", kind);
-    if (rec_header && rec_tick(rec_thread(), (int)kind, (uint16_t)id, args[2], NULL)) return NULL;
+    if (rec_tick(rec_thread(), (int)kind, (uint16_t)id, args[2], NULL)) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -101,13 +100,13 @@ static PyObject *py_tick(PyObject *module, PyObject *const *args, Py_ssize_t nar
 static PyObject *hook_before(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     const long packed = PyLong_AsLong(self);
     if (nargs < 1) return PyErr_Format(PyExc_TypeError, "a hook is called with its subject");
-    if (rec_header && rec_tick(rec_thread(), (int)(packed >> 16), (uint16_t)packed, args[0], NULL)) return NULL;
-    if (rec_header) rec_begin(rec_thread(), (uint16_t)packed);
+    if (rec_tick(rec_thread(), (int)(packed >> 16), (uint16_t)packed, args[0], NULL)) return NULL;
+    rec_begin(rec_thread(), (uint16_t)packed); /* the state anew: the watcher may have closed the recording */
     Py_RETURN_NONE;
 }
 
 static PyObject *hook_after(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    if (rec_header && nargs) rec_end_named(rec_thread(), (uint16_t)PyLong_AsLong(self), (uint64_t)(uintptr_t)args[0], 0);
+    if (nargs) rec_end_named(rec_thread(), (uint16_t)PyLong_AsLong(self), (uint64_t)(uintptr_t)args[0], 0);
     Py_RETURN_NONE;
 }
 
@@ -125,6 +124,34 @@ static PyObject *py_hooks(PyObject *module, PyObject *args) {
     PyObject *pair = Py_BuildValue("(NN)", PyCFunction_New(&before_method, packed), PyCFunction_New(&after_method, packed));
     Py_DECREF(packed);
     return pair;
+}
+
+/* In C, because Python would run a pending signal handler where a Python function begins, and the collector ignores
+ * what its callbacks raise: the program's KeyboardInterrupt would be lost. */
+static PyObject *gc_phase(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2 || !PyUnicode_Check(args[0]) || !PyDict_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "a collector's callback is called with a phase and a dictionary");
+    if (!rec_header) Py_RETURN_NONE;
+    const uint16_t name = (uint16_t)PyLong_AsLong(self);
+    if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
+        rec_begin(rec_thread(), name);
+    } else {
+        PyObject *generation = PyDict_GetItemString(args[1], "generation"); /* borrowed */
+        rec_end_named(rec_thread(), name, generation && PyLong_Check(generation) ? PyLong_AsLong(generation) : 0, 0);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef gc_method = {"collection", (PyCFunction)(void (*)(void))gc_phase, METH_FASTCALL, NULL};
+
+static PyObject *py_gc_callback(PyObject *module, PyObject *name) {
+    (void)module;
+    if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "a name is a str");
+    PyObject *id = PyLong_FromLong(rec_intern(name));
+    if (!id) return NULL;
+    PyObject *callback = PyCFunction_New(&gc_method, id);
+    Py_DECREF(id);
+    return callback;
 }
 
 static PyObject *py_wrap(PyObject *module, PyObject *args, PyObject *kwargs) {
@@ -178,11 +205,14 @@ static PyMethodDef methods[] = {
     {"open", py_open, METH_VARARGS, "open(path): begin a new recording file; OSError when it cannot be made."},
     {"close", py_close, METH_NOARGS, "close(): stop recording; wrapped functions go on, unrecorded."},
     {"intern", py_intern, METH_O, "intern(name) -> int: the id of a name."},
+    {"add_audit_hook", rec_add_audit_hook, METH_O,
+     "add_audit_hook(handlers): from here on call handlers[event](*arguments) for these audit events, for good."},
     {"begin", py_begin, METH_O, "begin(id): open a span on this thread."},
     {"end", (PyCFunction)(void (*)(void))py_end, METH_FASTCALL, "end(id, arg=0): close the innermost open span of this name."},
     {"tick", (PyCFunction)(void (*)(void))py_tick, METH_FASTCALL, "tick(kind, id, subject): count one event of a kind."},
     {"hooks", py_hooks, METH_VARARGS,
      "hooks(name, kind) -> (before, after): to be called with a subject where a span of this name begins and ends."},
+    {"gc_callback", py_gc_callback, METH_O, "gc_callback(name) -> callable: for gc.callbacks, a span each collection."},
     {"wrap", (PyCFunction)(void (*)(void))py_wrap, METH_VARARGS | METH_KEYWORDS,
      "wrap(func, name, kind=-1, group=-1, network=False, grad=None): a callable that records each call of func."},
     {"watch", (PyCFunction)(void (*)(void))py_watch, METH_FASTCALL,

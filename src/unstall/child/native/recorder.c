@@ -1,9 +1,9 @@
 /* Clocks, the memory-mapped file, and the stack of open spans of each thread. */
-#define _GNU_SOURCE
 #include "recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,38 +42,54 @@ static uint64_t clock_ns(clockid_t clock) {
 
 uint64_t rec_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
+static void leave_thread(void *state) {
+    free(state);
+    thread_state = NULL;
+}
+
+static ThreadState *new_thread_state(void) {
+    static pthread_key_t key; /* its destructor is called at a thread's end */
+    static int has_key = 0;
+    if (!has_key) has_key = !pthread_key_create(&key, leave_thread);
+    ThreadState *ts = calloc(1, sizeof *ts);
+    if (ts && has_key && pthread_setspecific(key, ts)) {
+        free(ts);
+        ts = NULL;
+    }
+    return thread_state = ts;
+}
+
 static ThreadState *enter_thread(ThreadState *ts) {
-    if (!ts) {
-        ts = thread_state = calloc(1, sizeof *ts); /* kept until the process ends */
-        if (!ts) Py_FatalError("unstall: out of memory");
-    }
-    if (ts->generation != generation) {
-        /* After a fork the inherited descriptor tells of the parent's thread. It is not closed: the program may
-         * have closed it with all others, and its number may be that of a file of the program's by now. */
-        memset(ts, 0, sizeof *ts);
-        ts->generation = generation;
-        ts->schedstat = -1;
-        ts->thread = (uint32_t)syscall(SYS_gettid);
-        ts->is_main = ts->thread == (uint32_t)getpid();
-    }
+    if (!ts && !(ts = new_thread_state())) return NULL;
+    /* After a fork the inherited descriptor tells of the parent's thread. It is not closed: the program may have closed
+     * it with all others, and its number may be that of a file of the program's by now. */
+    memset(ts, 0, sizeof *ts);
+    ts->generation = generation;
+    ts->schedstat = UNOPENED;
+    ts->thread = (uint32_t)syscall(SYS_gettid);
+    ts->is_main = ts->thread == (uint32_t)getpid();
     return ts;
 }
 
 ThreadState *rec_thread(void) {
+    if (!rec_header) return NULL;
     ThreadState *ts = thread_state;
     return ts && ts->generation == generation ? ts : enter_thread(ts);
 }
 
-/* Nanoseconds this thread was runnable but not running: /proc/<pid>/task/<tid>/schedstat, field 2. */
+/* Nanoseconds this thread was runnable but not running: /proc/<pid>/task/<tid>/schedstat, field 2. Only the main
+ * thread's file stays open: there may be any number of others. */
 static uint64_t run_delay(ThreadState *ts) {
     char text[96];
-    if (ts->schedstat == -1) {
+    int fd = ts->schedstat;
+    if (fd == UNOPENED) {
         snprintf(text, sizeof text, "/proc/self/task/%u/schedstat", ts->thread);
-        ts->schedstat = open(text, O_RDONLY | O_CLOEXEC);
-        if (ts->schedstat < 0) ts->schedstat = -2; /* not available: do not ask again */
+        fd = open(text, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || ts->is_main) ts->schedstat = fd < 0 ? UNAVAILABLE : fd;
     }
-    if (ts->schedstat < 0) return UINT64_MAX;
-    ssize_t n = pread(ts->schedstat, text, sizeof text - 1, 0);
+    if (fd < 0) return UINT64_MAX;
+    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    if (!ts->is_main) close(fd);
     if (n <= 0) return UINT64_MAX;
     text[n] = 0;
     char *second = strchr(text, ' ');
@@ -155,7 +171,7 @@ static int is_worth_measuring(uint32_t typical) {
 }
 
 int rec_begin(ThreadState *ts, uint16_t name) {
-    if (!rec_header || ts->depth >= MAX_DEPTH) return -1;
+    if (!ts || ts->depth >= MAX_DEPTH) return -1;
     Frame *frame = &ts->frames[ts->depth];
     frame->name = name;
     frame->inside = 0;
@@ -177,7 +193,7 @@ static uint32_t units_100ns(uint64_t ns) {
 
 void rec_end(ThreadState *ts, int depth, uint64_t arg, uint8_t flags) {
     const uint64_t now = rec_now();
-    if (depth < 0 || depth >= ts->depth) return;
+    if (!ts || depth < 0 || depth >= ts->depth) return;
     ts->depth = depth;
     Frame *frame = &ts->frames[depth];
     const uint64_t dur = now - frame->start;
@@ -206,7 +222,7 @@ void rec_end(ThreadState *ts, int depth, uint64_t arg, uint8_t flags) {
 }
 
 void rec_end_named(ThreadState *ts, uint16_t name, uint64_t arg, uint8_t flags) {
-    for (int depth = ts->depth - 1; depth >= 0; depth--)
+    for (int depth = ts ? ts->depth - 1 : -1; depth >= 0; depth--)
         if (ts->frames[depth].name == name) {
             rec_end(ts, depth, arg, flags);
             return;
@@ -214,7 +230,7 @@ void rec_end_named(ThreadState *ts, uint16_t name, uint64_t arg, uint8_t flags) 
 }
 
 int rec_tick(ThreadState *ts, int kind, uint16_t name, PyObject *first, PyObject *second) {
-    if (!rec_header) return 0;
+    if (!ts) return 0;
     rec_header->ticks[kind]++;
     if (!ts->is_main || !rec_watcher) return 0;
     const uint32_t control = rec_header->control;

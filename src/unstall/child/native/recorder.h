@@ -20,6 +20,8 @@
 #define ROOT_GROUPS 4
 #define FIRST_CALLS 64 /* the watcher hears of this many calls of each name, unasked */
 
+enum { UNOPENED = -1, UNAVAILABLE = -2 };
+
 /* Flags of a record. */
 #define FLAG_ERROR 1     /* the call raised */
 #define FLAG_CPU 2       /* cpu is known */
@@ -74,7 +76,7 @@ typedef struct {
     uint32_t thread;
     int is_main;
     int depth;
-    int schedstat; /* file descriptor, or -1 */
+    int schedstat; /* file descriptor; UNOPENED or UNAVAILABLE */
     int roots[ROOT_GROUPS];
     Frame frames[MAX_DEPTH];
 } ThreadState;
@@ -85,11 +87,11 @@ extern PyObject *rec_watcher; /* called as watcher(name, control, first, second)
 extern int rec_watch;         /* tell the watcher of every call */
 
 uint64_t rec_now(void);
-ThreadState *rec_thread(void);
+ThreadState *rec_thread(void); /* this thread's, or NULL when nothing is recorded, which all below take for an answer */
 int rec_open(const char *path); /* 0, or an errno */
 void rec_close(void);
 
-/* Open a span; returns the depth to hand to rec_end, or -1 when nothing is recorded. */
+/* Open a span; returns the depth to hand to rec_end, or -1 when it is not recorded. */
 int rec_begin(ThreadState *ts, uint16_t name);
 void rec_end(ThreadState *ts, int depth, uint64_t arg, uint8_t flags);
 /* Close the innermost open span of this name, and with it whatever an exception left open inside. */
@@ -101,6 +103,9 @@ int rec_tick(ThreadState *ts, int kind, uint16_t name, PyObject *first, PyObject
 
 /* The id of a name, made when new; 0 ("?") when there are too many. */
 uint16_t rec_intern(PyObject *name);
+
+/* add_audit_hook(handlers): see module.c. */
+PyObject *rec_add_audit_hook(PyObject *module, PyObject *handlers);
 
 extern PyTypeObject SpanFunction_Type;
 extern PyTypeObject Span_Type;

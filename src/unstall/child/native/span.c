@@ -7,11 +7,6 @@ typedef struct {
     uint16_t name;
 } Span;
 
-/* Spans come and go at every `with`: a few are kept for reuse. */
-#define SPARE 16
-static Span *spare[SPARE];
-static int spares = 0;
-
 static PyObject *span_new(PyTypeObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     PyObject *name = PyVectorcall_NARGS(nargsf) == 1 ? args[0] : NULL;
     if (!name || kwnames) {
@@ -29,7 +24,7 @@ static PyObject *span_new(PyTypeObject *type, PyObject *const *args, size_t narg
         Py_DECREF(qualname);
         return wrapped;
     }
-    Span *self = spares ? (Span *)PyObject_Init((PyObject *)spare[--spares], type) : PyObject_New(Span, type);
+    Span *self = PyObject_New(Span, type);
     if (!self) return NULL;
     self->name = rec_intern(name);
     self->entered = 0;
@@ -38,7 +33,7 @@ static PyObject *span_new(PyTypeObject *type, PyObject *const *args, size_t narg
 
 static PyObject *span_enter(Span *self, PyObject *unused) {
     (void)unused;
-    if (rec_header && rec_begin(rec_thread(), self->name) >= 0) self->entered++;
+    if (rec_begin(rec_thread(), self->name) >= 0) self->entered++;
     return Py_NewRef(self);
 }
 
@@ -57,11 +52,6 @@ static PyObject *span_call(Span *self, PyObject *args, PyObject *kwargs) {
     return spanfunction_new(func, self->name, PLAIN_SPAN);
 }
 
-static void span_dealloc(Span *self) {
-    if (spares < SPARE) spare[spares++] = self;
-    else PyObject_Free(self);
-}
-
 static PyMethodDef span_methods[] = {
     {"__enter__", (PyCFunction)span_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))span_exit, METH_FASTCALL, NULL},
@@ -73,7 +63,7 @@ PyTypeObject Span_Type = {
     .tp_name = "unstall.span",
     .tp_doc = "span(name): record the time of a `with` block, or of each call of the function it decorates.",
     .tp_basicsize = sizeof(Span),
-    .tp_dealloc = (destructor)span_dealloc,
+    .tp_dealloc = (destructor)PyObject_Free,
     .tp_call = (ternaryfunc)span_call,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = span_methods,

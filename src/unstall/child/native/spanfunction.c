@@ -6,9 +6,12 @@
  */
 #include "recorder.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <structmember.h>
 #include <sys/socket.h>
+
+#define STACK_RESERVE (256u << 10)
 
 typedef struct {
     PyObject_HEAD
@@ -64,11 +67,31 @@ static uint8_t nograd_flag(PyObject *grad) {
     return flag;
 }
 
+#if PY_VERSION_HEX < 0x030C0000
+/* Whether the C stack is nearly used up. Python 3.11 takes none for calls between Python functions, which under a raised
+ * recursion limit may go deeper than it allows for the calls through here, and checks it only from 3.12 on. */
+static int is_stack_spent(void) {
+    static __thread struct { char *low, *least; } stack __attribute__((tls_model("initial-exec")));
+    char here;
+    pthread_attr_t attributes;
+    if (!stack.least && !pthread_getattr_np(pthread_self(), &attributes)) {
+        size_t size = 0;
+        pthread_attr_getstack(&attributes, (void **)&stack.low, &size);
+        stack.least = stack.low + (size < 4 * STACK_RESERVE ? size / 4 : STACK_RESERVE);
+        pthread_attr_destroy(&attributes);
+    }
+    return &here >= stack.low && &here < stack.least; /* below: the stack of a coroutine */
+}
+#endif
+
 static PyObject *spanfunction_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     SpanFunction *self = (SpanFunction *)callable;
     const SpanOptions *options = &self->options;
-    if (!rec_header) return PyObject_Vectorcall(self->func, args, nargsf, kwnames);
+#if PY_VERSION_HEX < 0x030C0000
+    if (is_stack_spent()) return PyErr_Format(PyExc_RecursionError, "maximum recursion depth exceeded");
+#endif
     ThreadState *ts = rec_thread();
+    if (!ts) return PyObject_Vectorcall(self->func, args, nargsf, kwnames);
     if (options->network) return call_network(self, ts, args, nargsf, kwnames);
     const int inner = options->group >= 0 && ts->roots[options->group] > 0;
     if (inner && !(rec_modules && options->group == 0 && ts->is_main))
@@ -85,7 +108,8 @@ static PyObject *spanfunction_call(PyObject *callable, PyObject *const *args, si
     if (options->group >= 0) ts->roots[options->group]++;
     const int depth = rec_begin(ts, self->name);
     PyObject *result = PyObject_Vectorcall(self->func, args, nargsf, kwnames);
-    if (rec_thread()->generation != generation) return result; /* forked, closed or reopened inside the call */
+    ts = rec_thread();
+    if (!ts || ts->generation != generation) return result; /* forked, closed or reopened inside the call */
     if (options->group >= 0) ts->roots[options->group]--;
     rec_end(ts, depth, (uint64_t)(uintptr_t)first, (uint8_t)(flags | (result ? 0 : FLAG_ERROR)));
     return result;
@@ -144,25 +168,7 @@ static int spanfunction_setattro(PyObject *self, PyObject *name, PyObject *value
 
 static PyObject *spanfunction_repr(SpanFunction *self) { return PyObject_Repr(self->func); }
 
-static PyObject *get_doc(SpanFunction *self, void *closure) {
-    (void)closure;
-    return PyObject_GetAttrString(self->func, "__doc__");
-}
-
-static PyObject *get_module(SpanFunction *self, void *closure) {
-    (void)closure;
-    return PyObject_GetAttrString(self->func, "__module__");
-}
-
-static PyObject *get_name(SpanFunction *self, void *closure) {
-    (void)closure;
-    return PyObject_GetAttrString(self->func, "__name__");
-}
-
-static PyObject *get_qualname(SpanFunction *self, void *closure) {
-    (void)closure;
-    return PyObject_GetAttrString(self->func, "__qualname__");
-}
+static PyObject *get_of_function(SpanFunction *self, void *name) { return PyObject_GetAttrString(self->func, name); }
 
 /* Whether its own name, in its own module, leads to it: so it is for a decorated function. */
 static int is_found_by_name(PyObject *self, PyObject *qualname) {
@@ -209,10 +215,10 @@ static PyMemberDef spanfunction_members[] = {
 };
 
 static PyGetSetDef spanfunction_getset[] = {
-    {"__doc__", (getter)get_doc, NULL, NULL, NULL},
-    {"__module__", (getter)get_module, NULL, NULL, NULL},
-    {"__name__", (getter)get_name, NULL, NULL, NULL},
-    {"__qualname__", (getter)get_qualname, NULL, NULL, NULL},
+    {"__doc__", (getter)get_of_function, NULL, NULL, "__doc__"},
+    {"__module__", (getter)get_of_function, NULL, NULL, "__module__"},
+    {"__name__", (getter)get_of_function, NULL, NULL, "__name__"},
+    {"__qualname__", (getter)get_of_function, NULL, NULL, "__qualname__"},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
+
+from unstall.child.recording import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,13 +19,7 @@ def hear(looks: dict[str, Callable[..., None]]) -> None:
     In C where that is built: a hook in Python slows every event down, and ``id()`` is one.
     """
     here = threading.local()
-    looks = {event: _unless_busy(here, look) for event, look in looks.items()}
-    try:
-        from unstall.child.sandbox import _audit  # type: ignore[attr-defined]
-    except ImportError:
-        sys.addaudithook(_in_python(looks))
-    else:
-        _audit.hear(looks)
+    native.add_audit_hook({event: _unless_busy(here, look) for event, look in looks.items()})
 
 
 def _unless_busy(here: threading.local, look: Callable[..., None]) -> Callable[..., None]:
@@ -38,12 +33,3 @@ def _unless_busy(here: threading.local, look: Callable[..., None]) -> Callable[.
             here.busy = False
 
     return heard
-
-
-def _in_python(looks: dict[str, Callable[..., None]]) -> Callable[[str, tuple[Any, ...]], None]:
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        look = looks.get(event)
-        if look is not None:
-            look(*arguments)
-
-    return audit

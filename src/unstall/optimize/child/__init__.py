@@ -60,7 +60,7 @@ _unseen = 0
 
 
 class Unseen:
-    """What happens in a ``with`` block of it is the checks' own doing: neither counted nor noted."""
+    """What happens in a ``with`` block of it is the checks' own doing: neither counted nor recorded."""
 
     def __enter__(self) -> None:
         global _unseen

@@ -21,7 +21,7 @@ _MAX_RECORDS = 4000
 
 
 class Observer:
-    """Takes notes in the main process until the clock stops it."""
+    """Writes tensors down in the main process until the clock stops it."""
 
     def __init__(self, folder: str):
         self.path = os.path.join(folder, "observed.bin")
@@ -36,11 +36,11 @@ class Observer:
         """Steps that have ended so far."""
         return len(clocks.current.times) if clocks.current is not None else 0
 
-    def note(self, what: str, value: Any) -> None:
-        """Note every tensor in a value, in order."""
+    def record(self, what: str, value: Any) -> None:
+        """Write down every tensor in a value, in order."""
         if os.getpid() != self.pid or self.records >= _MAX_RECORDS or self.busy or child.is_unseen():
             return
-        self.busy = True  # what is noted must not be noted again
+        self.busy = True  # what is computed here must not be recorded
         try:
             if not self._open():
                 return
@@ -51,7 +51,7 @@ class Observer:
             self.busy = False
 
     def _open(self) -> bool:
-        """Open the file at the first note: of all the program's processes, the one that notes first has it."""
+        """Open the file at the first record: of all the program's processes, the one that records first has it."""
         if self.file is None:
             try:
                 self.file = open(self.path, "xb")  # noqa: SIM115  open until the process ends
@@ -60,18 +60,18 @@ class Observer:
         return self.file is not None
 
     def root(self, module: Any) -> None:
-        """Remember a model, to note its weights at the end."""
+        """Remember a model, to write its weights down at the end."""
         self.roots.setdefault(id(module), weakref.ref(module))
 
     def finish(self) -> None:
-        """Note the weights."""
+        """Write the weights down."""
         self.records = 0
         for number, reference in enumerate(self.roots.values()):
             module = reference()
             if module is None:
                 continue
             for name, tensor in list(module.named_parameters()) + list(module.named_buffers()):
-                self.note(f"weights.{number}.{name}", tensor)
+                self.record(f"weights.{number}.{name}", tensor)
         if self.file is not None:
             self.file.flush()
 
@@ -141,7 +141,7 @@ def _forward(module: Any, observer: Observer) -> None:
             observer.depth -= 1
         if not observer.depth and next(self.parameters(), None) is not None:
             observer.root(self)
-            observer.note("output", result)
+            observer.record("output", result)
         return result
 
     module.Module.__call__ = __call__
@@ -151,7 +151,7 @@ def _backward(module: Any, observer: Observer) -> None:
     original = module._engine_run_backward
 
     def _engine_run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        observer.note("loss", list(outputs))
+        observer.record("loss", list(outputs))
         return original(outputs, *args, **kwargs)
 
     module._engine_run_backward = _engine_run_backward

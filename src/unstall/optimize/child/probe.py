@@ -1,7 +1,8 @@
-"""Where the program makes its loaders and optimizers, and what they are: ``probe.json``, one object a line."""
+"""Where the program makes its loaders and optimizers, and what they are: ``probe.jsonl``, one object a line."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 from unstall.optimize import child
 
 _MAX_FACTS = 200
-_LOOKS, _LOOK_EVERY_S = 4, 1.0  # at calls of models: at so many of them, so often
+_SAMPLED_CALLS, _SAMPLE_EVERY_S = 4, 1.0  # of models
 _MAX_SHAPES = 3
 _CALLERS = 3
 
@@ -24,30 +25,26 @@ class Probe:
         self.path = os.path.join(folder, "probe.jsonl")
         self.count = 0
 
-    def tell(self, kind: str, site: Any, **facts: Any) -> None:
+    def write(self, kind: str, site: Any, **facts: Any) -> None:
         """One line: the kind of thing, the user's line that made it, and what is known of it."""
         if self.count >= _MAX_FACTS or child.is_helper():
             return
         self.count += 1
-        place = _place(site) if site is not None else None
+        where = _site(site) if site is not None else None
         with open(self.path, "a") as file:
-            file.write(json.dumps({"kind": kind, "site": place, **facts}, default=str) + "\n")
+            file.write(json.dumps({"kind": kind, "site": where, **facts}, default=str) + "\n")
 
 
-def _place(frame: Any) -> dict[str, Any]:
+def _site(frame: Any) -> dict[str, Any]:
     code = frame.f_code
     return {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name, "span": _span(frame)}
 
 
-def _span(frame: Any) -> list[int | None] | None:
+def _span(frame: Any) -> list[int] | None:
     """(line, end line, column, end column) of the call that the frame is in, where the interpreter knows it."""
     positions = getattr(frame.f_code, "co_positions", None)
-    if positions is None:
-        return None
-    for index, position in enumerate(positions()):
-        if index == frame.f_lasti // 2:
-            return list(position)
-    return None
+    position = next(itertools.islice(positions(), frame.f_lasti // 2, None), ()) if positions is not None else ()
+    return list(position) if position and None not in position else None
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -71,7 +68,7 @@ def _loaders(module: Any, probe: Probe) -> None:
         dataset = _inner(self.dataset)
         getitem = getattr(type(dataset), "__getitem__", None)
         code = getattr(getitem, "__code__", None)
-        probe.tell(
+        probe.write(
             "loader",
             site,
             id=id(self),
@@ -87,7 +84,7 @@ def _loaders(module: Any, probe: Probe) -> None:
         )
 
     def __iter__(self: Any) -> Any:
-        probe.tell("iterated", child.user_frame(1), id=id(self))
+        probe.write("iterated", child.user_frame(1), id=id(self))
         return iterate(self)
 
     module.DataLoader.__init__, module.DataLoader.__iter__ = __init__, __iter__
@@ -109,7 +106,7 @@ def _optimizers(module: Any, probe: Probe) -> None:
     def __init__(self: Any, params: Any, defaults: Any) -> None:
         site = child.user_frame(1)
         original(self, params, defaults)
-        probe.tell(
+        probe.write(
             "optimizer",
             site,
             type=type(self).__name__,
@@ -125,45 +122,45 @@ def _threads(module: Any, probe: Probe) -> None:
     original = module.set_num_threads
 
     def set_num_threads(count: int) -> None:
-        probe.tell("threads", child.user_frame(1), count=count)
+        probe.write("threads", child.user_frame(1), count=count)
         original(count)
 
     module.set_num_threads = set_num_threads
-    probe.tell("torch", None, threads=module.get_num_threads())
+    probe.write("torch", None, threads=module.get_num_threads())
 
 
 def _models(module: Any, probe: Probe) -> None:
-    """Where models are called, with what shapes: a few calls are looked at every second, the others are not slowed."""
+    """Where models are called, with what shapes: a few calls are sampled every second, the others are not slowed."""
     if child.is_helper():
         return
-    looker = _Looker(module, probe)
-    looker.arm()
-    threading.Thread(target=looker.keep_looking, daemon=True, name="unstall-probe").start()
+    sampler = _CallSampler(module, probe)
+    sampler.arm()
+    threading.Thread(target=sampler.keep_sampling, daemon=True, name="unstall-probe").start()
 
 
-class _Looker:
+class _CallSampler:
     """A hook before the forward of modules that takes itself away after some calls."""
 
     def __init__(self, module: Any, probe: Probe):
         self.module, self.probe = module, probe
         self.handle: Any = None
         self.left = 0
-        self.told: dict[Any, int] = {}
+        self.seen: dict[Any, int] = {}
 
     def arm(self) -> None:
-        """Look at the next calls."""
-        self.left = _LOOKS
+        """Sample the next calls."""
+        self.left = _SAMPLED_CALLS
         if self.handle is None:
-            self.handle = self.module.register_module_forward_pre_hook(self.look)
+            self.handle = self.module.register_module_forward_pre_hook(self.sample)
 
-    def keep_looking(self) -> None:
-        """Look again and again; not once a compiler is there: it would compile anew each time."""
+    def keep_sampling(self) -> None:
+        """Sample again and again, until a compiler is there: it would compile anew each time."""
         while "torch._dynamo" not in sys.modules:
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_SAMPLE_EVERY_S)
             self.arm()
 
-    def look(self, module: Any, args: Any) -> None:
-        """Tell of a call from outside of any module."""
+    def sample(self, module: Any, args: Any) -> None:
+        """Write down a call from outside of any module."""
         if _depth(self.module.Module._call_impl.__code__) > 1:
             return
         self.left -= 1
@@ -173,15 +170,15 @@ class _Looker:
         shapes = [list(value.shape) for value in args if hasattr(value, "shape")]
         frames = _users_frames(child.user_frame(1))
         key = tuple((frame.f_code, frame.f_lasti) for frame in frames)
-        if not frames or self.told.setdefault(key, 0) >= _MAX_SHAPES:
+        if not frames or self.seen.setdefault(key, 0) >= _MAX_SHAPES:
             return
-        self.told[key] += 1
-        self.probe.tell(
+        self.seen[key] += 1
+        self.probe.write(
             "model",
             frames[0],
             shapes=shapes,
             bytes=sum(value.numel() * value.element_size() for value in args if hasattr(value, "element_size")),
-            callers=[_place(frame) for frame in frames[1:]],
+            callers=[_site(frame) for frame in frames[1:]],
         )
 
 

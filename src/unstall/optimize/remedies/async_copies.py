@@ -31,16 +31,13 @@ class AsyncCopies(Remedy):
         if not context.on_gpu:
             raise NotApplicable("the model runs on no GPU")
         loader = context.main_loader
-        if loader is None or context.file_of(loader.call) is None:
-            raise NotApplicable("the loader is not made in the program's own code")
+        if loader is None:
+            raise NotApplicable("the program iterates no DataLoader")
         sources, lines = _without_waiting(context)
         if not lines:
             raise NotApplicable("no copy of a batch to the device was found that waits")
         if not loader.pin_memory:
-            pinned = with_keywords(replace(context, sources=sources), loader, {"pin_memory": "True"})
-            if pinned is None:
-                raise NotApplicable("the call that makes the loader cannot be found in the source")
-            sources = pinned
+            sources = with_keywords(replace(context, sources=sources), loader, {"pin_memory": "True"})
         share = context.share("transfer")
         return [
             Proposal(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from unstall.optimize.batching.inline import inlined
 from unstall.optimize.batching.loops import NotInLoop, split_loop
 from unstall.optimize.batching.writer import with_batches
-from unstall.optimize.context import ObservedModelCall, RemedyContext
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.observed import ObservedModelCall
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import AnalysisRefused

@@ -47,7 +47,7 @@ class CacheSamples(Remedy):
         if path is None:
             raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
         module = context.sources.module(path)
-        head = find_head(module, loader.getitem_line)
+        head = find_head(module, loader.getitem_line or 0)
         first, last = module.first_line(head.statements[0]), module.last_line(head.statements[-1])
         share = share_of_sample_lines(context, path, first, last, in_workers=bool(loader.num_workers))
         cls = head.cls.name.value

@@ -9,7 +9,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
-from unstall.optimize.source.edit import with_statements_after
+from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import dotted, walk
 from unstall.optimize.source.places import CallSite
@@ -73,19 +73,14 @@ def with_line_after_optimizer(context: RemedyContext, line: str, *, imports: str
 
 
 def _with_line_after(context: RemedyContext, site: CallSite | None, line: str, imports: str) -> tuple[Sources, str]:
-    path = context.file_of(site)
-    if path is None or site is None:
-        raise NotApplicable("the optimizer is made inside a library")
-    module = context.sources.module(path)
-    call = module.call(site)
-    model = _model_of(call) if call is not None else None
-    statement = module.statement(call) if call is not None else None
-    if not isinstance(statement, cst.SimpleStatementLine) or ("{model}" in line and model is None):
+    path, module, call = context.locate(site)
+    model, made = _model_of(call), module.statement(call)
+    if not isinstance(made, cst.SimpleStatementLine) or ("{model}" in line and model is None):
         raise NotApplicable("the model's name is not to be seen where the optimizer is made")
-    line = line.format(model=model, torch=module.alias("torch") or "torch")
-    changed = with_statements_after(module.tree, statement, [line])
-    tree = with_import(changed, imports) if imports else changed
-    return context.sources.with_module(path, tree), f"{path.name}:{site.line}"
+    added = statement(module.tree, line.format(model=model, torch=module.alias("torch") or "torch"))
+    tree = replaced(module.tree, made, made, added)
+    tree = with_import(tree, imports) if imports else tree
+    return context.sources.with_module(path, tree), f"{path.name}:{module.first_line(call)}"
 
 
 def _model_of(call: cst.Call) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from libcst.metadata import Assignment, BaseAssignment, ComprehensionScope, Scop
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.edit import Edit, edited, followed_by, put, statement
 from unstall.optimize.source.module import SourceModule
 from unstall.text.units import percent
 
@@ -149,12 +148,8 @@ def deferred(module: SourceModule, sums: list[Sum]) -> cst.Module:
         edits |= {read: put(cst.parse_expression(f"float({one.name})")) for read in one.reads}
     for loop in dict.fromkeys(one.loop for one in sums):
         after = [statement(module.tree, f"{one.name} = float({one.name})") for one in sums if one.loop is loop]
-        edits[loop] = partial(_followed_by, after)
+        edits[loop] = followed_by(*after)
     return edited(module.tree, edits)
-
-
-def _followed_by(after: list[Any], loop: Any) -> Any:
-    return cst.FlattenSentinel([loop, *after])
 
 
 REMEDY = DeferItem()

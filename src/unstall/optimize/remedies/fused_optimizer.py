@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from unstall.optimize.context import ObservedOptimizer, RemedyContext
+from contextlib import suppress
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import replaced, with_keyword
-from unstall.optimize.source.errors import SourceError
-from unstall.optimize.source.files import Sources
 from unstall.text.units import percent
 
 _HAVE = {
@@ -53,8 +54,11 @@ def _options(optimizer: ObservedOptimizer) -> list[str]:
 
 
 def _proposal(context: RemedyContext, optimizer: ObservedOptimizer, option: str, share: float) -> Proposal:
-    written = _with_option(context, optimizer, option)
-    sources, where = written or (None, " at run time")
+    sources, where = None, " at run time"
+    with suppress(NotApplicable):
+        path, module, call = context.locate(optimizer.call)
+        tree = replaced(module.tree, call, with_keyword(call, option, "True"))
+        sources, where = context.sources.with_module(path, tree), f" ({path.name}:{module.first_line(call)})"
     return Proposal(
         f"{optimizer.type}({option}=True){where}",
         speedup_without(share, _REMOVED[option]),
@@ -63,22 +67,6 @@ def _proposal(context: RemedyContext, optimizer: ObservedOptimizer, option: str,
         settings={"optimizer": {option: True}},
         key=optimizer.type + option,
     )
-
-
-def _with_option(context: RemedyContext, optimizer: ObservedOptimizer, option: str) -> tuple[Sources, str] | None:
-    """The sources with the option where the optimizer is made, and the place; None where that cannot be written."""
-    path = context.file_of(optimizer.call)
-    if path is None or optimizer.call is None:
-        return None
-    try:
-        module = context.sources.module(path)
-        call = module.call(optimizer.call)
-        if call is None:
-            return None
-        changed = replaced(module.tree, call, with_keyword(call, option, "True"))
-        return context.sources.with_module(path, changed), f" ({path.name}:{optimizer.call.line})"
-    except SourceError:
-        return None
 
 
 REMEDY = FusedOptimizer()

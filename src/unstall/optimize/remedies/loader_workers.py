@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from unstall.optimize.context import ObservedLoader, RemedyContext
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.edit import replaced, with_keyword, without_keyword
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.files import Sources
 from unstall.text.units import percent
 
@@ -37,15 +38,42 @@ class LoaderWorkers(Remedy):
             raise NotApplicable(
                 "an iterable dataset decides itself what each worker yields: more workers may repeat its samples"
             )
-        now = loader.num_workers
         if context.file_of(loader.call) is None:
-            return [_at_run_time(context, count, now) for count in counts(now, context.cores)]
-        found = [_with_workers(context, loader, count) for count in counts(now, context.cores)]
-        found += [_persistent(context, loader), _prefetching(context, loader), _pinned(context, loader)]
-        proposals = [proposal for proposal in found if proposal is not None]
-        if not proposals:
-            raise NotApplicable("the call that makes the loader cannot be found in the source")
-        return proposals
+            return [_at_run_time(context, loader, count) for count in counts(loader.num_workers, context.cores)]
+        return proposals_of(_options(context, loader), lambda option: _proposal(context, loader, option), "")
+
+
+class _Option(NamedTuple):
+    """Keywords of the call that makes a loader; an empty value takes the keyword away."""
+
+    title: str
+    keywords: dict[str, str]
+    predicted: float
+    because: str
+
+
+def _options(context: RemedyContext, loader: ObservedLoader) -> Iterator[_Option]:
+    now, step_s = loader.num_workers, context.measurement.step.mean
+    for count in counts(now, context.cores):
+        keywords = {"num_workers": str(count)}
+        if not count:
+            keywords |= {"prefetch_factor": "", "persistent_workers": ""}
+        elif not loader.persistent_workers:
+            keywords["persistent_workers"] = "True"
+        yield _Option(f"num_workers={count}", keywords, predict(context, count, now), _LAW)
+    if now and not loader.persistent_workers:
+        share = context.measurement.loader.start_s / step_s if context.measurement.loader else 0.0
+        because = f"starting {now} workers anew takes {percent(share)} of the time"
+        yield _Option("persistent_workers=True", {"persistent_workers": "True"}, speedup_without(share), because)
+    if now and (loader.prefetch_factor or 2) < _PREFETCH and context.share("data_wait") >= _WAITS:
+        # In order, one slow batch holds up those that are ready behind it.
+        keywords = {"prefetch_factor": str(_PREFETCH)}
+        because = "slow batches hold up the ready ones behind them"
+        yield _Option(f"prefetch_factor={_PREFETCH}", keywords, _PREFETCH_GAIN, because)
+    if context.on_gpu and not loader.pin_memory:
+        share = context.share("transfer")
+        because = f"copies to the device take {percent(share)} of the step"
+        yield _Option("pin_memory=True", {"pin_memory": "True"}, speedup_without(share, _PINNED), because)
 
 
 def counts(now: int, cores: int) -> list[int]:
@@ -78,96 +106,41 @@ def predict(context: RemedyContext, count: int, now: int) -> float:
     return float(step / predicted) if predicted > 0 else 1.0
 
 
-def _with_workers(context: RemedyContext, loader: ObservedLoader, count: int) -> Proposal | None:
-    """So many workers, kept alive."""
-    keywords = {"num_workers": str(count)}
-    if not count:
-        keywords |= {"prefetch_factor": "", "persistent_workers": ""}
-    elif not loader.persistent_workers:
-        keywords["persistent_workers"] = "True"
-    predicted = predict(context, count, loader.num_workers)
-    return _proposal(context, loader, keywords, f"num_workers={count}", predicted, _LAW)
-
-
-def _persistent(context: RemedyContext, loader: ObservedLoader) -> Proposal | None:
-    """The same workers, kept alive from one epoch to the next."""
-    if not loader.num_workers or loader.persistent_workers:
-        return None
-    measured = context.measurement.loader
-    share = measured.start_s / context.measurement.step.mean if measured else 0.0
-    because = f"starting {loader.num_workers} workers anew takes {percent(share)} of the time"
-    keywords = {"persistent_workers": "True"}
-    return _proposal(context, loader, keywords, "persistent_workers=True", speedup_without(share), because)
-
-
-def _prefetching(context: RemedyContext, loader: ObservedLoader) -> Proposal | None:
-    """More batches ahead: in order, one slow batch holds up those that are ready behind it."""
-    ahead = (loader.prefetch_factor or 2) >= _PREFETCH
-    if not loader.num_workers or ahead or context.share("data_wait") < _WAITS:
-        return None
-    keywords = {"prefetch_factor": str(_PREFETCH)}
-    because = "slow batches hold up the ready ones behind them"
-    return _proposal(context, loader, keywords, f"prefetch_factor={_PREFETCH}", _PREFETCH_GAIN, because)
-
-
-def _pinned(context: RemedyContext, loader: ObservedLoader) -> Proposal | None:
-    """Page-locked batches, from which a GPU copies faster."""
-    if loader.pin_memory or not context.on_gpu:
-        return None
-    share = context.share("transfer")
-    because = f"copies to the device take {percent(share)} of the step"
-    keywords = {"pin_memory": "True"}
-    return _proposal(context, loader, keywords, "pin_memory=True", speedup_without(share, _PINNED), because)
-
-
-def _proposal(
-    context: RemedyContext, loader: ObservedLoader, keywords: Mapping[str, str], title: str, predicted: float, why: str
-) -> Proposal | None:
-    """A proposal that sets keywords of the call that makes a loader; None where that cannot be changed."""
-    try:
-        sources = with_keywords(context, loader, keywords)
-    except SourceError:
-        return None
-    if sources is None or loader.call is None:
-        return None
+def _proposal(context: RemedyContext, loader: ObservedLoader, option: _Option) -> Proposal:
+    sources = with_keywords(context, loader, option.keywords)
+    assert loader.call is not None
     values = {name: value == "True" if value in ("True", "False") else int(value)
-              for name, value in keywords.items() if value}  # fmt: skip
+              for name, value in option.keywords.items() if value}  # fmt: skip
     return Proposal(
-        f"{title} ({loader.call.file.name}:{loader.call.line})",
-        predicted,
-        why,
+        f"{option.title} ({loader.call.file.name}:{loader.call.line})",
+        option.predicted,
+        option.because,
         sources=sources,
         settings={"loader": values},
-        key=title,
+        key=option.title,
         competes_for_cores=True,
     )
 
 
-def with_keywords(context: RemedyContext, loader: ObservedLoader, keywords: Mapping[str, str]) -> Sources | None:
+def with_keywords(context: RemedyContext, loader: ObservedLoader, keywords: Mapping[str, str]) -> Sources:
     """The sources with keywords of the call that makes a loader set; an empty value takes the keyword away.
 
-    None where the call is not in the program's own code, or has these keywords. Raises SourceError.
+    Raises NotApplicable where the call is not in the program's own code, or has these keywords.
     """
-    path = context.file_of(loader.call)
-    if path is None or loader.call is None:
-        return None
-    module = context.sources.module(path)
-    call = module.call(loader.call, "DataLoader")
-    if call is None:
-        return None
+    path, module, call = context.locate(loader.call, "DataLoader")
     changed = call
     for name, value in keywords.items():
         changed = with_keyword(changed, name, value) if value else without_keyword(changed, name)
     if changed.deep_equals(call):
-        return None
+        raise NotApplicable("the loader is made so already")
     return context.sources.with_module(path, replaced(module.tree, call, changed))
 
 
-def _at_run_time(context: RemedyContext, count: int, now: int) -> Proposal:
+def _at_run_time(context: RemedyContext, loader: ObservedLoader, count: int) -> Proposal:
     """So many workers for a loader that is made inside a library."""
     return Proposal(
         f"num_workers={count} at run time",
-        predict(context, count, now),
+        predict(context, count, loader.num_workers),
         _LAW,
         settings={"loader": {"num_workers": count, "persistent_workers": bool(count)}},
         key=f"num_workers={count}",

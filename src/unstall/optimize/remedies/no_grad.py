@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of, proposals_of
 from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.module import SourceModule, walk
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
@@ -30,57 +28,45 @@ class NoGrad(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found: dict[str, Proposal] = {}
-        for site in context.measurement.sites:
-            if site.seam == "~forward" and site.grad:
-                proposal = _beside_training(context, site) if context.trains else _without_training(context, site)
-                if proposal is not None:
-                    found.setdefault(proposal.key, proposal)
-        if not found:
-            raise NotApplicable("no loop calls the model with gradients on and never goes backward")
-        return list(found.values())
+        way = _beside_training if context.trains else _without_training
+        return proposals_of(
+            (site for site in context.measurement.sites if site.seam == "~forward" and site.grad),
+            lambda site: way(context, site),
+            "no loop calls the model with gradients on and never goes backward",
+        )
 
 
-def _beside_training(context: RemedyContext, site: Site) -> Proposal | None:
+def _beside_training(context: RemedyContext, site: Site) -> Proposal:
     """A function with a loop of its own, that is no part of the training step."""
     backward = [one for one in context.measurement.sites if one.seam == "~backward"]
     trained = {one.function for one in backward} | {name for one in backward for _, name, _ in one.callers}
-    path = context.user_file(site.file)
-    if path is None or site.function in trained or any(name in trained for _, name, _ in site.callers[:1]):
-        return None
-    return _in_function(context, path, site.function, site.line, loop=True, share=context.share("validation"))
+    if site.function in trained or any(name in trained for _, name, _ in site.callers[:1]):
+        raise NotApplicable(f"{site.function} is part of the training step")
+    frame = (site.file, site.function, site.line)
+    return _proposal(context, frame, loop=True, share=context.share("validation"))
 
 
-def _without_training(context: RemedyContext, site: Site) -> Proposal | None:
+def _without_training(context: RemedyContext, site: Site) -> Proposal:
     """The nearest function around the call that has a loop, or the call's own; at module level, the whole program."""
-    frames = [(site.file, site.function, site.line), *site.callers]
-    for loop, candidates in ((True, frames), (False, frames[:1])):
-        for file, function, line in candidates:
-            path = context.user_file(file)
-            if path is not None:
-                proposal = _in_function(context, path, function, line, loop=loop, share=context.share("forward"))
-                if proposal is not None:
-                    return proposal
-    return None
+    own = (site.file, site.function, site.line)
+    candidates = [*((frame, True) for frame in (own, *site.callers)), (own, False)]
+    share = context.share("forward")
+    return first_of(candidates, lambda one: _proposal(context, one[0], loop=one[1], share=share), "")
 
 
-def _in_function(
-    context: RemedyContext, path: Path, function: str, line: int, *, loop: bool, share: float
-) -> Proposal | None:
-    try:
-        module = context.sources.module(path)
-        if function == "<module>":
-            tree = with_gradients_off(module)
-        else:
-            tree = with_no_grad(module, function, line, loop=loop)
-        sources = context.sources.with_module(path, tree)
-    except NotApplicable:
-        return None
+def _proposal(context: RemedyContext, frame: tuple[str, str, int], *, loop: bool, share: float) -> Proposal:
+    file, function, line = frame
+    path = context.user_file(file)
+    if path is None:
+        raise NotApplicable("the model is called in a library")
+    module = context.sources.module(path)
+    whole = function == "<module>"
+    tree = with_gradients_off(module) if whole else with_no_grad(module, function, line, loop=loop)
     return Proposal(
         f"no gradients in {function} ({path.name}:{line})",
         speedup_without(share, _REMOVED),
         f"it calls the model for {percent(share)} of the step and never goes backward",
-        sources=sources,
+        sources=context.sources.with_module(path, tree),
         key=f"{path.name}:{function}",
     )
 

@@ -30,13 +30,9 @@ class TensorFloat32(Remedy):
         share = context.share("forward", "backward", "sync")
         if share < _MIN_SHARE:
             raise NotApplicable(f"the model takes {percent(share)} of the step")
-        path = context.program.script
-        if path is None or not context.program.owns(path):
-            raise NotApplicable("the script is not the program's own")
-        module = context.sources.module(path)
-        torch = module.alias("torch")
-        if torch is None or _SETTER in module.text:
-            raise NotApplicable("the script does not import torch itself, or sets the precision itself")
+        path, module, torch = context.script_with("torch")
+        if _SETTER in module.text:
+            raise NotApplicable("the script sets the precision itself")
         changed = with_statement_after_imports(module.tree, f'{torch}.{_SETTER}("high")')
         return [
             Proposal(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import replaced
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.files import Sources
+from unstall.optimize.source.places import CallSite
 from unstall.optimize.source.toplevel import with_statement_after_imports
 from unstall.text.units import percent
 
@@ -42,10 +44,12 @@ def _with_threads(context: RemedyContext, now: int, count: int) -> Proposal:
     """So many threads, set in the source, or at run time where they cannot be written there."""
     model = context.share("forward", "backward", "optimizer")
     predicted, because = predict(model, now, count, contended=is_contended(context))
-    try:
-        sources = _where_set(context, count) or _at_start(context, count)
-    except SourceError:
-        sources = None
+    sources = None
+    with suppress(NotApplicable):
+        sources = _at_start(context, count)
+    with suppress(NotApplicable):
+        sites = context.runtime.thread_settings
+        sources = first_of(sites, lambda site: _where_set(context, site, count), "it is set nowhere")
     return Proposal(
         f"{count} thread{'s' if count > 1 else ''} for torch's operators instead of {now}",
         predicted,
@@ -75,29 +79,18 @@ def predict(model: float, now: int, count: int, *, contended: bool) -> tuple[flo
     return 1.02, "small operators may run better with fewer threads"
 
 
-def _where_set(context: RemedyContext, count: int) -> Sources | None:
+def _where_set(context: RemedyContext, site: CallSite, count: int) -> Sources:
     """The program sets the count itself: another number there."""
-    for setting in context.runtime.thread_settings:
-        path = context.file_of(setting.call)
-        if path is None or setting.call is None:
-            continue
-        module = context.sources.module(path)
-        call = module.call(setting.call, "set_num_threads")
-        if call is not None and len(call.args) == 1:
-            changed = call.with_deep_changes(call.args[0], value=cst.Integer(str(count)))
-            return context.sources.with_module(path, replaced(module.tree, call, changed))
-    return None
+    path, module, call = context.locate(site, "set_num_threads")
+    if len(call.args) != 1:
+        raise NotApplicable("the count is not given as one number")
+    changed = call.with_deep_changes(call.args[0], value=cst.Integer(str(count)))
+    return context.sources.with_module(path, replaced(module.tree, call, changed))
 
 
-def _at_start(context: RemedyContext, count: int) -> Sources | None:
-    """A line after the imports of the script; None where that does not import torch."""
-    path = context.program.script
-    if path is None or not context.program.owns(path):
-        return None
-    module = context.sources.module(path)
-    torch = module.alias("torch")
-    if torch is None:
-        return None
+def _at_start(context: RemedyContext, count: int) -> Sources:
+    """A line after the imports of the script."""
+    path, module, torch = context.script_with("torch")
     changed = with_statement_after_imports(module.tree, f"{torch}.set_num_threads({count})")
     return context.sources.with_module(path, changed)
 

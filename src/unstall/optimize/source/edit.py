@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import libcst as cst
@@ -14,6 +14,11 @@ Edit = Callable[[Any], Any]
 def put(*new: cst.CSTNode) -> Edit:
     """The edit that puts these nodes in the place of one."""
     return lambda _: new[0] if len(new) == 1 else cst.FlattenSentinel(new) if new else cst.RemoveFromParent()
+
+
+def followed_by(*more: cst.CSTNode) -> Edit:
+    """The edit that puts these nodes after one, as it is by then."""
+    return lambda node: cst.FlattenSentinel([node, *more])
 
 
 def edited(tree: cst.Module, edits: Mapping[cst.CSTNode, Edit]) -> cst.Module:
@@ -49,11 +54,6 @@ def fresh_name(wanted: str, used: Collection[str]) -> str:
     while name in used:
         name, number = f"{wanted}{number}", number + 1
     return name
-
-
-def with_statements_after(tree: cst.Module, before: cst.BaseStatement, sources: Sequence[str]) -> cst.Module:
-    """The tree with statements, given as source, put after one of its statements."""
-    return replaced(tree, before, before, *(statement(tree, source) for source in sources))
 
 
 def keyword(call: cst.Call, name: str) -> cst.Arg | None:

@@ -25,7 +25,6 @@ from libcst.metadata import (
 from unstall.optimize.source.places import CallSite
 
 N = TypeVar("N", bound=cst.CSTNode)
-A = TypeVar("A", bound=python_ast.AST)
 Definition = TypeVar("Definition", cst.FunctionDef, cst.ClassDef)
 _Span = tuple[int, int, int, int]
 """First line, first column, last line, column after the last; lines from 1, columns from 0 in characters."""
@@ -70,10 +69,6 @@ class SourceModule:
     @cached_property
     def _lines(self) -> list[str]:
         return re.split(r"\r\n|\r|\n", self.text)  # as Python counts lines: a form feed ends none
-
-    def position(self, node: cst.CSTNode) -> CodeRange:
-        """Where a node lies; lines from 1, columns from 0 in characters."""
-        return self._positions[node]
 
     def first_line(self, node: cst.CSTNode) -> int:
         """The line on which a node begins; a function's decorators are not part of it."""
@@ -249,11 +244,6 @@ class SourceModule:
         span = self.ast_span(read)
         return next(node for node in self._by_span[span] if isinstance(node, kind))
 
-    def ast_node(self, node: cst.CSTNode, kind: type[A]) -> A:
-        """The node of :attr:`ast`, of this kind, at the very place of one of this tree."""
-        span = self._span(node)
-        return next(one for one in python_ast.walk(self.ast) if isinstance(one, kind) and self.ast_span(one) == span)
-
     def ast_span(self, read: Any) -> _Span:
         """Where a node of Python's own tree lies, columns in characters."""
         return (
@@ -317,6 +307,13 @@ def dotted(node: cst.CSTNode) -> str:
         base = dotted(node.value)
         return f"{base}.{node.attr.value}" if base else ""
     return ""
+
+
+def root(node: cst.CSTNode) -> str:
+    """The name that attributes, items and calls hang on; '' where it is no name."""
+    while isinstance(node, (cst.Attribute, cst.Subscript, cst.Call)):
+        node = node.func if isinstance(node, cst.Call) else node.value
+    return node.value if isinstance(node, cst.Name) else ""
 
 
 @lru_cache(maxsize=32)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True)
-class CallSite:
+
+class CallSite(msgspec.Struct, frozen=True):
     """A call in the user's source, as the running program saw it."""
 
     file: Path

@@ -73,7 +73,7 @@ class _Nest:
         self.axes, self.body = _axes(loop)
         self.cells = Cells(self.axes, _pixel_accesses(function))
         self.functions = Functions(module, numpy)
-        self.assigned = _assigned(self.body)
+        self.assigned = set(names_of(self.body, ast.Store))
         self.written: dict[str, Cell] = {}
         self._check_independent()
 
@@ -236,10 +236,6 @@ def _axis(loop: ast.For) -> Axis | None:
     return Axis(loop.target.id, begin, call.args[-1])
 
 
-def _assigned(body: list[ast.stmt]) -> set[str]:
-    return set(names_of(body, ast.Store))
-
-
 def _read(statement: ast.AST) -> set[str]:
     read = set(names_of([statement], ast.Load))
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
@@ -250,8 +246,8 @@ def _read(statement: ast.AST) -> set[str]:
 def _surely_assigned(statement: ast.stmt) -> set[str]:
     """Names that a statement sets on every path through it."""
     if isinstance(statement, ast.If):
-        yes = set().union(*map(_surely_assigned, statement.body)) if statement.body else set()
-        no = set().union(*map(_surely_assigned, statement.orelse)) if statement.orelse else set()
+        branches = (statement.body, statement.orelse)
+        yes, no = (set[str]().union(*map(_surely_assigned, branch)) for branch in branches)
         return yes & no
     if isinstance(statement, ast.Assign):
         return set(names_of(statement.targets, ast.Store))
@@ -278,13 +274,8 @@ def _read_after(function: ast.FunctionDef, loop: ast.For) -> set[str]:
         isinstance(node, (ast.For, ast.While)) and node is not loop and _holds(node, loop.lineno)
         and (node.end_lineno or 0) >= end for node in ast.walk(function)
     )  # fmt: skip
-    read: set[str] = set()
-    for node in ast.walk(function):
-        if not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
-            continue
-        if node.lineno > end or (outer and node.lineno < loop.lineno):
-            read.add(node.id)
-    return read
+    names = (node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    return {node.id for node in names if node.lineno > end or (outer and node.lineno < loop.lineno)}
 
 
 def _value_names(body: list[ast.stmt], cells: Cells) -> set[str]:

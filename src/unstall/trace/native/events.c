@@ -28,16 +28,9 @@ static int32_t intern(Events *events, int which, Text text) {
     return number;
 }
 
-/* A string's characters, with what is no digit behind them; empty of all else. In scratch, if anything is escaped. */
-static Text text_of(Events *events, const Value *value) {
-    if (!value->data || value->kind != STRING) return (Text){"", 0};
-    if (!value->escaped) return (Text){value->data, value->size};
-    char *out = scratch(events, (size_t)value->size + 1);
-    if (!out) return (Text){"", 0};
-    const size_t size = json_unescape(value->data, value->size, out);
-    out[size] = 0;
-    return (Text){out, size};
-}
+static Text text_of(const Value *value) { return (Text){value->data, value->size}; }
+
+static bool is_string(const Value *value) { return value->data && value->kind == STRING; }
 
 /* ---- an event to its fields */
 
@@ -52,11 +45,11 @@ static int find_key(const Keys *keys, Text name) {
     return -1;
 }
 
-/* A key and its colon: where the value that follows belongs, if anywhere. */
-static bool read_key(Events *events, const char **p, const char *end, const Keys *keys, int *field) {
+/* A key and its colon: where the value that follows belongs, if anywhere. One with escapes is none that is known. */
+static bool read_key(const char **p, const char *end, const Keys *keys, int *field) {
     Value key;
     if (**p != '"' || !json_string(p, end, &key)) return false;
-    *field = keys ? find_key(keys, text_of(events, &key)) : -1;
+    *field = keys ? find_key(keys, text_of(&key)) : -1;
     *p = skip_space(*p);
     if (**p != ':') return false;
     *p = skip_space(*p + 1);
@@ -73,7 +66,7 @@ static bool read_container(Events *events, const char **p, const char *end, int 
     for (;;) {
         int field = -1;
         Value ignored;
-        if (object && !read_key(events, p, end, keys, &field)) return false;
+        if (object && !read_key(p, end, keys, &field)) return false;
         if (field == F_ARGS && fields[F_ARGS].data) { /* of two the last counts, as in Python */
             for (size_t i = 1; i <= events->keys[1].count; i++) fields[events->keys[1].keys[i].field].data = NULL;
         }
@@ -102,11 +95,10 @@ static bool read_value(Events *events, const char **p, const char *end, int dept
 
 static int64_t integer(Events *events, const Column *column, const Value *value) {
     if (!value->data || value->kind > NUMBER) return column->absent;
-    const Text text = value->kind == STRING ? text_of(events, value) : (Text){value->data, value->size};
-    if (value->kind == STRING && !json_is_number(text)) return column->absent;
+    if (value->kind == STRING && !json_is_number(text_of(value))) return column->absent;
     int64_t result;
     const uint64_t limit = column->scale ? MAX_TIME : column->width == 4 ? INT32_MAX : INT64_MAX;
-    const Reading reading = json_integer(text, column->scale, limit, &result);
+    const Reading reading = json_integer(text_of(value), column->scale, limit, &result);
     events->counts[C_BEYOND] += reading == BEYOND_LIMIT;
     return reading == INTEGER_READ ? result : column->absent;
 }
@@ -135,10 +127,7 @@ static int32_t list(Events *events, int texts, const Value *fields, const uint8_
 }
 
 /* Scalar arguments matter to convolutions only (stride, padding); nearly every other operator's differ at each step. */
-static bool is_convolution(Events *events, const Value *fields) {
-    const Text name = text_of(events, &fields[F_NAME]);
-    return memmem(name.data, name.size, "conv", 4);
-}
+static bool is_convolution(const Value *name) { return is_string(name) && memmem(name->data, name->size, "conv", 4); }
 
 static int64_t value_of(Events *events, const Column *column, const Value *fields, uint8_t kind) {
     const Value *first = &fields[column->fields[0]];
@@ -147,14 +136,11 @@ static int64_t value_of(Events *events, const Column *column, const Value *field
         case KIND: return kind;
         case INTEGER: return integer(events, column, first);
         case POSITIVE: return integer(events, column, first) > 0;
-        case TEXT: {
-            const Text text = text_of(events, first);
-            return text.size ? intern(events, column->texts, text) : -1;
-        }
+        case TEXT: return is_string(first) && first->size ? intern(events, column->texts, text_of(first)) : -1;
         case OPTIONAL_LIST:
         case INPUTS:
             if (!first->data) return -1;
-            if (column->how == INPUTS && !is_convolution(events, fields)) count--;
+            if (column->how == INPUTS && !is_convolution(&fields[F_NAME])) count--;
     }
     return list(events, column->texts, fields, column->fields, count);
 }

@@ -25,90 +25,34 @@ static inline const char *find_special(const char *p, const char *end) {
     return p;
 }
 
-static const char escapes[] = "\"\\/bfnrt", escaped[] = "\"\\/\b\f\n\r\t";
-
-static int hex(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
+static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
 /* *p is at the backslash. */
 static bool skip_escape(const char **p) {
     const char c = *++*p;
-    if (c != 'u' && (!c || !strchr(escapes, c))) return false;
+    if (c != 'u' && (!c || !strchr("\"\\/bfnrt", c))) return false;
     ++*p;
     for (int i = 0; c == 'u' && i < 4; i++, ++*p)
-        if (hex(**p) < 0) return false;
+        if (!is_digit(**p) && !((**p | 0x20) >= 'a' && (**p | 0x20) <= 'f')) return false;
     return true;
 }
 
 bool json_note(Value *value, ValueKind kind, const char *from, const char *to) {
-    *value = (Value){from, (uint32_t)(to - from), (uint8_t)kind, false};
+    *value = (Value){from, (uint32_t)(to - from), kind};
     return (size_t)(to - from) <= UINT32_MAX;
 }
 
 bool json_string(const char **p, const char *end, Value *value) {
     const char *start = ++*p;
-    bool backslash = false;
     for (;;) {
         *p = find_special(*p, end);
         if (*p >= end) return false;
-        if (**p == '"') break;
-        backslash = true;
+        if (**p == '"') return json_note(value, STRING, start, (*p)++);
         if (!skip_escape(p)) return false;
     }
-    const bool fits = json_note(value, STRING, start, (*p)++);
-    value->escaped = backslash;
-    return fits;
-}
-
-static char *put_utf8(uint32_t code, char *out) {
-    if (code < 0x80) return *out++ = (char)code, out;
-    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3; /* bytes after the first */
-    static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
-    *out++ = (char)(lead[more] | code >> 6 * more);
-    for (int i = more - 1; i >= 0; i--) *out++ = (char)(0x80 | (code >> 6 * i & 63));
-    return out;
-}
-
-static uint32_t hex4(const char *p) {
-    return (uint32_t)(hex(p[0]) << 12 | hex(p[1]) << 8 | hex(p[2]) << 4 | hex(p[3]));
-}
-
-/* p is behind "\u" of a valid string; moves it behind the escape, or both of a surrogate pair. */
-static uint32_t code_point(const char **p, const char *end) {
-    const uint32_t high = hex4(*p);
-    *p += 4;
-    if (high < 0xd800 || high > 0xdfff) return high;
-    if (high < 0xdc00 && end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u') {
-        const uint32_t low = hex4(*p + 2);
-        if (low >= 0xdc00 && low <= 0xdfff) {
-            *p += 6;
-            return 0x10000 + ((high - 0xd800) << 10 | (low - 0xdc00));
-        }
-    }
-    return 0xfffd;
-}
-
-size_t json_unescape(const char *data, size_t size, char *out) {
-    char *const start = out;
-    for (const char *p = data, *end = p + size; p < end;) {
-        if (*p != '\\') {
-            *out++ = *p++;
-            continue;
-        }
-        p += 2;
-        if (p[-1] == 'u') out = put_utf8(code_point(&p, end), out);
-        else *out++ = escaped[strchr(escapes, p[-1]) - escapes];
-    }
-    return (size_t)(out - start);
 }
 
 /* ---- numbers and words */
-
-static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
 /* At least one digit. */
 static inline bool skip_digits(const char **p) {

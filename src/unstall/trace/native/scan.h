@@ -33,10 +33,9 @@ typedef struct {
 typedef enum { STRING, NUMBER, LITERAL, CONTAINER } ValueKind;
 
 typedef struct {
-    const char *data; /* of a string: behind the quote; NULL: there is no value */
+    const char *data; /* of a string what is between the quotes, as it is written; NULL: there is no value */
     uint32_t size;
-    uint8_t kind;
-    bool escaped; /* a string with backslashes in it */
+    ValueKind kind;
 } Value;
 
 static inline const char *skip_space(const char *p) {
@@ -49,9 +48,6 @@ static inline const char *skip_space(const char *p) {
 bool json_string(const char **p, const char *end, Value *value);
 bool json_scalar(const char **p, const char *end, Value *value);
 bool json_note(Value *value, ValueKind kind, const char *from, const char *to); /* false: more than 4 GB */
-
-/* Writes at most size bytes of UTF-8; returns how many. A lone surrogate becomes U+FFFD. */
-size_t json_unescape(const char *data, size_t size, char *out);
 
 bool json_is_number(Text text); /* with something behind it that is no part of one */
 

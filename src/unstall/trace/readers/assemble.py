@@ -30,6 +30,7 @@ from unstall.trace.readers.rows import (
     Texts,
     decoded,
     has_known_phase,
+    unescaped,
 )
 from unstall.trace.timeline import (
     NONE,
@@ -79,7 +80,7 @@ def assemble(scanner: EventScanner, path: str) -> Timeline:
     timeline = finish(path, "kineto", names, threads, host, device, waits, problems, ranges)
     timeline.collectives = collectives
     timeline.stacks = _decoded(scanner, Texts.STACKS)
-    timeline.input_texts = _decoded(scanner, Texts.INPUTS)
+    timeline.input_texts = [text.decode("utf-8", "replace") for text in scanner.strings(Texts.INPUTS)]
     timeline.events = sum(scanner.counts().events)
     return timeline
 
@@ -145,7 +146,7 @@ def _take_ranges(device: Columns) -> Columns:
 
 
 def _decoded(scanner: EventScanner, which: Texts) -> list[str]:
-    return [text.decode("utf-8", "replace") for text in scanner.strings(which)]
+    return [unescaped(text) for text in scanner.strings(which)]
 
 
 def _distinct(items: list[Item]) -> tuple[list[Item], NDArray[np.int32]]:

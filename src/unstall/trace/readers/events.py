@@ -21,7 +21,6 @@ _GAP = re.compile(r"[ \t\r\n,]*")
 _AFTER = frozenset(",] \t\r\n")
 _RESYNC = re.compile(r"\}[ \t\r\n]*(?:,[ \t\r\n]*(?:\{|\Z)|\Z)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _EVENT_FIELDS = frozenset(field for field in FIELDS if not field.startswith("args."))
 
 
@@ -43,7 +42,7 @@ class PythonEventScanner:
     """An EventScanner, see :mod:`unstall.trace.readers.rows`."""
 
     def __init__(self) -> None:
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
         self._enough = 0
         """Characters worth another look: an event that is not whole is not parsed again for every few more."""
@@ -62,12 +61,12 @@ class PythonEventScanner:
         """See EventScanner."""
         if self._ended:
             raise ValueError("the events have ended")
-        self._text += self._decode(data, final)
+        self._text += self._decoder.decode(data, final)
         if not final and len(self._text) < self._enough:
             return None
         at = self._read()
         if self._ended:
-            return self._text[at:].encode()
+            return self._text[at:].encode() + self._decoder.getstate()[0]
         self._text = self._text[at:]
         self._enough = 2 * len(self._text)
         self._truncated = final
@@ -83,7 +82,7 @@ class PythonEventScanner:
 
     def strings(self, which: Texts) -> list[bytes]:
         """See EventScanner."""
-        return [_SURROGATE.sub("\ufffd", text).encode() for text in self._strings[which]]
+        return [text.encode() for text in self._strings[which]]
 
     def counts(self) -> Counts:
         """See EventScanner."""
@@ -156,7 +155,7 @@ class PythonEventScanner:
             number = self._number(column, first)
             return number if column.how == How.INTEGER else number > 0
         if column.how == How.TEXT:
-            return self._intern(column.texts, first) if isinstance(first, str) and first else NONE
+            return self._intern(column.texts, json.dumps(first)[1:-1]) if isinstance(first, str) and first else NONE
         if column.how != How.LIST and wanted[0] not in fields:
             return NONE
         name = fields.get("name")

@@ -8,6 +8,7 @@ stands here. The first fields, the first text and the numbers in How are those o
 from __future__ import annotations
 
 import json
+import re
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +33,7 @@ class Texts(IntEnum):
     ROUTES = 0
     """JSON of (phase, category): events of the same two go the same way, see route()."""
     NAMES = 1
+    """These, STACKS and LABELS are strings of JSON without their quotes, see unescaped()."""
     STACKS = 2
     INPUTS = 3
     """JSON of (dims, types, concrete inputs of a convolution)."""
@@ -230,12 +232,19 @@ def has_known_phase(text: bytes) -> bool:
     return isinstance(phase, str) and len(phase) == 1 and phase in "XBEMiIsftRcCbenNODPv(),="
 
 
+def unescaped(text: bytes) -> str:
+    """A string of JSON, with or without escapes; what is no UTF-8 or a lone surrogate becomes U+FFFD."""
+    plain = text.decode("utf-8", "replace")
+    return _SURROGATE.sub("\ufffd", _DECODER.decode(f'"{plain}"')) if "\\" in plain else plain
+
+
 def decoded(text: bytes) -> list[Any]:
     """The list in a text of JSON that a scanner put together."""
     result: list[Any] = _DECODER.decode(text.decode("utf-8", "replace"))
     return result
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
 
 # ---- what scanners tell
@@ -283,7 +292,7 @@ class EventScanner(Protocol):
         ...
 
     def strings(self, which: Texts) -> list[bytes]:
-        """Interned strings by number, UTF-8 with whatever the file has in it."""
+        """Interned strings by number, as JSON has them, UTF-8 with whatever the file has in it."""
         ...
 
     def counts(self) -> Counts:

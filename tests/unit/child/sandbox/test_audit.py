@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 EARS = {
-    "C": "from unstall.child.sandbox import _audit",
-    "Python": "import sys; sys.modules['unstall.child.sandbox._audit'] = None",
+    "C": "from unstall.child import _recorder",
+    "Python": "import sys; sys.modules['unstall.child._recorder'] = None",
 }
 
 
@@ -16,7 +16,7 @@ EARS = {
 def program(request):
     """Runs a program that hears by either means."""
     if request.param == "C":
-        pytest.importorskip("unstall.child.sandbox._audit")
+        pytest.importorskip("unstall.child._recorder")
 
     def run(text):
         lines = [EARS[request.param], "from unstall.child.sandbox import audit", textwrap.dedent(text)]

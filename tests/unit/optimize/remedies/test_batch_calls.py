@@ -10,7 +10,7 @@ from optimize_builders import STEP_S, make_context, make_finding, make_measureme
 
 from unstall.optimize.batching.loops import NotInLoop, split_loop
 from unstall.optimize.batching.writer import with_batches
-from unstall.optimize.context import ObservedModelCall
+from unstall.optimize.observed import ObservedModelCall
 from unstall.optimize.remedies import batch_calls
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.places import CallSite
@@ -247,7 +247,7 @@ def test_the_methods_of_the_object_are_looked_into(tmp_path):
     ],
 )
 def test_how_many_items_depends_on_their_size(shapes, size, count):
-    assert batch_calls.size_of(ObservedModelCall(None, shapes=tuple(map(tuple, shapes)), bytes=size)) == count
+    assert batch_calls.size_of(ObservedModelCall(shapes=tuple(map(tuple, shapes)), bytes=size)) == count
 
 
 def test_what_a_call_costs_beyond_its_arithmetic():

@@ -63,6 +63,8 @@ def test_without_columns_only_an_unambiguous_call_is_found():
 
 def test_statements_go_after_another():
     module = make_module("def f():\n    # about x\n    x = 1\n    return x\n")
-    statement = next(module.all(cst.SimpleStatementLine))
-    code = edit.with_statements_after(module.tree, statement, ["b = 2", "c = 3"]).code
+    line = next(module.all(cst.SimpleStatementLine))
+    code = edit.replaced(
+        module.tree, line, line, *(edit.statement(module.tree, one) for one in ("b = 2", "c = 3"))
+    ).code
     assert code == "def f():\n    # about x\n    x = 1\n    b = 2\n    c = 3\n    return x\n"

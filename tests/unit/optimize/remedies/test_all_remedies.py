@@ -1,0 +1,86 @@
+"""Remedies are found in their folder and among the entry points of other packages, and described where people look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unstall.optimize.remedies import all_remedies
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of, proposals_of
+
+DOCS = Path(__file__).parents[4] / "docs" / "optimize.md"
+PLUGIN = """
+from unstall.optimize.remedies.base import Remedy
+
+class Mine(Remedy):
+    name = "{name}"
+    brief = "does what is mine"
+    patterns = ("host-bound",)
+    exactness = "exact"
+
+    def propose(self, context):
+        return []
+
+REMEDY = Mine()
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """Installs a package with one entry point of this value, as pip would."""
+
+    def install(value, source):
+        (tmp_path / "remedies_of_mine.py").write_text(source)
+        info = tmp_path / "mine-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[unstall.remedies]\nmine = {value}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return install
+
+
+def test_each_remedy_says_what_it_is():
+    remedies = all_remedies()
+    assert {"vectorize-loop", "cache-samples", "by-hand"} <= remedies.keys()
+    for name, remedy in remedies.items():
+        assert isinstance(remedy, Remedy) and remedy.name == name and remedy.brief and remedy.patterns
+        assert remedy.exactness in ("exact", "close", "training-changing")
+
+
+def test_a_package_adds_a_remedy(plugin):
+    plugin("remedies_of_mine:REMEDY", PLUGIN.replace("{name}", "mine"))
+    assert all_remedies()["mine"].brief == "does what is mine"
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "why"),
+    [
+        ("remedies_of_mine:REMEDY", "REMEDY = 3\n", "no Remedy"),
+        ("remedies_of_mine:REMEDY", "import nothing_of_the_kind\n", "ModuleNotFoundError"),
+        ("remedies_of_mine:REMEDY", PLUGIN.replace("{name}", "threads"), "there is a 'threads' already"),
+    ],
+)
+def test_a_broken_package_is_left_out_and_said(plugin, capsys, monkeypatch, value, source, why):
+    monkeypatch.delitem(__import__("sys").modules, "remedies_of_mine", raising=False)
+    plugin(value, source)
+    assert "mine" not in all_remedies()
+    assert why in capsys.readouterr().err
+
+
+def test_the_documentation_lists_every_remedy_as_it_describes_itself():
+    page = DOCS.read_text()
+    for remedy in all_remedies().values():
+        assert f"| `{remedy.name}` | {remedy.brief} | {remedy.exactness} |" in page
+
+
+def test_the_last_reason_is_given_where_nothing_applies():
+    def refuse(number):
+        raise NotApplicable(f"not {number}")
+
+    for helper in (proposals_of, first_of):
+        with pytest.raises(NotApplicable, match="not 3"):
+            helper([1, 2, 3], refuse, "nothing there")
+        with pytest.raises(NotApplicable, match="nothing there"):
+            helper([], refuse, "nothing there")
