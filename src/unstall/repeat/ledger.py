@@ -18,8 +18,6 @@ from unstall.repeat.database import LedgerError, connect
 from unstall.repeat.entry import COLUMNS, entry_of, from_row, to_row
 from unstall.repeat.revision import Revision
 
-VARIABLE = environment.LEDGER
-
 _FILE = "ledger.sqlite"
 _UPSERT = (
     f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)}) "
@@ -72,7 +70,7 @@ def default(folder: Path | None = None) -> str | Path:
 
     Where the working directory cannot be written to, its runs are kept elsewhere, and so is what is known of them.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(environment.LEDGER)
     if named:
         return named
     takes_none = not os.access(folder or Path.cwd(), os.W_OK)
@@ -89,7 +87,7 @@ def record(report: Report, directory: Path, where: str | Path | None = None, *, 
         code: what was run; what is checked out in the working directory if not given.
     """
     beside = directory.parent.parent if directory.parent.name == "runs" else directory.parent
-    ledger = where or os.environ.get(VARIABLE) or beside / _FILE
+    ledger = where or os.environ.get(environment.LEDGER) or beside / _FILE
     entry = entry_of(report, directory, code or revision.of(Path.cwd()))
     with Ledger(ledger) as opened:
         opened.add([entry])

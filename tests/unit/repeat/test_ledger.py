@@ -14,6 +14,7 @@ import pytest
 from changes import changed
 from makers import entry, report
 
+from unstall import environment
 from unstall.benchmark import archive, rundir
 from unstall.records.comparison import Entry
 from unstall.repeat import database, ledger, schema
@@ -210,7 +211,7 @@ def test_a_ledger_of_a_newer_unstall_is_left_alone(path):
 
 
 def test_the_environment_names_the_ledger(tmp_path, monkeypatch):
-    monkeypatch.setenv(ledger.VARIABLE, str(tmp_path / "team.sqlite"))
+    monkeypatch.setenv(environment.LEDGER, str(tmp_path / "team.sqlite"))
     run = tmp_path / ".unstall" / "runs" / "20260102-030405-abcdef"
     ledger.record(report(), run)
     assert [one.id for one in ledger.history(everything=True)] == ["20260102-030405-abcdef"]
@@ -218,7 +219,7 @@ def test_the_environment_names_the_ledger(tmp_path, monkeypatch):
 
 
 def test_where_nothing_can_be_written_the_ledger_is_with_the_recordings(tmp_path, monkeypatch):
-    monkeypatch.delenv(ledger.VARIABLE, raising=False)
+    monkeypatch.delenv(environment.LEDGER, raising=False)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
@@ -228,7 +229,7 @@ def test_where_nothing_can_be_written_the_ledger_is_with_the_recordings(tmp_path
 
 
 def test_a_run_is_entered_beside_its_recording(tmp_path, monkeypatch):
-    monkeypatch.delenv(ledger.VARIABLE, raising=False)
+    monkeypatch.delenv(environment.LEDGER, raising=False)
     monkeypatch.chdir(tmp_path)
     assert ledger.history() == [] and not (tmp_path / ".unstall").exists()
     ledger.record(report(), tmp_path / ".unstall" / "runs" / "20260102-030405-abcdef")
@@ -237,7 +238,7 @@ def test_a_run_is_entered_beside_its_recording(tmp_path, monkeypatch):
 
 
 def test_a_report_of_another_kind_is_kept_as_runs_are(tmp_path, monkeypatch):
-    monkeypatch.delenv(ledger.VARIABLE, raising=False)
+    monkeypatch.delenv(environment.LEDGER, raising=False)
     monkeypatch.chdir(tmp_path)
     assert ledger.keep(report(kind="optimize")) is None
     (found,) = ledger.history()
