@@ -52,7 +52,9 @@ class Pattern:
     advice: ClassVar[str] = "make it cheaper, do it less often, or move it out of the step"
     """What to do where an experiment shows the pattern and observation has nothing to add."""
     by_hand: ClassVar[tuple[tuple[str | None, str], ...]] = ()
-    """Cause, or None for any, and what a person can do where no remedy can write it."""
+    """Cause, or None for any other, and what a person can do where no remedy can write it."""
+    by_hand_from: ClassVar[float] = 1.1
+    """Headroom from which that is worth a person's time."""
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """The finding in a run as it was measured, or None when the numbers do not show the pattern."""

@@ -26,7 +26,10 @@ class CallbackBound(Pattern):
     causes = ("metrics", "logging", "plotting", "checkpoint")
     phases = ("callback",)
     advice = "do it every N steps, or in a thread of its own"
-    by_hand = ((None, "do it less often, or once an epoch"),)
+    by_hand = (
+        ("checkpoint", "save less often, or copy the state and write it in a background thread"),
+        (None, "do it less often, once an epoch, or in a background thread that gets copies"),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in known callbacks, and in code that the samples show to be one."""

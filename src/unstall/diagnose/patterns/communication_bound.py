@@ -25,7 +25,12 @@ class CommunicationBound(Pattern):
     causes = ("bucketing", "bandwidth")
     phases = ("comm",)
     advice = "fewer, larger collectives, or overlap them with the computation"
-    by_hand = ((None, "larger buckets, no_sync() while gradients accumulate"),)
+    by_hand = (
+        (
+            None,
+            "gradient_as_bucket_view=True, larger buckets (bucket_cap_mb), and no_sync() while gradients accumulate",
+        ),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """What all ranks wait is communication; what only the fast ones wait is a straggler."""

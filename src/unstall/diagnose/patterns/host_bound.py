@@ -43,7 +43,13 @@ class HostBound(Pattern):
     brief = "Python or NumPy computes in the loop while the model waits"
     causes = ("postprocess", "preprocess", "gc", "python")
     advice = "move it to array operations, out of the step, or into loader workers"
-    by_hand = ((None, "rewrite it with array operations"),)
+    by_hand = (
+        (
+            None,
+            "use array operations, compute what is the same in every turn once before the loop, and"
+            " give any() and all() a generator instead of a list",
+        ),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time that no seam claims, that modules spend in plain Python, or that the collector takes."""

@@ -43,7 +43,34 @@ class InputBound(Pattern):
     causes = ("storage", "network", "transform", "collate", "workers", "threads")
     phases = ("data_wait",)
     advice = "make the batches cheaper: `unstall data` shows each stage"
-    by_hand = ((None, "rewrite it with array or library operations, or do it once and keep the result"),)
+    by_hand = (
+        (
+            "network",
+            "fetch a batch's samples at once with threads in __getitems__, over a requests.Session,"
+            " which keeps its connections open",
+        ),
+        (
+            "storage",
+            "read it once and keep the result, or read a batch's samples at once with threads in __getitems__",
+        ),
+        (
+            "collate",
+            "stack with default_collate, which writes into the memory that workers share; send "
+            "images as bytes and make them floats on the device; torch.tensor takes one array, not "
+            "a list of them",
+        ),
+        (
+            "transform",
+            "use array or library operations, keep what the first transforms give, or decode JPEGs "
+            "at reduced size (Image.draft)",
+        ),
+        (
+            "threads",
+            "divide the cores: fewer threads for torch, loader workers on other cores "
+            "(os.sched_setaffinity in worker_init_fn)",
+        ),
+        (None, "rewrite it with array or library operations, or do it once and keep the result"),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the wait for batches, and by the cores that workers hold while the model computes."""

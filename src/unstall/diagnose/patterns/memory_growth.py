@@ -19,7 +19,11 @@ class MemoryGrowth(Pattern):
     causes = ("graph", "cache")
     keeps_verdict = True
     advice = "keep only what is needed between steps, and numbers in the place of tensors"
-    by_hand = ((None, "detach what is kept between steps"),)
+    by_hand = (
+        ("graph", "detach() what is kept between steps from its graph"),
+        (None, "bound what is kept between steps"),
+    )
+    by_hand_from = 1.0
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the slope of memory over the steps, and by what the program was seen to keep."""

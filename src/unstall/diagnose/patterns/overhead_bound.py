@@ -58,7 +58,7 @@ class OverheadBound(Pattern):
     residual = True
     by_hand = (
         ("batching", "call the model with many items at once"),
-        ("small-ops", "replace the loop of small operators by one of the library's"),
+        ("small-ops", "replace the loop of small operators by one of the library's, or use larger batches"),
     )
 
     def on_host(self, host: HostFeatures) -> Finding | None:

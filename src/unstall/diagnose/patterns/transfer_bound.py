@@ -25,6 +25,12 @@ class TransferBound(Pattern):
     causes = ("pageable", "blocking")
     phases = ("transfer",)
     advice = "copy the next batch while this one computes; send smaller types (uint8) and convert on the device"
+    by_hand = (
+        (
+            None,
+            "copy the next batch on a CUDA stream of its own while the step computes, and send images as bytes",
+        ),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in calls that copy to the device."""

@@ -59,7 +59,7 @@ def test_a_package_adds_a_remedy(plugin):
     [
         ("remedies_of_mine:REMEDY", "REMEDY = 3\n", "no Remedy"),
         ("remedies_of_mine:REMEDY", "import nothing_of_the_kind\n", "ModuleNotFoundError"),
-        ("remedies_of_mine:REMEDY", PLUGIN.replace("{name}", "threads"), "there is a 'threads' already"),
+        ("remedies_of_mine:REMEDY", PLUGIN.replace("{name}", "threads"), "there is already one named 'threads'"),
     ],
 )
 def test_a_broken_package_is_left_out_and_said(plugin, capsys, monkeypatch, value, source, why):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unstall.optimize.remedies.by_hand import ADVICE, advice_for
+from unstall.diagnose.patterns import all_patterns
+from unstall.optimize.remedies.by_hand import sentence_for
 from unstall.records.report import Finding
 
 
@@ -27,10 +28,11 @@ def finding(pattern, cause):
     ],
 )
 def test_the_cause_has_its_own_sentence_or_that_of_its_pattern(pattern, cause, word):
-    advice = advice_for(finding(pattern, cause))
-    assert advice is None if word is None else word in advice.sentence
+    sentence = sentence_for(finding(pattern, cause))
+    assert sentence is None if word is None else word in sentence
 
 
 def test_no_two_sentences_are_for_the_same_finding():
-    keys = [(one.pattern, one.cause) for one in ADVICE]
-    assert len(keys) == len(set(keys))
+    for pattern in all_patterns().values():
+        causes = [cause for cause, _ in pattern.by_hand]
+        assert len(causes) == len(set(causes)) and {*causes} <= {None, *pattern.causes}
