@@ -14,7 +14,6 @@ import gc
 import itertools
 import os
 import queue
-import statistics
 import sys
 import time
 import types
@@ -142,6 +141,8 @@ def _steady(path: str, seen: Sequence[tuple[int, Mapping[str, Any]]]) -> dict[st
     if sum(amounts) < KEPT_SHARE * sum(max(0, amount) for amount in amounts):
         return None
     rates = ([change / steps for change in each] for steps, each in intervals)
+    import statistics  # in the parent; the program may have a module of its own by that name
+
     count, size, graph = (statistics.median(column) for column in zip(*rates))
     last = seen[-1][1]
     return {
