@@ -1,5 +1,5 @@
 """``python -m unstall`` is the command."""
 
-from unstall.cli.main import main
+from unstall.cli.entry import main
 
 main()

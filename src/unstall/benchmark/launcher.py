@@ -8,13 +8,14 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from unstall.benchmark import interpreter
 from unstall.benchmark.plugins import declared
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Relay
@@ -70,13 +71,20 @@ class Outcome:
 
     status: int
     observation: Observation
+    unrecorded: str | None = None
+    """Why the program's first process could not be recorded, if it is known before."""
     interrupted: bool = False
     """Whether unstall was told to end meanwhile, by Ctrl-C or a signal."""
 
 
-def environment(directory: Path, options: Options) -> dict[str, str]:
-    """The program's environment: its own, and the bootstrap first on PYTHONPATH."""
+def environment(command: Sequence[str], directory: Path, options: Options) -> dict[str, str]:
+    """The program's environment: its own, and the bootstrap first on PYTHONPATH.
+
+    A Python without ``site`` would leave the bootstrap's folder on its ``sys.path``: it has its own environment only.
+    """
     env = dict(os.environ)
+    if interpreter.ignores_site(command):
+        return options.environ(env) if options.environ else env
     path = env.get("PYTHONPATH")
     env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
     env[RUN_DIR] = str(directory)
@@ -96,6 +104,7 @@ class Program:
         self._others = {child.pid for child in psutil.Process().children()}
         self._stopping: float | None = None
         self._forced = False
+        self._unrecorded = interpreter.unrecorded(command)
         self.pid = _spawn(command, directory, options, mask)
         self._session_id = os.getsid(0)
         self.session = Session(
@@ -135,7 +144,7 @@ class Program:
         assert self.status is not None
         observation = self.session.finish()
         self._wait_for_orphans()
-        return Outcome(self.status, observation)
+        return Outcome(self.status, observation, self._unrecorded)
 
     def _insist(self, waited: float) -> None:
         """A program that catches every exception does not stop at a step: it is told more plainly."""
@@ -216,7 +225,7 @@ def _spawn(command: list[str], directory: Path, options: Options, mask: Collecti
     return os.posix_spawn(
         command[0],
         command,
-        environment(directory, options),
+        environment(command, directory, options),
         file_actions=actions,
         # What Python ignores for itself must not be ignored in the program.
         setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],

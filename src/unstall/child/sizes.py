@@ -14,7 +14,6 @@ import gc
 import heapq
 import io
 import itertools
-import statistics
 import sys
 import time
 import types
@@ -187,7 +186,7 @@ class Sizer:
                         break  # the tensors of one element mostly hang on one graph
         if not graphs:
             return None
-        nodes = statistics.fmean(graph["nodes"] for graph in graphs) * length(value)
+        nodes = sum(graph["nodes"] for graph in graphs) / len(graphs) * length(value)
         nodes *= len(graphs) / len(looked)
         return {
             "nodes": round(nodes),

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from unstall.child import ownpackage
+
 if TYPE_CHECKING:
     from unstall.child.main import Child, Targets
 
@@ -56,8 +58,9 @@ class _Watch:
             self.emit(part="met", dataset=type(loader.dataset).__qualname__)
         if len(self.met) < self.wanted:
             return
-        from unstall.data.measuring import measure
-        from unstall.data.reading import EmptyLoader
+        with ownpackage.ours():
+            from unstall.data.measuring import measure
+            from unstall.data.reading import EmptyLoader
 
         self.measuring = True
         try:

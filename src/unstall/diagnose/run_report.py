@@ -132,7 +132,9 @@ def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Outcom
         notes.append(f"the program was ended by signal {-outcome.status}; the report covers what ran until then")
     elif outcome.status and not seen.stopped:
         notes.append(f"the program ended with exit code {outcome.status}; the report covers what ran until then")
-    if not processes:
+    if outcome.unrecorded:
+        notes.append(outcome.unrecorded)
+    elif not processes:
         notes.append(
             "nothing was recorded: no torch and no gymnasium was imported, or not by a Python that can be watched"
         )

@@ -1,7 +1,7 @@
 """Python imports this at start-up of every interpreter that unstall starts, and then runs the program.
 
-Its folder is first on PYTHONPATH, so it also reaches loader workers, ranks and sub-processes. It must never raise,
-print, or leave a trace in the program: it takes its folder off sys.path and gives way to any other sitecustomize.
+Its folder is first on PYTHONPATH, so it also reaches loader workers, ranks and sub-processes. It must never print, or
+leave a trace in the program: it takes its folder off sys.path and gives way to any other sitecustomize.
 What to do in the process is said by the environment: guard it (a sandbox), record it, or run another part of unstall.
 """
 
@@ -10,26 +10,33 @@ import sys
 
 
 def _start(here: str, module: str, errors: str) -> None:
-    """Start a part of unstall in this process; what goes wrong is a line in the file ``errors``."""
-    import importlib
+    """Start a part of unstall in this process; what goes wrong is a line in the file ``errors``.
 
+    The name ``unstall`` is the package's only meanwhile: a program may have a module of its own by that name.
+    """
+    theirs = sys.modules.pop("unstall", None)
     try:
+        import importlib
+
         _find_unstall(here)
         importlib.import_module(module).start()
+        importlib.import_module("unstall.child.ownpackage").install()
     except Exception as error:
         try:
             with open(errors, "a") as file:
                 file.write(f"{module} did not start: {type(error).__name__}: {error}\n")
         except OSError:
             pass
+    finally:
+        sys.modules.pop("unstall", None)
+        if theirs is not None:
+            sys.modules["unstall"] = theirs
 
 
 def _find_unstall(here: str) -> None:
     """Import the package from its own place, whatever interpreter this is and whatever its site-packages hold."""
     import importlib.util
 
-    if "unstall" in sys.modules:
-        return
     package = os.path.dirname(os.path.dirname(here))
     spec = importlib.util.spec_from_file_location(
         "unstall", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
@@ -42,17 +49,14 @@ def _find_unstall(here: str) -> None:
 
 
 def _give_way(here: str) -> None:
-    """Import the sitecustomize that would have been found without this one, if there is one."""
-    mine = sys.modules.pop("sitecustomize", None)
+    """Import the sitecustomize that would have been found without this one.
+
+    Where there is none, Python must not find this one either: the error that says so is the one that it expects then.
+    """
+    sys.modules.pop("sitecustomize", None)
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
-    try:
-        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
-    except ImportError as error:
-        if error.name != "sitecustomize":
-            raise
-    finally:
-        if mine is not None:
-            sys.modules.setdefault("sitecustomize", mine)
+    sys.path_importer_cache.pop(here, None)
+    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
 
 
 _here = os.path.dirname(os.path.abspath(__file__))
