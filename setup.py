@@ -4,7 +4,7 @@ from glob import glob
 from setuptools import Extension, setup
 
 FLAGS = [
-    *("-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden"),
+    *("-std=c11", "-Wall", "-Wextra", "-fvisibility=hidden", "-DNDEBUG"),  # NDEBUG: no assert of Python.h
     *("-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"),
 ]
 

@@ -15,15 +15,21 @@ import argparse
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import timeit
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from machine import describe
+
+from unstall.child import fallback, recording
 
 HERE = Path(__file__).resolve().parent
 LOOP = [str(HERE / "loop.py")]
@@ -52,6 +58,9 @@ def main() -> int:
 
     tell("recording, steps of 1 ms", switched("--block", "10", "--blocks", "2400"), "≤ 1.01")
     tell("recording, steps over 20 ms", switched("--hidden", "2600", "--block", "1", "--blocks", "1200"), "≤ 1.005")
+    with without_extensions() as environment:
+        slower = switched("--block", "10", "--blocks", "2400", environment=environment)
+    tell("recording, steps of 1 ms, without the extension in C", slower)
     tell("steps of 1 ms while stacks are sampled, over those between", sampled())
     loop = [*LOOP, "--steps", str(options.steps)]
     if not options.quick:
@@ -62,7 +71,8 @@ def main() -> int:
     if options.peers:
         for how, command in peers(loop).items():
             tell(f"whole run, steps of 1 ms, {how}", ratio(PYTHON + loop, command, max(2, options.rounds // 3)))
-    tell("a span, in pairs of perf_counter_ns calls", span_in_pairs(), "≤ 2")
+    tell("a span, in pairs of perf_counter_ns calls", span_in_pairs(recording.native), "≤ 2")
+    tell("a span without the extension in C, in the same pairs", span_in_pairs(fallback))
     tell("import unstall", f"{import_ms():.1f} ms", "≤ 60 ms")
     tell("start-up of unstall run, before and after the program", f"{start_up_s():.2f} s", "≤ 0.7 s")
     tell("memory of a program of 10 million spans, above one of none", f"{memory_mb():.1f} MB", "≤ 64 MB")
@@ -81,19 +91,28 @@ def peers(loop: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def output_of(command: Sequence[str], pattern: str) -> str:
+def output_of(command: Sequence[str], pattern: str, environment: dict[str, str] | None = None) -> str:
     """What a program prints after `pattern`, which has one group."""
     with tempfile.TemporaryDirectory() as folder:
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, env=environment)
     found = re.search(pattern, result.stdout)
     if not found:
         raise SystemExit(f"{' '.join(command)} said nothing:\n{result.stdout}\n{result.stderr}")
     return found[1]
 
 
-def switched(*how: str) -> str:
+@contextmanager
+def without_extensions() -> Iterator[dict[str, str]]:
+    """The environment in which unstall is as an install without a compiler leaves it: recording is done in Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        installed = Path(recording.__file__).parents[1]
+        shutil.copytree(installed, Path(folder, installed.name), ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        yield {**os.environ, "PYTHONPATH": folder}
+
+
+def switched(*how: str, environment: dict[str, str] | None = None) -> str:
     """On over off, a value for each block of off on on off."""
-    printed = output_of([*UNSTALL, "--no-sampling", SWITCHED, *how], r"blocks=([0-9.,]+)")
+    printed = output_of([*UNSTALL, "--no-sampling", SWITCHED, *how], r"blocks=([0-9.,]+)", environment)
     blocks = np.array([float(each) for each in printed.split(",")]).reshape(-1, 4)
     return median_and_interval(np.sqrt(blocks[:, 1] * blocks[:, 2] / (blocks[:, 0] * blocks[:, 3])))
 
@@ -145,23 +164,18 @@ def median_and_interval(values: np.ndarray) -> str:
     return f"{np.median(values):.4f}  ({low:.4f} – {high:.4f})"
 
 
-def span_in_pairs() -> str:
+def span_in_pairs(recorder: ModuleType) -> str:
     """Cost of a recorded span over that of a bare pair of clock calls, best of interleaved repeats."""
-    from time import perf_counter_ns
-
-    from unstall.child.recording import NATIVE, native
-
     with tempfile.TemporaryDirectory() as folder:
-        native.open(os.path.join(folder, "rec.bin"))
-        names = {"span": native.span, "clock": perf_counter_ns}
+        recorder.open(os.path.join(folder, "rec.bin"))
+        names = {"span": recorder.span, "clock": time.perf_counter_ns}
         pairs, spans = [], []
         for _ in range(40):
             pairs.append(timeit.timeit(PAIR, globals=names, number=50_000))
             spans.append(timeit.timeit('with span("x"): pass', globals=names, number=50_000))
-        native.close()
+        recorder.close()
     each = 1e9 / 50_000
-    kind = "" if NATIVE else ", Python recorder"
-    return f"{min(spans) / min(pairs):.2f}  ({min(spans) * each:.0f} ns, pair {min(pairs) * each:.0f} ns{kind})"
+    return f"{min(spans) / min(pairs):.2f}  ({min(spans) * each:.0f} ns, pair {min(pairs) * each:.0f} ns)"
 
 
 def best_of(runs: int, measure: Callable[[], float]) -> float:

@@ -13,16 +13,23 @@ typedef struct {
     PyObject *handlers; /* dict: name -> callable */
 } Hook;
 
+#if PY_VERSION_HEX < 0x030B0000 /* as CPython 3.10 does for its own hooks */
+static void PyThreadState_EnterTracing(PyThreadState *state) {
+    state->tracing++;
+    state->cframe->use_tracing = 0;
+}
+
+static void PyThreadState_LeaveTracing(PyThreadState *state) {
+    state->cframe->use_tracing = state->c_tracefunc || state->c_profilefunc;
+    state->tracing--;
+}
+#endif
+
 static int call(PyObject *handler, PyObject *args) {
-#if PY_VERSION_HEX >= 0x030B0000
-    /* As for a hook in Python: a debugger or tracer of the program's does not see it. */
     PyThreadState *state = PyThreadState_Get();
-    PyThreadState_EnterTracing(state);
-#endif
+    PyThreadState_EnterTracing(state); /* as for a hook in Python: a debugger of the program's does not see it */
     PyObject *result = PyObject_Call(handler, args, NULL);
-#if PY_VERSION_HEX >= 0x030B0000
     PyThreadState_LeaveTracing(state);
-#endif
     Py_XDECREF(result);
     return result ? 0 : -1;
 }
