@@ -72,9 +72,9 @@ fuzz: $(READY) ## the property tests, with examples of their own
 # The unit and property tests of what is in C, with a build of its own that ends at the first access out of bounds, use
 # after free, overflow or the like. Python itself leaks by design. The test that is left out is about how long calls take.
 SANITIZED := tests/unit/trace/test_scanners.py tests/unit/trace/test_timeline.py tests/unit/trace/test_kineto_dirty.py \
-    tests/unit/trace/test_trace_replay.py tests/unit/benchmark/test_recorder.py tests/unit/benchmark/test_spanfunction.py \
-    tests/unit/benchmark/test_ticks.py tests/unit/benchmark/test_harmless.py \
-    tests/unit/simplify/sandbox/inside/test_audit.py
+    tests/unit/trace/test_replay.py tests/unit/child/test_recorder.py tests/unit/child/test_spanfunction.py \
+    tests/unit/child/test_ticks.py tests/unit/child/test_harmless.py \
+    tests/unit/child/sandbox/test_audit.py
 SANITIZER := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 sanitize: $(READY) ## the C code under AddressSanitizer and UndefinedBehaviorSanitizer
 	rm -rf build/sanitize
@@ -83,7 +83,7 @@ sanitize: $(READY) ## the C code under AddressSanitizer and UndefinedBehaviorSan
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONPATH=build/sanitize/lib PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	    $(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED) --hypothesis-profile=ci \
-	    --deselect tests/unit/benchmark/test_recorder.py::test_cpu_time_is_measured_of_names_that_last $(PYTEST_ARGS)
+	    --deselect tests/unit/child/test_recorder.py::test_cpu_time_is_measured_of_names_that_last $(PYTEST_ARGS)
 
 wheel: $(READY) ## what is published, in dist/, and that it installs and runs without a compiler
 	rm -rf dist
