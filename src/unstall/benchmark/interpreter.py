@@ -18,13 +18,13 @@ def ignores_site(command: Sequence[str]) -> bool:
 
 
 def unrecorded(command: Sequence[str]) -> str | None:
-    """Why the Python that a command starts cannot be recorded, as a note; None where it can, or is no Python."""
+    """Why the Python that a command starts cannot be recorded; None where it can, or is no Python."""
     options = _options(command)
     if "S" in options:
-        return "nothing of it was recorded: python -S leaves out what unstall starts by, the module site"
+        return "python -S leaves out the module site, by which unstall starts"
     for option in "IE":
         if option in options:
-            return f"python -{option} ignores PYTHONPATH, by which unstall starts: that process was not recorded"
+            return f"python -{option} ignores PYTHONPATH, by which unstall starts"
     return None
 
 

@@ -133,7 +133,7 @@ def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Outcom
     elif outcome.status and not seen.stopped:
         notes.append(f"the program ended with exit code {outcome.status}; the report covers what ran until then")
     if outcome.unrecorded:
-        notes.append(outcome.unrecorded)
+        notes.append(f"{'only its children were' if processes else 'nothing was'} recorded: {outcome.unrecorded}")
     elif not processes:
         notes.append(
             "nothing was recorded: no torch and no gymnasium was imported, or not by a Python that can be watched"
