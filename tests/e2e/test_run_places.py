@@ -26,7 +26,7 @@ def test_a_full_disk_for_the_recording(workspace, namespace):
     assert watched.steps >= 1
     assert "No space left on device" in watched.notes
     assert list(workspace.beside.glob("unstall-*/*/report.json"))
-    assert f"{workspace.folder / '.unstall'} cannot hold the recording" in watched.err
+    assert f"{workspace.folder / '.unstall'} cannot hold the recording" in watched.notes
 
 
 def test_no_place_at_all_for_the_recording(workspace, namespace):
@@ -35,7 +35,7 @@ def test_no_place_at_all_for_the_recording(workspace, namespace):
     environment = {"TMPDIR": str(workspace.folder / ".unstall")}
     result = workspace.watched("program.py", "60", wrapper=small, env=environment)
     assert result.status == 2
-    assert result.err.startswith("unstall: no place for the recording")
+    assert result.err.startswith("unstall: cannot write the recording")
     assert result.err.count("\n") == 1
     assert result.stdout == b""
 
