@@ -83,8 +83,9 @@ def environment(command: Sequence[str], directory: Path, options: Options) -> di
     A Python without ``site`` would leave the bootstrap's folder on its ``sys.path``: it has its own environment only.
     """
     env = dict(os.environ)
-    if interpreter.ignores_site(command):
-        return options.environ(env) if options.environ else env
+    # In a sandbox the command is its entrance, a bare Python that becomes the program.
+    if options.environ is None and interpreter.ignores_site(command):
+        return env
     path = env.get("PYTHONPATH")
     env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
     env[RUN_DIR] = str(directory)
