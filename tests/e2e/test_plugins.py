@@ -196,9 +196,13 @@ def test_one_of_each_shows_in_every_command(workspace, env):
     unstall(workspace, "export", "last", "--verdict-line", "verdict.txt", env=env)
     assert (workspace.folder / "verdict.txt").read_text() == "token-bound"
 
-    # That an experiment frees the component is not asserted here: within a short budget it may stay inconclusive.
-    described = workspace.start([sys.executable, "-m", "unstall", "simplify", "--help"], env=env).result()
-    assert "tokens" in described.out
+    words = ["--stub", "tokens", "--budget", "40s", "--json", "simplify.json", "program.py"]
+    unstall(workspace, "simplify", *words, env=env)
+    simplified = json.loads((workspace.folder / "simplify.json").read_text())
+    (experiment,) = [one for one in simplified["experiments"] if one["name"] == "without the tokenizer"]
+    assert experiment["ratio"] > 1
+    assert simplified["verdict"]["pattern"] == "token-bound"
+    assert simplified["verdict"]["headroom_known_by"] == "measured"
 
     source = f"import sys; sys.path.insert(0, {str(DOCS)!r}); import generate; print(generate.patterns())"
     index = workspace.start([sys.executable, "-c", source], env=env).result()
