@@ -140,7 +140,7 @@ PROGRAM = """
         tokenizer = Tokenizer()
         model = nn.Linear(8, 1)
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
-        for step in range(3000):
+        for step in range(100_000):
             numbers = [tokenizer.encode(text) for text in ("one and two", "three")]
             loss = model(torch.tensor(numbers)).square().mean()
             optimizer.zero_grad()

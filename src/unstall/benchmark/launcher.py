@@ -48,8 +48,14 @@ class Options:
     """For the extensions, as JSON: ``child.options["settings"]``."""
     environ: Callable[[dict[str, str]], dict[str, str]] | None = None
     """Makes the program's environment from the one it would have."""
+    entrance: Sequence[str] = ()
+    """The command's first words where they are not the program's own: those that enter a sandbox."""
     output: Path | None = None
     """A file that takes the program's stdout and stderr; its stdin is then empty."""
+
+    def programs_own(self, command: Sequence[str]) -> Sequence[str]:
+        """The words of a command that start the program itself."""
+        return command[len(self.entrance) :]
 
     def for_child(self) -> str:
         """As the bootstrap reads them."""
@@ -83,8 +89,7 @@ def environment(command: Sequence[str], directory: Path, options: Options) -> di
     A Python without ``site`` would leave the bootstrap's folder on its ``sys.path``: it has its own environment only.
     """
     env = dict(os.environ)
-    # In a sandbox the command is its entrance, a bare Python that becomes the program.
-    if options.environ is None and interpreter.ignores_site(command):
+    if interpreter.ignores_site(options.programs_own(command)):
         return env
     path = env.get("PYTHONPATH")
     env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
@@ -105,7 +110,7 @@ class Program:
         self._others = {child.pid for child in psutil.Process().children()}
         self._stopping: float | None = None
         self._forced = False
-        self._unrecorded = interpreter.unrecorded(command)
+        self._unrecorded = interpreter.unrecorded(options.programs_own(command))
         self.pid = _spawn(command, directory, options, mask)
         self._session_id = os.getsid(0)
         self.session = Session(

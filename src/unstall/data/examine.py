@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,7 @@ def examine(
     budget_s: float = 30.0,
     loader: int = 1,
     environ: Callable[[dict[str, str]], dict[str, str]] | None = None,
+    entrance: Sequence[str] = (),
     on_poll: Callable[[Session], None] = lambda session: None,
 ) -> Facts:
     """Run a program until its DataLoader number ``loader`` was measured. Raises :class:`DataError`."""
@@ -58,6 +59,7 @@ def examine(
         extensions=["unstall.data.child"],
         settings={"budget_s": budget_s, "cores": usable_cores(), "loader": loader},
         environ=environ,
+        entrance=entrance,
         output=output,
     )
     try:

@@ -63,6 +63,7 @@ def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds
         extensions=["unstall.optimize.child.extension"],
         settings={"settings": dict(variant.settings), "probe": {}},
         environ=runner.sandbox.environment,
+        entrance=words[: -len(runner.line)],
         output=folder / "output.txt",
     )
     started = datetime.now(timezone.utc)

@@ -70,6 +70,7 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
             probing=False,
             output=output,
             environ=lambda env: sandbox.environment(arm.environ(env)),
+            entrance=sandbox.entrance,
         )
         with _working_in(arm.folder):
             line = sandbox.command(command.resolve(arm.words))

@@ -57,6 +57,7 @@ def measure(
                 budget_s=budget_s,
                 loader=loader,
                 environ=box.environment,
+                entrance=box.entrance,
                 on_poll=show,
             )
     except OSError as error:

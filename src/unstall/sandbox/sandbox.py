@@ -68,9 +68,12 @@ class Sandbox:
             self._keeper.tidy(wait=self._overlays is None)
         except OSError as error:
             raise SandboxError(f"the files could not be put back after an experiment: {error}") from None
-        if self._overlays is None:
-            return list(words)
-        return [*self._overlays.entrance, *words]
+        return [*self.entrance, *words]
+
+    @property
+    def entrance(self) -> Sequence[str]:
+        """The words before the program's own in :meth:`command`: none under the guard."""
+        return () if self._overlays is None else self._overlays.entrance
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """The child's environment: ``env``, the sandbox's bootstrap first on PYTHONPATH, trackers offline."""

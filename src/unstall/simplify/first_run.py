@@ -45,7 +45,7 @@ def watch(line: list[str], words: list[str], directory: RunDir, sandbox: Sandbox
     folder.mkdir()
     started = datetime.now(timezone.utc)
     output = folder / "output.txt"
-    options = Options(environ=sandbox.environment, output=output)
+    options = Options(environ=sandbox.environment, entrance=sandbox.entrance, output=output)
     program = Program(sandbox.command(line), folder, options)
     loop_began: float | None = None
     try:

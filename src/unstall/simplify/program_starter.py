@@ -50,6 +50,7 @@ class ProgramStarter:
             extensions=[ENGINE],
             settings=settings,
             environ=self.sandbox.environment,
+            entrance=self.sandbox.entrance,
             output=output,
         )
         board = Switchboard(folder, create=True)

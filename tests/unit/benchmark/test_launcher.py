@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
 import time
 
 import pytest
+
+from unstall.benchmark import launcher
 
 LAUNCH = """
 import sys
@@ -87,3 +90,11 @@ def test_of_a_program_that_unstall_had_to_kill_only_daemons_survive(tmp_path):
     status, found = survivors(tmp_path, ending, detached=("session", "worker"), steps=5)
     assert status == -9
     assert found == ["session"]
+
+
+def test_a_bare_python_at_the_entrance_of_a_sandbox_does_not_keep_the_program_from_being_recorded(tmp_path):
+    command = ["python", "-S", "enter.py", "python", "train.py"]
+    inside = launcher.environment(command, tmp_path, launcher.Options(entrance=command[:3]))
+    assert str(launcher.BOOTSTRAP) in inside["PYTHONPATH"].split(os.pathsep)
+    outside = launcher.environment(command, tmp_path, launcher.Options())
+    assert str(launcher.BOOTSTRAP) not in outside.get("PYTHONPATH", "").split(os.pathsep)
