@@ -37,7 +37,8 @@ class Options:
     sampling: bool = True
     nvtx: bool = False
     flops: bool = True
-    tools: list[str] = field(default_factory=list)
+    memory: bool = False
+    """Whether memray records the allocations."""
     gpu_window: int = 0
     """Steps of a GPU's work to record after warm-up; 0 for none."""
     probing: bool = True
@@ -57,7 +58,7 @@ class Options:
             "parent": os.getpid(),
             "nvtx": self.nvtx,
             "flops": self.flops,
-            "tools": self.tools,
+            "memory": self.memory,
             "extensions": self.extensions,
             "settings": self.settings,
             "plugins": declared(),

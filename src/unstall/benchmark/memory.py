@@ -58,7 +58,7 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
     count for the deepest frame of the user's own code.
 
     Args:
-        path: the file that the ``memray`` tool of :mod:`unstall.child.tools` wrote.
+        path: the file that :mod:`unstall.child.memory` had memray write.
         top: how many lines to name at most, for the peak and for the growth each.
 
     Raises:

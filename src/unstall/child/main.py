@@ -33,7 +33,6 @@ class Child:
         self.options = options
         self.pid = 0
         self.wanted = True
-        self.tools: list[Callable[[], None]] = []
         self.plugins = Plugins()
         self.problems: list[tuple[str, str]] = []
         """Of each plug-in that is ignored: which it is, and why."""
@@ -114,21 +113,24 @@ class Child:
         if self.on_fork is not None:
             self.on_fork()
 
-    def start_tools(self) -> None:
-        """Start the profilers asked for, in the program's own processes and not in their helpers."""
-        if "--multiprocessing-fork" in sys.orig_argv:
-            return
+    def record_memory(self) -> None:
+        """Start memray, in the program's main process or in each rank, and not in their helpers."""
         if os.getppid() != self.options.get("parent") and "RANK" not in os.environ:
             return
-        for name in self.options.get("tools", ()):
-            from unstall.child import tools
+        from unstall.child import memory
 
-            try:
-                self.tools.append(tools.start(name, self.directory))
-            except Exception as error:
-                self.tell("error", what=name, error=str(error))
-        for stop in self.tools:
-            atexit.register(stop)
+        if memory.is_worker_process():
+            return
+        try:
+            atexit.register(self._stop_memory, memory.start(self.directory))
+        except Exception as error:
+            self.tell("error", what="memray", error=str(error))
+
+    def _stop_memory(self, stop: Callable[[], None]) -> None:
+        try:
+            stop()
+        except Exception as error:  # the program's own exit must not suffer from it
+            self.tell("error", what="memray", error=str(error))
 
 
 def allow_tracing() -> None:
@@ -210,4 +212,5 @@ def start() -> None:
         except ImportError as error:
             child.tell("error", what="nvtx", error=str(error))
     install(child)
-    child.start_tools()
+    if options.get("memory"):
+        child.record_memory()

@@ -137,7 +137,7 @@ def test_it_imports_the_standard_library_only_and_no_torch():
     )
     module = sys.modules["unstall"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    from unstall.child import retention, tools
+    from unstall.child import memory, retention
     items = [1]
     assert retention.probe(sys._getframe())["entries"]["items"]["len"] == 1
     assert not {{"torch", "numpy", "msgspec", "psutil", "rich"}} & set(sys.modules)
