@@ -5,28 +5,21 @@ Nothing is written and no signal is sent, so the program and the unstall that re
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import defaultdict, deque
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import psutil
 
 from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
-from unstall.benchmark.process_readers import reader
-from unstall.child.layout import MAGIC
+from unstall.benchmark.process_readers import ProcessReader
 from unstall.child.recording import steps_of
 from unstall.records.observations import Usage, View
 from unstall.records.vocabulary import PhaseName
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from unstall.benchmark.steps import Loop
 
 _RECORDS_FIRST, _RECORDS_LATER = 20_000, 5_000  # looked at for the phases: the newest
 _LEVELS_ABOVE = 3
@@ -71,7 +64,7 @@ class Follower:
         self._sums: defaultdict[PhaseName, float] = defaultdict(float)
         self._counted = 0
         self._gpus = Gpus()
-        self._reader = reader()
+        self._reader = ProcessReader()
 
     def look(self) -> View:
         """The run as it is now."""
@@ -120,7 +113,8 @@ class Follower:
             return  # gone, or too busy: next time
         if loop is None:
             return
-        new = _whole(loop) & (loop.starts >= self._counted_until)
+        new = loop.starts >= self._counted_until
+        new[[0, -1]] = False  # those may have begun before, or end after, what was read
         if new.any():
             for name, total in zip(loop.phase_names, loop.phases[new].sum(axis=0)):
                 self._sums[name] += float(total)
@@ -152,10 +146,10 @@ class Follower:
 
     def _tree(self, pid: int) -> list[int]:
         """A process and all below it."""
-        found = [pid]
-        for one in found:
-            found += self._reader.children(one, every_thread=True)
-        return found
+        tree = [pid]
+        for parent in tree:
+            tree += self._reader.children(parent, every_thread=True)
+        return tree
 
     def _above(self, process: psutil.Process) -> list[int]:
         """The processes that started it, nearest first: torchrun perhaps, and the unstall that records it."""
@@ -177,8 +171,8 @@ class Follower:
 
     def _add(self, usage: dict[str, Usage], kind: str, pid: int) -> None:
         try:
-            one = self._process(pid)
-            cores, rss = one.cpu_percent(None) / 100, one.memory_info().rss
+            process = self._process(pid)
+            cores, rss = process.cpu_percent(None) / 100, process.memory_info().rss
         except psutil.Error:
             return
         total = usage.get(kind, Usage())
@@ -191,30 +185,16 @@ class Follower:
         return self._processes[pid]
 
 
-def _whole(loop: Loop) -> npt.NDArray[np.bool_]:
-    """All but the first and the last step: those may have begun before, or end after, what was read."""
-    import numpy as np
-
-    inside = np.ones(len(loop), bool)
-    inside[[0, -1]] = False
-    return inside
-
-
 def _ticks(directory: Path) -> dict[int, list[int]]:
     """Counts by process, of all whose recording can be read."""
-    import numpy as np
+    from unstall.benchmark.reader import read_header
 
-    from unstall.benchmark.reader import HEADER
-
-    found = {}
+    ticks = {}
     for path in directory.glob("rec-*.bin"):
-        try:
-            header = np.fromfile(path, HEADER, 1)
-        except (OSError, ValueError):
-            continue
-        if len(header) and header[0]["magic"] == MAGIC:
-            found[int(header[0]["pid"])] = [int(count) for count in header[0]["ticks"]]
-    return found
+        with contextlib.suppress(OSError, ValueError):
+            header = read_header(path)
+            ticks[int(header["pid"])] = [int(count) for count in header["ticks"]]
+    return ticks
 
 
 def _in_progress(directory: Path) -> bool:
@@ -233,7 +213,5 @@ def _is_worker(ticks: list[int] | None) -> bool:
 
 def be_gentle() -> None:
     """Leave the cores to the program that is watched."""
-    try:
+    with contextlib.suppress(OSError):
         os.nice(10)
-    except OSError:
-        pass

@@ -34,7 +34,7 @@ RECORD, HEADER = _dtype(layout.RECORD_FIELDS), _dtype(layout.HEADER_FIELDS)
 
 NO_PHASE = -1
 """In place of a phase's index: time that no seam claims."""
-
+_ATTEMPTS = 5  # to read a file that is being written to
 
 Spans = npt.NDArray[np.void]
 
@@ -124,60 +124,59 @@ def _plugins(facts: dict[str, list[dict[str, Any]]]) -> Plugins:
     return Plugins(tuple(phases), tuple(added))
 
 
-def read_spans(path: Path) -> tuple[Spans, np.void]:
-    """All complete records of a file, oldest first, and its header. ValueError when it is not a recording."""
-    if path.stat().st_size < HEADER_BYTES:
-        raise ValueError(f"{path.name} is cut short")
-    header = np.fromfile(path, HEADER, 1)[0]
-    if header["magic"] != layout.MAGIC or header["record_bytes"] != RECORD.itemsize:
+def read_header(path: Path) -> np.void:
+    """The header of a file as it is now. ValueError when it is not a recording."""
+    header = np.fromfile(path, HEADER, 1)
+    if not len(header) or header[0]["magic"] != layout.MAGIC or header[0]["record_bytes"] != RECORD.itemsize:
         raise ValueError(f"{path.name} is not a recording of this version of unstall")
-    tail_capacity = int(header["tail_records"])
-    flushed = min(int(header["flushed"]), int(header["count"]))
-    tail = np.fromfile(path, RECORD, int(header["count"]) - flushed, offset=HEADER_BYTES)
-    older = np.fromfile(path, RECORD, flushed, offset=HEADER_BYTES + tail_capacity * RECORD.itemsize)
-    return np.concatenate([older, tail]), header
+    return header[0]
+
+
+def read_spans(path: Path, first: int = 0) -> tuple[Spans, np.void]:
+    """The complete records of a file from number ``first`` on, oldest first, and its header.
+
+    Raises OSError when the file is gone, ValueError when it is not a recording or was written to all the while.
+    """
+    for _ in range(_ATTEMPTS):
+        header = read_header(path)
+        count = int(header["count"])
+        flushed = min(int(header["flushed"]), count)
+        older_at = HEADER_BYTES + (int(header["tail_records"]) + first) * RECORD.itemsize
+        older = np.fromfile(path, RECORD, max(flushed - first, 0), offset=older_at)
+        skipped = max(first - flushed, 0)
+        newest_at = HEADER_BYTES + skipped * RECORD.itemsize
+        newest = np.fromfile(path, RECORD, max(count - flushed - skipped, 0), offset=newest_at)
+        if read_header(path)["flushed"] == header["flushed"]:  # else the tail was emptied while it was read
+            return np.concatenate([older, newest]), header
+    raise ValueError(f"{path.name} is being written to too fast")
 
 
 def read_latest(directory: Path, pid: int, most: int) -> ProcessRecording:
     """The newest ``most`` records of a process that goes on recording, in a bounded time however many there are.
 
-    Raises OSError when its file is gone, ValueError when it is not a recording or was written to all the while.
+    Raises what :func:`read_spans` does.
     """
     path = directory / f"rec-{pid}.bin"
-    for _ in range(3):
-        header = np.fromfile(path, HEADER, 1)
-        if not len(header) or header[0]["magic"] != layout.MAGIC or header[0]["record_bytes"] != RECORD.itemsize:
-            raise ValueError(f"{path.name} is not a recording of this version of unstall")
-        count, flushed = int(header[0]["count"]), int(header[0]["flushed"])
-        older = min(most, flushed)
-        place = HEADER_BYTES + (int(header[0]["tail_records"]) + flushed - older) * RECORD.itemsize
-        spans = np.concatenate(
-            [
-                np.fromfile(path, RECORD, older, offset=place),
-                np.fromfile(path, RECORD, max(count - flushed, 0), offset=HEADER_BYTES),
-            ]
-        )[-most:]
-        if int(np.fromfile(path, HEADER, 1)[0]["flushed"]) == flushed:  # else the tail was emptied under our eyes
-            order = np.lexsort((spans["depth"], spans["start"]))
-            names, facts = read_facts(directory / f"info-{pid}.jsonl")
-            return ProcessRecording(pid, int(header[0]["parent"]), spans[order], names, facts)
-    raise ValueError(f"{path.name} is being written to too fast")
+    spans, header = read_spans(path, max(0, int(read_header(path)["count"]) - most))
+    return _recording(directory, pid, spans[-most:], header)
 
 
 def read_process(directory: Path, pid: int) -> ProcessRecording:
     """One process's recording; a process that wrote facts but no spans has none."""
-    names, facts = read_facts(directory / f"info-{pid}.jsonl")
-    path = directory / f"rec-{pid}.bin"
     try:
-        spans, header = read_spans(path)
+        return _recording(directory, pid, *read_spans(directory / f"rec-{pid}.bin"))
     except (OSError, ValueError):
+        names, facts = read_facts(directory / f"info-{pid}.jsonl")
         process = (facts.get("process") or [{}])[0]
         return ProcessRecording(pid, int(process.get("parent", 0)), np.empty(0, RECORD), names, facts)
-    order = np.lexsort((spans["depth"], spans["start"]))
+
+
+def _recording(directory: Path, pid: int, spans: Spans, header: np.void) -> ProcessRecording:
+    names, facts = read_facts(directory / f"info-{pid}.jsonl")
     return ProcessRecording(
         pid,
         int(header["parent"]),
-        spans[order],
+        spans[np.lexsort((spans["depth"], spans["start"]))],
         names,
         facts,
         opened_s=int(header["opened"]) / 1e9,

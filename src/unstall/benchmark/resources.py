@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from unstall.benchmark.gpus import Gpus
-from unstall.benchmark.process_readers import Reader, reader
+from unstall.benchmark.process_readers import ProcessReader
 from unstall.records.observations import MachinePoint, ResourcePoint
 
 MAX_POINTS = 40_000
@@ -43,7 +43,7 @@ class ResourceMonitor:
         """A point for each look. Busy core-seconds leave out unstall's own."""
         self.ignore: set[int] = set()
         """Processes of unstall's own, the sampler's say, that are in no sum; left once ended."""
-        self._reader: Reader = reader()
+        self._reader = ProcessReader()
         self._next = 0.0
         self._looks = 0
         self._tree: list[int] = [pid]
@@ -156,7 +156,7 @@ def _gain(
     for point in points:
         if point.pid in pids:
             series[point.pid].append((point.t, value(point)))
-    return sum(max(0.0, _at(one, t1) - _at(one, t0)) for one in series.values())
+    return sum(max(0.0, _at(counter, t1) - _at(counter, t0)) for counter in series.values())
 
 
 def _at(series: Sequence[tuple[float, float]], t: float) -> float:

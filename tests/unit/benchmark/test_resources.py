@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import Callable
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.benchmark import resources
-from unstall.benchmark.process_readers import LinuxReader, PortableReader, reader
+from unstall.benchmark.process_readers import ProcessReader
 from unstall.benchmark.resources import (
     ResourceMonitor,
     cpu_between,
@@ -105,26 +106,25 @@ def test_gpus_are_told_of_plainly():
 
 
 @on_linux
-def test_the_readers_agree_about_this_process(tmp_path):
-    assert isinstance(reader(), LinuxReader)
-    with open(tmp_path / "some", "wb") as file:
-        file.write(b"x" * 10_000)
-    one, other = (kind().look(os.getpid(), 3.0) for kind in (LinuxReader, PortableReader))
-    assert one is not None and other is not None
-    assert one.cpu_s == pytest.approx(other.cpu_s, abs=0.5)
-    assert one.rss_bytes == pytest.approx(other.rss_bytes, rel=0.2)
-    assert one.t == other.t == 3.0
-    assert one.main_cpu_s > 0.0 and one.run_delay_s >= 0.0
-    busy, steal = LinuxReader().machine_cpu()
-    assert (busy, steal) == pytest.approx(PortableReader().machine_cpu(), rel=0.2, abs=60.0)
+def test_a_look_agrees_with_psutil(tmp_path):
+    look, theirs = ProcessReader().look(os.getpid(), 3.0), psutil.Process()
+    assert look is not None
+    times = theirs.cpu_times()
+    assert look.cpu_s == pytest.approx(times.user + times.system, abs=0.5)
+    assert look.rss_bytes == pytest.approx(theirs.memory_info().rss, rel=0.2)
+    assert look.read_bytes <= theirs.io_counters().read_bytes
+    assert look.t == 3.0
+    assert look.main_cpu_s > 0.0 and look.run_delay_s >= 0.0
+    machine = psutil.cpu_times()
+    busy = sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice
+    assert ProcessReader().machine_cpu() == pytest.approx((busy, machine.steal), rel=0.2, abs=60.0)
 
 
-@pytest.mark.parametrize("kind", [LinuxReader, PortableReader])
-def test_readers_of_nothing(kind):
+def test_a_process_that_has_ended_has_no_state_and_no_children():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    assert kind().look(process.pid, 0.0) is None
-    assert kind().children(process.pid, every_thread=True) == []
+    assert ProcessReader().look(process.pid, 0.0) is None
+    assert ProcessReader().children(process.pid, every_thread=True) == []
 
 
 def point(t: float, pid: int = 1, cpu: float = 0.0, delay: float = 0.0, rss: int = 0):

@@ -110,6 +110,6 @@ def test_a_recording_that_cannot_be_ended_is_told_and_does_not_touch_the_program
 
 def test_a_missing_memray_says_in_one_line_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "memray", None)
-    with pytest.raises(RuntimeError, match="-m pip install memray$") as raised:
+    with pytest.raises(RuntimeError, match=r"-m pip install memray$") as raised:
         memory.start(str(tmp_path))
     assert "\n" not in str(raised.value)
