@@ -22,6 +22,8 @@ from unstall.records.vocabulary import Plugins
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from unstall.child.watcher import Watcher
+
 native = recording.native
 
 
@@ -33,6 +35,7 @@ class Child:
         self.options = options
         self.pid = 0
         self.wanted = True
+        self.watcher: Watcher | None = None
         self.plugins = Plugins()
         self.problems: list[tuple[str, str]] = []
         """Of each plug-in that is ignored: which it is, and why."""
@@ -92,10 +95,15 @@ class Child:
 
     def move(self, directory: str) -> None:
         """Record into another directory from the next ``open`` on; what was seen is told anew."""
+        self.directory, self.pid, self.wanted = directory, 0, True
+        self.watch()
+
+    def watch(self) -> None:
+        """Look at the first calls of each seam, from here on."""
         from unstall.child.watcher import Watcher
 
-        self.directory, self.pid, self.wanted = directory, 0, True
-        native.watch(Watcher(self.tell, self.options, self.hear), False)
+        self.watcher = Watcher(self.tell, self.options, self.hear)
+        native.watch(self.watcher, False)
 
     def hear(self, seam: str) -> None:
         """The parent set the control word CALL: let the extension do what it waits for."""
@@ -107,6 +115,8 @@ class Child:
         opened = self.pid != 0
         native.close()
         native.watch(None, False)
+        if self.watcher is not None:
+            self.watcher.windows.abandon()
         allow_tracing()  # a fork does not inherit the leave
         if opened:
             self.open()
@@ -179,13 +189,11 @@ def _extend(child: Child) -> Targets:
 
 def install(child: Child) -> None:
     """Put the extensions and the seams in place, for the libraries imported by now and those to come."""
-    from unstall.child.watcher import Watcher
-
     _load_plugins(child)
     targets = _extend(child)
     recording.opened_by = child.open
     native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
-    native.watch(Watcher(child.tell, child.options, child.hear), False)
+    child.watch()
     os.register_at_fork(after_in_child=child.after_fork)
     import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing
 
