@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import logging
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from unstall.child.user_files import is_user_file
 
 MIN_MOMENTS = 3
 """A line grows memory only if what it left behind was allocated at three moments or more,"""
@@ -24,11 +25,8 @@ MIN_SHARE = 0.01
 """Lines with less than this part of the first line's bytes are not named."""
 
 _Site = tuple[str, str, int]  # function, file, line
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
 _UNWRITTEN = timedelta(milliseconds=50)
 """memray writes the time of the end at the beginning as well, a few milliseconds late; no program is so short."""
-# The recorded interpreter need not be this one, so the standard library is known by its place.
-_NOT_USERS = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3\.\d+/|^<|^$|^" + re.escape(_PACKAGE))
 
 
 class AllocatingLine(msgspec.Struct, frozen=True):
@@ -92,7 +90,7 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
 
 def user_site(stack: Iterable[_Site]) -> _Site | None:
     """The deepest frame of the user's own code in a stack, innermost first; None if it has none."""
-    return next((site for site in stack if not _NOT_USERS.search(site[1])), None)
+    return next((site for site in stack if site[1] and is_user_file(site[1])), None)
 
 
 def _largest(allocations: Iterable[tuple[_Site, int, int]], top: int) -> list[AllocatingLine]:

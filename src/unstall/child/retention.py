@@ -10,9 +10,7 @@ what it could not reach it leaves out, and says so in ``complete``.
 from __future__ import annotations
 
 import functools
-import gc
 import itertools
-import os
 import queue
 import sys
 import time
@@ -22,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from unstall.child import handlers, sizes
+from unstall.child.user_files import is_user_file
 
 TIME_LIMIT_S = 0.030
 OBJECT_LIMIT = 200_000
@@ -30,14 +29,10 @@ HOP_LIMIT = 3
 FRAME_LIMIT = 50
 CHILD_LIMIT = 64
 """A larger container is measured by a sample, and its elements get no entries of their own."""
-COUNT_SECONDS_PER_BLOCK = 5e-8
-"""About what listing all collectable objects costs, for each memory block of the interpreter's."""
 
 _Owner = tuple[str, str]  # file and qualified name of the function or class that holds an object
 _Item = tuple[str, Any, _Owner, int]  # path, object, owner, hops from a name
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _CO_OPTIMIZED = 0x1  # a function's code: its locals are no dictionary
 # Before 3.13, code that asks for its locals as a dictionary shares it with `frame.f_locals`.
 _READS_LOCALS = frozenset({"locals", "vars"})
@@ -58,15 +53,12 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
         ignore: ids of objects, and names of files, to leave out.
 
     Returns:
-        JSON-serialisable: ``t`` (monotonic seconds), ``loop`` (file and function), ``complete``,
-        ``blocks`` (memory blocks the interpreter holds), ``gc_objects`` and ``live_tensors`` (None
-        where counting would be dear), and ``entries``: path → ``kind``, ``len``, ``bytes``
-        (estimated), ``bounded``, ``file``, ``function`` and ``graph`` (None, or ``nodes``,
-        ``depth``, ``span``: how many autograd operations ago its oldest node was made, and
-        ``complete``).
+        JSON-serialisable: ``loop`` (file and function), ``complete``, and ``entries``: path →
+        ``kind``, ``len``, ``bytes`` (estimated), ``bounded``, ``file``, ``function`` and ``graph``
+        (None, or ``nodes``, ``span``: how many autograd operations ago its oldest node was made,
+        and ``complete``).
     """
-    started = time.monotonic()
-    census = _Census(started + TIME_LIMIT_S, ignore)
+    census = _Census(time.monotonic() + TIME_LIMIT_S, ignore)
     try:
         with sizes.plain_tensors():
             census.add_frames(frame)
@@ -76,14 +68,9 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
         if handlers.raised(error):
             raise
         census.complete = False
-    objects, tensors = _count_collectable(census.sizer)
     return {
-        "t": started,
         "loop": {"file": frame.f_code.co_filename, "function": _qualified(frame.f_code)},
         "complete": census.complete,
-        "blocks": sys.getallocatedblocks(),
-        "gc_objects": objects,
-        "live_tensors": tensors,
         "entries": census.entries,
     }
 
@@ -220,14 +207,6 @@ class _Census:
         return package not in sys.stdlib_module_names and package not in ("unstall", "numpy")
 
 
-@functools.lru_cache(maxsize=4096)
-def is_user_file(file: str) -> bool:
-    """Whether a file is the user's: not the standard library's, a package's, nor unstall's."""
-    if file.startswith(("<frozen", "<string>", _STDLIB, _PACKAGE)):
-        return False
-    return not {"site-packages", "dist-packages"} & set(file.split(os.sep))
-
-
 def _module_file(module: Any) -> str:
     file = module.__dict__.get("__file__") if isinstance(module, types.ModuleType) else None
     return file if type(file) is str else ""
@@ -277,12 +256,3 @@ def _held_by_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]
     yield from ((f".{name}", v) for name, v in list((function.__kwdefaults__ or {}).items()))
     for name, value in list(function.__dict__.items()):
         yield ("" if name == "__wrapped__" else f".{name}"), value
-
-
-def _count_collectable(sizer: sizes.Sizer) -> tuple[int | None, int | None]:
-    """How many objects the garbage collector knows, and tensors among them; None if too dear."""
-    if time.monotonic() + COUNT_SECONDS_PER_BLOCK * sys.getallocatedblocks() > sizer.deadline:
-        return None, None
-    objects = gc.get_objects()
-    tensors = list(map(type, objects)).count(sizer.tensor) if sizer.tensor else None
-    return len(objects), tensors
