@@ -41,10 +41,7 @@ def usable_cores(root: Path = Path("/")) -> float:
 
     ``root`` is where ``proc`` and ``sys`` lie.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = float(len(os.sched_getaffinity(0)))
-    else:
-        cores = float(os.cpu_count() or 1)
+    cores = float(len(os.sched_getaffinity(0)))
     for folder in _control_groups(root, "cpu"):
         quota = _quota_v2(folder) or _quota_v1(folder)
         if quota:

@@ -54,16 +54,9 @@ class Options:
 
     def for_child(self) -> str:
         """As the bootstrap reads them."""
-        facts: dict[str, Any] = {
-            "parent": os.getpid(),
-            "nvtx": self.nvtx,
-            "flops": self.flops,
-            "memory": self.memory,
-            "extensions": self.extensions,
-            "settings": self.settings,
-            "plugins": declared(),
-        }
-        return json.dumps(facts)
+        names = ("nvtx", "flops", "memory", "extensions", "settings")
+        options = {name: getattr(self, name) for name in names}
+        return json.dumps({"parent": os.getpid(), "plugins": declared(), **options})
 
 
 @dataclass(frozen=True)
@@ -199,11 +192,12 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
 @contextlib.contextmanager
 def adopting_orphans() -> Iterator[None]:
     """Be the parent of what the programs leave behind, so that it can be seen; for as long as this is open."""
-    _adopt_orphans(True)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
     finally:
-        _adopt_orphans(False)
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _stop_too(program: Program, signals: Relay) -> None:
@@ -247,18 +241,8 @@ def die_of(number: int) -> None:
 
 
 def _kill(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
-
-
-def _adopt_orphans(wanted: bool) -> None:
-    """Become the parent of what the program leaves behind, so that it can be seen; or be it no more."""
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
-    except (OSError, AttributeError):
-        pass  # not Linux
 
 
 def _session_of(pid: int) -> int | None:

@@ -175,8 +175,6 @@ def _memory_copy(budget_s: float) -> float:
 
 def _disk_read(size: int) -> float | None:
     """Bytes a second of reading a fresh file past the page cache; None if none can be written."""
-    if not hasattr(os, "posix_fadvise"):
-        return None
     folder = cache_file().parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
