@@ -173,6 +173,7 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     """The batches that the loop's loader made, from the processes that made them."""
     import numpy as np
 
+    from unstall.benchmark.reader import held_s, starts
     from unstall.child.layout import CPU_KNOWN
 
     loader, main = measured.measurement.loader, measured.process
@@ -186,12 +187,11 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     spans, pids = spans[kept], pids[kept]
     known = spans["flags"] & CPU_KNOWN != 0
     wall = spans["dur"] / 1e9
-    held = (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
     return FetchSeries(
-        starts_f8=(spans["start"] / 1e9).astype("<f8").tobytes(),
+        starts_f8=starts(spans).astype("<f8").tobytes(),
         wall_f4=wall.astype("<f4").tobytes(),
         cpu_f4=np.where(known, spans["cpu"] / 1e7, np.nan).astype("<f4").tobytes(),
-        blocked_f4=np.where(known, np.clip(wall - held, 0, None), np.nan).astype("<f4").tobytes(),
+        blocked_f4=np.where(known, np.clip(wall - held_s(spans), 0, None), np.nan).astype("<f4").tobytes(),
         pid_i4=pids.astype("<i4").tobytes(),
     )
 

@@ -18,7 +18,7 @@ from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import ProcessReader
 from unstall.child.recording import steps_of
-from unstall.records.observations import Usage, View
+from unstall.records.observations import ResourcePoint, Usage, View
 from unstall.records.vocabulary import PhaseName
 
 _RECORDS_FIRST, _RECORDS_LATER = 20_000, 5_000  # looked at for the phases: the newest
@@ -59,7 +59,7 @@ class Follower:
         self._began = directory.stat().st_mtime
         self._seen: deque[tuple[float, int]] = deque()
         self._rates: deque[float] = deque(maxlen=_RATES_KEPT)
-        self._processes: dict[int, psutil.Process] = {}
+        self._points: dict[int, ResourcePoint] = {}
         self._counted_until = 0.0
         self._sums: defaultdict[PhaseName, float] = defaultdict(float)
         self._counted = 0
@@ -124,65 +124,51 @@ class Follower:
     def _with_processes(self, view: View, main: int, alive: dict[int, list[int]]) -> View:
         """The view with what its processes are and take; as it is if the program ends meanwhile."""
         try:
-            process = self._process(main)
+            process = psutil.Process(main)
             command = " ".join(process.cmdline()[1:])
             began = process.create_time()
-            above = self._above(process)
+            above = process.parents()[:_LEVELS_ABOVE]  # torchrun perhaps, and the unstall that records it
         except psutil.Error:
             return view
-        usage: dict[str, Usage] = {}
-        for pid in self._tree(main):
-            kind = "main process" if pid == main else "its other processes"
-            kind = "loader workers" if pid != main and _is_worker(alive.get(pid)) else kind
-            self._add(usage, kind, pid)
         return msgspec.structs.replace(
             view,
             command=command,
             running_s=max(0.0, time.time() - began),
-            usage=usage,
+            usage=self._usage(main, alive),
             gpus=list(self._gpus.utilization()),
-            sampling="sampling stacks" if any(map(self._samples, above)) else "watching",
+            sampling="sampling stacks" if any(self._samples(parent.pid) for parent in above) else "watching",
         )
 
-    def _tree(self, pid: int) -> list[int]:
-        """A process and all below it."""
-        tree = [pid]
+    def _usage(self, main: int, alive: dict[int, list[int]]) -> dict[str, Usage]:
+        """What the main process and those below it use since the last look, by the kind of process."""
+        now = time.monotonic()
+        tree = [main]
         for parent in tree:
             tree += self._reader.children(parent, every_thread=True)
-        return tree
-
-    def _above(self, process: psutil.Process) -> list[int]:
-        """The processes that started it, nearest first: torchrun perhaps, and the unstall that records it."""
-        above: list[int] = []
-        while process.ppid() > 1 and len(above) < _LEVELS_ABOVE:
-            process = self._process(process.ppid())
-            above.append(process.pid)
-        return above
+        points = {pid: point for pid in tree if (point := self._reader.look(pid, now))}
+        usage: dict[str, Usage] = {}
+        for pid, point in points.items():
+            before = self._points.get(pid, point)
+            cores = (point.cpu_s - before.cpu_s) / (point.t - before.t) if point.t > before.t else 0.0
+            total = usage.get(kind := _kind(pid, main, alive), Usage())
+            usage[kind] = Usage(total.processes + 1, total.cores + cores, total.rss_bytes + point.rss_bytes)
+        self._points = points
+        return usage
 
     def _samples(self, pid: int) -> bool:
         """Whether a process has py-spy at work."""
         for child in self._reader.children(pid, every_thread=True):
-            try:
+            with contextlib.suppress(psutil.Error):
                 if psutil.Process(child).name().startswith("py-spy"):
                     return True
-            except psutil.Error:
-                continue
         return False
 
-    def _add(self, usage: dict[str, Usage], kind: str, pid: int) -> None:
-        try:
-            process = self._process(pid)
-            cores, rss = process.cpu_percent(None) / 100, process.memory_info().rss
-        except psutil.Error:
-            return
-        total = usage.get(kind, Usage())
-        usage[kind] = Usage(total.processes + 1, total.cores + cores, total.rss_bytes + rss)
 
-    def _process(self, pid: int) -> psutil.Process:
-        """The same object each time: it tells the CPU time since it was last asked."""
-        if pid not in self._processes:
-            self._processes[pid] = psutil.Process(pid)
-        return self._processes[pid]
+def _kind(pid: int, main: int, alive: dict[int, list[int]]) -> str:
+    if pid == main:
+        return "main process"
+    # A process with a recording and no steps makes batches.
+    return "loader workers" if pid in alive and steps_of(alive[pid]) == 0 else "its other processes"
 
 
 def _ticks(directory: Path) -> dict[int, list[int]]:
@@ -204,11 +190,6 @@ def _in_progress(directory: Path) -> bool:
     if not recordings:  # it may be importing its libraries, or have been killed before it began
         return time.time() - directory.stat().st_mtime < _JUST_STARTED_S
     return any(psutil.pid_exists(int(path.stem.split("-")[1])) for path in recordings)
-
-
-def _is_worker(ticks: list[int] | None) -> bool:
-    """A process with a recording and no steps makes batches."""
-    return ticks is not None and steps_of(ticks) == 0
 
 
 def be_gentle() -> None:

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark import steadystate
-from unstall.benchmark.environment import l2_cache_bytes, usable_cores, usable_memory_bytes
+from unstall.benchmark.environment import usable_cores, usable_memory_bytes
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.reader import ProcessRecording
-from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
+from unstall.benchmark.resources import cpu_between, growth, other_cores
 from unstall.benchmark.steps import Loop, find_loop, main_spans
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
@@ -86,7 +86,6 @@ def measure(
         step=_step_time(durations, regular),
         phases=_phases(loop, chosen),
         cores=usable_cores(),
-        l2_bytes=l2_cache_bytes(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
         worker_pids=frozenset().union(*(_workers(pid, processes) for pid in rank_pids)),
@@ -96,7 +95,7 @@ def measure(
             lambda t0, t1: cpu_between(seen.points, pids - rank_pids - {_root(seen, main)}, t0, t1)
         ),
         run_delay=_run_delay(times, seen, main),
-        team_delay_s=times.per_step(lambda t0, t1: team_delay_between(seen.points, main.pid, t0, t1)),
+        team_delay_s=times.per_step(lambda t0, t1: growth(seen.points, {main.pid}, t0, t1, "team_delay_s")),
         other_cores=times.mean(lambda t0, t1: other_cores(seen.machine, seen.points, t0, t1)),
         loader=the_loader,
         model=model_facts.measure(main, loop, chosen, peak_flops),
@@ -120,13 +119,7 @@ def measure(
         spans=_user_spans(processes),
         startup=_startup(loop, chosen, warmup, seen, main),
     )
-    return Measured(
-        measurement,
-        loop,
-        chosen,
-        main,
-        list(processes),
-    )
+    return Measured(measurement, loop, chosen, main, list(processes))
 
 
 class _Times:
@@ -223,7 +216,7 @@ def _phases(loop: Loop, chosen: Bools) -> list[Phase]:
 def _run_delay(times: _Times, seen: Observation, main: ProcessRecording) -> float | None:
     if not any(point.run_delay_s for point in seen.points) or not times.seconds:
         return None
-    waited = sum(run_delay_between(seen.points, main.pid, begin, end) for begin, end in times.stretches)
+    waited = sum(growth(seen.points, {main.pid}, begin, end, "run_delay_s") for begin, end in times.stretches)
     return min(1.0, waited / times.seconds)
 
 
@@ -297,10 +290,9 @@ def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, f
 def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) -> float:
     spans = main_spans(main)
     spans = spans[spans["name"] == main.ids.get(name, -1)]
-    starts = spans["start"] / 1e9
-    index = np.searchsorted(loop.starts, starts, side="right") - 1
-    valid = (index >= 0) & (starts < loop.ends[-1])
-    return float((spans["dur"][valid] / 1e9 * chosen[index[valid]]).sum() / chosen.sum())
+    index = loop.step_of(spans)
+    inside = index >= 0
+    return float((spans["dur"][inside] / 1e9 * chosen[index[inside]]).sum() / chosen.sum())
 
 
 def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation) -> MemoryMeasurement:

@@ -7,7 +7,6 @@ import itertools
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +24,22 @@ MIN_SHARE = 0.01
 """Lines with less than this part of the first line's bytes are not named."""
 
 _Site = tuple[str, str, int]  # function, file, line
-_UNWRITTEN = timedelta(milliseconds=50)
-"""memray writes the time of the end at the beginning as well, a few milliseconds late; no program is so short."""
 
 
 class AllocatingLine(msgspec.Struct, frozen=True):
-    """A user's line, the bytes that it or what it called allocated, and in how many allocations."""
+    """A user's line, and the bytes that it or what it called allocated."""
 
     function: str
     file: str
     line: int
     bytes: int
-    allocations: int
 
 
 class MemoryLines(msgspec.Struct, frozen=True):
     """The largest allocating lines at the peak, and of what kept growing; the most bytes first."""
 
-    peak_bytes: int
     peak: list[AllocatingLine]
     growth: list[AllocatingLine]
-    complete: bool
-    """False if the program was killed: the end is then the last that was written."""
 
 
 def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
@@ -70,9 +63,8 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
     memray.set_log_level(logging.CRITICAL)  # a recording that was cut off is no error of ours
     try:
         with memray.FileReader(path) as reader:
-            peak = _largest(_peak_allocations(reader), top)
-            growth = _largest(_growing_allocations(reader), top)
-            metadata = reader.metadata
+            peak, growth = _peak_allocations(reader), _growing_allocations(reader)
+            return MemoryLines(_largest(peak, top), _largest(growth, top))
     except OSError as error:
         raise RuntimeError(
             f"the memory recording {path.name} cannot be read; was the program killed before "
@@ -80,12 +72,6 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
         ) from None
     finally:
         memray.set_log_level(logging.WARNING)
-    return MemoryLines(
-        peak_bytes=metadata.peak_memory,
-        peak=peak,
-        growth=growth,
-        complete=metadata.end_time - metadata.start_time > _UNWRITTEN,
-    )
 
 
 def user_site(stack: Iterable[_Site]) -> _Site | None:
@@ -93,25 +79,23 @@ def user_site(stack: Iterable[_Site]) -> _Site | None:
     return next((site for site in stack if site[1] and is_user_file(site[1])), None)
 
 
-def _largest(allocations: Iterable[tuple[_Site, int, int]], top: int) -> list[AllocatingLine]:
-    """Sum bytes and allocations by line; the `top` lines with the most bytes."""
-    sums: defaultdict[_Site, list[int]] = defaultdict(lambda: [0, 0])
-    for site, size, count in allocations:
-        sums[site][0] += size
-        sums[site][1] += count
-    lines = [AllocatingLine(*site, size, count) for site, (size, count) in sums.items()]
-    lines.sort(key=lambda line: -line.bytes)
-    return [line for line in lines[:top] if line.bytes >= MIN_SHARE * lines[0].bytes]
+def _largest(allocations: Iterable[tuple[_Site, int]], top: int) -> list[AllocatingLine]:
+    """Sum bytes by line; the `top` lines with the most."""
+    sums: Counter[_Site] = Counter()
+    for site, size in allocations:
+        sums[site] += size
+    lines = [AllocatingLine(*site, size) for site, size in sums.most_common(top)]
+    return [line for line in lines if line.bytes >= MIN_SHARE * lines[0].bytes]
 
 
-def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:
+def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
     for record in reader.get_high_watermark_allocation_records(merge_threads=True):
         site = user_site(record.stack_trace())
         if site is not None:
-            yield site, record.size, record.n_allocations
+            yield site, record.size
 
 
-def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:
+def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
     """What was never freed, of the lines that left more and more behind; imports are left out."""
     left: defaultdict[_Site, list[Any]] = defaultdict(list)
     made: Counter[int] = Counter()
@@ -127,7 +111,7 @@ def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:
     for site, kept in left.items():
         if keeps_growing([progress[each.allocated_before_snapshot] for each in kept]):
             for each in kept:
-                yield site, each.n_bytes, each.n_allocations
+                yield site, each.n_bytes
 
 
 def _progress(made: Mapping[int, int]) -> dict[int, float]:

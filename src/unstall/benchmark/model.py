@@ -61,12 +61,10 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
     return fields
 
 
-def _count(spans: Any, loop: Loop, chosen: Bools) -> float:
+def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:
     """How many of these spans begin in a measured step, mean."""
-    starts = spans["start"] / 1e9
-    index = np.searchsorted(loop.starts, starts, side="right") - 1
-    index = index[(index >= 0) & (starts < loop.ends[-1])]
-    return float(chosen[index].sum() / chosen.sum())
+    index = loop.step_of(spans)
+    return float(chosen[index[index >= 0]].sum() / chosen.sum())
 
 
 def modules(main: ProcessRecording) -> list[ModuleMeasurement]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from unstall.child import layout
 from unstall.child.layout import HEADER_BYTES, MAIN, MODULE
 from unstall.child.seams import built_in
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Phase, Plugins, Seam, Tick, seam_of
+from unstall.records.vocabulary import Phase, PhaseName, Plugins, Seam, Tick, seam_of
 
 
 def _dtype(fields: layout.Fields) -> np.dtype[np.void]:
@@ -39,7 +40,7 @@ _ATTEMPTS = 5  # to read a file that is being written to
 Spans = npt.NDArray[np.void]
 
 
-@dataclass
+@dataclass(frozen=True)
 class ProcessRecording:
     """What one process recorded, spans sorted by start (an enclosing span before those inside it)."""
 
@@ -49,15 +50,29 @@ class ProcessRecording:
     names: dict[int, str] = field(default_factory=dict)
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The info lines by their kind."""
-    opened_s: float = 0.0
     dropped: int = 0
 
-    def __post_init__(self) -> None:
-        self.ids = {name: number for number, name in self.names.items()}
-        self.plugins = _plugins(self.facts)
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The numbers of the names."""
+        return {name: number for number, name in self.names.items()}
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        """What the process said of the phases and seams that plug-ins added to it."""
+        phases = tuple(msgspec.convert(fact["phase"], Phase) for fact in self.facts.get("phase", []))
+        return Plugins(phases, tuple(msgspec.convert(fact["seam"], Seam) for fact in self.facts.get("seam", [])))
+
+    @cached_property
+    def seams(self) -> dict[int, Seam]:
+        """The seams by the numbers of their names."""
         known = built_in() + self.plugins.seams
-        self.seams = {number: seam for number, name in self.names.items() if (seam := seam_of(name, known))}
-        self.phase_names = tuple(phase.name for phase in self.plugins.all_phases)
+        return {number: seam for number, name in self.names.items() if (seam := seam_of(name, known))}
+
+    @cached_property
+    def phase_names(self) -> tuple[PhaseName, ...]:
+        """The built-in phases, then those of plug-ins."""
+        return tuple(phase.name for phase in self.plugins.all_phases)
 
     def of(self, seam: Seam) -> list[int]:
         """The numbers of the names that a seam's spans have."""
@@ -117,11 +132,19 @@ class ProcessRecording:
         return phases
 
 
-def _plugins(facts: dict[str, list[dict[str, Any]]]) -> Plugins:
-    """What the process said of the phases and seams that plug-ins added to it."""
-    phases = [msgspec.convert(fact["phase"], Phase) for fact in facts.get("phase", [])]
-    added = [msgspec.convert(fact["seam"], Seam) for fact in facts.get("seam", [])]
-    return Plugins(tuple(phases), tuple(added))
+def starts(spans: Spans) -> npt.NDArray[np.float64]:
+    """When each span began, monotonic seconds."""
+    return np.asarray(spans["start"] / 1e9, dtype=np.float64)
+
+
+def ends(spans: Spans) -> npt.NDArray[np.float64]:
+    """When each span ended, monotonic seconds."""
+    return np.asarray((spans["start"] + spans["dur"]) / 1e9, dtype=np.float64)
+
+
+def held_s(spans: Spans) -> npt.NDArray[np.float64]:
+    """Seconds that each span was on a core or waited for one, where that is known (``CPU_KNOWN``)."""
+    return (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
 
 
 def read_header(path: Path) -> np.void:
@@ -179,7 +202,6 @@ def _recording(directory: Path, pid: int, spans: Spans, header: np.void) -> Proc
         spans[np.lexsort((spans["depth"], spans["start"]))],
         names,
         facts,
-        opened_s=int(header["opened"]) / 1e9,
         dropped=int(header["dropped"]),
     )
 

@@ -67,7 +67,6 @@ class Observation(msgspec.Struct, frozen=True):
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """When unstall itself took time from the program: steps then are not timed."""
     sampling_failure: str | None = None
-    gpu_status: str = ""
     stopped: bool = False
     """Ended by unstall after the steps asked for."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -214,5 +215,5 @@ def read_process_without_spans():
     r = Recording()
     r.do("~forward", 0.1)
     process = r.process()
-    process.spans = np.empty(0, RECORD)
+    process = replace(process, spans=np.empty(0, RECORD))
     return process

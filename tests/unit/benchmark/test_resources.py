@@ -18,8 +18,8 @@ from unstall.benchmark.process_readers import ProcessReader
 from unstall.benchmark.resources import (
     ResourceMonitor,
     cpu_between,
+    growth,
     other_cores,
-    run_delay_between,
     thin,
 )
 from unstall.records.observations import MachinePoint, ResourcePoint
@@ -100,7 +100,7 @@ def test_memory_of_the_points_is_bounded(monkeypatch: pytest.MonkeyPatch):
 def test_gpus_are_told_of_plainly():
     monitor = ResourceMonitor(os.getpid())
     monitor.poll(0.0)
-    assert "GPU" in monitor.gpu_status()
+    assert "GPU" in monitor.gpus.status
     assert len(monitor.machine[0].gpu_utilization) == len(monitor.gpus.devices)
     assert len(monitor.machine[0].gpu_memory_bytes) == len(monitor.gpus.devices)
 
@@ -150,7 +150,7 @@ def test_cpu_is_interpolated_between_looks_and_flat_outside():
 
 
 def test_run_delay():
-    assert run_delay_between(POINTS, 1, 1.0, 4.0) == pytest.approx(0.5)
+    assert growth(POINTS, {1}, 1.0, 4.0, "run_delay_s") == pytest.approx(0.5)
 
 
 def test_other_cores():
