@@ -44,20 +44,22 @@ class ArchiveError(ValueError):
     """The file cannot be read or is no archive of a run; the message is one line that names it."""
 
 
-def make(report: Report, measured: Measured | None, seen: Observation, excerpts: Sequence[Excerpt] = ()) -> Archive:
+def make(
+    report: Report, measured: Measured | None, observation: Observation, excerpts: Sequence[Excerpt] = ()
+) -> Archive:
     """What is kept of a run that has ended; ``excerpts`` are of the source that its report blames."""
     return Archive(
         report=report,
-        began=seen.began,
-        ended=seen.ended,
+        began=observation.began,
+        ended=observation.ended,
         measurement=msgspec.structs.replace(measured.measurement, samples=[]) if measured else None,
         steps=step_series(measured) if measured else None,
         fetches=fetch_series(measured) if measured else None,
         epochs=_epochs(measured) if measured else [],
-        resources=seen.points,
-        machine=seen.machine,
-        disturbed=seen.disturbed,
-        stacks=measured.measurement.samples if measured else seen.samples,
+        resources=observation.points,
+        machine=observation.machine,
+        disturbed=observation.disturbed,
+        stacks=measured.measurement.samples if measured else observation.samples,
         excerpts=excerpts,
     )
 
@@ -183,8 +185,8 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     named = [(process.pid, process.named(FETCH.event, main_only=False)) for process in makers]
     spans = np.concatenate([spans for _, spans in named]) if named else main.spans[:0]
     pids = np.repeat([pid for pid, _ in named], [len(spans) for _, spans in named])
-    kept = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // MAX_FETCHES]
-    spans, pids = spans[kept], pids[kept]
+    order = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // MAX_FETCHES]
+    spans, pids = spans[order], pids[order]
     known = spans["flags"] & CPU_KNOWN != 0
     wall = spans["dur"] / 1e9
     return FetchSeries(

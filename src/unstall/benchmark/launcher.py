@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 
 from unstall.benchmark import interpreter
-from unstall.benchmark.plugins import declared
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Relay
+from unstall.child.plugins import declared
 from unstall.environment import OPTIONS, RUN_DIR
 from unstall.records.observations import Observation
 
@@ -169,8 +169,8 @@ class Program:
 
     def _recorded_orphans(self) -> list[psutil.Process]:
         recorded = {int(path.stem.split("-")[1]) for path in self.directory.glob("rec-*.bin")}
-        found = psutil.Process().children(recursive=True)
-        return [child for child in found if child.pid in recorded and _session_of(child.pid) == self._session_id]
+        descendants = psutil.Process().children(recursive=True)
+        return [child for child in descendants if child.pid in recorded and _session_of(child.pid) == self._session_id]
 
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:

@@ -45,7 +45,7 @@ def find(name: str | None = None, folder: Path | None = None) -> Path:
         if not path.is_dir() or not _in_progress(path):
             raise NothingToWatch(f"run {path.name} has ended; see it with: unstall report {path.name}")
         return path
-    for path in reversed(rundir.kept(folder)):
+    for path in reversed(rundir.list_runs(folder)):
         if _in_progress(path):
             return path
     raise NothingToWatch("no run is in progress here; start one in another terminal with: unstall run train.py")

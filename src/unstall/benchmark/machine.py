@@ -119,7 +119,8 @@ def save(ceilings: Ceilings) -> None:
 
 def cache_file() -> Path:
     """Where figures are kept: ``unstall/machine.json`` in the user's cache folder."""
-    return _cache_folder() / "unstall" / "machine.json"
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache")) / "unstall" / "machine.json"
 
 
 def machine_key(torch_version: str | None) -> str:
@@ -162,7 +163,7 @@ def _numpy_matmul(budget_s: float) -> float:
     size = 1024
     a = numpy.random.default_rng(0).random((size, size), dtype=numpy.float32)
     out = numpy.empty_like(a)
-    return 2.0 * size**3 / best_time(lambda: numpy.matmul(a, a, out=out), _no_wait, budget_s)
+    return 2.0 * size**3 / best_time(lambda: numpy.matmul(a, a, out=out), budget_s)
 
 
 def _memory_copy(budget_s: float) -> float:
@@ -170,7 +171,7 @@ def _memory_copy(budget_s: float) -> float:
 
     source = numpy.ones(128 * _BLOCK_BYTES, dtype=numpy.uint8)  # larger than any cache
     target = numpy.empty_like(source)
-    return source.nbytes / best_time(lambda: numpy.copyto(target, source), _no_wait, budget_s)
+    return source.nbytes / best_time(lambda: numpy.copyto(target, source), budget_s)
 
 
 def _disk_read(size: int) -> float | None:
@@ -198,12 +199,3 @@ def _load() -> dict[str, Ceilings]:
     with contextlib.suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(cache_file().read_bytes(), type=dict[str, Ceilings])
     return {}
-
-
-def _cache_folder() -> Path:
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache"))
-
-
-def _no_wait() -> None:
-    """Nothing to wait for: what numpy returns from is done."""

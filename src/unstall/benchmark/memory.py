@@ -97,31 +97,31 @@ def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
 
 def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
     """What was never freed, of the lines that left more and more behind; imports are left out."""
-    left: defaultdict[_Site, list[Any]] = defaultdict(list)
-    made: Counter[int] = Counter()
+    unfreed: defaultdict[_Site, list[Any]] = defaultdict(list)
+    allocations: Counter[int] = Counter()
     for record in reader.get_temporal_allocation_records(merge_threads=True):
         stack = record.stack_trace()
         site = user_site(stack)
         if site is not None and not _loads_code(stack, site):
-            for each in record.intervals:
-                made[each.allocated_before_snapshot] += each.n_allocations
-                if each.deallocated_before_snapshot is None:
-                    left[site].append(each)
-    progress = _progress(made)
-    for site, kept in left.items():
-        if keeps_growing([progress[each.allocated_before_snapshot] for each in kept]):
-            for each in kept:
-                yield site, each.n_bytes
+            for interval in record.intervals:
+                allocations[interval.allocated_before_snapshot] += interval.n_allocations
+                if interval.deallocated_before_snapshot is None:
+                    unfreed[site].append(interval)
+    progress = _progress(allocations)
+    for site, intervals in unfreed.items():
+        if keeps_growing([progress[interval.allocated_before_snapshot] for interval in intervals]):
+            for interval in intervals:
+                yield site, interval.n_bytes
 
 
-def _progress(made: Mapping[int, int]) -> dict[int, float]:
+def _progress(allocations: Mapping[int, int]) -> dict[int, float]:
     """How far the program had come at each snapshot, 0 to 1, by the allocations made until then.
 
     Not by time: a short loop after a long start would not count for anything.
     """
-    total = sum(made.values())
-    so_far = itertools.accumulate(count for _, count in sorted(made.items()))
-    return {snapshot: count / total for snapshot, count in zip(sorted(made), so_far)}
+    total = sum(allocations.values())
+    so_far = itertools.accumulate(count for _, count in sorted(allocations.items()))
+    return {snapshot: count / total for snapshot, count in zip(sorted(allocations), so_far)}
 
 
 def keeps_growing(progress: Iterable[float]) -> bool:

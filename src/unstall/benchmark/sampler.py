@@ -153,17 +153,17 @@ class Sampler:
         with process.stderr as stderr:
             errors = stderr.read().decode(errors="replace")
         self.windows.append((self._started, now))
-        seen = relevant(parse_raw(_take(self._output)))
-        if seen:
-            self._add(seen)
+        samples = relevant(parse_raw(_take(self._output)))
+        if samples:
+            self._add(samples)
             self._failed_attempts = 0
         elif process.returncode not in (0, -signal.SIGINT) and _is_alive(self.pid):
             self._failed_attempts += 1
             if self._failed_attempts >= _ATTEMPTS:
                 self.failure = _explain(errors, self.pid)
 
-    def _add(self, seen: list[StackSample]) -> None:
-        self.samples = merge([*self.samples, *seen])
+    def _add(self, samples: list[StackSample]) -> None:
+        self.samples = merge([*self.samples, *samples])
         self.main_samples = max(_main_thread_counts(self.samples).values(), default=0)
         known = half_width(self.samples, self.pid) <= HALF_WIDTH
         self.done = self.main_samples >= self.max_samples or (known and len(self.windows) >= _MIN_WINDOWS)

@@ -119,8 +119,8 @@ def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tu
         ("optimizer", len(optimizer) >= 2, lambda: _after_optimizer(optimizer, batches)),
         ("batch", True, lambda: starts(batches)),
     ]
-    for kind, seen, boundaries in candidates:
-        if seen and only in (None, kind):
+    for kind, applies, boundaries in candidates:
+        if applies and only in (None, kind):
             return kind, boundaries()
     return "batch", starts(batches[:0])
 

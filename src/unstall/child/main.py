@@ -75,7 +75,6 @@ class Child:
             "process",
             pid=self.pid,
             parent=os.getppid(),
-            argv=sys.orig_argv,
             native=recording.NATIVE,
             python=sys.version.split()[0],
             **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ},
@@ -178,11 +177,11 @@ def _extend(child: Child) -> Targets:
     targets: Targets = {}
     for name in child.options.get("extensions", ()):
         try:
-            found: Targets | None = importlib.import_module(name).install(child)
+            added: Targets | None = importlib.import_module(name).install(child)
         except Exception as error:
             child.tell("error", what=f"extension {name}", error=repr(error))
             continue
-        for module, installers in (found or {}).items():
+        for module, installers in (added or {}).items():
             targets.setdefault(module, []).extend(installers)
     return targets
 

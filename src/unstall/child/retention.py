@@ -45,12 +45,11 @@ _ENTERED = (types.SimpleNamespace, queue.Queue, UserDict, UserList)
 """The standard library's classes that programs keep things in."""
 
 
-def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[str, Any]:
+def probe(frame: types.FrameType) -> dict[str, Any]:
     """Count what the loop in `frame` and its callers hold, in at most about 30 ms.
 
     Args:
         frame: the live frame of the user's loop.
-        ignore: ids of objects, and names of files, to leave out.
 
     Returns:
         JSON-serialisable: ``loop`` (file and function), ``complete``, and ``entries``: path →
@@ -58,7 +57,7 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
         (None, or ``nodes``, ``span``: how many autograd operations ago its oldest node was made,
         and ``complete``).
     """
-    census = _Census(time.monotonic() + TIME_LIMIT_S, ignore)
+    census = _Census(time.monotonic() + TIME_LIMIT_S)
     try:
         with sizes.plain_tensors():
             census.add_frames(frame)
@@ -78,11 +77,10 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
 class _Census:
     """A breadth-first walk; what the user's code holds comes before what libraries hold."""
 
-    def __init__(self, deadline: float, ignore: frozenset[Any]) -> None:
+    def __init__(self, deadline: float) -> None:
         self.sizer = sizes.Sizer(deadline)
         self.entries: dict[str, dict[str, Any]] = {}
         self.complete = True
-        self._ignore = ignore
         self._main_file = ""
         self._seen: set[int] = set()
         self._names: set[str] = set()
@@ -96,7 +94,7 @@ class _Census:
             if frame is None:
                 return
             file = frame.f_code.co_filename
-            if file not in self._ignore and (frame is loop or is_user_file(file)):
+            if frame is loop or is_user_file(file):
                 module = frame.f_globals.get("__name__")
                 if module == "__main__":
                     self._main_file = file
@@ -110,7 +108,7 @@ class _Census:
         """The globals of the user's modules."""
         for name, module in list(sys.modules.items()):
             file = _module_file(module)
-            if file and is_user_file(file) and file not in self._ignore:
+            if file and is_user_file(file):
                 self._add_names(module.__dict__, (file, "<module>"), name, bare=False)
 
     def _add_names(self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True) -> None:
@@ -128,12 +126,12 @@ class _Census:
         for visited in itertools.count():
             if not self._users and not self._libraries:
                 return
-            late = visited & 31 == 0 and time.monotonic() > self.sizer.deadline
-            if late or visited >= OBJECT_LIMIT or len(self.entries) >= ENTRY_LIMIT:
+            expired = visited & 31 == 0 and time.monotonic() > self.sizer.deadline
+            if expired or visited >= OBJECT_LIMIT or len(self.entries) >= ENTRY_LIMIT:
                 self.complete = False
                 return
             path, value, owner, hops = (self._users or self._libraries).popleft()
-            if id(value) in self._seen or id(value) in self._ignore:
+            if id(value) in self._seen:
                 continue
             self._seen.add(id(value))
             try:

@@ -71,7 +71,6 @@ def _facts(loader: Any) -> dict[str, Any]:
         "dataset": type(dataset).__qualname__,
         "iterable": isinstance(dataset, getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
         "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
-        "collate_file": getattr(getattr(collate, "__code__", None), "co_filename", ""),
     }
 
 
