@@ -8,6 +8,7 @@ amount of memory, and ends in an :class:`ArchiveError` if anything in it is not 
 
 from __future__ import annotations
 
+import gzip
 import os
 import zlib
 from collections.abc import Sequence
@@ -36,8 +37,9 @@ MAX_BYTES = 1 << 29
 """What an archive may take uncompressed; more is refused, on writing and on reading."""
 
 _LEVEL = 1  # of compression: five times as fast as the usual one, and a tenth larger
-_GZIP = 31  # zlib's word for a gzip header and a window of 32 kB
-_CHUNK = 1 << 20
+
+_DAMAGED = (msgspec.MsgspecError, gzip.BadGzipFile, EOFError, zlib.error, ValueError, RecursionError, MemoryError)
+"""What reading a file raises that is no archive, or is cut short."""
 
 
 class ArchiveError(ValueError):
@@ -69,10 +71,9 @@ def write(path: Path, archive: Archive) -> None:
     data = msgspec.msgpack.encode(archive, enc_hook=_plain)
     if len(data) > MAX_BYTES:
         raise OSError(f"{path.name} would take {len(data) >> 20} MB; the most is {MAX_BYTES >> 20}")
-    packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        partial.write_bytes(packer.compress(data) + packer.flush())
+        partial.write_bytes(gzip.compress(data, _LEVEL, mtime=0))
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -82,7 +83,7 @@ def read(path: Path) -> Archive:
     """Read it back. Raises :class:`ArchiveError` for whatever is not an archive of this version or an older one."""
     try:
         archive = msgspec.msgpack.decode(_unpacked(path), type=Archive)
-    except (msgspec.MsgspecError, zlib.error, ValueError, RecursionError, MemoryError) as error:
+    except _DAMAGED as error:
         raise ArchiveError(f"{path} is no recording of a run: {_one_line(error)}") from error
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -121,20 +122,12 @@ def _from_report(path: Path) -> Archive:
 
 
 def _unpacked(path: Path) -> bytes:
-    """The file's content; ValueError if it is cut short, or swells to more than an archive may take."""
-    unpacker = zlib.decompressobj(wbits=_GZIP)
-    parts, size = [], 0
-    with path.open("rb") as file:
-        while not unpacker.eof:
-            packed = unpacker.unconsumed_tail or file.read(_CHUNK)
-            if not packed:
-                raise ValueError("it is cut short")
-            part = unpacker.decompress(packed, _CHUNK)
-            size += len(part)
-            if size > MAX_BYTES:
-                raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")
-            parts.append(part)
-    return b"".join(parts)
+    """The file's content; ValueError if it swells to more than an archive may take."""
+    with gzip.open(path) as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")
+    return data
 
 
 def _check(path: Path, archive: Archive) -> None:
