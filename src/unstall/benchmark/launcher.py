@@ -61,14 +61,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the program ended: its exit code, or minus the signal that killed it, as subprocess tells it."""
+    """How the program ended: its exit code, or minus the signal that killed it, as in subprocess."""
 
     status: int
     observation: Observation
     unrecorded: str | None = None
     """Why the program's first process could not be recorded, if it is known before."""
     interrupted: bool = False
-    """Whether unstall was told to end meanwhile, by Ctrl-C or a signal."""
+    """Whether unstall was asked to end meanwhile, by Ctrl-C or a signal."""
 
 
 def environment(command: Sequence[str], directory: Path, options: Options) -> dict[str, str]:
@@ -142,7 +142,7 @@ class Program:
         return Outcome(self.status, observation, self._unrecorded)
 
     def _insist(self, waited: float) -> None:
-        """A program that catches every exception does not stop at a step: it is told more plainly."""
+        """A program that catches every exception does not stop at a step: it gets SIGTERM, and then SIGKILL."""
         if waited > _STOP_PATIENCE_S:
             self._forced = True
             _kill(self.pid, signal.SIGKILL if waited > 2 * _STOP_PATIENCE_S else signal.SIGTERM)
@@ -186,7 +186,7 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
                 _stop_too(program, signals)
             on_poll(program.session)
         outcome = program.finish()
-    return replace(outcome, interrupted=bool(signals.seen))
+    return replace(outcome, interrupted=bool(signals.end_requests))
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
 
 
 def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -> dict[str, float]:
-    """The fields of the measurement that tell what a batch costs those who make it; none where none was made."""
+    """The fields of the measurement about what a batch costs its makers; none where none was made."""
     fetches = [_within(process.named(FETCH.event, main_only=False), begin, end) for process in servers]
     count = sum(len(spans) for spans in fetches)
     if not count:

@@ -74,7 +74,7 @@ def measure(*, quick: bool = False, interpreter: str = sys.executable) -> Ceilin
     Args:
         quick: spend less time on each figure, so that they may come out a little low.
         interpreter: the Python whose torch is measured, in a process of its own. Without torch
-            there, the matrix product is numpy's and nothing is told about GPUs.
+            there, the matrix product is numpy's and there are no figures of GPUs.
     """
     budget_s = 0.2 if quick else 1.0
     by_torch = _ask_torch(interpreter, budget_s)

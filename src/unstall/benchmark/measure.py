@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +123,7 @@ def measure(
 
 
 class _Times:
-    """The stretches of time that the measured steps cover, to ask questions about them."""
+    """The stretches of time that the measured steps cover."""
 
     def __init__(self, loop: Loop, chosen: Bools):
         self.steps = int(chosen.sum())
@@ -134,15 +134,15 @@ class _Times:
         self.seconds = sum(end - begin for begin, end in self.stretches)
         self.scale = float(loop.durations[chosen].sum()) / self.seconds if self.seconds else 1.0
 
-    def per_step(self, question: Any) -> float:
-        """A question of (start, end) that counts something, per step."""
-        return sum(question(begin, end) for begin, end in self.stretches) * self.scale / self.steps
+    def per_step(self, between: Callable[[float, float], float]) -> float:
+        """A function of (start, end) that counts something: its sum, per step."""
+        return sum(between(begin, end) for begin, end in self.stretches) * self.scale / self.steps
 
-    def mean(self, question: Any) -> float:
-        """A question of (start, end) that tells a level, mean over time."""
+    def mean(self, between: Callable[[float, float], float]) -> float:
+        """A function of (start, end) that gives a level: its mean over time."""
         if not self.seconds:
             return 0.0
-        return sum(question(begin, end) * (end - begin) for begin, end in self.stretches) / self.seconds
+        return sum(between(begin, end) * (end - begin) for begin, end in self.stretches) / self.seconds
 
 
 def _extent(loop: Loop | None) -> float:

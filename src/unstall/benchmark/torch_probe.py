@@ -68,7 +68,7 @@ def probe_gpu(torch: Any, index: int, budget_s: float) -> dict[str, Any]:
 
 
 def probe(budget_s: float) -> dict[str, Any]:
-    """All figures torch can tell here. Raises ImportError without torch."""
+    """All figures that torch can measure here. Raises ImportError without torch."""
     import torch
 
     gpus = []

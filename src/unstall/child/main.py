@@ -93,7 +93,7 @@ class Child:
             self.tell("error", what=what, error=error)
 
     def move(self, directory: str) -> None:
-        """Record into another directory from the next ``open`` on; what was seen is told anew."""
+        """Record into another directory from the next ``open`` on; the first calls of each seam are looked at again."""
         self.directory, self.pid, self.wanted = directory, 0, True
         self.watch()
 
@@ -101,10 +101,10 @@ class Child:
         """Look at the first calls of each seam, from here on."""
         from unstall.child.watcher import Watcher
 
-        self.watcher = Watcher(self.tell, self.options, self.hear)
+        self.watcher = Watcher(self.tell, self.options, self.call_extension)
         native.watch(self.watcher, False)
 
-    def hear(self, seam: str) -> None:
+    def call_extension(self, seam: str) -> None:
         """The parent set the control word CALL: let the extension do what it waits for."""
         if self.on_control is not None:
             self.on_control(seam)

@@ -1,7 +1,7 @@
-"""Hears of the first calls of each seam: who calls it, what passes through it. Runs in the user's process.
+"""Looks at the first calls of each seam: who calls it, with what. Runs in the user's process.
 
-After some tens of calls it falls silent, so what it does here costs nothing in the steps that are measured. It never
-raises into the program, but for the SystemExit by which a run ends after ``--steps``.
+After some tens of calls it is called no more, and costs nothing in the steps that are measured. It never raises
+into the program, but for the SystemExit by which a run ends after ``--steps``.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MAX_FRAMES = 40
 class Watcher:
     """Called by the recorder as ``watcher(name, control, first, second)`` where a seam begins on the main thread."""
 
-    def __init__(self, tell: Callable[..., None], options: dict[str, Any], hear: Callable[[str], None] | None = None):
+    def __init__(self, tell: Callable[..., None], options: dict[str, Any], on_call: Callable[..., None] | None = None):
         self.tell = tell
         self.options = options
-        self.hear = hear
+        self.on_call = on_call
         self.notes = seams.notes()
         self.seen: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
@@ -50,8 +50,8 @@ class Watcher:
         if control == STOP:
             raise SystemExit
         try:
-            if control == CALL and self.hear is not None:
-                self.hear(name)
+            if control == CALL and self.on_call is not None:
+                self.on_call(name)
             self._look(name, control, first, second)
         except Exception as error:
             if handlers.raised(error):

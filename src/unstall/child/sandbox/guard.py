@@ -47,7 +47,7 @@ class Guard:
 
     def listen(self) -> None:
         """From here on."""
-        audit.hear(self.looks)
+        audit.listen(self.looks)
 
     def on_open(self, path: Any, mode: str | None, flags: int) -> None:
         if isinstance(path, int):

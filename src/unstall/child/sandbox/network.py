@@ -54,7 +54,7 @@ class Refusal:
 def install(home: str) -> None:
     """Refuse from here on, in this process and those it forks."""
     refusal = Refusal(home)
-    audit.hear(
+    audit.listen(
         {
             "socket.connect": functools.partial(_on_connect, refusal),
             "socket.sendto": functools.partial(_on_send, refusal),
