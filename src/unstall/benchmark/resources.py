@@ -67,11 +67,9 @@ class ResourceMonitor:
             self.points = thin(self.points)
 
     def _look_at_machine(self, now: float) -> None:
-        busy_s, steal_s = self._reader.machine_cpu()
         point = MachinePoint(
             t=now,
-            busy_cpu_s=busy_s - self._unstall_cpu_s(now),
-            steal_cpu_s=steal_s,
+            busy_cpu_s=self._reader.machine_cpu() - self._unstall_cpu_s(now),
             gpu_utilization=self.gpus.utilization(),
             gpu_memory_bytes=self.gpus.memory_bytes(),
         )

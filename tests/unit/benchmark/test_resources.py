@@ -114,10 +114,10 @@ def test_a_look_agrees_with_psutil(tmp_path):
     assert look.rss_bytes == pytest.approx(theirs.memory_info().rss, rel=0.2)
     assert look.read_bytes <= theirs.io_counters().read_bytes
     assert look.t == 3.0
-    assert look.main_cpu_s > 0.0 and look.run_delay_s >= 0.0
+    assert look.run_delay_s >= 0.0
     machine = psutil.cpu_times()
     busy = sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice
-    assert ProcessReader().machine_cpu() == pytest.approx((busy, machine.steal), rel=0.2, abs=60.0)
+    assert ProcessReader().machine_cpu() == pytest.approx(busy, rel=0.2, abs=60.0)
 
 
 def test_a_process_that_has_ended_has_no_state_and_no_children():
@@ -128,7 +128,7 @@ def test_a_process_that_has_ended_has_no_state_and_no_children():
 
 
 def point(t: float, pid: int = 1, cpu: float = 0.0, delay: float = 0.0, rss: int = 0):
-    return ResourcePoint(t, pid, cpu, cpu, delay, rss)
+    return ResourcePoint(t, pid, cpu, delay, rss)
 
 
 POINTS = [
@@ -154,7 +154,7 @@ def test_run_delay():
 
 
 def test_other_cores():
-    machine = [MachinePoint(0.0, 100.0, 0.0), MachinePoint(4.0, 107.0, 0.0)]
+    machine = [MachinePoint(0.0, 100.0), MachinePoint(4.0, 107.0)]
     assert other_cores(machine, POINTS, 0.0, 4.0) == pytest.approx((7.0 - 3.0) / 4.0)
     assert other_cores(machine[:1], POINTS, 0.0, 4.0) == 0.0
     assert other_cores([], [], 0.0, 4.0) == 0.0

@@ -253,9 +253,9 @@ def test_a_stop_waits_for_samples_but_not_for_ever(program, tmp_path, clock):
 def test_memory_is_summed_over_the_last_look(program, tmp_path):
     watch = Session(os.getpid(), tmp_path, sampling=False)
     watch.resources.points = [
-        ResourcePoint(t=1.0, pid=1, cpu_s=0, main_cpu_s=0, run_delay_s=0, rss_bytes=900),
-        ResourcePoint(t=2.0, pid=1, cpu_s=0, main_cpu_s=0, run_delay_s=0, rss_bytes=30),
-        ResourcePoint(t=2.0, pid=2, cpu_s=0, main_cpu_s=0, run_delay_s=0, rss_bytes=4),
+        ResourcePoint(t=1.0, pid=1, cpu_s=0, run_delay_s=0, rss_bytes=900),
+        ResourcePoint(t=2.0, pid=1, cpu_s=0, run_delay_s=0, rss_bytes=30),
+        ResourcePoint(t=2.0, pid=2, cpu_s=0, run_delay_s=0, rss_bytes=4),
     ]
     assert watch._rss() == 34
     watch.finish()
