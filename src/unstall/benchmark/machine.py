@@ -93,13 +93,9 @@ def measure(*, quick: bool = False, interpreter: str = sys.executable) -> Ceilin
     )
 
 
-def cached(torch_version: str | None = None) -> Ceilings | None:
-    """What was measured and saved on such a machine; None if nothing was.
-
-    Args:
-        torch_version: of the program in question; the one installed beside unstall if not given.
-    """
-    return _load().get(machine_key(torch_version or installed_torch()))
+def cached(torch_version: str | None) -> Ceilings | None:
+    """What was measured and saved on such a machine with this version of torch; None if nothing was."""
+    return _load().get(machine_key(torch_version))
 
 
 def save(ceilings: Ceilings) -> None:

@@ -30,13 +30,12 @@ class ResourceMonitor:
     Args:
         pid: the root of the process tree.
         period_s: time between two looks, seconds; :meth:`poll` does nothing in between.
-        gpus: the devices to watch; found by itself if not given.
     """
 
-    def __init__(self, pid: int, *, period_s: float = 0.25, gpus: Gpus | None = None) -> None:
+    def __init__(self, pid: int, *, period_s: float = 0.25) -> None:
         self.pid = pid
         self.period_s = period_s
-        self.gpus = gpus or Gpus()
+        self.gpus = Gpus()
         self.points: list[ResourcePoint] = []
         """A point for each process at each look; all of a look bear the same time."""
         self.machine: list[MachinePoint] = []

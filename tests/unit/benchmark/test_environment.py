@@ -108,10 +108,10 @@ class FakeNvml:
         return {b"GPU-one": 1}[name]
 
     def nvmlDeviceGetName(self, handle):
-        return ["NVIDIA A", b"NVIDIA B"][handle]
+        return ["NVIDIA A", "NVIDIA B"][handle]
 
     def nvmlSystemGetDriverVersion(self):
-        return b"550.1"
+        return "550.1"
 
     def nvmlDeviceGetMemoryInfo(self, handle):
         return type("Memory", (), {"total": 80 + handle, "used": 10 + handle})
