@@ -227,13 +227,16 @@ def markdown(rows: Sequence[tuple[str, str, str]], rounds: int) -> str:
     lines = [
         "# Overhead",
         "",
-        f"`make overhead` on {describe()}. Ratios of the wall time of the same steps, watched over plain.",
-        "Recording: in one process that switches it on and off; whole run: in fresh processes, interleaved A B B A,",
-        f"{rounds} rounds (demo and other profilers {max(2, rounds // 3)}). Median of blocks or rounds, 95 % interval.",
+        "What it costs to run a program under `unstall`: the wall time of its steps, divided by the wall time of the",
+        f"same steps without `unstall`. 1.01 means one percent slower. Measured on {describe()}.",
         "",
         "| what | measured | goal |",
         "| --- | --- | --- |",
         *(f"| {what} | {figure} | {goal} |" for what, figure, goal in rows),
+        "",
+        "Each figure is a median, with its 95 % interval. Recording is measured in one process that switches the",
+        "recorder on and off, whole runs in fresh processes, with and without `unstall` in the order A B B A:",
+        f"{rounds} rounds, {max(2, rounds // 3)} for the demo and the other profilers.",
     ]
     return "\n".join(lines) + "\n"
 

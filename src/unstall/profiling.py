@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unstall import environment
-from unstall.benchmark.plugins import declared
 from unstall.benchmark.rundir import RunDir
 from unstall.child import main as child
 from unstall.child import recording
+from unstall.child.plugins import declared
 
 if TYPE_CHECKING:
     from unstall.records.report import Report

@@ -1,7 +1,6 @@
-"""What the options of ``unstall run`` do: the files they write, the steps they stop at, the tools they start."""
+"""What the options of ``unstall run`` do: the files they write, the steps they stop at, memray."""
 
 import json
-import pstats
 import signal
 import sys
 
@@ -130,28 +129,6 @@ def test_a_compressed_trace(workspace):
     assert json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
 
 
-def test_cprofile(workspace):
-    workspace.write("program.py", TRAINING)
-    result = workspace.watched("program.py", options=["--cprofile"])
-    assert (result.status, result.out) == (0, "finished\n")
-    (path,) = workspace.folder.glob(".unstall/runs/*/*.pstats")
-    assert str(path.relative_to(workspace.folder)) in result.err
-    profile = pstats.Stats(str(path)).get_stats_profile().func_profiles
-    assert profile["allocate"].ncalls == "15"
-    assert profile["training"].cumtime > 0
-
-
-def test_pyinstrument(workspace):
-    pytest.importorskip("pyinstrument")
-    workspace.write("program.py", TRAINING)
-    result = workspace.watched("program.py", options=["--pyinstrument"])
-    assert (result.status, result.out) == (0, "finished\n")
-    (page,) = workspace.folder.glob(".unstall/runs/*/*.html")
-    assert str(page.relative_to(workspace.folder)) in result.err
-    (text,) = workspace.folder.glob(".unstall/runs/*/pyinstrument-*.txt")
-    assert "training" in text.read_text()
-
-
 def test_memory(workspace):
     pytest.importorskip("memray")
     workspace.write("program.py", TRAINING)
@@ -162,13 +139,13 @@ def test_memory(workspace):
     assert "allocate  program.py:6" in growth
 
 
-def test_a_tool_that_the_programs_python_does_not_have(workspace):
-    workspace.write("elsewhere/pyinstrument.py", "raise ImportError('broken')")
+def test_memray_that_the_programs_python_does_not_have(workspace):
+    workspace.write("elsewhere/memray.py", "raise ImportError('broken')")
     workspace.write("program.py", TRAINING)
     environment = {"PYTHONPATH": str(workspace.folder / "elsewhere")}
-    result = workspace.watched("program.py", options=["--pyinstrument"], env=environment)
+    result = workspace.watched("program.py", options=["--memory"], env=environment)
     assert (result.status, result.out) == (0, "finished\n")
-    assert "--pyinstrument needs pyinstrument" in result.notes
+    assert "--memory needs memray" in result.notes
     assert result.steps >= 1
 
 

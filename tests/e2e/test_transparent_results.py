@@ -235,3 +235,71 @@ def test_compiled_programs_are_compiled_the_same(workspace, backend):
     assert "graph_break {}" not in plain.out
     assert watched.status == 0
     assert watched.steps >= 1
+
+
+OWN_MODES = """
+    import torch
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+    from torch.utils.flop_counter import FlopCounterMode
+
+
+    def train(steps):
+        model = torch.nn.Linear(16, 16)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(torch.ones(8, 16)).sum().backward()
+            optimizer.step()
+
+
+    def counted(steps):
+        with FlopCounterMode(display=False) as counter:
+            train(steps)
+        print(counter.get_total_flops(), _get_current_dispatch_mode())
+
+
+    counted(2)  # unstall's own counter begins at the second step
+    counted(5)
+    train(2)
+    counted(3)
+    train(20)
+    print(_get_current_dispatch_mode())
+"""
+
+
+def test_a_dispatch_mode_of_the_programs_own_counts_the_same(workspace):
+    workspace.write("program.py", OWN_MODES)
+    plain, watched = workspace.both("program.py")
+    assert plain.out.count("None") == 4
+    assert watched.steps >= 1
+
+
+FREED = """
+    import gc
+    import weakref
+
+    import torch
+
+
+    def train(steps):
+        model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(torch.ones(8, 16)).sum().backward()
+            optimizer.step()
+        references = [weakref.ref(thing) for thing in (model, optimizer, model[0].weight)]
+        del model, optimizer
+        gc.collect()
+        return [reference() is None for reference in references]
+
+
+    print([train(steps) for steps in (1, 2, 3, 6, 30)])
+"""
+
+
+def test_models_that_the_program_deletes_are_freed_while_recording_goes_on(workspace):
+    workspace.write("program.py", FREED)
+    plain, watched = workspace.both("program.py")
+    assert "False" not in plain.out
+    assert watched.steps >= 1

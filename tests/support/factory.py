@@ -97,10 +97,8 @@ class Source:
 
 
 def run(*, stopped=False, **more) -> Run:
-    points = [
-        ResourcePoint(t, pid, 1.0, 1.0, 0.0, 5_000_000) for t in (1000.0, 1000.5) for pid in (MAIN_PID, WORKER_PID)
-    ]
-    seen = Observation(999.0, 1012.5, points=points, gpu_status="no GPU", stopped=stopped)
+    points = [ResourcePoint(t, pid, 1.0, 0.0, 5_000_000) for t in (1000.0, 1000.5) for pid in (MAIN_PID, WORKER_PID)]
+    seen = Observation(999.0, 1012.5, points=points, stopped=stopped)
     values = {
         "id": "20250301-101500-4711",
         "command": ["train.py", "--epochs", "1"],

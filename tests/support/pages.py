@@ -52,13 +52,13 @@ def resources(seconds=20):
     points = []
     for i in range(4 * seconds):
         t = 100.0 + i / 4
-        points.append(ResourcePoint(t, 7, i / 5, i / 6, i / 20, 400_000_000 + 1_000_000 * i, 3_000_000 * i))
-        points.append(ResourcePoint(t, 8, i / 5, i / 6, 0.0, 200_000_000))
+        points.append(ResourcePoint(t, 7, i / 5, i / 20, 400_000_000 + 1_000_000 * i, 3_000_000 * i))
+        points.append(ResourcePoint(t, 8, i / 5, 0.0, 200_000_000))
     return points
 
 
 def machine(seconds=20):
-    return [MachinePoint(100 + i / 4, i / 2.2, 0.0, (0.3 + 0.005 * i,), (10**9,)) for i in range(4 * seconds)]
+    return [MachinePoint(100 + i / 4, i / 2.2, (0.3 + 0.005 * i,), (10**9,)) for i in range(4 * seconds)]
 
 
 def report(steps=400, text="the transform takes 60 % of the step", name="decode", **more):

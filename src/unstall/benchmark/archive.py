@@ -8,6 +8,7 @@ amount of memory, and ends in an :class:`ArchiveError` if anything in it is not 
 
 from __future__ import annotations
 
+import gzip
 import os
 import zlib
 from collections.abc import Sequence
@@ -36,28 +37,31 @@ MAX_BYTES = 1 << 29
 """What an archive may take uncompressed; more is refused, on writing and on reading."""
 
 _LEVEL = 1  # of compression: five times as fast as the usual one, and a tenth larger
-_GZIP = 31  # zlib's word for a gzip header and a window of 32 kB
-_CHUNK = 1 << 20
+
+_DAMAGED = (msgspec.MsgspecError, gzip.BadGzipFile, EOFError, zlib.error, ValueError, RecursionError, MemoryError)
+"""What reading a file raises that is no archive, or is cut short."""
 
 
 class ArchiveError(ValueError):
     """The file cannot be read or is no archive of a run; the message is one line that names it."""
 
 
-def make(report: Report, measured: Measured | None, seen: Observation, excerpts: Sequence[Excerpt] = ()) -> Archive:
+def make(
+    report: Report, measured: Measured | None, observation: Observation, excerpts: Sequence[Excerpt] = ()
+) -> Archive:
     """What is kept of a run that has ended; ``excerpts`` are of the source that its report blames."""
     return Archive(
         report=report,
-        began=seen.began,
-        ended=seen.ended,
+        began=observation.began,
+        ended=observation.ended,
         measurement=msgspec.structs.replace(measured.measurement, samples=[]) if measured else None,
         steps=step_series(measured) if measured else None,
         fetches=fetch_series(measured) if measured else None,
         epochs=_epochs(measured) if measured else [],
-        resources=seen.points,
-        machine=seen.machine,
-        disturbed=seen.disturbed,
-        stacks=measured.measurement.samples if measured else seen.samples,
+        resources=observation.points,
+        machine=observation.machine,
+        disturbed=observation.disturbed,
+        stacks=measured.measurement.samples if measured else observation.samples,
         excerpts=excerpts,
     )
 
@@ -67,10 +71,9 @@ def write(path: Path, archive: Archive) -> None:
     data = msgspec.msgpack.encode(archive, enc_hook=_plain)
     if len(data) > MAX_BYTES:
         raise OSError(f"{path.name} would take {len(data) >> 20} MB; the most is {MAX_BYTES >> 20}")
-    packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        partial.write_bytes(packer.compress(data) + packer.flush())
+        partial.write_bytes(gzip.compress(data, _LEVEL, mtime=0))
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -80,7 +83,7 @@ def read(path: Path) -> Archive:
     """Read it back. Raises :class:`ArchiveError` for whatever is not an archive of this version or an older one."""
     try:
         archive = msgspec.msgpack.decode(_unpacked(path), type=Archive)
-    except (msgspec.MsgspecError, zlib.error, ValueError, RecursionError, MemoryError) as error:
+    except _DAMAGED as error:
         raise ArchiveError(f"{path} is no recording of a run: {_one_line(error)}") from error
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -119,20 +122,12 @@ def _from_report(path: Path) -> Archive:
 
 
 def _unpacked(path: Path) -> bytes:
-    """The file's content; ValueError if it is cut short, or swells to more than an archive may take."""
-    unpacker = zlib.decompressobj(wbits=_GZIP)
-    parts, size = [], 0
-    with path.open("rb") as file:
-        while not unpacker.eof:
-            packed = unpacker.unconsumed_tail or file.read(_CHUNK)
-            if not packed:
-                raise ValueError("it is cut short")
-            part = unpacker.decompress(packed, _CHUNK)
-            size += len(part)
-            if size > MAX_BYTES:
-                raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")
-            parts.append(part)
-    return b"".join(parts)
+    """The file's content; ValueError if it swells to more than an archive may take."""
+    with gzip.open(path) as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")
+    return data
 
 
 def _check(path: Path, archive: Archive) -> None:
@@ -173,6 +168,7 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     """The batches that the loop's loader made, from the processes that made them."""
     import numpy as np
 
+    from unstall.benchmark.reader import held_s, starts
     from unstall.child.layout import CPU_KNOWN
 
     loader, main = measured.measurement.loader, measured.process
@@ -182,16 +178,15 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     named = [(process.pid, process.named(FETCH.event, main_only=False)) for process in makers]
     spans = np.concatenate([spans for _, spans in named]) if named else main.spans[:0]
     pids = np.repeat([pid for pid, _ in named], [len(spans) for _, spans in named])
-    kept = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // MAX_FETCHES]
-    spans, pids = spans[kept], pids[kept]
+    order = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // MAX_FETCHES]
+    spans, pids = spans[order], pids[order]
     known = spans["flags"] & CPU_KNOWN != 0
     wall = spans["dur"] / 1e9
-    held = (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
     return FetchSeries(
-        starts_f8=(spans["start"] / 1e9).astype("<f8").tobytes(),
+        starts_f8=starts(spans).astype("<f8").tobytes(),
         wall_f4=wall.astype("<f4").tobytes(),
         cpu_f4=np.where(known, spans["cpu"] / 1e7, np.nan).astype("<f4").tobytes(),
-        blocked_f4=np.where(known, np.clip(wall - held, 0, None), np.nan).astype("<f4").tobytes(),
+        blocked_f4=np.where(known, np.clip(wall - held_s(spans), 0, None), np.nan).astype("<f4").tobytes(),
         pid_i4=pids.astype("<i4").tobytes(),
     )
 

@@ -50,7 +50,6 @@ def checks() -> list[Check]:
         _gpus(),
         _torch(),
         _package("memray", "--memory", "memory"),
-        _package("pyinstrument", "--pyinstrument", "pyinstrument"),
         _package("nvtx", "--nvtx", "nvtx"),
         _package("tensorboard", "--tensorboard", "tensorboard"),
         _nsight(),

@@ -36,11 +36,11 @@ def resolve(words: Sequence[str]) -> list[str]:
         if (path / "__main__.py").is_file():
             return [sys.executable, *words]
         raise CommandError(f"{first} is a directory without a __main__.py: name the script in it")
-    found = shutil.which(first) if os.sep not in first else None
-    # The tools of the environment that unstall is in, though it may not be activated: torchrun, accelerate.
-    found = found or (shutil.which(first, path=str(Path(sys.executable).parent)) if os.sep not in first else None)
-    if found:
-        return [found, *words[1:]]
+    if os.sep not in first:
+        # The tools of the environment that unstall is in, though it may not be activated: torchrun, accelerate.
+        executable = shutil.which(first) or shutil.which(first, path=str(Path(sys.executable).parent))
+        if executable:
+            return [executable, *words[1:]]
     if path.suffix == ".py" or os.sep in first:
         raise CommandError(f"no such file: {first} (the working directory is {Path.cwd()})")
     raise CommandError(f"{first} is neither a file nor a program on the PATH")

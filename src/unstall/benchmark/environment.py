@@ -41,22 +41,12 @@ def usable_cores(root: Path = Path("/")) -> float:
 
     ``root`` is where ``proc`` and ``sys`` lie.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = float(len(os.sched_getaffinity(0)))
-    else:
-        cores = float(os.cpu_count() or 1)
+    cores = float(len(os.sched_getaffinity(0)))
     for folder in _control_groups(root, "cpu"):
         quota = _quota_v2(folder) or _quota_v1(folder)
         if quota:
             cores = min(cores, quota)
     return cores
-
-
-def l2_cache_bytes(root: Path = Path("/")) -> int:
-    """Of the second cache of a core; 0 where the system does not tell."""
-    text = _first_word(root / "sys/devices/system/cpu/cpu0/cache/index2/size")
-    digits, unit = text.rstrip("KM"), text[-1:]
-    return int(digits) * {"K": 1 << 10, "M": 1 << 20}.get(unit, 1) if digits.isdigit() else 0
 
 
 def usable_memory_bytes(root: Path = Path("/")) -> int:

@@ -47,7 +47,7 @@ class Gpus:
         try:
             self._handles = _visible_handles(pynvml)
             self.devices = [self._describe(handle) for handle in self._handles]
-            self.driver = _text(pynvml.nvmlSystemGetDriverVersion())
+            self.driver = pynvml.nvmlSystemGetDriverVersion()
         except pynvml.NVMLError as error:
             self._handles, self.devices = [], []
             return f"no GPU: {_reason(pynvml, error)}"
@@ -58,7 +58,7 @@ class Gpus:
 
     def _describe(self, handle: Any) -> Gpu:
         memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-        return Gpu(_text(self._nvml.nvmlDeviceGetName(handle)), int(memory.total))
+        return Gpu(self._nvml.nvmlDeviceGetName(handle), int(memory.total))
 
     def _busy_share(self, handle: Any) -> float:
         return self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100.0
@@ -97,7 +97,3 @@ def _reason(nvml: Any, error: Exception) -> str:
     if getattr(error, "value", None) in missing:
         return "no NVIDIA driver is installed"
     return str(error)
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value

@@ -36,13 +36,13 @@ def growing_objects(looks: Sequence[tuple[int, Look]]) -> list[GrowingObject]:
                 by_object.setdefault((path, entry["kind"], entry["file"]), []).append((step, entry))
     needed = 3 if len(looks) > 2 else 2
     growing = [
-        found
+        grown
         for (path, _, _), entries in by_object.items()
-        if len(entries) >= needed and (found := _steady(path, entries)) is not None
+        if len(entries) >= needed and (grown := _steady(path, entries)) is not None
     ]
     # Of equals, the smaller graph first: it is upstream of those that merely depend on it.
-    growing.sort(key=lambda one: (-_weight(one), one.graph_nodes))
-    return [one for one in growing if not _explained_by_child(one, growing)]
+    growing.sort(key=lambda entry: (-_weight(entry), entry.graph_nodes))
+    return [entry for entry in growing if not _explained_by_child(entry, growing)]
 
 
 def _steady(path: str, entries: Sequence[tuple[int, Look]]) -> GrowingObject | None:

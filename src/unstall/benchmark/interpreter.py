@@ -31,22 +31,22 @@ def unrecorded(command: Sequence[str]) -> str | None:
 def _options(command: Sequence[str]) -> set[str]:
     """The letters of the interpreter's options; none for a command that is no Python."""
     words = list(command) if _is_python(command[0]) else [*_shebang(command[0]), *command]
-    found: set[str] = set()
+    letters: set[str] = set()
     if not _is_python(words.pop(0)):
-        return found
+        return letters
     while words:
         word = words.pop(0)
         if len(word) < 2 or word[0] != "-" or word[1] == "-":
-            return found
-        for place, letter in enumerate(word[1:], 1):
-            found.add(letter)
+            return letters
+        for index, letter in enumerate(word[1:], 1):
+            letters.add(letter)
             if letter in _END_THE_OPTIONS:
-                return found
+                return letters
             if letter in _TAKE_A_WORD:
-                if place == len(word) - 1:
+                if index == len(word) - 1:
                     del words[:1]
                 break
-    return found
+    return letters
 
 
 def _is_python(path: str) -> bool:

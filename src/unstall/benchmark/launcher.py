@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 
 from unstall.benchmark import interpreter
-from unstall.benchmark.plugins import declared
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Relay
+from unstall.child.plugins import declared
 from unstall.environment import OPTIONS, RUN_DIR
 from unstall.records.observations import Observation
 
@@ -37,7 +37,8 @@ class Options:
     sampling: bool = True
     nvtx: bool = False
     flops: bool = True
-    tools: list[str] = field(default_factory=list)
+    memory: bool = False
+    """Whether memray records the allocations."""
     gpu_window: int = 0
     """Steps of a GPU's work to record after warm-up; 0 for none."""
     probing: bool = True
@@ -59,28 +60,21 @@ class Options:
 
     def for_child(self) -> str:
         """As the bootstrap reads them."""
-        facts: dict[str, Any] = {
-            "parent": os.getpid(),
-            "nvtx": self.nvtx,
-            "flops": self.flops,
-            "tools": self.tools,
-            "extensions": self.extensions,
-            "settings": self.settings,
-            "plugins": declared(),
-        }
-        return json.dumps(facts)
+        names = ("nvtx", "flops", "memory", "extensions", "settings")
+        options = {name: getattr(self, name) for name in names}
+        return json.dumps({"parent": os.getpid(), "plugins": declared(), **options})
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the program ended: its exit code, or minus the signal that killed it, as subprocess tells it."""
+    """How the program ended: its exit code, or minus the signal that killed it, as in subprocess."""
 
     status: int
     observation: Observation
     unrecorded: str | None = None
     """Why the program's first process could not be recorded, if it is known before."""
     interrupted: bool = False
-    """Whether unstall was told to end meanwhile, by Ctrl-C or a signal."""
+    """Whether unstall was asked to end meanwhile, by Ctrl-C or a signal."""
 
 
 def environment(command: Sequence[str], directory: Path, options: Options) -> dict[str, str]:
@@ -153,7 +147,7 @@ class Program:
         return Outcome(self.status, observation, self._unrecorded)
 
     def _insist(self, waited: float) -> None:
-        """A program that catches every exception does not stop at a step: it is told more plainly."""
+        """A program that catches every exception does not stop at a step: it gets SIGTERM, and then SIGKILL."""
         if waited > _STOP_PATIENCE_S:
             self._forced = True
             _kill(self.pid, signal.SIGKILL if waited > 2 * _STOP_PATIENCE_S else signal.SIGTERM)
@@ -180,8 +174,8 @@ class Program:
 
     def _recorded_orphans(self) -> list[psutil.Process]:
         recorded = {int(path.stem.split("-")[1]) for path in self.directory.glob("rec-*.bin")}
-        found = psutil.Process().children(recursive=True)
-        return [child for child in found if child.pid in recorded and _session_of(child.pid) == self._session_id]
+        descendants = psutil.Process().children(recursive=True)
+        return [child for child in descendants if child.pid in recorded and _session_of(child.pid) == self._session_id]
 
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
@@ -197,17 +191,18 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
                 _stop_too(program, signals)
             on_poll(program.session)
         outcome = program.finish()
-    return replace(outcome, interrupted=bool(signals.seen))
+    return replace(outcome, interrupted=bool(signals.end_requests))
 
 
 @contextlib.contextmanager
 def adopting_orphans() -> Iterator[None]:
     """Be the parent of what the programs leave behind, so that it can be seen; for as long as this is open."""
-    _adopt_orphans(True)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
     finally:
-        _adopt_orphans(False)
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _stop_too(program: Program, signals: Relay) -> None:
@@ -251,18 +246,8 @@ def die_of(number: int) -> None:
 
 
 def _kill(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
-
-
-def _adopt_orphans(wanted: bool) -> None:
-    """Become the parent of what the program leaves behind, so that it can be seen; or be it no more."""
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
-    except (OSError, AttributeError):
-        pass  # not Linux
 
 
 def _session_of(pid: int) -> int | None:

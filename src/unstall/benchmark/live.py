@@ -5,28 +5,21 @@ Nothing is written and no signal is sent, so the program and the unstall that re
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import defaultdict, deque
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import psutil
 
 from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
-from unstall.benchmark.process_readers import reader
-from unstall.child.layout import MAGIC
+from unstall.benchmark.process_readers import ProcessReader
 from unstall.child.recording import steps_of
-from unstall.records.observations import Usage, View
+from unstall.records.observations import ResourcePoint, Usage, View
 from unstall.records.vocabulary import PhaseName
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from unstall.benchmark.steps import Loop
 
 _RECORDS_FIRST, _RECORDS_LATER = 20_000, 5_000  # looked at for the phases: the newest
 _LEVELS_ABOVE = 3
@@ -52,7 +45,7 @@ def find(name: str | None = None, folder: Path | None = None) -> Path:
         if not path.is_dir() or not _in_progress(path):
             raise NothingToWatch(f"run {path.name} has ended; see it with: unstall report {path.name}")
         return path
-    for path in reversed(rundir.kept(folder)):
+    for path in reversed(rundir.list_runs(folder)):
         if _in_progress(path):
             return path
     raise NothingToWatch("no run is in progress here; start one in another terminal with: unstall run train.py")
@@ -66,12 +59,12 @@ class Follower:
         self._began = directory.stat().st_mtime
         self._seen: deque[tuple[float, int]] = deque()
         self._rates: deque[float] = deque(maxlen=_RATES_KEPT)
-        self._processes: dict[int, psutil.Process] = {}
+        self._points: dict[int, ResourcePoint] = {}
         self._counted_until = 0.0
         self._sums: defaultdict[PhaseName, float] = defaultdict(float)
         self._counted = 0
         self._gpus = Gpus()
-        self._reader = reader()
+        self._reader = ProcessReader()
 
     def look(self) -> View:
         """The run as it is now."""
@@ -120,7 +113,8 @@ class Follower:
             return  # gone, or too busy: next time
         if loop is None:
             return
-        new = _whole(loop) & (loop.starts >= self._counted_until)
+        new = loop.starts >= self._counted_until
+        new[[0, -1]] = False  # those may have begun before, or end after, what was read
         if new.any():
             for name, total in zip(loop.phase_names, loop.phases[new].sum(axis=0)):
                 self._sums[name] += float(total)
@@ -130,91 +124,63 @@ class Follower:
     def _with_processes(self, view: View, main: int, alive: dict[int, list[int]]) -> View:
         """The view with what its processes are and take; as it is if the program ends meanwhile."""
         try:
-            process = self._process(main)
+            process = psutil.Process(main)
             command = " ".join(process.cmdline()[1:])
             began = process.create_time()
-            above = self._above(process)
+            above = process.parents()[:_LEVELS_ABOVE]  # torchrun perhaps, and the unstall that records it
         except psutil.Error:
             return view
-        usage: dict[str, Usage] = {}
-        for pid in self._tree(main):
-            kind = "main process" if pid == main else "its other processes"
-            kind = "loader workers" if pid != main and _is_worker(alive.get(pid)) else kind
-            self._add(usage, kind, pid)
         return msgspec.structs.replace(
             view,
             command=command,
             running_s=max(0.0, time.time() - began),
-            usage=usage,
+            usage=self._usage(main, alive),
             gpus=list(self._gpus.utilization()),
-            sampling="sampling stacks" if any(map(self._samples, above)) else "watching",
+            sampling="sampling stacks" if any(self._samples(parent.pid) for parent in above) else "watching",
         )
 
-    def _tree(self, pid: int) -> list[int]:
-        """A process and all below it."""
-        found = [pid]
-        for one in found:
-            found += self._reader.children(one, every_thread=True)
-        return found
-
-    def _above(self, process: psutil.Process) -> list[int]:
-        """The processes that started it, nearest first: torchrun perhaps, and the unstall that records it."""
-        above: list[int] = []
-        while process.ppid() > 1 and len(above) < _LEVELS_ABOVE:
-            process = self._process(process.ppid())
-            above.append(process.pid)
-        return above
+    def _usage(self, main: int, alive: dict[int, list[int]]) -> dict[str, Usage]:
+        """What the main process and those below it use since the last look, by the kind of process."""
+        now = time.monotonic()
+        tree = [main]
+        for parent in tree:
+            tree += self._reader.children(parent, every_thread=True)
+        points = {pid: point for pid in tree if (point := self._reader.look(pid, now))}
+        usage: dict[str, Usage] = {}
+        for pid, point in points.items():
+            before = self._points.get(pid, point)
+            cores = (point.cpu_s - before.cpu_s) / (point.t - before.t) if point.t > before.t else 0.0
+            total = usage.get(kind := _kind(pid, main, alive), Usage())
+            usage[kind] = Usage(total.processes + 1, total.cores + cores, total.rss_bytes + point.rss_bytes)
+        self._points = points
+        return usage
 
     def _samples(self, pid: int) -> bool:
         """Whether a process has py-spy at work."""
         for child in self._reader.children(pid, every_thread=True):
-            try:
+            with contextlib.suppress(psutil.Error):
                 if psutil.Process(child).name().startswith("py-spy"):
                     return True
-            except psutil.Error:
-                continue
         return False
 
-    def _add(self, usage: dict[str, Usage], kind: str, pid: int) -> None:
-        try:
-            one = self._process(pid)
-            cores, rss = one.cpu_percent(None) / 100, one.memory_info().rss
-        except psutil.Error:
-            return
-        total = usage.get(kind, Usage())
-        usage[kind] = Usage(total.processes + 1, total.cores + cores, total.rss_bytes + rss)
 
-    def _process(self, pid: int) -> psutil.Process:
-        """The same object each time: it tells the CPU time since it was last asked."""
-        if pid not in self._processes:
-            self._processes[pid] = psutil.Process(pid)
-        return self._processes[pid]
-
-
-def _whole(loop: Loop) -> npt.NDArray[np.bool_]:
-    """All but the first and the last step: those may have begun before, or end after, what was read."""
-    import numpy as np
-
-    inside = np.ones(len(loop), bool)
-    inside[[0, -1]] = False
-    return inside
+def _kind(pid: int, main: int, alive: dict[int, list[int]]) -> str:
+    if pid == main:
+        return "main process"
+    # A process with a recording and no steps makes batches.
+    return "loader workers" if pid in alive and steps_of(alive[pid]) == 0 else "its other processes"
 
 
 def _ticks(directory: Path) -> dict[int, list[int]]:
     """Counts by process, of all whose recording can be read."""
-    import numpy as np
+    from unstall.benchmark.reader import read_header
 
-    from unstall.benchmark.reader import HEADER
-
-    found = {}
+    ticks = {}
     for path in directory.glob("rec-*.bin"):
-        try:
-            header = np.fromfile(path, HEADER, 1)
-        except (OSError, ValueError):
-            continue
-        if len(header) and header[0]["magic"] == MAGIC:
-            found[int(header[0]["pid"])] = [int(count) for count in header[0]["ticks"]]
-    return found
+        with contextlib.suppress(OSError, ValueError):
+            header = read_header(path)
+            ticks[int(header["pid"])] = [int(count) for count in header["ticks"]]
+    return ticks
 
 
 def _in_progress(directory: Path) -> bool:
@@ -226,14 +192,7 @@ def _in_progress(directory: Path) -> bool:
     return any(psutil.pid_exists(int(path.stem.split("-")[1])) for path in recordings)
 
 
-def _is_worker(ticks: list[int] | None) -> bool:
-    """A process with a recording and no steps makes batches."""
-    return ticks is not None and steps_of(ticks) == 0
-
-
 def be_gentle() -> None:
     """Leave the cores to the program that is watched."""
-    try:
+    with contextlib.suppress(OSError):
         os.nice(10)
-    except OSError:
-        pass

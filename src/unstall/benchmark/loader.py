@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unstall.benchmark.reader import ProcessRecording, Spans
+from unstall.benchmark.reader import ProcessRecording, Spans, held_s, starts
 from unstall.benchmark.steps import Loop
 from unstall.child.layout import CPU_KNOWN, ERROR, NETWORK
 from unstall.child.seams.loader import COLLATE, EPOCH, FETCH, NEXT
@@ -44,7 +44,7 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
 
 
 def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -> dict[str, float]:
-    """The fields of the measurement that tell what a batch costs those who make it; none where none was made."""
+    """The fields of the measurement about what a batch costs its makers; none where none was made."""
     fetches = [_within(process.named(FETCH.event, main_only=False), begin, end) for process in servers]
     count = sum(len(spans) for spans in fetches)
     if not count:
@@ -56,7 +56,7 @@ def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -
         "service_s": service_s,
         "service_cpu_s": sum(_cpu(spans) for spans in fetches) / count,
         "service_blocked_s": sum(_blocked(spans) for spans in fetches) / count,
-        "service_network_s": min(sum(_self_seconds(spans) for spans in sockets) / count, service_s),
+        "service_network_s": min(sum(_seconds(spans, "self") for spans in sockets) / count, service_s),
         "network_bytes": sum(_bytes(spans) for spans in sockets) / count,
         "collate_s": sum(_seconds(spans) for spans in collates) / count,
     }
@@ -64,7 +64,7 @@ def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -
 
 def _per_regular_step(nexts: Spans, loop: Loop) -> float:
     """Batches in a step, those of validation left out."""
-    step = np.searchsorted(loop.starts, nexts["start"] / 1e9, side="right") - 1
+    step = loop.step_of(nexts)
     regular = ~loop.gap if (~loop.gap).any() else np.ones(len(loop), dtype=bool)
     return float(regular[step].sum() / regular.sum())
 
@@ -75,7 +75,7 @@ def _config(main: ProcessRecording, loop: Loop) -> dict[str, Any] | None:
     iters = main.named(EPOCH.event, main_only=False)
     if not configs or not len(iters):
         return None
-    before = iters[iters["start"] / 1e9 <= (loop.starts[0] + loop.ends[-1]) / 2]
+    before = iters[starts(iters) <= (loop.starts[0] + loop.ends[-1]) / 2]
     if not len(before):
         return None
     # Of the loaders opened until half-way, the one that gave most of the batches in the loop's steps.
@@ -96,16 +96,12 @@ def _epoch_start(epochs: Spans, nexts: Spans, workers: int) -> float:
 
 
 def _within(spans: Spans, begin: float, end: float) -> Spans:
-    starts = spans["start"] / 1e9
-    return spans[(starts >= begin) & (starts < end)]
+    began = starts(spans)
+    return spans[(began >= begin) & (began < end)]
 
 
-def _seconds(spans: Spans) -> float:
-    return float(spans["dur"].sum()) / 1e9
-
-
-def _self_seconds(spans: Spans) -> float:
-    return float(spans["self"].sum()) / 1e9
+def _seconds(spans: Spans, field: str = "dur") -> float:
+    return float(spans[field].sum()) / 1e9
 
 
 def _cpu(spans: Spans) -> float:
@@ -119,9 +115,8 @@ def _blocked(spans: Spans) -> float:
     known = spans["flags"] & CPU_KNOWN != 0
     if not known.any():
         return 0.0
-    some = spans[known]
-    held = (some["cpu"].astype(np.float64) + some["delay"]) / 1e7
-    return float(np.clip(some["dur"] / 1e9 - held, 0, None).sum() / known.mean())
+    timed = spans[known]
+    return float(np.clip(timed["dur"] / 1e9 - held_s(timed), 0, None).sum() / known.mean())
 
 
 def _sockets(process: ProcessRecording, begin: float, end: float) -> Spans:

@@ -74,7 +74,7 @@ def measure(*, quick: bool = False, interpreter: str = sys.executable) -> Ceilin
     Args:
         quick: spend less time on each figure, so that they may come out a little low.
         interpreter: the Python whose torch is measured, in a process of its own. Without torch
-            there, the matrix product is numpy's and nothing is told about GPUs.
+            there, the matrix product is numpy's and there are no figures of GPUs.
     """
     budget_s = 0.2 if quick else 1.0
     by_torch = _ask_torch(interpreter, budget_s)
@@ -93,13 +93,9 @@ def measure(*, quick: bool = False, interpreter: str = sys.executable) -> Ceilin
     )
 
 
-def cached(torch_version: str | None = None) -> Ceilings | None:
-    """What was measured and saved on such a machine; None if nothing was.
-
-    Args:
-        torch_version: of the program in question; the one installed beside unstall if not given.
-    """
-    return _load().get(machine_key(torch_version or installed_torch()))
+def cached(torch_version: str | None) -> Ceilings | None:
+    """What was measured and saved on such a machine with this version of torch; None if nothing was."""
+    return _load().get(machine_key(torch_version))
 
 
 def save(ceilings: Ceilings) -> None:
@@ -119,7 +115,8 @@ def save(ceilings: Ceilings) -> None:
 
 def cache_file() -> Path:
     """Where figures are kept: ``unstall/machine.json`` in the user's cache folder."""
-    return _cache_folder() / "unstall" / "machine.json"
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache")) / "unstall" / "machine.json"
 
 
 def machine_key(torch_version: str | None) -> str:
@@ -162,7 +159,7 @@ def _numpy_matmul(budget_s: float) -> float:
     size = 1024
     a = numpy.random.default_rng(0).random((size, size), dtype=numpy.float32)
     out = numpy.empty_like(a)
-    return 2.0 * size**3 / best_time(lambda: numpy.matmul(a, a, out=out), _no_wait, budget_s)
+    return 2.0 * size**3 / best_time(lambda: numpy.matmul(a, a, out=out), budget_s)
 
 
 def _memory_copy(budget_s: float) -> float:
@@ -170,13 +167,11 @@ def _memory_copy(budget_s: float) -> float:
 
     source = numpy.ones(128 * _BLOCK_BYTES, dtype=numpy.uint8)  # larger than any cache
     target = numpy.empty_like(source)
-    return source.nbytes / best_time(lambda: numpy.copyto(target, source), _no_wait, budget_s)
+    return source.nbytes / best_time(lambda: numpy.copyto(target, source), budget_s)
 
 
 def _disk_read(size: int) -> float | None:
     """Bytes a second of reading a fresh file past the page cache; None if none can be written."""
-    if not hasattr(os, "posix_fadvise"):
-        return None
     folder = cache_file().parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -200,12 +195,3 @@ def _load() -> dict[str, Ceilings]:
     with contextlib.suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(cache_file().read_bytes(), type=dict[str, Ceilings])
     return {}
-
-
-def _cache_folder() -> Path:
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache"))
-
-
-def _no_wait() -> None:
-    """Nothing to wait for: what numpy returns from is done."""

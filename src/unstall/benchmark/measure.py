@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark import steadystate
-from unstall.benchmark.environment import l2_cache_bytes, usable_cores, usable_memory_bytes
+from unstall.benchmark.environment import usable_cores, usable_memory_bytes
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.reader import ProcessRecording
-from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
+from unstall.benchmark.resources import cpu_between, growth, other_cores
 from unstall.benchmark.steps import Loop, find_loop, main_spans
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
@@ -50,21 +50,21 @@ class Measured:
 
 def measure(
     processes: Sequence[ProcessRecording],
-    seen: Observation,
+    observation: Observation,
     *,
     wanted: int | None = None,
     peak_flops: float | None = None,
 ) -> Measured | None:
     """Measure the main loop of a run; None when no process of it has one."""
     loops = {process.pid: find_loop(process) for process in processes}
-    found = [process for process in processes if loops[process.pid] is not None]
-    found = [process for process in found if not _is_worker(process, found)]
-    if not found:
+    looping = [process for process in processes if loops[process.pid] is not None]
+    looping = [process for process in looping if not _is_worker(process, looping)]
+    if not looping:
         return None
-    main = min(found, key=lambda process: (process.rank, -_extent(loops[process.pid])))
+    main = min(looping, key=lambda process: (process.rank, -_extent(loops[process.pid])))
     loop = loops[main.pid]
     assert loop is not None
-    windows = sorted([*seen.disturbed, *_own_windows(main)])
+    windows = sorted([*observation.disturbed, *_own_windows(main)])
     the_loader = loader_facts.measure(main, processes, loop)
     prefetched = the_loader.workers * (the_loader.prefetch_factor or 2) if the_loader else 0
     chosen, warmup, disturbed = steadystate.measured(
@@ -73,9 +73,9 @@ def measure(
     if not chosen.any():
         return None
     times = _Times(loop, chosen)
-    ranks = _ranks(found, loops, windows, processes) if len(found) > 1 and _world_size(main) > 1 else []
+    ranks = _ranks(looping, loops, windows, processes) if len(looping) > 1 and _world_size(main) > 1 else []
     rank_pids = frozenset(rank.pid for rank in ranks) or frozenset({main.pid})
-    pids = {point.pid for point in seen.points}
+    pids = {point.pid for point in observation.points}
     durations = loop.durations[chosen]
     regular = loop.durations[chosen & ~loop.gap]
     measurement = Measurement(
@@ -86,51 +86,44 @@ def measure(
         step=_step_time(durations, regular),
         phases=_phases(loop, chosen),
         cores=usable_cores(),
-        l2_bytes=l2_cache_bytes(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
         worker_pids=frozenset().union(*(_workers(pid, processes) for pid in rank_pids)),
         rank_pids=rank_pids,
-        main_cpu_s=times.per_step(lambda t0, t1: cpu_between(seen.points, {main.pid}, t0, t1)),
+        main_cpu_s=times.per_step(lambda t0, t1: cpu_between(observation.points, {main.pid}, t0, t1)),
         worker_cpu_s=times.per_step(
-            lambda t0, t1: cpu_between(seen.points, pids - rank_pids - {_root(seen, main)}, t0, t1)
+            lambda t0, t1: cpu_between(observation.points, pids - rank_pids - {_root(observation, main)}, t0, t1)
         ),
-        run_delay=_run_delay(times, seen, main),
-        team_delay_s=times.per_step(lambda t0, t1: team_delay_between(seen.points, main.pid, t0, t1)),
-        other_cores=times.mean(lambda t0, t1: other_cores(seen.machine, seen.points, t0, t1)),
+        run_delay=_run_delay(times, observation, main),
+        team_delay_s=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "team_delay_s")),
+        other_cores=times.mean(lambda t0, t1: other_cores(observation.machine, observation.points, t0, t1)),
         loader=the_loader,
         model=model_facts.measure(main, loop, chosen, peak_flops),
         modules=model_facts.modules(main),
         ranks=ranks,
         callbacks=_callbacks(main, loop, chosen),
         gc_s=_seam_seconds(main, loop, chosen, COLLECTION.event),
-        memory=_memory(main, loop, chosen, seen),
-        samples=seen.samples or _own_samples(found),
+        memory=_memory(main, loop, chosen, observation),
+        samples=observation.samples or _own_samples(looping),
         sites=_sites(main),
         plugins=main.plugins,
         envs=max((int(fact.get("num_envs") or 1) for fact in main.facts.get("env", [])), default=1),
-        disk_read=times.per_step(lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_bytes)),
-        read_chars=times.per_step(lambda t0, t1: _gain(seen.points, t0, t1, lambda point: point.read_chars)),
+        disk_read=times.per_step(lambda t0, t1: _gain(observation.points, t0, t1, lambda point: point.read_bytes)),
+        read_chars=times.per_step(lambda t0, t1: _gain(observation.points, t0, t1, lambda point: point.read_chars)),
         spread=_spread(durations),
         trend=_trend(regular),
-        sampling_failure=seen.sampling_failure,
+        sampling_failure=observation.sampling_failure,
         nan_loss="nan" in main.facts,
         disturbed=disturbed,
-        gpu=_gpu(loop, seen),
+        gpu=_gpu(loop, observation),
         spans=_user_spans(processes),
-        startup=_startup(loop, chosen, warmup, seen, main),
+        startup=_startup(loop, chosen, warmup, observation, main),
     )
-    return Measured(
-        measurement,
-        loop,
-        chosen,
-        main,
-        list(processes),
-    )
+    return Measured(measurement, loop, chosen, main, list(processes))
 
 
 class _Times:
-    """The stretches of time that the measured steps cover, to ask questions about them."""
+    """The stretches of time that the measured steps cover."""
 
     def __init__(self, loop: Loop, chosen: Bools):
         self.steps = int(chosen.sum())
@@ -141,15 +134,15 @@ class _Times:
         self.seconds = sum(end - begin for begin, end in self.stretches)
         self.scale = float(loop.durations[chosen].sum()) / self.seconds if self.seconds else 1.0
 
-    def per_step(self, question: Any) -> float:
-        """A question of (start, end) that counts something, per step."""
-        return sum(question(begin, end) for begin, end in self.stretches) * self.scale / self.steps
+    def per_step(self, between: Callable[[float, float], float]) -> float:
+        """A function of (start, end) that counts something: its sum, per step."""
+        return sum(between(begin, end) for begin, end in self.stretches) * self.scale / self.steps
 
-    def mean(self, question: Any) -> float:
-        """A question of (start, end) that tells a level, mean over time."""
+    def mean(self, between: Callable[[float, float], float]) -> float:
+        """A function of (start, end) that gives a level: its mean over time."""
         if not self.seconds:
             return 0.0
-        return sum(question(begin, end) * (end - begin) for begin, end in self.stretches) / self.seconds
+        return sum(between(begin, end) * (end - begin) for begin, end in self.stretches) / self.seconds
 
 
 def _extent(loop: Loop | None) -> float:
@@ -166,9 +159,9 @@ def _world_size(process: ProcessRecording) -> int:
     return int((process.first("process") or {}).get("world_size", 1))
 
 
-def _root(seen: Observation, main: ProcessRecording) -> int:
+def _root(observation: Observation, main: ProcessRecording) -> int:
     """The launcher of the ranks (torchrun), which is no worker; the main process itself without one."""
-    return seen.points[0].pid if seen.points else main.pid
+    return observation.points[0].pid if observation.points else main.pid
 
 
 def _workers(pid: int, processes: Sequence[ProcessRecording]) -> frozenset[int]:
@@ -220,10 +213,10 @@ def _phases(loop: Loop, chosen: Bools) -> list[Phase]:
     return phases
 
 
-def _run_delay(times: _Times, seen: Observation, main: ProcessRecording) -> float | None:
-    if not any(point.run_delay_s for point in seen.points) or not times.seconds:
+def _run_delay(times: _Times, observation: Observation, main: ProcessRecording) -> float | None:
+    if not any(point.run_delay_s for point in observation.points) or not times.seconds:
         return None
-    waited = sum(run_delay_between(seen.points, main.pid, begin, end) for begin, end in times.stretches)
+    waited = sum(growth(observation.points, {main.pid}, begin, end, "run_delay_s") for begin, end in times.stretches)
     return min(1.0, waited / times.seconds)
 
 
@@ -262,13 +255,13 @@ def _trend(regular: npt.NDArray[np.float64]) -> float:
 
 
 def _ranks(
-    found: Sequence[ProcessRecording],
+    looping: Sequence[ProcessRecording],
     loops: dict[int, Loop | None],
     windows: list[tuple[float, float]],
     processes: Sequence[ProcessRecording],
 ) -> list[RankMeasurement]:
     ranks = []
-    for process in found:
+    for process in looping:
         loop = loops[process.pid]
         assert loop is not None
         chosen, _, _ = steadystate.measured(loop.starts, loop.ends, windows + _own_windows(process))
@@ -297,16 +290,15 @@ def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, f
 def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) -> float:
     spans = main_spans(main)
     spans = spans[spans["name"] == main.ids.get(name, -1)]
-    starts = spans["start"] / 1e9
-    index = np.searchsorted(loop.starts, starts, side="right") - 1
-    valid = (index >= 0) & (starts < loop.ends[-1])
-    return float((spans["dur"][valid] / 1e9 * chosen[index[valid]]).sum() / chosen.sum())
+    index = loop.step_of(spans)
+    inside = index >= 0
+    return float((spans["dur"][inside] / 1e9 * chosen[index[inside]]).sum() / chosen.sum())
 
 
-def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation) -> MemoryMeasurement:
-    own = [(point.t, point.rss_bytes) for point in seen.points if point.pid == main.pid]
+def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Observation) -> MemoryMeasurement:
+    own = [(point.t, point.rss_bytes) for point in observation.points if point.pid == main.pid]
     by_time: dict[float, int] = defaultdict(int)
-    for point in seen.points:
+    for point in observation.points:
         by_time[point.t] += point.rss_bytes
     begin, end = loop.starts[np.argmax(chosen)], loop.ends[-1]
 
@@ -318,7 +310,7 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, seen: Observation
 
     looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])]
     asked = looks[-1][1].get("loop", {}) if looks else {}
-    device = [(look.t, sum(look.gpu_memory_bytes)) for look in seen.machine if look.gpu_memory_bytes]
+    device = [(look.t, sum(look.gpu_memory_bytes)) for look in observation.machine if look.gpu_memory_bytes]
     return MemoryMeasurement(
         rss_by_step=by_step(own),
         device_by_step=by_step(device),
@@ -340,10 +332,10 @@ def _sites(main: ProcessRecording) -> list[Site]:
     return sites
 
 
-def _gpu(loop: Loop, seen: Observation) -> list[float] | None:
+def _gpu(loop: Loop, observation: Observation) -> list[float] | None:
     """Utilization of each device while the loop ran; None where none was seen."""
     begin, end = float(loop.starts[0]), float(loop.ends[-1])
-    looks = [look.gpu_utilization for look in seen.machine if begin <= look.t <= end]
+    looks = [look.gpu_utilization for look in observation.machine if begin <= look.t <= end]
     return [sum(device) / len(device) for device in zip(*looks)] or None
 
 
@@ -363,16 +355,16 @@ def _user_spans(processes: Sequence[ProcessRecording]) -> list[SpanTime]:
     return sorted(spans, key=lambda span: -span.total_s)
 
 
-def _startup(loop: Loop, chosen: Bools, warmup: int, seen: Observation, main: ProcessRecording) -> Startup:
+def _startup(loop: Loop, chosen: Bools, warmup: int, observation: Observation, main: ProcessRecording) -> Startup:
     epochs = main.named(EPOCH.event, main_only=False)
     first = float(loop.starts[0])
     warm = loop.durations[:warmup]
     gaps = loop.durations[chosen & loop.gap]
     typical = float(np.median(loop.durations[chosen]))
     return Startup(
-        before_first_batch_s=max(0.0, first - seen.began),
+        before_first_batch_s=max(0.0, first - observation.began),
         worker_start_s=float(epochs["dur"].sum() / 1e9),
         warmup_s=float(warm.sum()),
         epoch_gaps_s=float(np.clip(gaps - typical, 0, None).sum()),
-        after_last_step_s=max(0.0, seen.ended - float(loop.ends[-1])),
+        after_last_step_s=max(0.0, observation.ended - float(loop.ends[-1])),
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import itertools
 import logging
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from unstall.child.user_files import is_user_file
 
 MIN_MOMENTS = 3
 """A line grows memory only if what it left behind was allocated at three moments or more,"""
@@ -24,31 +24,22 @@ MIN_SHARE = 0.01
 """Lines with less than this part of the first line's bytes are not named."""
 
 _Site = tuple[str, str, int]  # function, file, line
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
-_UNWRITTEN = timedelta(milliseconds=50)
-"""memray writes the time of the end at the beginning as well, a few milliseconds late; no program is so short."""
-# The recorded interpreter need not be this one, so the standard library is known by its place.
-_NOT_USERS = re.compile(r"/(site|dist)-packages/|/lib(64)?/python3\.\d+/|^<|^$|^" + re.escape(_PACKAGE))
 
 
 class AllocatingLine(msgspec.Struct, frozen=True):
-    """A user's line, the bytes that it or what it called allocated, and in how many allocations."""
+    """A user's line, and the bytes that it or what it called allocated."""
 
     function: str
     file: str
     line: int
     bytes: int
-    allocations: int
 
 
 class MemoryLines(msgspec.Struct, frozen=True):
     """The largest allocating lines at the peak, and of what kept growing; the most bytes first."""
 
-    peak_bytes: int
     peak: list[AllocatingLine]
     growth: list[AllocatingLine]
-    complete: bool
-    """False if the program was killed: the end is then the last that was written."""
 
 
 def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
@@ -58,7 +49,7 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
     count for the deepest frame of the user's own code.
 
     Args:
-        path: the file that the ``memray`` tool of :mod:`unstall.child.tools` wrote.
+        path: the file that :mod:`unstall.child.memory` had memray write.
         top: how many lines to name at most, for the peak and for the growth each.
 
     Raises:
@@ -72,9 +63,8 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
     memray.set_log_level(logging.CRITICAL)  # a recording that was cut off is no error of ours
     try:
         with memray.FileReader(path) as reader:
-            peak = _largest(_peak_allocations(reader), top)
-            growth = _largest(_growing_allocations(reader), top)
-            metadata = reader.metadata
+            peak, growth = _peak_allocations(reader), _growing_allocations(reader)
+            return MemoryLines(_largest(peak, top), _largest(growth, top))
     except OSError as error:
         raise RuntimeError(
             f"the memory recording {path.name} cannot be read; was the program killed before "
@@ -82,64 +72,56 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
         ) from None
     finally:
         memray.set_log_level(logging.WARNING)
-    return MemoryLines(
-        peak_bytes=metadata.peak_memory,
-        peak=peak,
-        growth=growth,
-        complete=metadata.end_time - metadata.start_time > _UNWRITTEN,
-    )
 
 
 def user_site(stack: Iterable[_Site]) -> _Site | None:
     """The deepest frame of the user's own code in a stack, innermost first; None if it has none."""
-    return next((site for site in stack if not _NOT_USERS.search(site[1])), None)
+    return next((site for site in stack if site[1] and is_user_file(site[1])), None)
 
 
-def _largest(allocations: Iterable[tuple[_Site, int, int]], top: int) -> list[AllocatingLine]:
-    """Sum bytes and allocations by line; the `top` lines with the most bytes."""
-    sums: defaultdict[_Site, list[int]] = defaultdict(lambda: [0, 0])
-    for site, size, count in allocations:
-        sums[site][0] += size
-        sums[site][1] += count
-    lines = [AllocatingLine(*site, size, count) for site, (size, count) in sums.items()]
-    lines.sort(key=lambda line: -line.bytes)
-    return [line for line in lines[:top] if line.bytes >= MIN_SHARE * lines[0].bytes]
+def _largest(allocations: Iterable[tuple[_Site, int]], top: int) -> list[AllocatingLine]:
+    """Sum bytes by line; the `top` lines with the most."""
+    sums: Counter[_Site] = Counter()
+    for site, size in allocations:
+        sums[site] += size
+    lines = [AllocatingLine(*site, size) for site, size in sums.most_common(top)]
+    return [line for line in lines if line.bytes >= MIN_SHARE * lines[0].bytes]
 
 
-def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:
+def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
     for record in reader.get_high_watermark_allocation_records(merge_threads=True):
         site = user_site(record.stack_trace())
         if site is not None:
-            yield site, record.size, record.n_allocations
+            yield site, record.size
 
 
-def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int, int]]:
+def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
     """What was never freed, of the lines that left more and more behind; imports are left out."""
-    left: defaultdict[_Site, list[Any]] = defaultdict(list)
-    made: Counter[int] = Counter()
+    unfreed: defaultdict[_Site, list[Any]] = defaultdict(list)
+    allocations: Counter[int] = Counter()
     for record in reader.get_temporal_allocation_records(merge_threads=True):
         stack = record.stack_trace()
         site = user_site(stack)
         if site is not None and not _loads_code(stack, site):
-            for each in record.intervals:
-                made[each.allocated_before_snapshot] += each.n_allocations
-                if each.deallocated_before_snapshot is None:
-                    left[site].append(each)
-    progress = _progress(made)
-    for site, kept in left.items():
-        if keeps_growing([progress[each.allocated_before_snapshot] for each in kept]):
-            for each in kept:
-                yield site, each.n_bytes, each.n_allocations
+            for interval in record.intervals:
+                allocations[interval.allocated_before_snapshot] += interval.n_allocations
+                if interval.deallocated_before_snapshot is None:
+                    unfreed[site].append(interval)
+    progress = _progress(allocations)
+    for site, intervals in unfreed.items():
+        if keeps_growing([progress[interval.allocated_before_snapshot] for interval in intervals]):
+            for interval in intervals:
+                yield site, interval.n_bytes
 
 
-def _progress(made: Mapping[int, int]) -> dict[int, float]:
+def _progress(allocations: Mapping[int, int]) -> dict[int, float]:
     """How far the program had come at each snapshot, 0 to 1, by the allocations made until then.
 
     Not by time: a short loop after a long start would not count for anything.
     """
-    total = sum(made.values())
-    so_far = itertools.accumulate(count for _, count in sorted(made.items()))
-    return {snapshot: count / total for snapshot, count in zip(sorted(made), so_far)}
+    total = sum(allocations.values())
+    so_far = itertools.accumulate(count for _, count in sorted(allocations.items()))
+    return {snapshot: count / total for snapshot, count in zip(sorted(allocations), so_far)}
 
 
 def keeps_growing(progress: Iterable[float]) -> bool:

@@ -61,12 +61,10 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
     return fields
 
 
-def _count(spans: Any, loop: Loop, chosen: Bools) -> float:
+def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:
     """How many of these spans begin in a measured step, mean."""
-    starts = spans["start"] / 1e9
-    index = np.searchsorted(loop.starts, starts, side="right") - 1
-    index = index[(index >= 0) & (starts < loop.ends[-1])]
-    return float(chosen[index].sum() / chosen.sum())
+    index = loop.step_of(spans)
+    return float(chosen[index[index >= 0]].sum() / chosen.sum())
 
 
 def modules(main: ProcessRecording) -> list[ModuleMeasurement]:
@@ -75,7 +73,7 @@ def modules(main: ProcessRecording) -> list[ModuleMeasurement]:
     if window is None:
         return []
     by_cycle = _module_cycles(main, window["marks"])
-    found = []
+    measured = []
     for table in main.facts.get("modules", []):
         names = [row["name"] for row in table["modules"]]
         for row in table["modules"]:
@@ -85,7 +83,7 @@ def modules(main: ProcessRecording) -> list[ModuleMeasurement]:
             calls, total, own = np.median(per_cycle, axis=0)
             prefix = f"{row['name']}." if row["name"] else ""
             children = sum(name != row["name"] and name.startswith(prefix) for name in names)
-            found.append(
+            measured.append(
                 ModuleMeasurement(
                     row["name"],
                     row["type"],
@@ -98,7 +96,7 @@ def modules(main: ProcessRecording) -> list[ModuleMeasurement]:
                     row.get("repr", ""),
                 )
             )
-    return sorted(found, key=lambda module: -module.self_s)
+    return sorted(measured, key=lambda module: -module.self_s)
 
 
 def _module_cycles(main: ProcessRecording, marks: list[float]) -> dict[int, npt.NDArray[np.float64]]:
@@ -107,10 +105,10 @@ def _module_cycles(main: ProcessRecording, marks: list[float]) -> dict[int, npt.
     cycle = np.searchsorted(marks, spans["start"] / 1e9, side="right") - 1
     inside = (cycle >= 0) & (cycle < len(marks) - 1)
     spans, cycle = spans[inside], cycle[inside]
-    found = {}
+    measured = {}
     for address in np.unique(spans["arg"]):
         own = spans["arg"] == address
         weights = (np.ones(own.sum()), spans["dur"][own] / 1e9, spans["self"][own] / 1e9)
         columns = [np.bincount(cycle[own], weights=weight, minlength=len(marks) - 1) for weight in weights]
-        found[int(address)] = np.stack(columns, axis=1).astype(np.float64)
-    return found
+        measured[int(address)] = np.stack(columns, axis=1).astype(np.float64)
+    return measured

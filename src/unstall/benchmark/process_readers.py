@@ -1,41 +1,21 @@
-"""Looks at processes and at the machine: straight from /proc on Linux, by psutil elsewhere.
+"""Looks at processes and at the machine, straight from /proc.
 
-Both readers answer the same three questions. The Linux one is made to be called several times a
-second: a look at a process is five small reads, some 50 µs.
+Made to be called several times a second: a look at a process is five small reads, some 50 µs. psutil takes several
+times as long, and does not tell how long a thread waited for a core.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from typing import Protocol
+
+import psutil
 
 from unstall.records.observations import ResourcePoint
 
 _MOST_THREADS = 64  # of one process are asked for their scheduling delay
 
 
-class Reader(Protocol):
-    """How processes are looked at."""
-
-    def children(self, pid: int, *, every_thread: bool) -> list[int]:
-        """Children of ``pid``; without ``every_thread`` only those its main thread started."""
-
-    def look(self, pid: int, t: float) -> ResourcePoint | None:
-        """The state of ``pid``, stamped with the time ``t``; None once it is gone."""
-
-    def machine_cpu(self) -> tuple[float, float]:
-        """Busy and stolen core-seconds of the whole machine since it started."""
-
-
-def reader() -> Reader:
-    """The reader for this system."""
-    if sys.platform == "linux" and os.path.exists("/proc/self/stat"):
-        return LinuxReader()
-    return PortableReader()
-
-
-class LinuxReader:
+class ProcessReader:
     """Reads /proc; see proc(5) for the fields."""
 
     def __init__(self) -> None:
@@ -44,117 +24,60 @@ class LinuxReader:
         self._lists_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
     def children(self, pid: int, *, every_thread: bool) -> list[int]:
+        """Children of ``pid``; without ``every_thread`` only those its main thread started."""
         if not self._lists_children:  # a kernel built without them: ask seldom, it is slow
             return _psutil_children(pid) if every_thread else []
-        try:
-            threads = os.listdir(f"/proc/{pid}/task") if every_thread else [str(pid)]
-        except OSError:
-            return []
+        threads = _threads(pid) if every_thread else [str(pid)]
         return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
     def look(self, pid: int, t: float) -> ResourcePoint | None:
+        """The state of ``pid``, stamped with the time ``t``; None once it is gone."""
         # The name in parentheses may hold spaces and parentheses; fields count from after it.
         stat = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         if not stat:
             return None
-        main_cpu_s, run_delay_s = self._main_thread(pid)
         resident = _read(f"/proc/{pid}/statm").split()
         io = dict(line.split(b": ") for line in _read(f"/proc/{pid}/io").splitlines())
         return ResourcePoint(
             t=t,
             pid=pid,
             cpu_s=(int(stat[11]) + int(stat[12])) / self._ticks_per_s,
-            main_cpu_s=main_cpu_s,
-            run_delay_s=run_delay_s,
+            run_delay_s=self._run_delay(pid, [str(pid)]),
             rss_bytes=int(resident[1]) * self._page_bytes if resident else 0,
             # Not readable for another user's process: counted as none.
             read_bytes=int(io.get(b"read_bytes", 0)),
             write_bytes=int(io.get(b"write_bytes", 0)),
             read_chars=int(io.get(b"rchar", 0)),
-            team_delay_s=self._team_delay(pid),
+            team_delay_s=self._run_delay(pid, _threads(pid)[:_MOST_THREADS]),
         )
 
-    def machine_cpu(self) -> tuple[float, float]:
+    def machine_cpu(self) -> float:
+        """Busy core-seconds of the whole machine since it started, those that a hypervisor stole included."""
         line = _read("/proc/stat").partition(b"\n")[0].split()
-        user, nice, system, _idle, _iowait, irq, softirq, steal = (int(x) for x in line[1:9])
-        busy = user + nice + system + irq + softirq + steal
-        return busy / self._ticks_per_s, steal / self._ticks_per_s
+        user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in line[1:9])
+        return (user + nice + system + irq + softirq + steal) / self._ticks_per_s
 
-    def _team_delay(self, pid: int) -> float:
-        """Seconds that all threads together were ready to run but had to wait; ended threads are forgotten."""
-        try:
-            threads = os.listdir(f"/proc/{pid}/task")
-        except OSError:
-            return 0.0
-        fields = [_read(f"/proc/{pid}/task/{thread}/schedstat").split() for thread in threads[:_MOST_THREADS]]
-        return sum(int(one[1]) for one in fields if len(one) >= 2) / 1e9
+    def _run_delay(self, pid: int, threads: list[str]) -> float:
+        """Seconds that these threads were ready to run but had to wait; those that have ended are forgotten.
 
-    def _main_thread(self, pid: int) -> tuple[float, float]:
-        """Seconds the main thread ran, and seconds it was ready to run but had to wait."""
-        fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
-        if len(fields) >= 2:
-            return int(fields[0]) / 1e9, int(fields[1]) / 1e9
-        # A kernel without scheduler statistics.
-        stat = _read(f"/proc/{pid}/task/{pid}/stat").rpartition(b")")[2].split()
-        return ((int(stat[11]) + int(stat[12])) / self._ticks_per_s if stat else 0.0), 0.0
+        0 for a kernel without scheduler statistics.
+        """
+        statistics = [_read(f"/proc/{pid}/task/{thread}/schedstat").split() for thread in threads]
+        return sum(int(fields[1]) for fields in statistics if len(fields) >= 2) / 1e9
 
 
-class PortableReader:
-    """Asks psutil. Scheduling delay is not known, and the main thread's CPU time seldom is."""
-
-    def children(self, pid: int, *, every_thread: bool) -> list[int]:
-        return _psutil_children(pid)
-
-    def look(self, pid: int, t: float) -> ResourcePoint | None:
-        import psutil
-
-        try:
-            process = psutil.Process(pid)
-            with process.oneshot():
-                cpu = process.cpu_times()
-                rss = process.memory_info().rss
-            read_bytes, write_bytes, read_chars = _psutil_io(process)
-        except psutil.Error:
-            return None
-        return ResourcePoint(
-            t=t,
-            pid=pid,
-            cpu_s=cpu.user + cpu.system,
-            main_cpu_s=cpu.user + cpu.system,
-            run_delay_s=0.0,
-            rss_bytes=rss,
-            read_bytes=read_bytes,
-            write_bytes=write_bytes,
-            read_chars=read_chars,
-        )
-
-    def machine_cpu(self) -> tuple[float, float]:
-        import psutil
-
-        times = psutil.cpu_times()
-        idle = times.idle + getattr(times, "iowait", 0.0)
-        # Linux counts guests within user.
-        guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
-        return sum(times) - idle - guests, getattr(times, "steal", 0.0)
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
 
 
 def _psutil_children(pid: int) -> list[int]:
-    import psutil
-
     try:
         return [child.pid for child in psutil.Process(pid).children()]
     except psutil.Error:
         return []
-
-
-def _psutil_io(process: object) -> tuple[int, int, int]:
-    import psutil
-
-    try:
-        counters = process.io_counters()  # type: ignore[attr-defined]  # not on every system
-    except (AttributeError, psutil.AccessDenied):
-        return 0, 0, 0
-    return counters.read_bytes, counters.write_bytes, getattr(counters, "read_chars", 0)
 
 
 def _read(path: str) -> bytes:

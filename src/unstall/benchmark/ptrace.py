@@ -10,6 +10,11 @@ import os
 
 _CAP_SYS_PTRACE = 1 << 19
 _SCOPE_FILE = "/proc/sys/kernel/yama/ptrace_scope"
+_RESTRICTIONS = {
+    1: "processes may trace only their own children here",
+    2: "only root may trace here",
+    3: "the system forbids all tracing",
+}
 
 
 def obstacle(pid: int) -> str | None:
@@ -27,13 +32,7 @@ def obstacle(pid: int) -> str | None:
     if owner != os.geteuid():
         return f"process {pid} belongs to another user"
     scope = _ptrace_scope()
-    if scope >= 3:
-        return "the system forbids all tracing (kernel.yama.ptrace_scope=3)"
-    if scope == 2:
-        return "only root may trace here (kernel.yama.ptrace_scope=2)"
-    if scope == 1:
-        return "processes may trace only their own children here (kernel.yama.ptrace_scope=1)"
-    return None
+    return f"{_RESTRICTIONS[scope]} (kernel.yama.ptrace_scope={scope})" if scope in _RESTRICTIONS else None
 
 
 def _ptrace_scope() -> int:

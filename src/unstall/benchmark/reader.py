@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from unstall.child import layout
 from unstall.child.layout import HEADER_BYTES, MAIN, MODULE
 from unstall.child.seams import built_in
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Phase, Plugins, Seam, Tick, seam_of
+from unstall.records.vocabulary import Phase, PhaseName, Plugins, Seam, Tick, seam_of
 
 
 def _dtype(fields: layout.Fields) -> np.dtype[np.void]:
@@ -34,12 +35,12 @@ RECORD, HEADER = _dtype(layout.RECORD_FIELDS), _dtype(layout.HEADER_FIELDS)
 
 NO_PHASE = -1
 """In place of a phase's index: time that no seam claims."""
-
+_ATTEMPTS = 5  # to read a file that is being written to
 
 Spans = npt.NDArray[np.void]
 
 
-@dataclass
+@dataclass(frozen=True)
 class ProcessRecording:
     """What one process recorded, spans sorted by start (an enclosing span before those inside it)."""
 
@@ -49,15 +50,29 @@ class ProcessRecording:
     names: dict[int, str] = field(default_factory=dict)
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The info lines by their kind."""
-    opened_s: float = 0.0
     dropped: int = 0
 
-    def __post_init__(self) -> None:
-        self.ids = {name: number for number, name in self.names.items()}
-        self.plugins = _plugins(self.facts)
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The numbers of the names."""
+        return {name: number for number, name in self.names.items()}
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        """What the process said of the phases and seams that plug-ins added to it."""
+        phases = tuple(msgspec.convert(fact["phase"], Phase) for fact in self.facts.get("phase", []))
+        return Plugins(phases, tuple(msgspec.convert(fact["seam"], Seam) for fact in self.facts.get("seam", [])))
+
+    @cached_property
+    def seams(self) -> dict[int, Seam]:
+        """The seams by the numbers of their names."""
         known = built_in() + self.plugins.seams
-        self.seams = {number: seam for number, name in self.names.items() if (seam := seam_of(name, known))}
-        self.phase_names = tuple(phase.name for phase in self.plugins.all_phases)
+        return {number: seam for number, name in self.names.items() if (seam := seam_of(name, known))}
+
+    @cached_property
+    def phase_names(self) -> tuple[PhaseName, ...]:
+        """The built-in phases, then those of plug-ins."""
+        return tuple(phase.name for phase in self.plugins.all_phases)
 
     def of(self, seam: Seam) -> list[int]:
         """The numbers of the names that a seam's spans have."""
@@ -117,70 +132,76 @@ class ProcessRecording:
         return phases
 
 
-def _plugins(facts: dict[str, list[dict[str, Any]]]) -> Plugins:
-    """What the process said of the phases and seams that plug-ins added to it."""
-    phases = [msgspec.convert(fact["phase"], Phase) for fact in facts.get("phase", [])]
-    added = [msgspec.convert(fact["seam"], Seam) for fact in facts.get("seam", [])]
-    return Plugins(tuple(phases), tuple(added))
+def starts(spans: Spans) -> npt.NDArray[np.float64]:
+    """When each span began, monotonic seconds."""
+    return np.asarray(spans["start"] / 1e9, dtype=np.float64)
 
 
-def read_spans(path: Path) -> tuple[Spans, np.void]:
-    """All complete records of a file, oldest first, and its header. ValueError when it is not a recording."""
-    if path.stat().st_size < HEADER_BYTES:
-        raise ValueError(f"{path.name} is cut short")
-    header = np.fromfile(path, HEADER, 1)[0]
-    if header["magic"] != layout.MAGIC or header["record_bytes"] != RECORD.itemsize:
+def ends(spans: Spans) -> npt.NDArray[np.float64]:
+    """When each span ended, monotonic seconds."""
+    return np.asarray((spans["start"] + spans["dur"]) / 1e9, dtype=np.float64)
+
+
+def held_s(spans: Spans) -> npt.NDArray[np.float64]:
+    """Seconds that each span was on a core or waited for one, where that is known (``CPU_KNOWN``)."""
+    return (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
+
+
+def read_header(path: Path) -> np.void:
+    """The header of a file as it is now. ValueError when it is not a recording."""
+    header = np.fromfile(path, HEADER, 1)
+    if not len(header) or header[0]["magic"] != layout.MAGIC or header[0]["record_bytes"] != RECORD.itemsize:
         raise ValueError(f"{path.name} is not a recording of this version of unstall")
-    tail_capacity = int(header["tail_records"])
-    flushed = min(int(header["flushed"]), int(header["count"]))
-    tail = np.fromfile(path, RECORD, int(header["count"]) - flushed, offset=HEADER_BYTES)
-    older = np.fromfile(path, RECORD, flushed, offset=HEADER_BYTES + tail_capacity * RECORD.itemsize)
-    return np.concatenate([older, tail]), header
+    return header[0]
+
+
+def read_spans(path: Path, first: int = 0) -> tuple[Spans, np.void]:
+    """The complete records of a file from number ``first`` on, oldest first, and its header.
+
+    Raises OSError when the file is gone, ValueError when it is not a recording or was written to all the while.
+    """
+    for _ in range(_ATTEMPTS):
+        header = read_header(path)
+        count = int(header["count"])
+        flushed = min(int(header["flushed"]), count)
+        older_at = HEADER_BYTES + (int(header["tail_records"]) + first) * RECORD.itemsize
+        older = np.fromfile(path, RECORD, max(flushed - first, 0), offset=older_at)
+        skipped = max(first - flushed, 0)
+        newest_at = HEADER_BYTES + skipped * RECORD.itemsize
+        newest = np.fromfile(path, RECORD, max(count - flushed - skipped, 0), offset=newest_at)
+        if read_header(path)["flushed"] == header["flushed"]:  # else the tail was emptied while it was read
+            return np.concatenate([older, newest]), header
+    raise ValueError(f"{path.name} is being written to too fast")
 
 
 def read_latest(directory: Path, pid: int, most: int) -> ProcessRecording:
     """The newest ``most`` records of a process that goes on recording, in a bounded time however many there are.
 
-    Raises OSError when its file is gone, ValueError when it is not a recording or was written to all the while.
+    Raises what :func:`read_spans` does.
     """
     path = directory / f"rec-{pid}.bin"
-    for _ in range(3):
-        header = np.fromfile(path, HEADER, 1)
-        if not len(header) or header[0]["magic"] != layout.MAGIC or header[0]["record_bytes"] != RECORD.itemsize:
-            raise ValueError(f"{path.name} is not a recording of this version of unstall")
-        count, flushed = int(header[0]["count"]), int(header[0]["flushed"])
-        older = min(most, flushed)
-        place = HEADER_BYTES + (int(header[0]["tail_records"]) + flushed - older) * RECORD.itemsize
-        spans = np.concatenate(
-            [
-                np.fromfile(path, RECORD, older, offset=place),
-                np.fromfile(path, RECORD, max(count - flushed, 0), offset=HEADER_BYTES),
-            ]
-        )[-most:]
-        if int(np.fromfile(path, HEADER, 1)[0]["flushed"]) == flushed:  # else the tail was emptied under our eyes
-            order = np.lexsort((spans["depth"], spans["start"]))
-            names, facts = read_facts(directory / f"info-{pid}.jsonl")
-            return ProcessRecording(pid, int(header[0]["parent"]), spans[order], names, facts)
-    raise ValueError(f"{path.name} is being written to too fast")
+    spans, header = read_spans(path, max(0, int(read_header(path)["count"]) - most))
+    return _recording(directory, pid, spans[-most:], header)
 
 
 def read_process(directory: Path, pid: int) -> ProcessRecording:
     """One process's recording; a process that wrote facts but no spans has none."""
-    names, facts = read_facts(directory / f"info-{pid}.jsonl")
-    path = directory / f"rec-{pid}.bin"
     try:
-        spans, header = read_spans(path)
+        return _recording(directory, pid, *read_spans(directory / f"rec-{pid}.bin"))
     except (OSError, ValueError):
+        names, facts = read_facts(directory / f"info-{pid}.jsonl")
         process = (facts.get("process") or [{}])[0]
         return ProcessRecording(pid, int(process.get("parent", 0)), np.empty(0, RECORD), names, facts)
-    order = np.lexsort((spans["depth"], spans["start"]))
+
+
+def _recording(directory: Path, pid: int, spans: Spans, header: np.void) -> ProcessRecording:
+    names, facts = read_facts(directory / f"info-{pid}.jsonl")
     return ProcessRecording(
         pid,
         int(header["parent"]),
-        spans[order],
+        spans[np.lexsort((spans["depth"], spans["start"]))],
         names,
         facts,
-        opened_s=int(header["opened"]) / 1e9,
         dropped=int(header["dropped"]),
     )
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from unstall.benchmark.gpus import Gpus
-from unstall.benchmark.process_readers import Reader, reader
+from unstall.benchmark.process_readers import ProcessReader
 from unstall.records.observations import MachinePoint, ResourcePoint
 
 MAX_POINTS = 40_000
@@ -30,20 +30,19 @@ class ResourceMonitor:
     Args:
         pid: the root of the process tree.
         period_s: time between two looks, seconds; :meth:`poll` does nothing in between.
-        gpus: the devices to watch; found by itself if not given.
     """
 
-    def __init__(self, pid: int, *, period_s: float = 0.25, gpus: Gpus | None = None) -> None:
+    def __init__(self, pid: int, *, period_s: float = 0.25) -> None:
         self.pid = pid
         self.period_s = period_s
-        self.gpus = gpus or Gpus()
+        self.gpus = Gpus()
         self.points: list[ResourcePoint] = []
         """A point for each process at each look; all of a look bear the same time."""
         self.machine: list[MachinePoint] = []
         """A point for each look. Busy core-seconds leave out unstall's own."""
         self.ignore: set[int] = set()
         """Processes of unstall's own, the sampler's say, that are in no sum; left once ended."""
-        self._reader: Reader = reader()
+        self._reader = ProcessReader()
         self._next = 0.0
         self._looks = 0
         self._tree: list[int] = [pid]
@@ -59,10 +58,6 @@ class ResourceMonitor:
         self._look_at_machine(now)
         self._looks += 1
 
-    def gpu_status(self) -> str:
-        """Which GPUs there are, or plainly why there is none."""
-        return self.gpus.status
-
     def _look_at_tree(self, now: float) -> None:
         self._tree = self._descendants(every_thread=self._looks % _THOROUGH_EVERY == 0)
         looks = (self._reader.look(pid, now) for pid in self._tree)
@@ -71,11 +66,9 @@ class ResourceMonitor:
             self.points = thin(self.points)
 
     def _look_at_machine(self, now: float) -> None:
-        busy_s, steal_s = self._reader.machine_cpu()
         point = MachinePoint(
             t=now,
-            busy_cpu_s=busy_s - self._unstall_cpu_s(now),
-            steal_cpu_s=steal_s,
+            busy_cpu_s=self._reader.machine_cpu() - self._unstall_cpu_s(now),
             gpu_utilization=self.gpus.utilization(),
             gpu_memory_bytes=self.gpus.memory_bytes(),
         )
@@ -85,14 +78,14 @@ class ResourceMonitor:
 
     def _descendants(self, *, every_thread: bool) -> list[int]:
         known = [] if every_thread else self._tree[1:]
-        found = dict.fromkeys([self.pid, *known])
-        queue = list(found)
+        tree = dict.fromkeys([self.pid, *known])
+        queue = list(tree)
         while queue:
             for child in self._reader.children(queue.pop(), every_thread=every_thread):
-                if child not in found and child not in self.ignore:
-                    found[child] = None
+                if child not in tree and child not in self.ignore:
+                    tree[child] = None
                     queue.append(child)
-        return list(found)
+        return list(tree)
 
     def _unstall_cpu_s(self, now: float) -> float:
         """CPU seconds of this process and of those in ``ignore``, ended ones included."""
@@ -109,17 +102,7 @@ class ResourceMonitor:
 
 def cpu_between(points: Sequence[ResourcePoint], pids: Collection[int], t0: float, t1: float) -> float:
     """Core-seconds that the processes ``pids`` used from ``t0`` to ``t1``, by interpolation."""
-    return _gain(points, pids, t0, t1, lambda point: point.cpu_s)
-
-
-def run_delay_between(points: Sequence[ResourcePoint], pid: int, t0: float, t1: float) -> float:
-    """Seconds from ``t0`` to ``t1`` that the main thread of ``pid`` was ready but had no core."""
-    return _gain(points, {pid}, t0, t1, lambda point: point.run_delay_s)
-
-
-def team_delay_between(points: Sequence[ResourcePoint], pid: int, t0: float, t1: float) -> float:
-    """Seconds from ``t0`` to ``t1`` that the threads of ``pid``, together, were ready but had no core."""
-    return _gain(points, {pid}, t0, t1, lambda point: point.team_delay_s)
+    return growth(points, pids, t0, t1, "cpu_s")
 
 
 def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
@@ -130,7 +113,7 @@ def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint]
     if t1 <= t0 or not machine:
         return 0.0
     busy = [(point.t, point.busy_cpu_s) for point in machine]
-    outside = _at(busy, t1) - _at(busy, t0) - cpu_between(points, _pids(points), t0, t1)
+    outside = _at(busy, t1) - _at(busy, t0) - cpu_between(points, {point.pid for point in points}, t0, t1)
     return max(0.0, outside / (t1 - t0))
 
 
@@ -139,24 +122,18 @@ def thin(points: list[Point]) -> list[Point]:
     times = sorted({point.t for point in points})
     dropped = set(times[1 : len(times) // 2 : 2])
     last = {getattr(point, "pid", None): point.t for point in points}
-    kept = [point for point in points if point.t not in dropped or last[getattr(point, "pid", None)] == point.t]
+    thinned = [point for point in points if point.t not in dropped or last[getattr(point, "pid", None)] == point.t]
     # A program of very many short-lived processes: nothing but last points.
-    return kept if len(kept) < 0.95 * len(points) else points[::2]
+    return thinned if len(thinned) < 0.95 * len(points) else points[::2]
 
 
-def _gain(
-    points: Sequence[ResourcePoint],
-    pids: Collection[int],
-    t0: float,
-    t1: float,
-    value: Callable[[ResourcePoint], float],
-) -> float:
-    """How much a counter grew from ``t0`` to ``t1``, summed over processes."""
+def growth(points: Sequence[ResourcePoint], pids: Collection[int], t0: float, t1: float, counter: str) -> float:
+    """How much a counter of the processes ``pids`` grew from ``t0`` to ``t1``, by interpolation, summed over them."""
     series: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
     for point in points:
         if point.pid in pids:
-            series[point.pid].append((point.t, value(point)))
-    return sum(max(0.0, _at(one, t1) - _at(one, t0)) for one in series.values())
+            series[point.pid].append((point.t, getattr(point, counter)))
+    return sum(max(0.0, _at(values, t1) - _at(values, t0)) for values in series.values())
 
 
 def _at(series: Sequence[tuple[float, float]], t: float) -> float:
@@ -168,7 +145,3 @@ def _at(series: Sequence[tuple[float, float]], t: float) -> float:
         return series[-1][1]
     (before, low), (after, high) = series[index - 1 : index + 1]
     return low + (high - low) * (t - before) / (after - before)
-
-
-def _pids(points: Sequence[ResourcePoint]) -> set[int]:
-    return {point.pid for point in points}

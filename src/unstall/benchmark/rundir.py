@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -27,10 +28,8 @@ class RunDir:
         for pattern in ("rec-*.bin", "info-*.jsonl", "bootstrap-error.txt", "stacks-*.txt", "gpu-*.json"):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
-        try:
+        with contextlib.suppress(OSError):
             self.path.rmdir()
-        except OSError:
-            pass
 
 
 def make(folder: Path | None = None) -> RunDir:
@@ -97,7 +96,7 @@ def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Pa
     raise LookupError(f"no run and no file is called {name!r}; `unstall history` lists the runs kept here")
 
 
-def kept(folder: Path | None = None, *, finished: bool = False) -> list[Path]:
+def list_runs(folder: Path | None = None, *, finished: bool = False) -> list[Path]:
     """The directories of the runs that are kept in the working directory, or ``folder``, oldest first."""
     return _runs(_homes(folder)[0], finished)
 
@@ -105,8 +104,8 @@ def kept(folder: Path | None = None, *, finished: bool = False) -> list[Path]:
 def _runs(home: Path, finished: bool) -> list[Path]:
     if not home.is_dir():
         return []
-    found = [path for path in home.iterdir() if path.is_dir() and (not finished or (path / "report.json").exists())]
-    return sorted(found, key=lambda path: (path.name[:15], path.stat().st_mtime))
+    runs = [path for path in home.iterdir() if path.is_dir() and (not finished or (path / "report.json").exists())]
+    return sorted(runs, key=lambda path: (path.name[:15], path.stat().st_mtime))
 
 
 def _abbreviates(name: str, run_id: str) -> bool:
@@ -148,9 +147,7 @@ def _make(path: Path) -> Path:
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
         for parent in above:
-            try:
+            with contextlib.suppress(OSError):
                 parent.rmdir()
-            except OSError:
-                pass
         raise
     return path

@@ -26,6 +26,8 @@ from unstall.records.observations import StackSample
 HALF_WIDTH = 0.03
 """Sampling ends when 95 % intervals of the largest shares are no wider than this to either side."""
 
+_RATE = 100  # samples a second of each thread
+_MAX_SAMPLES = 1100  # of one main thread, after which it ends in any case
 _MIN_WINDOWS = 3  # so that one odd second of the program is not taken for all of it
 _ATTEMPTS = 3  # a process that is just starting cannot be read yet
 _STOP_S = 2.0  # py-spy writes its file within milliseconds of a SIGINT
@@ -40,27 +42,14 @@ class Sampler:
     Args:
         pid: the process to watch, with all its descendants.
         directory: where the file of the open window lies; it is removed once read.
-        rate: samples a second of each thread.
         window_s: length of a window, seconds.
         pause_s: shortest pause between two windows, seconds.
-        max_samples: the budget: samples of one main thread after which it ends in any case.
     """
 
-    def __init__(
-        self,
-        pid: int,
-        directory: Path,
-        *,
-        rate: int = 100,
-        window_s: float = 1.0,
-        pause_s: float = 1.0,
-        max_samples: int = 1100,
-    ) -> None:
+    def __init__(self, pid: int, directory: Path, *, window_s: float = 1.0, pause_s: float = 1.0) -> None:
         self.pid = pid
-        self.rate = rate
         self.window_s = window_s
         self.pause_s = pause_s
-        self.max_samples = max_samples
         self.enabled = True
         self.windows: list[tuple[float, float]] = []
         """Monotonic start and end of each window, from py-spy's start to its exit."""
@@ -125,7 +114,7 @@ class Sampler:
             str(self._executable),
             *("record", "--pid", str(self.pid), "--subprocesses", "--threads", "--idle"),
             *("--nonblocking", "--full-filenames", "--format", "raw"),
-            *("--rate", str(self.rate), "--duration", str(limit_s), "--output", str(self._output)),
+            *("--rate", str(_RATE), "--duration", str(limit_s), "--output", str(self._output)),
         ]
         try:
             self._process = subprocess.Popen(
@@ -153,20 +142,20 @@ class Sampler:
         with process.stderr as stderr:
             errors = stderr.read().decode(errors="replace")
         self.windows.append((self._started, now))
-        seen = relevant(parse_raw(_take(self._output)))
-        if seen:
-            self._add(seen)
+        samples = relevant(parse_raw(_take(self._output)))
+        if samples:
+            self._add(samples)
             self._failed_attempts = 0
         elif process.returncode not in (0, -signal.SIGINT) and _is_alive(self.pid):
             self._failed_attempts += 1
             if self._failed_attempts >= _ATTEMPTS:
                 self.failure = _explain(errors, self.pid)
 
-    def _add(self, seen: list[StackSample]) -> None:
-        self.samples = merge([*self.samples, *seen])
+    def _add(self, samples: list[StackSample]) -> None:
+        self.samples = merge([*self.samples, *samples])
         self.main_samples = max(_main_thread_counts(self.samples).values(), default=0)
         known = half_width(self.samples, self.pid) <= HALF_WIDTH
-        self.done = self.main_samples >= self.max_samples or (known and len(self.windows) >= _MIN_WINDOWS)
+        self.done = self.main_samples >= _MAX_SAMPLES or (known and len(self.windows) >= _MIN_WINDOWS)
 
 
 def half_width(samples: Iterable[StackSample], pid: int) -> float:

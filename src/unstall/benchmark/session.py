@@ -93,7 +93,6 @@ class Session:
             samples=sampler.samples if sampler else [],
             disturbed=sorted(self.disturbed + (sampler.windows if sampler else [])),
             sampling_failure=sampler.failure if sampler else None,
-            gpu_status=self.resources.gpu_status(),
             stopped=self.stopped,
         )
 

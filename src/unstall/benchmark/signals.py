@@ -2,7 +2,7 @@
 
 A Ctrl-C in the terminal, or ``timeout``, signals the whole process group, the program included; ``kill`` and a
 scheduler may signal unstall alone, and then the program must get it. A canary, a process of our group that does
-nothing but collect signals, tells the two apart: what it heard, the program heard.
+nothing but collect signals, tells the two apart: what it received, the program received.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self.seen: list[int] = []
+        self.end_requests: list[int] = []
         """The requests to end (:data:`ENDING`) that came."""
         self._handled: dict[int, Any] = {}
         self._old_wakeup: int | None = None
@@ -69,7 +69,7 @@ class Signals:
         except BlockingIOError:
             return []
         received = [number for number in woken_by if number in self._handled and number != signal.SIGCHLD]
-        self.seen += [number for number in received if number in ENDING]
+        self.end_requests += [number for number in received if number in ENDING]
         return received
 
     def _numbers(self) -> Collection[int]:
@@ -90,8 +90,9 @@ class Relay(Signals):
         self.mask: set[int] = set()
         """The signals that were blocked before: what is started meanwhile is to have these blocked, and no others."""
         self._blocked: set[int] = set()
-        self._heard: Counter[int] = Counter()
-        self._heard_at = 0.0
+        self._by_canary: Counter[int] = Counter()
+        """Received by the canary and not yet by this process."""
+        self._canary_asked_at = 0.0
 
     def __enter__(self) -> Relay:
         # Held back meanwhile: no signal may be lost between two handlers, or leave the canary behind.
@@ -119,7 +120,7 @@ class Relay(Signals):
         for number in received:
             if number in STOPPING or number == signal.SIGCONT:
                 self.stop_asked = number != signal.SIGCONT
-        return self._not_heard(received) if received else []
+        return self._not_received_by_program(received) if received else []
 
     def stop(self, number: int) -> None:
         """Be stopped by a signal, as the program was, until somebody continues this process."""
@@ -149,27 +150,27 @@ class Relay(Signals):
                 found.append(info.si_signo)
         return found
 
-    def _not_heard(self, received: list[int]) -> list[int]:
+    def _not_received_by_program(self, received: list[int]) -> list[int]:
         """Those that the canary did not receive."""
         wanted: Counter[int] = Counter()
         for number in received:
             wanted[number] = wanted[number] + 1 if number >= signal.SIGRTMIN else 1  # only those are queued
         self._ask()
-        if wanted - self._heard:
+        if wanted - self._by_canary:
             time.sleep(_GRACE_S)
             self._ask()
-        alone = list((wanted - self._heard).elements())
+        alone = list((wanted - self._by_canary).elements())
         for number, count in wanted.items():
-            self._heard[number] = max(0, self._heard[number] - count) if number >= signal.SIGRTMIN else 0
+            self._by_canary[number] = max(0, self._by_canary[number] - count) if number >= signal.SIGRTMIN else 0
         return alone
 
     def _ask(self) -> None:
-        """Ask the canary. It may be ahead of this process: what it has heard counts for a while."""
+        """Ask the canary. It may be ahead of this process: what it has received counts for a while."""
         now = time.monotonic()
-        if now - self._heard_at > _FORGOTTEN_S:
-            self._heard.clear()
-        self._heard.update(self._canary.heard())
-        self._heard_at = now
+        if now - self._canary_asked_at > _FORGOTTEN_S:
+            self._by_canary.clear()
+        self._by_canary.update(self._canary.received())
+        self._canary_asked_at = now
 
 
 def ignore_messages() -> None:
@@ -202,7 +203,7 @@ class _Canary:
         os.close(read_end)
         self._questions, self._answers = questions, answers
 
-    def heard(self) -> list[int]:
+    def received(self) -> list[int]:
         """The signals that it received since it was last asked, each as often as it came."""
         with contextlib.suppress(OSError):  # somebody has killed it
             os.write(self._questions, b"?")
@@ -226,7 +227,7 @@ def _answer(questions: int, answers: int, parent: int, numbers: Collection[int])
             continue
         if not os.read(questions, 1):
             return
-        heard = []
+        received = []
         while (info := signal.sigtimedwait(numbers, 0)) is not None:
-            heard.append(info.si_signo)
-        os.write(answers, bytes(heard) + b"\0")
+            received.append(info.si_signo)
+        os.write(answers, bytes(received) + b"\0")

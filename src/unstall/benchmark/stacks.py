@@ -26,7 +26,7 @@ _THREAD = re.compile(r"(?<=\";)thread \((0x[0-9A-Fa-f]+|\d+)\)")
 _FRAME = re.compile(r"([^;]+?) \(([^;]*?)(?::(-?\d+))?\)(?:;|$)")
 _FRAME_FILE_WITH_SEMICOLON = re.compile(r"([^;]+?) \((.*?):(-?\d+)\)(?:;|$)", re.DOTALL)
 
-_PROCESS_START = ("multiprocessing/process.py",)
+_PROCESS_START = "multiprocessing/process.py"
 _HELPER_PROCESSES = ("multiprocessing/resource_tracker.py", "multiprocessing/forkserver.py")
 
 
@@ -66,12 +66,12 @@ def relevant(samples: Iterable[StackSample]) -> list[StackSample]:
     multiprocessing started, the frames a fork inherited from its parent are cut off: no time
     passes in them.
     """
-    kept = []
+    explaining = []
     for sample in samples:
         frames = _own_frames(sample.frames)
         if user_leaf(frames) or (sample.main_thread and not _is_helper(frames)):
-            kept.append(replace(sample, frames=frames))
-    return merge(kept)
+            explaining.append(replace(sample, frames=frames))
+    return merge(explaining)
 
 
 def user_leaf(frames: Sequence[Frame]) -> Frame | None:
@@ -136,14 +136,10 @@ def _own_frames(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """The frames from the point on where multiprocessing started this process."""
     for index in range(len(frames) - 1, 0, -1):
         frame = frames[index]
-        if frame.function.endswith("_bootstrap") and _ends_with(frame.file, _PROCESS_START):
+        if frame.function.endswith("_bootstrap") and frame.file.endswith(_PROCESS_START):
             return frames[index:]
     return frames
 
 
 def _is_helper(frames: tuple[Frame, ...]) -> bool:
-    return any(_ends_with(frame.file, _HELPER_PROCESSES) for frame in frames)
-
-
-def _ends_with(file: str, endings: tuple[str, ...]) -> bool:
-    return file.replace("\\", "/").endswith(endings)
+    return any(frame.file.endswith(_HELPER_PROCESSES) for frame in frames)

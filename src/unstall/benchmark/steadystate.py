@@ -4,7 +4,7 @@ The steady-state rule. A loop is warm from the first step on at which the median
 than 1.3 times the median of the second half of the run. The first step is never measured (lazy initialisation), nor
 are the batches that loader workers made ahead before the loop began, as far as a fifth of the run allows. When no
 step fulfils the rule, a fifth of the run is left out: fewer than half of all benchmarks reach a steady state reliably
-(Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017), and that is told as noise, not hidden.
+(Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017), and the report shows it as noise.
 """
 
 from __future__ import annotations

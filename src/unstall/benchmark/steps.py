@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans
+from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans, ends, held_s, starts
 from unstall.child.layout import CPU_KNOWN, ERROR, MAIN, MODULE, NETWORK, NOGRAD
 from unstall.child.seams.loader import EPOCH
 from unstall.child.seams.network import SELECT, SOCKET
@@ -26,7 +26,7 @@ _MIN_COVER = 0.3  # optimizer steps that fill less of the program than this are 
 _ENV_PER_OPTIMIZER = 0.2
 
 
-@dataclass
+@dataclass(frozen=True)
 class Loop:
     """The steps of the main loop, and the seconds of each phase in each."""
 
@@ -55,6 +55,11 @@ class Loop:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def step_of(self, spans: Spans) -> npt.NDArray[np.int64]:
+        """Index of the step that each span begins in, -1 for a span outside the loop."""
+        began = starts(spans)
+        return np.where(began < self.ends[-1], np.searchsorted(self.starts, began, side="right") - 1, -1)
 
 
 def main_spans(process: ProcessRecording) -> Spans:
@@ -91,14 +96,6 @@ def _epochs(process: ProcessRecording, spans: Spans) -> Spans:
     return spans[np.isin(spans["name"], process.of(EPOCH))]
 
 
-def _start(spans: Spans) -> Floats:
-    return np.asarray(spans["start"], dtype=np.float64) / 1e9
-
-
-def _end(spans: Spans) -> Floats:
-    return np.asarray(spans["start"] + spans["dur"], dtype=np.float64) / 1e9
-
-
 def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tuple[str, Floats]:
     """The kind of step, and the times where one step ends and the next begins."""
     explicit = _counting(process, spans, Tick.EXPLICIT)
@@ -110,22 +107,22 @@ def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tu
     with_forward = _batches_with_forward(batches, forwards)
     # In this order; the last two stand for loops that the first five leave out.
     candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
-        ("explicit", len(explicit) >= 2, lambda: _start(explicit)),
-        ("env", len(env_steps) >= max(2, _ENV_PER_OPTIMIZER * len(optimizer)), lambda: _start(env_steps)),
+        ("explicit", len(explicit) >= 2, lambda: starts(explicit)),
+        ("env", len(env_steps) >= max(2, _ENV_PER_OPTIMIZER * len(optimizer)), lambda: starts(env_steps)),
         (
             "optimizer",
             len(optimizer) >= 2 and _covers(optimizer, forwards),
             lambda: _after_optimizer(optimizer, asked),
         ),
-        ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: _start(with_forward)),
-        ("forward", len(forwards) >= 2, lambda: _start(forwards)),
+        ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: starts(with_forward)),
+        ("forward", len(forwards) >= 2, lambda: starts(forwards)),
         ("optimizer", len(optimizer) >= 2, lambda: _after_optimizer(optimizer, batches)),
-        ("batch", True, lambda: _start(batches)),
+        ("batch", True, lambda: starts(batches)),
     ]
-    for kind, seen, boundaries in candidates:
-        if seen and only in (None, kind):
+    for kind, applies, boundaries in candidates:
+        if applies and only in (None, kind):
             return kind, boundaries()
-    return "batch", _start(batches[:0])
+    return "batch", starts(batches[:0])
 
 
 def of_models(process: ProcessRecording, forwards: Spans) -> Spans:
@@ -154,32 +151,32 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
     if len(forwards) < 2:
         return True
     began, ended = (
-        min(_start(forwards)[0], _start(steps)[0]),
-        max(_end(forwards)[-1], _end(steps)[-1]),
+        min(starts(forwards)[0], starts(steps)[0]),
+        max(ends(forwards)[-1], ends(steps)[-1]),
     )
-    return bool(_end(steps)[-1] - _start(steps)[0] >= _MIN_COVER * (ended - began))
+    return bool(ends(steps)[-1] - starts(steps)[0] >= _MIN_COVER * (ended - began))
 
 
 def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
     """A step ends where the next batch is asked for after the optimizer's step, or where that step ends."""
-    ends = np.maximum.accumulate(_end(optimizer))  # an optimizer may step another inside its own step
-    asked = _start(batches)
+    stepped = np.maximum.accumulate(ends(optimizer))  # an optimizer may step another inside its own step
+    asked = starts(batches)
     if not len(asked):
-        return ends
-    following = np.searchsorted(asked, ends)
-    next_start = np.append(_start(optimizer)[1:], np.inf)
+        return stepped
+    following = np.searchsorted(asked, stepped)
+    next_start = np.append(starts(optimizer)[1:], np.inf)
     has_batch = following < len(asked)
     candidate = asked[np.minimum(following, len(asked) - 1)]
-    first = asked[max(int(np.searchsorted(asked, _start(optimizer)[0])) - 1, 0)]
-    boundaries = np.where(has_batch & (candidate < next_start), candidate, ends)
+    first = asked[max(int(np.searchsorted(asked, starts(optimizer)[0])) - 1, 0)]
+    boundaries = np.where(has_batch & (candidate < next_start), candidate, stepped)
     return np.append(first, boundaries) if first < boundaries[0] else boundaries
 
 
 def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
     if not len(batches) or not len(forwards):
         return batches[:0]
-    asked = np.append(_start(batches), np.inf)
-    holder = np.searchsorted(asked, _start(forwards), side="right") - 1
+    asked = np.append(starts(batches), np.inf)
+    holder = np.searchsorted(asked, starts(forwards), side="right") - 1
     used = np.zeros(len(batches), dtype=bool)
     used[holder[(holder >= 0) & (holder < len(batches))]] = True
     return batches[used]
@@ -193,8 +190,7 @@ def _blocked_share(spans: Spans) -> Floats:
     """
     known = spans["flags"] & CPU_KNOWN != 0
     length = np.maximum(spans["dur"] / 1e9, 1e-12)
-    held = (spans["cpu"].astype(np.float64) + spans["delay"]) / 1e7
-    blocked = np.where(known, np.clip(length - held, 0, None), 0)
+    blocked = np.where(known, np.clip(length - held_s(spans), 0, None), 0)
     names = spans["name"]
     of_name = np.bincount(names, weights=blocked) / np.maximum(np.bincount(names, weights=length * known), 1e-12)
     return np.where(known, blocked / length, of_name[names] if len(names) else 0)
@@ -208,9 +204,8 @@ def _split(
     boundaries: Floats,
 ) -> Loop:
     """Cut the thread's time at the boundaries; spans that cross one are shared out by length."""
-    starts, ends = boundaries[:-1], boundaries[1:]
-    steps, width = len(starts), len(process.phase_names) + 1
-    began, ended = _start(spans), _end(spans)
+    steps, width = len(boundaries) - 1, len(process.phase_names) + 1
+    began, ended = starts(spans), ends(spans)
     first = np.clip(np.searchsorted(boundaries, began, side="right") - 1, 0, steps - 1)
     inside = (ended > boundaries[0]) & (began < boundaries[-1])
     own = spans["self"] / 1e9
@@ -233,7 +228,7 @@ def _split(
     other = process.phase_names.index(vocabulary.OTHER.name)
     claimed = seconds[:, :NO_PHASE].copy()
     claimed[:, other] = 0
-    total = ends - starts
+    total = np.diff(boundaries)
     excess = np.maximum(claimed.sum(axis=1) / np.maximum(total, 1e-12), 1)
     claimed /= excess[:, None]
     claimed[:, other] = np.clip(total - claimed.sum(axis=1), 0, None)
@@ -241,8 +236,8 @@ def _split(
         extra[:, other] += extra[:, NO_PHASE]
     return Loop(
         kind,
-        starts,
-        ends,
+        boundaries[:-1],
+        boundaries[1:],
         claimed,
         blocked_s[:, :NO_PHASE] / excess[:, None],
         network[:, :NO_PHASE],
@@ -266,7 +261,7 @@ def _gaps(
     steps = len(boundaries) - 1
 
     def count(which: Spans) -> npt.NDArray[np.int64]:
-        index = np.searchsorted(boundaries, _start(which), side="right") - 1
+        index = np.searchsorted(boundaries, starts(which), side="right") - 1
         return np.bincount(index[(index >= 0) & (index < steps)], minlength=steps)
 
     validation = np.zeros(steps, dtype=np.int64)
@@ -297,16 +292,16 @@ def _move_validation(
     own_names = process.counting(Tick.BACKWARD) + process.counting(Tick.OPTIMIZER)
     own = np.concatenate([forwards[forwards["flags"] & NOGRAD == 0], spans[np.isin(spans["name"], own_names)]])
     nexts, iters = _counting(process, spans, Tick.DATA), _epochs(process, spans)
-    began, ended = _start(spans), _end(spans)
+    began, ended = starts(spans), ends(spans)
     validation = process.phase_names.index(vocabulary.VALIDATION.name)
     for step in np.flatnonzero(calls):
         lo, hi = boundaries[step], boundaries[step + 1]
-        inside = (_start(quiet) >= lo) & (_start(quiet) < hi)
-        first, last = _start(quiet)[inside].min(), _end(quiet)[inside].max()
+        inside = (starts(quiet) >= lo) & (starts(quiet) < hi)
+        first, last = starts(quiet)[inside].min(), ends(quiet)[inside].max()
         # From the epoch of the validation loader on, if there is one.
-        since = max(lo, _end(own)[_start(own) < first].max(initial=lo))
-        opened = _start(iters)[(_start(iters) >= since) & (_start(iters) <= first)]
-        asked = _start(nexts)[(_start(nexts) >= since) & (_start(nexts) <= first)]
+        since = max(lo, ends(own)[starts(own) < first].max(initial=lo))
+        opened = starts(iters)[(starts(iters) >= since) & (starts(iters) <= first)]
+        asked = starts(nexts)[(starts(nexts) >= since) & (starts(nexts) <= first)]
         first = opened.max() if len(opened) else (asked.max() if len(asked) else first)
         within = (began >= first) & (ended <= last)
         for index in np.flatnonzero(within):

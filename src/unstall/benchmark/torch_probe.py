@@ -15,8 +15,8 @@ from typing import Any
 _COPY_BYTES = 256 * 2**20
 
 
-def best_time(call: Callable[[], object], wait: Callable[[], object], budget_s: float) -> float:
-    """The shortest of several timed calls, after one that warms up; seconds."""
+def best_time(call: Callable[[], object], budget_s: float, wait: Callable[[], object] = lambda: None) -> float:
+    """The shortest of several timed calls, after one that warms up; seconds. ``wait`` waits until a call is done."""
     call()
     wait()
     best = float("inf")
@@ -36,7 +36,7 @@ def matmul_flops(torch: Any, device: str, dtype: Any, size: int, budget_s: float
     a = torch.randn(size, size, device=device).to(dtype)
     b = torch.randn(size, size, device=device).to(dtype)
     out = torch.empty_like(a)
-    seconds = best_time(lambda: torch.mm(a, b, out=out), _waiter(torch, device), budget_s)
+    seconds = best_time(lambda: torch.mm(a, b, out=out), budget_s, _waiter(torch, device))
     return 2.0 * size**3 / seconds
 
 
@@ -50,7 +50,7 @@ def probe_gpu(torch: Any, index: int, budget_s: float) -> dict[str, Any]:
     pinned = pageable.pin_memory()
 
     def copy_rate(to: Any, source: Any) -> float:
-        seconds = best_time(lambda: to.copy_(source, non_blocking=True), wait, budget_s)
+        seconds = best_time(lambda: to.copy_(source, non_blocking=True), budget_s, wait)
         return _COPY_BYTES / seconds
 
     dtypes = {"float32": torch.float32, "float16": torch.float16}
@@ -68,7 +68,7 @@ def probe_gpu(torch: Any, index: int, budget_s: float) -> dict[str, Any]:
 
 
 def probe(budget_s: float) -> dict[str, Any]:
-    """All figures torch can tell here. Raises ImportError without torch."""
+    """All figures that torch can measure here. Raises ImportError without torch."""
     import torch
 
     gpus = []

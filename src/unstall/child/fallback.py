@@ -16,27 +16,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import layout
-from unstall.child.layout import (
-    ERROR,
-    FIRST_CALLS,
-    HEADER_AT,
-    HEADER_BYTES,
-    MAIN,
-    MAPPED_BYTES,
-    MODULE,
-    NETWORK,
-    NOGRAD,
-    RECORD,
-    RECORD_BYTES,
-    TAIL_RECORDS,
-    TICK_KINDS,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COUNT_AT, _DROPPED_AT, _CONTROL_AT, _TICKS_AT, _FLUSHED_AT = (
-    HEADER_AT[name] for name in ("count", "dropped", "control", "ticks", "flushed")
+    layout.HEADER_AT[name] for name in ("count", "dropped", "control", "ticks", "flushed")
 )
 
 _names: dict[str, int] = {}
@@ -55,13 +40,13 @@ class _File:
         self.path = path
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(fd, 0, MAPPED_BYTES)
-            self.map = mmap.mmap(fd, MAPPED_BYTES)
+            os.posix_fallocate(fd, 0, layout.MAPPED_BYTES)
+            self.map = mmap.mmap(fd, layout.MAPPED_BYTES)
         finally:
             os.close(fd)
-        counters = [0] * TICK_KINDS
-        about = (layout.VERSION, RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
-        layout.HEADER.pack_into(self.map, 0, b"", *about, 0, 0, 0, TAIL_RECORDS, *counters, 0)
+        counters = [0] * layout.TICK_KINDS
+        about = (layout.VERSION, layout.RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
+        layout.HEADER.pack_into(self.map, 0, b"", *about, 0, 0, 0, layout.TAIL_RECORDS, *counters, 0)
         self.map[: len(layout.MAGIC)] = layout.MAGIC  # the last: from here on it is a recording
         self.count = self.flushed = self.dropped = 0
         self.full = False
@@ -69,13 +54,13 @@ class _File:
 
     def write(self, *fields: int) -> None:
         used = self.count - self.flushed
-        if used == TAIL_RECORDS and (self.full or not self._flush()):
+        if used == layout.TAIL_RECORDS and (self.full or not self._flush()):
             self.full = True
             self.dropped += 1
             struct.pack_into("<Q", self.map, _DROPPED_AT, self.dropped)
             return
-        offset = HEADER_BYTES + (self.count - self.flushed) * RECORD_BYTES
-        RECORD.pack_into(self.map, offset, *fields)
+        offset = layout.HEADER_BYTES + (self.count - self.flushed) * layout.RECORD_BYTES
+        layout.RECORD.pack_into(self.map, offset, *fields)
         self.count += 1
         struct.pack_into("<Q", self.map, _COUNT_AT, self.count)
 
@@ -85,14 +70,14 @@ class _File:
         except OSError:
             return False
         try:
-            tail = self.map[HEADER_BYTES:MAPPED_BYTES]
-            if os.pwrite(fd, tail, MAPPED_BYTES + self.flushed * RECORD_BYTES) != len(tail):
+            tail = self.map[layout.HEADER_BYTES : layout.MAPPED_BYTES]
+            if os.pwrite(fd, tail, layout.MAPPED_BYTES + self.flushed * layout.RECORD_BYTES) != len(tail):
                 return False
         except OSError:
             return False
         finally:
             os.close(fd)
-        self.flushed += TAIL_RECORDS
+        self.flushed += layout.TAIL_RECORDS
         struct.pack_into("<Q", self.map, _FLUSHED_AT, self.flushed)
         return True
 
@@ -139,7 +124,7 @@ def _end(thread: _Thread, depth: int, arg: int, flags: int) -> None:
     duration = now - start
     if depth:
         thread.stack[depth - 1][2] += duration
-    flags |= MAIN if thread.main else 0
+    flags |= layout.MAIN if thread.main else 0
     thread.file.write(
         start,
         duration,
@@ -165,9 +150,9 @@ def _tick(thread: _Thread, kind: int, name: int, first: Any, second: Any) -> Non
     control = thread.file.tick(kind)
     if not thread.main or _watcher is None:
         return
-    heard = _told.get(name, 0)
-    if heard < FIRST_CALLS:
-        _told[name] = heard + 1
+    calls = _told.get(name, 0)
+    if calls < layout.FIRST_CALLS:
+        _told[name] = calls + 1
     elif not _every and not control:
         return
     _watcher(name, control, first, second)
@@ -303,12 +288,12 @@ def wrap(
         if inner and not (_modules and group == 0 and thread.main):
             return func(*args, **kwargs)
         first = args[0] if args else None
-        flags = (MODULE if inner else 0) | (NETWORK if network else 0)
+        flags = (layout.MODULE if inner else 0) | (layout.NETWORK if network else 0)
         if not inner and kind >= 0:
             second = args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
             _tick(thread, kind, number, first, second)
             if grad is not None and not grad():
-                flags |= NOGRAD
+                flags |= layout.NOGRAD
         if group >= 0:
             thread.roots[group] += 1
         depth = _begin(thread, number)
@@ -319,7 +304,7 @@ def wrap(
                 arg = _bytes_of(result)
             return result
         except BaseException:
-            flags |= ERROR
+            flags |= layout.ERROR
             raise
         finally:
             if group >= 0:
@@ -356,7 +341,7 @@ class span:
     def __exit__(self, kind: Any, *rest: Any) -> None:
         if _file is not None and self.entered > 0:
             self.entered -= 1
-            _end_named(_thread(_file), intern(self.name), 0, ERROR if kind is not None else 0)
+            _end_named(_thread(_file), intern(self.name), 0, layout.ERROR if kind is not None else 0)
 
     def __call__(self, func: Any) -> Any:
         return wrap(func, self.name)

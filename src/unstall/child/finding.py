@@ -7,6 +7,7 @@ experiment puts in its place.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 
 def instances(base: type) -> list[Any]:
     """The live objects of a class and its subclasses."""
-    return [thing for thing in gc.get_objects() if issubclass(type(thing), base)]
+    return [candidate for candidate in gc.get_objects() if issubclass(type(candidate), base)]
 
 
 def inner(function: Any) -> Any:
@@ -22,6 +23,14 @@ def inner(function: Any) -> Any:
     return getattr(function, "__wrapped__", function)
 
 
-def functions(found: Iterable[Any]) -> list[FunctionType]:
-    """Of what was found, the functions written in Python, each once."""
-    return list({id(thing): thing for thing in found if isinstance(thing, FunctionType)}.values())
+def functions(candidates: Iterable[Any]) -> list[FunctionType]:
+    """Of the candidates, the functions written in Python, each once."""
+    return list({id(function): function for function in candidates if isinstance(function, FunctionType)}.values())
+
+
+def members(module: str, *names: str, owner: str | None = None) -> list[FunctionType]:
+    """The functions of these names in a module, or in a class of it, if the module is imported."""
+    holder = sys.modules.get(module)
+    if owner is not None:
+        holder = getattr(holder, owner, None)
+    return functions(inner(getattr(holder, name, None)) for name in names)

@@ -65,8 +65,8 @@ def make_counter() -> Any:
     return Counter()
 
 
-def innermost(mode: Any) -> bool:
-    """Whether this mode is the innermost active one, so that leaving it disturbs no other."""
+def innermost_mode() -> Any:
+    """The dispatch mode that was entered last and is still active; None where there is none."""
     from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-    return _get_current_dispatch_mode() is mode
+    return _get_current_dispatch_mode()

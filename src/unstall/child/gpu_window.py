@@ -1,8 +1,8 @@
 """A short look at the GPU: torch.profiler over a few steps after warm-up, and step times by CUDA events.
 
 Runs in the user's process. The parent asks for it once by the control word; a process that has not initialised CUDA (or
-ROCm, which torch calls by the same names) declines. From then on every seam of the main thread is heard until the
-window is done. The steps of the window are told to the parent, which leaves them out of what it measures.
+ROCm, which torch calls by the same names) declines. From then on it is called at every seam of the main
+thread until the window is done. The parent leaves the steps of the window out of what it measures.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ EVENT_STEPS = 10
 """Steps timed by CUDA events before the profiler starts: it would slow them."""
 
 _SEAMS_TO_LEARN = 40
-"""Seams after which the surest that was heard counts the steps."""
+"""Seams after which the surest of them counts the steps."""
 
 
 def install(child: Child) -> None:
-    """Wait for the parent's wish; the number of steps is in the settings as ``gpu_window``."""
+    """Wait for the parent's request; the number of steps is in the settings as ``gpu_window``."""
     steps = int(child.options.get("settings", {}).get("gpu_window", 0))
     if steps > 0:
-        child.on_control = Window(child, steps).hear
+        child.on_control = Window(child, steps).on_seam
 
 
 class Window:
-    """Hears each seam of the main thread from the parent's wish on; see :meth:`hear`."""
+    """Called at each seam of the main thread from the parent's request on; see :meth:`on_seam`."""
 
     def __init__(self, child: Child, steps: int):
         self._child = child
         self._steps = steps
-        self._heard: dict[str, int] = {}
+        self._calls: dict[str, int] = {}
         self._seam: str | None = None
         self._stage: Callable[[], None] = self._time_step
         self._events: list[Any] = []
@@ -52,8 +52,8 @@ class Window:
         self._guards: list[tuple[Any, str, Any]] = []
         self._done = False
 
-    def hear(self, seam: str) -> None:
-        """A seam begins. Whatever goes wrong ends the window and is told; nothing reaches the program."""
+    def on_seam(self, seam: str) -> None:
+        """A seam begins. Whatever goes wrong ends the window and is reported; nothing reaches the program."""
         try:
             if self._done or not _cuda_in_use():
                 self._finish()
@@ -66,14 +66,14 @@ class Window:
             self._finish()
 
     def _is_step(self, seam: str) -> bool:
-        """Whether this seam counts the steps. Which one does is learnt from the first that are heard."""
+        """Whether this seam counts the steps. Which one does is learnt from the first calls."""
         if self._seam is None:
-            self._heard[seam] = self._heard.get(seam, 0) + 1
-            twice = [name for name, calls in self._heard.items() if calls >= 2]
+            self._calls[seam] = self._calls.get(seam, 0) + 1
+            twice = [name for name, calls in self._calls.items() if calls >= 2]
             kinds = {name: kind for name in twice if (kind := _step_kind(name)) is not None}
             if kinds:
                 surest = min(kinds, key=kinds.__getitem__)
-                if kinds[surest] != Tick.FORWARD or sum(self._heard.values()) >= _SEAMS_TO_LEARN:
+                if kinds[surest] != Tick.FORWARD or sum(self._calls.values()) >= _SEAMS_TO_LEARN:
                     self._seam = surest
         return seam == self._seam
 
@@ -124,7 +124,7 @@ class Window:
             self._finish()
 
     def _finish(self) -> None:
-        """No more seams are heard. The event times are told, if the device has passed the events."""
+        """End the calls. The times of the events are reported if the device has passed them."""
         self._done = True
         recording.native.control(0)
         events, self._events = self._events, []

@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     Install = Callable[[ModuleType], None]
 
 
+def spec_of_others(
+    finder: object, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
+    """What a module's spec would be if ``finder`` were not on ``sys.meta_path``."""
+    for other in sys.meta_path:
+        if other is not finder and hasattr(other, "find_spec"):
+            spec = other.find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
 class PostImport:
     """A meta path finder that finds nothing itself: it lets the others find, and marks the targets' loaders."""
 
@@ -29,14 +41,10 @@ class PostImport:
     ) -> ModuleSpec | None:
         if fullname not in self.targets:
             return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                self._mark(fullname, spec.loader)
-                return spec
-        return None
+        spec = spec_of_others(self, fullname, path, target)
+        if spec is not None:
+            self._mark(fullname, spec.loader)
+        return spec
 
     def _mark(self, fullname: str, loader: Any) -> None:
         original = getattr(loader, "exec_module", None)

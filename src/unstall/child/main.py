@@ -22,6 +22,8 @@ from unstall.records.vocabulary import Plugins
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from unstall.child.watcher import Watcher
+
 native = recording.native
 
 
@@ -33,7 +35,7 @@ class Child:
         self.options = options
         self.pid = 0
         self.wanted = True
-        self.tools: list[Callable[[], None]] = []
+        self.watcher: Watcher | None = None
         self.plugins = Plugins()
         self.problems: list[tuple[str, str]] = []
         """Of each plug-in that is ignored: which it is, and why."""
@@ -73,7 +75,6 @@ class Child:
             "process",
             pid=self.pid,
             parent=os.getppid(),
-            argv=sys.orig_argv,
             native=recording.NATIVE,
             python=sys.version.split()[0],
             **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ},
@@ -92,13 +93,18 @@ class Child:
             self.tell("error", what=what, error=error)
 
     def move(self, directory: str) -> None:
-        """Record into another directory from the next ``open`` on; what was seen is told anew."""
+        """Record into another directory from the next ``open`` on; the first calls of each seam are looked at again."""
+        self.directory, self.pid, self.wanted = directory, 0, True
+        self.watch()
+
+    def watch(self) -> None:
+        """Look at the first calls of each seam, from here on."""
         from unstall.child.watcher import Watcher
 
-        self.directory, self.pid, self.wanted = directory, 0, True
-        native.watch(Watcher(self.tell, self.options, self.hear), False)
+        self.watcher = Watcher(self.tell, self.options, self.call_extension)
+        native.watch(self.watcher, False)
 
-    def hear(self, seam: str) -> None:
+    def call_extension(self, seam: str) -> None:
         """The parent set the control word CALL: let the extension do what it waits for."""
         if self.on_control is not None:
             self.on_control(seam)
@@ -108,27 +114,32 @@ class Child:
         opened = self.pid != 0
         native.close()
         native.watch(None, False)
+        if self.watcher is not None:
+            self.watcher.windows.abandon()
         allow_tracing()  # a fork does not inherit the leave
         if opened:
             self.open()
         if self.on_fork is not None:
             self.on_fork()
 
-    def start_tools(self) -> None:
-        """Start the profilers asked for, in the program's own processes and not in their helpers."""
-        if "--multiprocessing-fork" in sys.orig_argv:
-            return
+    def record_memory(self) -> None:
+        """Start memray, in the program's main process or in each rank, and not in their helpers."""
         if os.getppid() != self.options.get("parent") and "RANK" not in os.environ:
             return
-        for name in self.options.get("tools", ()):
-            from unstall.child import tools
+        from unstall.child import memory
 
-            try:
-                self.tools.append(tools.start(name, self.directory))
-            except Exception as error:
-                self.tell("error", what=name, error=str(error))
-        for stop in self.tools:
-            atexit.register(stop)
+        if memory.is_worker_process():
+            return
+        try:
+            atexit.register(self._stop_memory, memory.start(self.directory))
+        except Exception as error:
+            self.tell("error", what="memray", error=str(error))
+
+    def _stop_memory(self, stop: Callable[[], None]) -> None:
+        try:
+            stop()
+        except Exception as error:  # the program's own exit must not suffer from it
+            self.tell("error", what="memray", error=str(error))
 
 
 def allow_tracing() -> None:
@@ -166,24 +177,22 @@ def _extend(child: Child) -> Targets:
     targets: Targets = {}
     for name in child.options.get("extensions", ()):
         try:
-            found: Targets | None = importlib.import_module(name).install(child)
+            added: Targets | None = importlib.import_module(name).install(child)
         except Exception as error:
             child.tell("error", what=f"extension {name}", error=repr(error))
             continue
-        for module, installers in (found or {}).items():
+        for module, installers in (added or {}).items():
             targets.setdefault(module, []).extend(installers)
     return targets
 
 
 def install(child: Child) -> None:
     """Put the extensions and the seams in place, for the libraries imported by now and those to come."""
-    from unstall.child.watcher import Watcher
-
     _load_plugins(child)
     targets = _extend(child)
     recording.opened_by = child.open
     native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
-    native.watch(Watcher(child.tell, child.options, child.hear), False)
+    child.watch()
     os.register_at_fork(after_in_child=child.after_fork)
     import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing
 
@@ -210,4 +219,5 @@ def start() -> None:
         except ImportError as error:
             child.tell("error", what="nvtx", error=str(error))
     install(child)
-    child.start_tools()
+    if options.get("memory"):
+        child.record_memory()

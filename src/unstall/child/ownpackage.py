@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from unstall.child.importhook import spec_of_others
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -46,13 +48,8 @@ class OwnPackage:
     ) -> ModuleSpec | None:
         if fullname != "unstall":
             return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                return _own_spec() if _is_unstall(spec) else spec
-        return None
+        spec = spec_of_others(self, fullname, path, target)
+        return _own_spec() if spec is not None and _is_unstall(spec) else spec
 
 
 def _is_unstall(spec: ModuleSpec) -> bool:

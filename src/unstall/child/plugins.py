@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from unstall.child import seams
@@ -20,6 +21,17 @@ PHASES, SEAMS = "unstall.phases", "unstall.seams"
 
 Declared = dict[str, list[tuple[str, str]]]
 """By group: name and ``module:attribute`` of each entry point."""
+
+
+@cache
+def declared() -> Declared:
+    """The entry points of packages that are installed beside unstall; nothing of them is imported. In the parent."""
+    from importlib.metadata import entry_points
+
+    return {
+        group: sorted((entry.name, entry.value.partition("[")[0].strip()) for entry in entry_points(group=group))
+        for group in (PHASES, SEAMS)
+    }
 
 
 class _Misfit(ValueError):
@@ -54,10 +66,10 @@ def load(declared: Declared) -> tuple[Plugins, Problems]:
 
 def _resolve(value: str) -> Any:
     module, _, attributes = value.partition(":")
-    found: Any = importlib.import_module(module)
+    candidate: Any = importlib.import_module(module)
     for attribute in filter(None, attributes.split(".")):
-        found = getattr(found, attribute)
-    return found
+        candidate = getattr(candidate, attribute)
+    return candidate
 
 
 def _problem(group: str, name: str, value: str, error: BaseException) -> tuple[str, str]:
@@ -65,14 +77,14 @@ def _problem(group: str, name: str, value: str, error: BaseException) -> tuple[s
     return f"plug-in {name!r} ({group} = {value}) is ignored", why
 
 
-def _as_phase(found: Any, known: Mapping[str, Phase]) -> Phase:
-    if not isinstance(found, Phase):
-        raise _Misfit(f"it is a {type(found).__name__}, and no Phase of unstall.records.vocabulary")
-    if not can_name_a_phase(found.name):
-        raise _Misfit(f"a phase cannot be called {found.name!r}: small letters, digits and _ are allowed")
-    if found.name in PHASE_NAMES or found.name in known:
-        raise _Misfit(f"there is a phase {found.name!r} already")
-    return found
+def _as_phase(candidate: Any, known: Mapping[str, Phase]) -> Phase:
+    if not isinstance(candidate, Phase):
+        raise _Misfit(f"it is a {type(candidate).__name__}, and no Phase of unstall.records.vocabulary")
+    if not can_name_a_phase(candidate.name):
+        raise _Misfit(f"a phase cannot be called {candidate.name!r}: small letters, digits and _ are allowed")
+    if candidate.name in PHASE_NAMES or candidate.name in known:
+        raise _Misfit(f"there is a phase {candidate.name!r} already")
+    return candidate
 
 
 def _check_seams(module: Any, phases: Mapping[str, Phase]) -> None:

@@ -10,9 +10,7 @@ what it could not reach it leaves out, and says so in ``complete``.
 from __future__ import annotations
 
 import functools
-import gc
 import itertools
-import os
 import queue
 import sys
 import time
@@ -22,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from unstall.child import handlers, sizes
+from unstall.child.user_files import is_user_file
 
 TIME_LIMIT_S = 0.030
 OBJECT_LIMIT = 200_000
@@ -30,14 +29,10 @@ HOP_LIMIT = 3
 FRAME_LIMIT = 50
 CHILD_LIMIT = 64
 """A larger container is measured by a sample, and its elements get no entries of their own."""
-COUNT_SECONDS_PER_BLOCK = 5e-8
-"""About what listing all collectable objects costs, for each memory block of the interpreter's."""
 
 _Owner = tuple[str, str]  # file and qualified name of the function or class that holds an object
 _Item = tuple[str, Any, _Owner, int]  # path, object, owner, hops from a name
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _CO_OPTIMIZED = 0x1  # a function's code: its locals are no dictionary
 # Before 3.13, code that asks for its locals as a dictionary shares it with `frame.f_locals`.
 _READS_LOCALS = frozenset({"locals", "vars"})
@@ -50,23 +45,19 @@ _ENTERED = (types.SimpleNamespace, queue.Queue, UserDict, UserList)
 """The standard library's classes that programs keep things in."""
 
 
-def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[str, Any]:
+def probe(frame: types.FrameType) -> dict[str, Any]:
     """Count what the loop in `frame` and its callers hold, in at most about 30 ms.
 
     Args:
         frame: the live frame of the user's loop.
-        ignore: ids of objects, and names of files, to leave out.
 
     Returns:
-        JSON-serialisable: ``t`` (monotonic seconds), ``loop`` (file and function), ``complete``,
-        ``blocks`` (memory blocks the interpreter holds), ``gc_objects`` and ``live_tensors`` (None
-        where counting would be dear), and ``entries``: path → ``kind``, ``len``, ``bytes``
-        (estimated), ``bounded``, ``file``, ``function`` and ``graph`` (None, or ``nodes``,
-        ``depth``, ``span``: how many autograd operations ago its oldest node was made, and
-        ``complete``).
+        JSON-serialisable: ``loop`` (file and function), ``complete``, and ``entries``: path →
+        ``kind``, ``len``, ``bytes`` (estimated), ``bounded``, ``file``, ``function`` and ``graph``
+        (None, or ``nodes``, ``span``: how many autograd operations ago its oldest node was made,
+        and ``complete``).
     """
-    started = time.monotonic()
-    census = _Census(started + TIME_LIMIT_S, ignore)
+    census = _Census(time.monotonic() + TIME_LIMIT_S)
     try:
         with sizes.plain_tensors():
             census.add_frames(frame)
@@ -76,14 +67,9 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
         if handlers.raised(error):
             raise
         census.complete = False
-    objects, tensors = _count_collectable(census.sizer)
     return {
-        "t": started,
         "loop": {"file": frame.f_code.co_filename, "function": _qualified(frame.f_code)},
         "complete": census.complete,
-        "blocks": sys.getallocatedblocks(),
-        "gc_objects": objects,
-        "live_tensors": tensors,
         "entries": census.entries,
     }
 
@@ -91,11 +77,10 @@ def probe(frame: types.FrameType, ignore: frozenset[Any] = frozenset()) -> dict[
 class _Census:
     """A breadth-first walk; what the user's code holds comes before what libraries hold."""
 
-    def __init__(self, deadline: float, ignore: frozenset[Any]) -> None:
+    def __init__(self, deadline: float) -> None:
         self.sizer = sizes.Sizer(deadline)
         self.entries: dict[str, dict[str, Any]] = {}
         self.complete = True
-        self._ignore = ignore
         self._main_file = ""
         self._seen: set[int] = set()
         self._names: set[str] = set()
@@ -109,7 +94,7 @@ class _Census:
             if frame is None:
                 return
             file = frame.f_code.co_filename
-            if file not in self._ignore and (frame is loop or is_user_file(file)):
+            if frame is loop or is_user_file(file):
                 module = frame.f_globals.get("__name__")
                 if module == "__main__":
                     self._main_file = file
@@ -123,7 +108,7 @@ class _Census:
         """The globals of the user's modules."""
         for name, module in list(sys.modules.items()):
             file = _module_file(module)
-            if file and is_user_file(file) and file not in self._ignore:
+            if file and is_user_file(file):
                 self._add_names(module.__dict__, (file, "<module>"), name, bare=False)
 
     def _add_names(self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True) -> None:
@@ -141,12 +126,12 @@ class _Census:
         for visited in itertools.count():
             if not self._users and not self._libraries:
                 return
-            late = visited & 31 == 0 and time.monotonic() > self.sizer.deadline
-            if late or visited >= OBJECT_LIMIT or len(self.entries) >= ENTRY_LIMIT:
+            expired = visited & 31 == 0 and time.monotonic() > self.sizer.deadline
+            if expired or visited >= OBJECT_LIMIT or len(self.entries) >= ENTRY_LIMIT:
                 self.complete = False
                 return
             path, value, owner, hops = (self._users or self._libraries).popleft()
-            if id(value) in self._seen or id(value) in self._ignore:
+            if id(value) in self._seen:
                 continue
             self._seen.add(id(value))
             try:
@@ -220,14 +205,6 @@ class _Census:
         return package not in sys.stdlib_module_names and package not in ("unstall", "numpy")
 
 
-@functools.lru_cache(maxsize=4096)
-def is_user_file(file: str) -> bool:
-    """Whether a file is the user's: not the standard library's, a package's, nor unstall's."""
-    if file.startswith(("<frozen", "<string>", _STDLIB, _PACKAGE)):
-        return False
-    return not {"site-packages", "dist-packages"} & set(file.split(os.sep))
-
-
 def _module_file(module: Any) -> str:
     file = module.__dict__.get("__file__") if isinstance(module, types.ModuleType) else None
     return file if type(file) is str else ""
@@ -277,12 +254,3 @@ def _held_by_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]
     yield from ((f".{name}", v) for name, v in list((function.__kwdefaults__ or {}).items()))
     for name, value in list(function.__dict__.items()):
         yield ("" if name == "__wrapped__" else f".{name}"), value
-
-
-def _count_collectable(sizer: sizes.Sizer) -> tuple[int | None, int | None]:
-    """How many objects the garbage collector knows, and tensors among them; None if too dear."""
-    if time.monotonic() + COUNT_SECONDS_PER_BLOCK * sys.getallocatedblocks() > sizer.deadline:
-        return None, None
-    objects = gc.get_objects()
-    tensors = list(map(type, objects)).count(sizer.tensor) if sizer.tensor else None
-    return len(objects), tensors

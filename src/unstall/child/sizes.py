@@ -190,7 +190,6 @@ class Sizer:
         nodes *= len(graphs) / len(looked)
         return {
             "nodes": round(nodes),
-            "depth": max(graph["depth"] for graph in graphs),
             "span": max(graph["span"] for graph in graphs),
             "complete": True,
         }
@@ -207,20 +206,20 @@ def walk_graph(root: Any, deadline: float) -> Entry:
     constant span.
     """
     newest = oldest = root._sequence_nr()
-    heap = [(newest, 0, 1, root)]
+    heap = [(newest, 0, root)]
     seen = {root}  # the nodes themselves: their Python faces are made on demand
-    nodes = deepest = 0
+    nodes = 0
     while heap and nodes < GRAPH_NODE_LIMIT:
-        number, _, depth, node = heapq.heappop(heap)
+        number, _, node = heapq.heappop(heap)
         nodes += 1
-        oldest, deepest = min(oldest, number), max(deepest, depth)
+        oldest = min(oldest, number)
         if nodes & 127 == 0 and time.monotonic() > deadline:
             break
         for child, _ in node.next_functions:
             if child is not None and child not in seen:
                 seen.add(child)
-                heapq.heappush(heap, (child._sequence_nr(), len(seen), depth + 1, child))
-    return {"nodes": nodes, "depth": deepest, "span": newest - oldest, "complete": not heap}
+                heapq.heappush(heap, (child._sequence_nr(), len(seen), child))
+    return {"nodes": nodes, "span": newest - oldest, "complete": not heap}
 
 
 def base_of(kind: type) -> Any:

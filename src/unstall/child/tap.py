@@ -33,7 +33,7 @@ class Tap:
 
     @property
     def control(self) -> int:
-        """A wish of the launcher's, 0 when there is none or it is fulfilled."""
+        """What the launcher asks for; 0 when there is nothing, or it is done."""
         return int(struct.unpack_from("<I", self._map, HEADER_AT["control"])[0])
 
     @control.setter

@@ -1,13 +1,16 @@
-"""Hears of the first calls of each seam: who calls it, what passes through it. Runs in the user's process.
+"""Looks at the first calls of each seam: who calls it, with what. Runs in the user's process.
 
-After some tens of calls it falls silent, so what it does here costs nothing in the steps that are measured. It never
-raises into the program, but for the SystemExit by which a run ends after ``--steps``.
+After some tens of calls it is called no more, and costs nothing in the steps that are measured. It never raises
+into the program, but for the SystemExit by which a run ends after ``--steps``.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import flops, handlers, recording, seams
@@ -28,10 +31,10 @@ _MAX_FRAMES = 40
 class Watcher:
     """Called by the recorder as ``watcher(name, control, first, second)`` where a seam begins on the main thread."""
 
-    def __init__(self, tell: Callable[..., None], options: dict[str, Any], hear: Callable[[str], None] | None = None):
+    def __init__(self, tell: Callable[..., None], options: dict[str, Any], on_call: Callable[..., None] | None = None):
         self.tell = tell
         self.options = options
-        self.hear = hear
+        self.on_call = on_call
         self.notes = seams.notes()
         self.seen: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
@@ -47,13 +50,14 @@ class Watcher:
         if control == STOP:
             raise SystemExit
         try:
-            if control == CALL and self.hear is not None:
-                self.hear(name)
+            if control == CALL and self.on_call is not None:
+                self.on_call(name)
             self._look(name, control, first, second)
         except Exception as error:
             if handlers.raised(error):
                 raise
             recording.native.watch(None, False)
+            self.windows.abandon()
             self.tell("error", what="watcher", error=repr(error))
 
     def _look(self, name: str, control: int, first: Any, second: Any) -> None:
@@ -97,8 +101,7 @@ class Watcher:
 
     def _site(self, name: str, frame: FrameType) -> None:
         """Write down who calls this seam, once for each place."""
-        above = frame.f_back
-        key = (name, frame.f_code, frame.f_lineno, above and above.f_code, above and above.f_lineno)
+        key = (name, *_place(frame), *_place(frame.f_back))
         if key in self.seen:
             return
         self.seen.add(key)
@@ -129,14 +132,15 @@ class Windows:
         self.began = 0.0
         self.marks: list[float] = []
         self.optimizer_seen = False
-        self.roots: dict[int, Any] = {}
+        self.roots: dict[int, weakref.ref[Any]] = {}
+        """The models that were called, by their address: they live and die as without unstall."""
 
     def event(self, name: str, first: Any, count: int) -> None:
         if self.state == "done":
             return
         self.optimizer_seen = self.optimizer_seen or name == optimizer.STEP.event
         if name == modules.FORWARD.event and len(self.roots) < 8:
-            self.roots[id(first)] = first
+            self.roots[id(first)] = weakref.ref(first)
         if self.state == "waiting":
             by_optimizer = name == optimizer.STEP.event and count == self.FLOPS_AT_OPTIMIZER
             by_forward = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
@@ -147,7 +151,7 @@ class Windows:
             if self.state == "flops":
                 self._close_flops()
             elif self.state == "modules":
-                self.marks.append(_now())
+                self.marks.append(time.monotonic())
                 cycles = len(self.marks) - 1
                 long = self.marks[-1] - self.marks[0] > self.MODULES_ENOUGH_S
                 if cycles == self.MODULE_CYCLES or (long and cycles >= 2):
@@ -155,23 +159,24 @@ class Windows:
 
     def _open_flops(self) -> None:
         recording.native.watch(self.watcher, True)
-        self.began = _now()
+        self.began = time.monotonic()
         if flops.compiled():
             self.tell("flops", compiled=True)
+        if flops.compiled() or flops.innermost_mode() is not None:
+            # Inside a mode of the program's own ours would be on top when the program leaves its own.
             self._open_modules()
             return
         self.counter = flops.make_counter()
         self.counter.__enter__()
         self.state = "flops"
+        atexit.register(self.abandon)
 
     def _close_flops(self) -> None:
         counter = self.counter
-        if not flops.innermost(counter):
-            return  # inside a mode of the program's own: try at the next call
-        counter.__exit__(None, None, None)
-        self.counter = None
+        if not self._leave_counter():
+            return  # the program has entered a mode of its own meanwhile: try at the next call
         assert self.key is not None
-        self.tell("window", what="flops", began=self.began, ended=_now())
+        self.tell("window", what="flops", began=self.began, ended=time.monotonic())
         self.tell(
             "flops",
             per=self.key[0],
@@ -182,8 +187,26 @@ class Windows:
         )
         self._open_modules()
 
+    def _leave_counter(self) -> bool:
+        """Leave the counter's mode, unless another was entered on top of it."""
+        if self.counter is not None:
+            if flops.innermost_mode() is not self.counter:
+                return False
+            self.counter.__exit__(None, None, None)
+            self.counter = None
+            atexit.unregister(self.abandon)
+        return True
+
+    def abandon(self) -> None:
+        """The program ends, or the watcher failed, or this is a fork: count no more."""
+        if self.state == "modules":
+            recording.native.modules(False)
+        self.state = "done"
+        self.roots.clear()
+        self._leave_counter()
+
     def _open_modules(self) -> None:
-        self.marks = [_now()]
+        self.marks = [time.monotonic()]
         self.state = "modules"
         recording.native.modules(True)
 
@@ -192,21 +215,16 @@ class Windows:
         recording.native.watch(self.watcher, False)
         self.state = "done"
         assert self.key is not None
-        self.tell(
-            "window",
-            what="modules",
-            marks=self.marks,
-            per=self.key[0],
-        )
-        for root in self.roots.values():
-            self.tell("modules", root=id(root), modules=_module_table(root))
+        self.tell("window", what="modules", marks=self.marks, per=self.key[0])
+        for address, reference in self.roots.items():
+            root = reference()
+            if root is not None:
+                self.tell("modules", root=address, modules=_module_table(root))
         self.roots.clear()
 
 
-def _now() -> float:
-    import time
-
-    return time.monotonic()
+def _place(frame: FrameType | None) -> tuple[Any, ...]:
+    return (frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno) if frame is not None else ()
 
 
 def _user_frame(frame: FrameType | None) -> FrameType | None:

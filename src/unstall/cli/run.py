@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 @click.option("--sampling/--no-sampling", default=True, help="Sample stacks: they name the culprit.")
 @click.option("--modules", is_flag=True, help="Time the forward pass of each module (slower).")
 @click.option("--memory", is_flag=True, help="Find the lines that allocate, with memray (slower).")
-@click.option("--cprofile", is_flag=True, help="Also profile with cProfile (slower).")
-@click.option("--pyinstrument", is_flag=True, help="Also profile with pyinstrument (slower).")
 @click.option("--nvtx", is_flag=True, help="Mark phases as NVTX ranges for Nsight Systems.")
 def verb(
     words: Sequence[str],
@@ -40,17 +38,12 @@ def verb(
     chrome: Path | None,
     tensorboard: Path | None,
     ledger: str | None,
-    memory: bool,
-    cprofile: bool,
-    pyinstrument: bool,
     **recording: Any,
 ) -> None:
     """Run a program unchanged and report what stalls it, where, and the possible speed-up."""
     need_folders(chrome)
-    wanted = {"memray": memory, "cprofile": cprofile, "pyinstrument": pyinstrument}
-    tools = [name for name, on in wanted.items() if on]
     with Progress() as progress:
-        ended = record.run(record.Request(words, tools=tools, **recording), lambda session: _update(progress, session))
+        ended = record.run(record.Request(words, **recording), lambda session: _update(progress, session))
     signals.ignore_messages()
     try:
         recorded = record.diagnose(ended)
@@ -90,7 +83,7 @@ def _report(recorded: record.RecordedRun, outputs: Outputs, ledger: str | None) 
     problem = record.keep(recorded)
     show(run_view, recorded.report, stderr=True)
     with ignore_broken_pipe(sys.stderr):
-        for line in run_view.tool_lines(recorded.tools):
+        for line in run_view.memory_lines(recorded.memory):
             click.echo(line, err=True)
     for line in filter(None, [problem, record.enter(recorded, ledger)]):
         warn(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -91,10 +91,10 @@ def _read(directory: RunDir, since: float) -> list[ProcessRecording]:
         return []
     from unstall.benchmark.reader import read_all
 
-    processes = read_all(directory.path)
-    for process in processes:
-        process.spans = process.spans[process.spans["start"] >= since * 1e9]
-    return processes
+    return [
+        replace(process, spans=process.spans[process.spans["start"] >= since * 1e9])
+        for process in read_all(directory.path)
+    ]
 
 
 def _environment(processes: list[ProcessRecording]) -> dict[str, Any]:

@@ -36,7 +36,6 @@ class ResourcePoint(msgspec.Struct, frozen=True):
     t: float
     pid: int
     cpu_s: float
-    main_cpu_s: float
     run_delay_s: float
     rss_bytes: int
     read_bytes: int = 0
@@ -47,11 +46,10 @@ class ResourcePoint(msgspec.Struct, frozen=True):
 
 
 class MachinePoint(msgspec.Struct, frozen=True):
-    """One look at the whole machine: busy and stolen core-seconds so far, and each GPU's state."""
+    """One look at the whole machine: busy core-seconds so far, and each GPU's state."""
 
     t: float
     busy_cpu_s: float
-    steal_cpu_s: float
     gpu_utilization: tuple[float, ...] = ()
     gpu_memory_bytes: tuple[int, ...] = ()
 
@@ -67,7 +65,6 @@ class Observation(msgspec.Struct, frozen=True):
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """When unstall itself took time from the program: steps then are not timed."""
     sampling_failure: str | None = None
-    gpu_status: str = ""
     stopped: bool = False
     """Ended by unstall after the steps asked for."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -40,17 +40,6 @@ class MemoryLines(Protocol):
     def peak(self) -> Sequence[AllocatingLine]: ...
     @property
     def growth(self) -> Sequence[AllocatingLine]: ...
-
-
-class ToolResults(Protocol):
-    """What memray, cProfile and pyinstrument left."""
-
-    @property
-    def files(self) -> Sequence[Path]: ...
-    @property
-    def errors(self) -> Sequence[str]: ...
-    @property
-    def memory(self) -> Sequence[MemoryLines]: ...
 
 
 class _Limits(NamedTuple):
@@ -93,11 +82,10 @@ def markdown(report: Report) -> str:
     return run_markdown.render(report)
 
 
-def tool_lines(results: ToolResults) -> list[str]:
-    """What the tools left that were asked for, and the lines that allocate."""
-    lines = [f"  wrote {file}" for file in results.files]
-    lines += [f"  {error}" for error in results.errors]
-    for memory in results.memory:
+def memory_lines(recordings: Mapping[Path, MemoryLines]) -> list[str]:
+    """With ``--memory``: where memray's recordings are, and the lines that allocate."""
+    lines = [f"  wrote {file}" for file in recordings]
+    for memory in recordings.values():
         for title, group in (
             ("memory at its peak", memory.peak),
             ("memory that is never freed", memory.growth),

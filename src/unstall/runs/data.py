@@ -69,7 +69,7 @@ def measure(
 
 def _last_run_of(words: Sequence[str]) -> Archive | None:
     """The last run of the same command that is kept here, if there is one."""
-    for path in reversed(rundir.kept(finished=True)):
+    for path in reversed(rundir.list_runs(finished=True)):
         try:
             found = archive.load(str(path))
         except archive.ArchiveError:

@@ -63,7 +63,7 @@ def _two_runs(a: str | None, b: str | None) -> tuple[str, str]:
     if a is not None:
         return a, b or "last"
     # A report alone has no steps to compare.
-    runs = [run for run in rundir.kept(finished=True) if (run / archive.FILE_NAME).exists()]
+    runs = [run for run in rundir.list_runs(finished=True) if (run / archive.FILE_NAME).exists()]
     if len(runs) < 2:
         raise Refused("there are no two runs to compare here yet; make them with: unstall run train.py")
     return runs[-2].name, runs[-1].name

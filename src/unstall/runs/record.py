@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.repeat.revision import Revision
 
-_TOOL_FILES = (".pstats", ".html", ".txt", ".pyisession")
-
 
 @dataclass(frozen=True)
 class Request:
@@ -38,8 +36,8 @@ class Request:
     sampling: bool = True
     modules: bool = False
     """Whether the report tells the forward time of each module."""
-    tools: Sequence[str] = ()
-    """Of memray, cprofile and pyinstrument."""
+    memory: bool = False
+    """Whether memray records the allocations."""
     nvtx: bool = False
     gpu_window: int = 0
     """Steps of the GPU's work to record; 0 for none."""
@@ -58,16 +56,6 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class ToolResults:
-    """What the tools left that were asked for by ``--cprofile``, ``--memory`` and the like."""
-
-    files: list[Path] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    memory: list[MemoryLines] = field(default_factory=list)
-    """Of each process."""
-
-
-@dataclass(frozen=True)
 class RecordedRun:
     """A run with its diagnosis."""
 
@@ -75,7 +63,8 @@ class RecordedRun:
     archive: Archive
     """The run as it is kept."""
     processes: list[ProcessRecording]
-    tools: ToolResults
+    memory: dict[Path, MemoryLines]
+    """With ``--memory``: the recording of each process, and what it says."""
     directory: RunDir
     revision: Revision
 
@@ -112,7 +101,7 @@ def _options(request: Request) -> launcher.Options:
         steps=request.steps,
         sampling=request.sampling,
         nvtx=request.nvtx,
-        tools=list(request.tools),
+        memory=request.memory,
         gpu_window=request.gpu_window,
         extensions=extensions,
         settings=settings,
@@ -138,7 +127,7 @@ def diagnose(ended: Ended) -> RecordedRun:
         report=report,
         archive=archive.make(report, found.measured, outcome.observation, of_report(report)),
         processes=found.recordings,
-        tools=_tool_results(ended.directory.path, request.tools),
+        memory=_memory_lines(ended.directory.path) if request.memory else {},
         directory=ended.directory,
         revision=code,
     )
@@ -198,17 +187,7 @@ def _process_name(process: ProcessRecording) -> str:
     return "loader worker" if FETCH.event in process.ids and not len(process.named(FORWARD.event)) else "main"
 
 
-def _tool_results(folder: Path, tools: Sequence[str]) -> ToolResults:
-    results = ToolResults()
-    for path in sorted(folder.iterdir()):
-        if path.suffix in _TOOL_FILES and path.name != "bootstrap-error.txt":
-            results.files.append(Path(os.path.relpath(path)))
-        elif path.suffix == ".error":
-            results.errors.append(f"{path.stem}: {path.read_text().strip()}")
-    if "memray" in tools:
-        from unstall.benchmark import memory
+def _memory_lines(folder: Path) -> dict[Path, MemoryLines]:
+    from unstall.benchmark import memory
 
-        for path in sorted(folder.glob("memray-*.bin")):
-            results.memory.append(memory.allocating_lines(path))
-            results.files.append(Path(os.path.relpath(path)))
-    return results
+    return {Path(os.path.relpath(path)): memory.allocating_lines(path) for path in sorted(folder.glob("memray-*.bin"))}

@@ -107,7 +107,7 @@ class _Waiter:
 
     def wait(self, seconds: float) -> None:
         self.signals.wait(seconds)
-        if self.signals.seen:
+        if self.signals.end_requests:
             raise controlled_process.Interrupted
         left = max(0, round(self.budget.left))
         self.progress.update(f"{self.activity} · {left // 60}:{left % 60:02d} left")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unstall.benchmark.reader import HEADER, RECORD, ProcessRecording, Spans, read_facts
-from unstall.child.layout import HEADER_BYTES
+from unstall.benchmark.reader import ProcessRecording, Spans, read_facts, read_spans
 
 
 class Follower:
@@ -36,18 +35,7 @@ class Follower:
         return ProcessRecording(self.pid, 0, spans[order], names, facts)
 
     def _new(self) -> Spans:
-        """The records since the last time. The newest lie in a page that is moved when it is full: then again."""
-        while True:
-            header = np.fromfile(self.path, HEADER, 1)[0]
-            count, flushed = int(header["count"]), int(header["flushed"])
-            tail_bytes = int(header["tail_records"]) * RECORD.itemsize
-            older = np.empty(0, RECORD)
-            if self._read < flushed:
-                offset = HEADER_BYTES + tail_bytes + self._read * RECORD.itemsize
-                older = np.fromfile(self.path, RECORD, flushed - self._read, offset=offset)
-            skip = max(0, self._read - flushed)
-            offset = HEADER_BYTES + skip * RECORD.itemsize
-            tail = np.fromfile(self.path, RECORD, count - flushed - skip, offset=offset)
-            if int(np.fromfile(self.path, HEADER, 1)[0]["flushed"]) == flushed:
-                self._read = count
-                return np.concatenate([older, tail])
+        """The records since the last time."""
+        spans, _ = read_spans(self.path, self._read)
+        self._read += len(spans)
+        return spans

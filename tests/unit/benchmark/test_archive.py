@@ -78,8 +78,8 @@ def _full():
         steps=_steps(),
         fetches=fetches,
         epochs=[(10.0, 0.1)],
-        resources=[ResourcePoint(10.0, 7, 1.0, 1.0, 0.0, 1000)],
-        machine=[MachinePoint(10.0, 5.0, 0.0)],
+        resources=[ResourcePoint(10.0, 7, 1.0, 0.0, 1000)],
+        machine=[MachinePoint(10.0, 5.0)],
         stacks=[sample],
     )
 

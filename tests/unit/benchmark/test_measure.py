@@ -25,13 +25,12 @@ def seen(recording, *, cpu=None, rss=None, delay=0.0, busy=1.0, pids=None, gpu=(
                     t=float(t),
                     pid=pid,
                     cpu_s=cores * (t - begin),
-                    main_cpu_s=cores * (t - begin),
                     run_delay_s=delay * (t - begin),
                     rss_bytes=int(rss(t - begin)) if rss else 1000,
                     read_bytes=int(5000 * (t - begin)),
                 )
             )
-        machine.append(MachinePoint(t=float(t), busy_cpu_s=busy * (t - begin), steal_cpu_s=0.0, gpu_utilization=gpu))
+        machine.append(MachinePoint(t=float(t), busy_cpu_s=busy * (t - begin), gpu_utilization=gpu))
     return Observation(begin, end, points=points, machine=machine, **more)
 
 

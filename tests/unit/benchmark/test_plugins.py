@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from spanfactory import Recording, check_loop, loop_of, mean, train_step
 
-from unstall.benchmark import plugins
 from unstall.benchmark.measure import measure
 from unstall.benchmark.session import Observation
+from unstall.child import plugins
 from unstall.records.vocabulary import PHASE_NAMES, Phase, Seam, Tick
 
 TOKENIZE = Phase("tokenize", "turning text into numbers")
@@ -98,7 +98,7 @@ def test_the_entry_points_are_handed_on_by_name_and_not_imported(monkeypatch):
         "unstall.phases": [Entry("b", "no.such.module:PHASE [extra]")],
         "unstall.seams": [Entry("z", "no.such:a"), Entry("a", "nor.this")],
     }
-    monkeypatch.setattr(plugins, "entry_points", lambda group: entries[group])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries[group])
     assert plugins.declared.__wrapped__() == {
         "unstall.phases": [("b", "no.such.module:PHASE")],
         "unstall.seams": [("a", "nor.this"), ("z", "no.such:a")],

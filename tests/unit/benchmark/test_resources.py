@@ -8,17 +8,18 @@ import sys
 import time
 from collections.abc import Callable
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.benchmark import resources
-from unstall.benchmark.process_readers import LinuxReader, PortableReader, reader
+from unstall.benchmark.process_readers import ProcessReader
 from unstall.benchmark.resources import (
     ResourceMonitor,
     cpu_between,
+    growth,
     other_cores,
-    run_delay_between,
     thin,
 )
 from unstall.records.observations import MachinePoint, ResourcePoint
@@ -99,36 +100,35 @@ def test_memory_of_the_points_is_bounded(monkeypatch: pytest.MonkeyPatch):
 def test_gpus_are_told_of_plainly():
     monitor = ResourceMonitor(os.getpid())
     monitor.poll(0.0)
-    assert "GPU" in monitor.gpu_status()
+    assert "GPU" in monitor.gpus.status
     assert len(monitor.machine[0].gpu_utilization) == len(monitor.gpus.devices)
     assert len(monitor.machine[0].gpu_memory_bytes) == len(monitor.gpus.devices)
 
 
 @on_linux
-def test_the_readers_agree_about_this_process(tmp_path):
-    assert isinstance(reader(), LinuxReader)
-    with open(tmp_path / "some", "wb") as file:
-        file.write(b"x" * 10_000)
-    one, other = (kind().look(os.getpid(), 3.0) for kind in (LinuxReader, PortableReader))
-    assert one is not None and other is not None
-    assert one.cpu_s == pytest.approx(other.cpu_s, abs=0.5)
-    assert one.rss_bytes == pytest.approx(other.rss_bytes, rel=0.2)
-    assert one.t == other.t == 3.0
-    assert one.main_cpu_s > 0.0 and one.run_delay_s >= 0.0
-    busy, steal = LinuxReader().machine_cpu()
-    assert (busy, steal) == pytest.approx(PortableReader().machine_cpu(), rel=0.2, abs=60.0)
+def test_a_look_agrees_with_psutil(tmp_path):
+    look, theirs = ProcessReader().look(os.getpid(), 3.0), psutil.Process()
+    assert look is not None
+    times = theirs.cpu_times()
+    assert look.cpu_s == pytest.approx(times.user + times.system, abs=0.5)
+    assert look.rss_bytes == pytest.approx(theirs.memory_info().rss, rel=0.2)
+    assert look.read_bytes <= theirs.io_counters().read_bytes
+    assert look.t == 3.0
+    assert look.run_delay_s >= 0.0
+    machine = psutil.cpu_times()
+    busy = sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice
+    assert ProcessReader().machine_cpu() == pytest.approx(busy, rel=0.2, abs=60.0)
 
 
-@pytest.mark.parametrize("kind", [LinuxReader, PortableReader])
-def test_readers_of_nothing(kind):
+def test_a_process_that_has_ended_has_no_state_and_no_children():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    assert kind().look(process.pid, 0.0) is None
-    assert kind().children(process.pid, every_thread=True) == []
+    assert ProcessReader().look(process.pid, 0.0) is None
+    assert ProcessReader().children(process.pid, every_thread=True) == []
 
 
 def point(t: float, pid: int = 1, cpu: float = 0.0, delay: float = 0.0, rss: int = 0):
-    return ResourcePoint(t, pid, cpu, cpu, delay, rss)
+    return ResourcePoint(t, pid, cpu, delay, rss)
 
 
 POINTS = [
@@ -150,11 +150,11 @@ def test_cpu_is_interpolated_between_looks_and_flat_outside():
 
 
 def test_run_delay():
-    assert run_delay_between(POINTS, 1, 1.0, 4.0) == pytest.approx(0.5)
+    assert growth(POINTS, {1}, 1.0, 4.0, "run_delay_s") == pytest.approx(0.5)
 
 
 def test_other_cores():
-    machine = [MachinePoint(0.0, 100.0, 0.0), MachinePoint(4.0, 107.0, 0.0)]
+    machine = [MachinePoint(0.0, 100.0), MachinePoint(4.0, 107.0)]
     assert other_cores(machine, POINTS, 0.0, 4.0) == pytest.approx((7.0 - 3.0) / 4.0)
     assert other_cores(machine[:1], POINTS, 0.0, 4.0) == 0.0
     assert other_cores([], [], 0.0, 4.0) == 0.0

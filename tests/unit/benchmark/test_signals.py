@@ -65,7 +65,7 @@ signal.signal(signal.SIGHUP, signal.SIG_IGN)
 from unstall.benchmark.signals import Relay
 with Relay() as watch:
     os.kill(os.getpid(), signal.SIGHUP)
-    print(watch.wait(0.1), watch.seen, signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
+    print(watch.wait(0.1), watch.end_requests, signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
 os.kill(os.getpid(), signal.SIGHUP)
 print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
 """
@@ -180,7 +180,7 @@ try:
     with watch:
         os.waitpid = interrupted
 except KeyboardInterrupt:
-    print("interrupted", watch.seen, os.path.exists(f"/proc/{watch._canary.pid}"))
+    print("interrupted", watch.end_requests, os.path.exists(f"/proc/{watch._canary.pid}"))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "interrupted [] False"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -237,7 +239,7 @@ def empty_process():
     r = Recording()
     r.do("~forward", 0.1)
     process = r.process()
-    process.spans = process.spans[:0]
+    process = replace(process, spans=process.spans[:0])
     return process
 
 

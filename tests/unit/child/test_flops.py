@@ -83,13 +83,13 @@ def test_a_formula_that_fails_harms_nothing(monkeypatch):
     assert (counter.flops, counter.unknown) == (0, 1)
 
 
-def test_only_the_innermost_mode_may_be_left():
+def test_the_innermost_mode_is_known():
     outer, inner = flops.make_counter(), flops.make_counter()
     with outer:
-        assert flops.innermost(outer)
+        assert flops.innermost_mode() is outer
         with inner:
-            assert flops.innermost(inner)
-            assert not flops.innermost(outer)
+            assert flops.innermost_mode() is inner
+    assert flops.innermost_mode() is None
 
 
 @pytest.mark.parametrize("frames, expected", [({"ok": 1}, True), ({}, False)])

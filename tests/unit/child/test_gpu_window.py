@@ -97,7 +97,7 @@ def torch(monkeypatch):
 def _steps(window, count, seams=("~forward", "~backward", "~optimizer")):
     for _ in range(count):
         for seam in seams:
-            window.hear(seam)
+            window.on_seam(seam)
 
 
 def test_it_profiles_its_steps_and_falls_silent(torch, tmp_path):

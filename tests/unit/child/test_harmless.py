@@ -81,7 +81,7 @@ import sys
 sys.abiflags = "t"
 from unstall.child import recording
 from unstall.child.sandbox import audit
-audit.hear({"mine": print})
+audit.listen({"mine": print})
 sys.audit("mine", "heard")
 print(recording.NATIVE, any("_recorder" in name for name in sys.modules))
 """)

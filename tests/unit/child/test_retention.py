@@ -154,14 +154,6 @@ def test_a_cached_function_is_measured_by_its_cache():
     assert entries["bounded.cache_info"]["bounded"]
 
 
-def test_what_is_to_be_ignored_is_left_out():
-    mine, yours = [1], [2]
-    result = retention.probe(sys._getframe(), frozenset({id(mine)}))
-    assert "mine" not in result["entries"]
-    assert result["entries"]["yours"]["len"] == len(yours)
-    assert "yours" not in retention.probe(sys._getframe(), frozenset({__file__}))["entries"]
-
-
 # ---------------------------------------------------------------- what grows
 
 

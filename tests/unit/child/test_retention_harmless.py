@@ -5,7 +5,6 @@ PYTEST_DONT_REWRITE: a rewritten assertion reads its function's locals, and such
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import textwrap
 import weakref
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -137,7 +135,7 @@ def test_it_imports_the_standard_library_only_and_no_torch():
     )
     module = sys.modules["unstall"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    from unstall.child import retention, tools
+    from unstall.child import memory, retention
     items = [1]
     assert retention.probe(sys._getframe())["entries"]["items"]["len"] == 1
     assert not {{"torch", "numpy", "msgspec", "psutil", "rich"}} & set(sys.modules)
@@ -145,20 +143,3 @@ def test_it_imports_the_standard_library_only_and_no_torch():
     command = [sys.executable, "-I", "-S", "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    "file, is_users",
-    [
-        (importlib.util.__file__, False),
-        (np.__file__, False),
-        (retention.__file__, False),
-        ("<frozen importlib._bootstrap>", False),
-        ("<string>", False),
-        (__file__, True),
-        ("train.py", True),
-        ("<ipython-input-1-abc>", True),
-    ],
-)
-def test_the_users_files_are_told_from_others(file, is_users):
-    assert retention.is_user_file(file) == is_users

@@ -14,6 +14,7 @@ from unstall.child.user_files import is_user_file
         ("/home/me/train.py", True),
         ("/home/me/lib/data.py", True),
         ("/home/me/python3.11-notes/data.py", True),
+        ("<ipython-input-1-abc>", True),
         ("<string>", False),
         ("<frozen importlib._bootstrap>", False),
         ("/usr/lib/python3.11/threading.py", False),

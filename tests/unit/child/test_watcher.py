@@ -291,6 +291,25 @@ def test_a_mode_of_the_programs_own_is_waited_for(looking):
     assert looking.of("error") == []
 
 
+def test_no_mode_is_opened_inside_one_of_the_programs_own(looking):
+    own = flops.make_counter()
+    with own:
+        train(looking, Net(), 4)
+        assert flops.innermost_mode() is own
+    train(looking, Net(), 12)
+    assert looking.of("flops") == looking.of("error") == []
+
+
+def test_a_failure_closes_the_mode(looking, monkeypatch):
+    optimizer = SimpleNamespace()
+    looking.see("~optimizer", optimizer)
+    looking.see("~optimizer", optimizer)
+    assert flops.innermost_mode() is not None
+    monkeypatch.setattr(looking.watcher, "_note", None)
+    looking.see("~optimizer", optimizer)
+    assert flops.innermost_mode() is None
+
+
 def test_no_look_is_taken_when_not_asked_for(watched):
     train(watched, Net(), 10)
     assert watched.of("flops") == watched.of("window") == []

@@ -145,7 +145,7 @@ def test_stretches_are_joined_where_there_are_too_many():
 
 
 def test_resources_are_rates_of_their_counters():
-    points = [ResourcePoint(t / 4, 1, 0.5 * t / 4, 0, 0, 1000 + t) for t in range(41)]
+    points = [ResourcePoint(t / 4, 1, 0.5 * t / 4, 0, 1000 + t) for t in range(41)]
     found = charts.resources(Archive(report=_report(), resources=points))
     cores, memory = found["panels"]
     assert floats(cores["series"][0]["values"]) == pytest.approx(np.full(20, 0.5))
@@ -252,7 +252,6 @@ _points = st.builds(
     t=_any,
     pid=st.integers(0, 3),
     cpu_s=_any,
-    main_cpu_s=_any,
     run_delay_s=_any,
     rss_bytes=st.integers(-(2**63), 2**63),
     read_bytes=st.integers(0, 2**63),
@@ -261,7 +260,6 @@ _machine = st.builds(
     MachinePoint,
     t=_any,
     busy_cpu_s=_any,
-    steal_cpu_s=_any,
     gpu_utilization=st.lists(_any, max_size=2).map(tuple),
     gpu_memory_bytes=st.lists(st.integers(0, 2**63), max_size=2).map(tuple),
 )

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def hear(looks: dict[str, Callable[..., None]]) -> None:
-    """From here on call ``looks[event](*arguments)``, in this process and those it forks; what it raises is refused.
+def listen(looks: dict[str, Callable[..., None]]) -> None:
+    """From here on, call ``looks[event](*arguments)``, in this process and those it forks; what it raises is refused.
 
-    Not for the events of what a look itself does, in its thread.
+    Events that a look causes itself, in its thread, are left out.
 
     In C where that is built: a hook in Python slows every event down, and ``id()`` is one.
     """
@@ -23,7 +23,7 @@ def hear(looks: dict[str, Callable[..., None]]) -> None:
 
 
 def _unless_busy(here: threading.local, look: Callable[..., None]) -> Callable[..., None]:
-    def heard(*arguments: Any) -> None:
+    def handle(*arguments: Any) -> None:
         if getattr(here, "busy", False):
             return
         here.busy = True
@@ -32,4 +32,4 @@ def _unless_busy(here: threading.local, look: Callable[..., None]) -> Callable[.
         finally:
             here.busy = False
 
-    return heard
+    return handle

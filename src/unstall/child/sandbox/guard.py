@@ -47,7 +47,7 @@ class Guard:
 
     def listen(self) -> None:
         """From here on."""
-        audit.hear(self.looks)
+        audit.listen(self.looks)
 
     def on_open(self, path: Any, mode: str | None, flags: int) -> None:
         if isinstance(path, int):
@@ -109,13 +109,6 @@ def _path_of(descriptor: int) -> str | None:
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:
-        pass
-    try:
-        import fcntl
-
-        found = fcntl.fcntl(descriptor, fcntl.F_GETPATH, b"\0" * 1024)  # type: ignore[attr-defined]
-        return os.fsdecode(found.rstrip(b"\0"))
-    except (AttributeError, OSError):
         return None
 
 

@@ -22,6 +22,7 @@ from unstall.child.sandbox.refusals import note
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
     from types import ModuleType
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -44,11 +45,16 @@ class Refusal:
         note(self.home, what)
         return ConnectionRefusedError(errno.ECONNREFUSED, f"unstall does not repeat this in an experiment: {what}")
 
+    def of_request(self, method: str, url: str) -> OSError | None:
+        """What a request raises that would write; None for one that only reads."""
+        method = method.upper()
+        return None if method in READING else self.error(f"{method} {_without_secrets(url)}")
+
 
 def install(home: str) -> None:
     """Refuse from here on, in this process and those it forks."""
     refusal = Refusal(home)
-    audit.hear(
+    audit.listen(
         {
             "socket.connect": functools.partial(_on_connect, refusal),
             "socket.sendto": functools.partial(_on_send, refusal),
@@ -70,52 +76,47 @@ def install(home: str) -> None:
 
 
 def _guard_http_client(refusal: Refusal, module: ModuleType) -> None:
-    original = module.HTTPConnection.putrequest
+    def look(connection: Any, method: str, url: str, *_: Any, **__: Any) -> None:
+        scheme = "https" if isinstance(connection, getattr(module, "HTTPSConnection", ())) else "http"
+        address = url if "://" in url else f"{scheme}://{_host(connection.host)}:{connection.port}{url}"
+        if error := refusal.of_request(method, address):
+            raise error
 
-    @functools.wraps(original)
-    def putrequest(self: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
-        if method.upper() not in READING:
-            scheme = "https" if isinstance(self, getattr(module, "HTTPSConnection", ())) else "http"
-            address = url if "://" in url else f"{scheme}://{_host(self.host)}:{self.port}{url}"
-            raise refusal.error(f"{method.upper()} {_plain(address)}")
-        return original(self, method, url, *args, **kwargs)
-
-    module.HTTPConnection.putrequest = putrequest
+    _look_before(module.HTTPConnection, "putrequest", look)
 
 
 def _guard_httpx(refusal: Refusal, module: ModuleType) -> None:
-    sync, asynchronous = module.HTTPTransport.handle_request, module.AsyncHTTPTransport.handle_async_request
-
-    def look(request: Any) -> None:
-        if request.method.upper() not in READING:
-            error = refusal.error(f"{request.method.upper()} {_plain(str(request.url))}")
+    def look(_: Any, request: Any) -> None:
+        if error := refusal.of_request(request.method, str(request.url)):
             raise module.ConnectError(str(error), request=request)
 
-    @functools.wraps(sync)
-    def handle_request(self: Any, request: Any) -> Any:
-        look(request)
-        return sync(self, request)
-
-    @functools.wraps(asynchronous)
-    async def handle_async_request(self: Any, request: Any) -> Any:
-        look(request)
-        return await asynchronous(self, request)
-
-    module.HTTPTransport.handle_request = handle_request
-    module.AsyncHTTPTransport.handle_async_request = handle_async_request
+    _look_before(module.HTTPTransport, "handle_request", look)
+    _look_before(module.AsyncHTTPTransport, "handle_async_request", look, asynchronous=True)
 
 
 def _guard_aiohttp(refusal: Refusal, module: ModuleType) -> None:
-    original = module.ClientSession._request
+    def look(_: Any, method: str, str_or_url: Any, **__: Any) -> None:
+        if error := refusal.of_request(method, str(str_or_url)):
+            raise module.ClientConnectionError(str(error))
+
+    _look_before(module.ClientSession, "_request", look, asynchronous=True)
+
+
+def _look_before(owner: Any, name: str, look: Callable[..., None], *, asynchronous: bool = False) -> None:
+    """Call ``look`` with the arguments of each call of a method, before it; what it raises is raised instead."""
+    original = getattr(owner, name)
 
     @functools.wraps(original)
-    async def _request(self: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
-        if method.upper() not in READING:
-            error = refusal.error(f"{method.upper()} {_plain(str(str_or_url))}")
-            raise module.ClientConnectionError(str(error))
-        return await original(self, method, str_or_url, **kwargs)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        look(*args, **kwargs)
+        return original(*args, **kwargs)
 
-    module.ClientSession._request = _request
+    @functools.wraps(original)
+    async def async_method(*args: Any, **kwargs: Any) -> Any:
+        look(*args, **kwargs)
+        return await original(*args, **kwargs)
+
+    setattr(owner, name, async_method if asynchronous else method)
 
 
 def _guard_wandb(module: ModuleType) -> None:
@@ -188,7 +189,7 @@ def _in_http_client() -> bool:
     return False
 
 
-def _plain(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """A URL without what may be secret in it: user, password and query."""
     scheme, separator, rest = url.partition("://")
     if not separator:

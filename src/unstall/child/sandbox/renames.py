@@ -22,7 +22,7 @@ def install() -> None:
         with contextlib.suppress(OSError, TypeError, ValueError):
             _before_rename(*arguments)
 
-    audit.hear({"os.rename": on_rename})
+    audit.listen({"os.rename": on_rename})
 
 
 def _before_rename(source: Any, _target: Any, source_folder: int = -1, _target_folder: int = -1) -> None:

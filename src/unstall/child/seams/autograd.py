@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,7 @@ def _install(module: Any) -> None:
 
 def _find() -> list[FunctionType]:
     """What ``Tensor.backward`` and ``autograd.backward`` come down to in Python."""
-    autograd = sys.modules.get("torch.autograd")
-    return finding.functions([finding.inner(getattr(autograd, "_engine_run_backward", None))])
+    return finding.members("torch.autograd", "_engine_run_backward")
 
 
 def _note(listener: Listener, count: int, outputs: Any, _: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import FunctionType
 from typing import Any
 
@@ -53,13 +52,12 @@ def _installer(calls: tuple[tuple[str | None, tuple[str, ...]], ...]) -> Any:
 
 def _find() -> list[FunctionType]:
     """Those of the libraries that are imported."""
-    found = []
-    for name, calls in _CALLS.items():
-        module = sys.modules.get(name)
-        for class_name, attributes in calls if module is not None else ():
-            owner = getattr(module, class_name, None) if class_name else module
-            found += [finding.inner(getattr(owner, attribute, None)) for attribute in attributes]
-    return finding.functions(found)
+    return [
+        function
+        for module, calls in _CALLS.items()
+        for class_name, attributes in calls
+        for function in finding.members(module, *attributes, owner=class_name)
+    ]
 
 
 SEAMS = (CALLBACK,)

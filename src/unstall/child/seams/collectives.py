@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import FunctionType
 from typing import Any
 
@@ -32,8 +31,7 @@ def _install(module: Any) -> None:
 
 
 def _find() -> list[FunctionType]:
-    module = sys.modules.get("torch.distributed.distributed_c10d")
-    return finding.functions(finding.inner(getattr(module, name, None)) for name in _COLLECTIVES)
+    return finding.members("torch.distributed.distributed_c10d", *_COLLECTIVES)
 
 
 SEAMS = (COLLECTIVE,)

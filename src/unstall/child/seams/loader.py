@@ -49,9 +49,9 @@ def _install_fetch(module: Any) -> None:
 
 def _find_fetch() -> list[FunctionType]:
     """What makes a batch, in the process that makes it."""
-    module = sys.modules.get("torch.utils.data._utils.fetch")
-    names = ("_MapDatasetFetcher", "_IterableDatasetFetcher")
-    return finding.functions(finding.inner(getattr(getattr(module, name, None), "fetch", None)) for name in names)
+    module = "torch.utils.data._utils.fetch"
+    owners = ("_MapDatasetFetcher", "_IterableDatasetFetcher")
+    return [fetch for owner in owners for fetch in finding.members(module, "fetch", owner=owner)]
 
 
 def _note_epoch(listener: Listener, count: int, loader: Any, _: Any) -> None:
@@ -71,7 +71,6 @@ def _facts(loader: Any) -> dict[str, Any]:
         "dataset": type(dataset).__qualname__,
         "iterable": isinstance(dataset, getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
         "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
-        "collate_file": getattr(getattr(collate, "__code__", None), "co_filename", ""),
     }
 
 

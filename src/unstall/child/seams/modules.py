@@ -39,7 +39,7 @@ def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
 
 
 def _facts(module: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {"id": id(module), "type": type(module).__qualname__, "training": bool(module.training)}
+    facts: dict[str, Any] = {"id": id(module), "type": type(module).__qualname__}
     count = 0
     for parameter in module.parameters():
         if not count:

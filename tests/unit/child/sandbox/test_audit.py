@@ -28,7 +28,7 @@ def program(request):
 def test_what_is_asked_for_is_heard_and_nothing_else(program):
     done = program("""
         import os, sys
-        audit.hear({"os.mkdir": lambda path, mode, folder: print("mkdir", path), "mine": lambda *given: print(given)})
+        audit.listen({"os.mkdir": lambda path, mode, folder: print("mkdir", path), "mine": lambda *given: print(given)})
         sys.audit("mine", 1, "two")
         sys.audit("mine")
         sys.audit("mine.not")
@@ -48,7 +48,7 @@ def test_what_it_raises_is_raised_where_the_event_is(program):
         def refuse(*arguments):
             raise PermissionError("no")
 
-        audit.hear({"open": refuse})
+        audit.listen({"open": refuse})
         try:
             open("/dev/null")
         except PermissionError as error:
@@ -60,8 +60,8 @@ def test_what_it_raises_is_raised_where_the_event_is(program):
 def test_several_hear_and_so_do_threads_and_forks(program):
     done = program("""
         import os, sys, threading
-        audit.hear({"mine": lambda: print("first", flush=True)})
-        audit.hear({"mine": lambda: print("second", flush=True)})
+        audit.listen({"mine": lambda: print("first", flush=True)})
+        audit.listen({"mine": lambda: print("second", flush=True)})
         thread = threading.Thread(target=sys.audit, args=("mine",))
         thread.start()
         thread.join()
@@ -81,7 +81,7 @@ def test_it_hears_to_the_end_of_the_interpreter(program):
             def __del__(self, say=sys.audit):
                 say("mine")
 
-        audit.hear({"mine": lambda write=os.write: write(1, b"heard")})
+        audit.listen({"mine": lambda write=os.write: write(1, b"heard")})
         sys.last = Last()
     """)
     assert (done.stdout, done.stderr, done.returncode) == ("heard", "", 0)
@@ -94,7 +94,7 @@ def test_a_tracer_of_the_programs_does_not_see_it(program):
         def mine():
             return 1
 
-        audit.hear({"mine": mine})
+        audit.listen({"mine": mine})
         seen = []
         sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
         sys.audit("mine")
@@ -112,7 +112,7 @@ def test_what_a_look_does_is_not_heard(program):
             print("heard")
             sys.audit("mine")
 
-        audit.hear({"mine": look})
+        audit.listen({"mine": look})
         sys.audit("mine")
         sys.audit("mine")
     """)

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from unstall.child.sandbox.network import Refusal, _guard_aiohttp, _guard_httpx, _is_elsewhere, _plain
+from unstall.child.sandbox.network import Refusal, _guard_aiohttp, _guard_httpx, _is_elsewhere, _without_secrets
 from unstall.child.sandbox.refusals import note, read_refusals
 
 
@@ -20,9 +20,9 @@ def test_other_machines(host):
 
 
 def test_no_secret_of_a_url_is_noted():
-    assert _plain("https://me:secret@example.org/a/b?token=1") == "https://example.org/a/b"
-    assert _plain("http://example.org:80?token=1") == "http://example.org:80"
-    assert _plain("/path?token=1") == "/path"
+    assert _without_secrets("https://me:secret@example.org/a/b?token=1") == "https://example.org/a/b"
+    assert _without_secrets("http://example.org:80?token=1") == "http://example.org:80"
+    assert _without_secrets("/path?token=1") == "/path"
 
 
 def test_what_is_noted_often_is_told_once(tmp_path):
