@@ -9,6 +9,7 @@ from unstall.benchmark.measure import Measured
 from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.steps import Loop
+from unstall.child.experiments.interventions.base import key_of
 from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.observations import Observation
@@ -17,7 +18,6 @@ from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.first_run import FirstRun
-from unstall.simplify.interventions.base import key_of
 from unstall.simplify.segment import Segment
 
 PACE = Pace(step_s=0.1, steps=4, seconds=0.5, settle_steps=1, settle_s=0.0, cores=2)

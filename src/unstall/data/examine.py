@@ -55,7 +55,7 @@ def examine(
         sampling=False,
         flops=False,
         probing=False,
-        extensions=["unstall.data.child"],
+        extensions=["unstall.child.data.extension"],
         settings={"budget_s": budget_s, "cores": usable_cores(), "loader": loader},
         environ=environ,
         output=output,

@@ -10,12 +10,12 @@ from typing import Protocol
 
 import numpy as np
 
+from unstall.child.experiments.interventions.base import Specification
 from unstall.simplify import thresholds
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ControlledProcess
 from unstall.simplify.cpu_burner import CpuBurners
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.interventions.base import Specification
 from unstall.simplify.segment import Segment
 from unstall.statistics import abba_log_ratios
 

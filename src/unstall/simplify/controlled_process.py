@@ -15,15 +15,15 @@ import psutil
 from unstall.benchmark.launcher import Program
 from unstall.benchmark.reader import read_facts
 from unstall.benchmark.resources import other_cores
+from unstall.child.experiments.interventions.base import Specification
+from unstall.child.experiments.interventions.data_alone import DataAloneIntervention
+from unstall.child.experiments.switchboard import Switchboard
 from unstall.child.recording import steps_of
 from unstall.child.watcher import CALL
 from unstall.simplify import segment
 from unstall.simplify.budget import Clock
 from unstall.simplify.follower import Follower
-from unstall.simplify.interventions.base import Specification
-from unstall.simplify.interventions.data_alone import DataAloneIntervention
 from unstall.simplify.segment import Segment
-from unstall.simplify.switchboard import Switchboard
 
 
 class ProgramEnded(Exception):

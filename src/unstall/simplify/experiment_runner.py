@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unstall.child.experiments.interventions.base import key_of
 from unstall.records.measurements import Measurement
 from unstall.simplify import thresholds
 from unstall.simplify.abba import Pace, PausedConditions, StoppingRule, SwitchedConditions, placebo, run_blocks
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ControlledProcess, ProgramEnded, ProgramStuck
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.interventions.base import key_of
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured

@@ -6,6 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unstall.child.experiments.interventions.base import Intervention, path_of
+from unstall.child.experiments.interventions.cached import CachedIntervention
+from unstall.child.experiments.interventions.delay import DelayIntervention
+from unstall.child.experiments.interventions.sleep import SleepIntervention
+from unstall.child.experiments.interventions.stub import StubIntervention
+from unstall.child.experiments.interventions.threads import ThreadsIntervention
 from unstall.child.seams import built_in
 from unstall.model.function_shares import DATA, FunctionShares
 from unstall.records.measurements import Measurement
@@ -13,12 +19,6 @@ from unstall.records.report import Culprit, ProcessRole, Report
 from unstall.records.vocabulary import Tick, seam_of
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.interventions.base import Intervention, path_of
-from unstall.simplify.interventions.cached import CachedIntervention
-from unstall.simplify.interventions.delay import DelayIntervention
-from unstall.simplify.interventions.sleep import SleepIntervention
-from unstall.simplify.interventions.stub import StubIntervention
-from unstall.simplify.interventions.threads import ThreadsIntervention
 
 SETTINGS = ("workers", "prefetch", "threads", "ranks")
 """What :func:`setting` can change."""

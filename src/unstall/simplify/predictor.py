@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from unstall import model
+from unstall.child.experiments.interventions.base import Specification
 from unstall.simplify import registry
 from unstall.simplify.experiment import Experiment
-from unstall.simplify.interventions.base import Specification
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured

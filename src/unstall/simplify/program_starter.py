@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from unstall.benchmark.launcher import Options, Program
 from unstall.benchmark.rundir import RunDir
+from unstall.child.experiments.switchboard import Switchboard
 from unstall.simplify import ranks
 from unstall.simplify.controlled_process import ControlledProcess, Wait
 from unstall.simplify.first_run import FirstRun, watch
-from unstall.simplify.switchboard import Switchboard
 
 if TYPE_CHECKING:
     from unstall.sandbox import Sandbox
 
-ENGINE = "unstall.simplify.engine"
+ENGINE = "unstall.child.experiments.engine"
 
 
 class ProgramStarter:

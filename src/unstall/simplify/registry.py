@@ -7,8 +7,8 @@ import importlib
 import pkgutil
 from importlib import metadata
 
-from unstall.simplify import interventions as package
-from unstall.simplify.interventions.base import Intervention, Specification
+from unstall.child.experiments import interventions as package
+from unstall.child.experiments.interventions.base import Intervention, Specification
 
 GROUP = "unstall.interventions"
 

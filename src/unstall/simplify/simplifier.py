@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.model import function_shares
 from unstall.records.measurements import Measurement
 from unstall.simplify import plan, thresholds
@@ -15,7 +16,6 @@ from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import Interrupted
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
-from unstall.simplify.interventions.cached import CachedIntervention
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.records import report as records
 from unstall.records.report import Ceiling, NotMeasured, Report, Study
 from unstall.simplify import simplify_verdict, thresholds
 from unstall.simplify.experiment import ExperimentResult
-from unstall.simplify.interventions.cached import CachedIntervention
 from unstall.simplify.predictor import Predictor
 from unstall.simplify.simplifier import SimplifyResult
 from unstall.simplify.simplify_verdict import WaitingSplit

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from unstall.child.experiments.interventions.cached import CachedIntervention
+from unstall.child.experiments.interventions.sleep import SleepIntervention
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
 from unstall.records.vocabulary import HEALTHY, Confidence, PatternName
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import ExperimentResult
-from unstall.simplify.interventions.cached import CachedIntervention
-from unstall.simplify.interventions.sleep import SleepIntervention
 from unstall.statistics import Ratio
 
 _HOST = "host-bound"

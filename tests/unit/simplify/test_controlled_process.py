@@ -6,10 +6,10 @@ import signal
 import pytest
 from simplify_builders import VirtualClock, VirtualSession, make_recording
 
+from unstall.child.experiments.switchboard import Switchboard
 from unstall.child.watcher import CALL
 from unstall.records.vocabulary import Tick
 from unstall.simplify.controlled_process import ControlledProcess, Patience, ProgramEnded, ProgramStuck
-from unstall.simplify.switchboard import Switchboard
 
 STEP_S = 0.1
 

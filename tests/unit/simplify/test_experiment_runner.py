@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from simplify_builders import PACE, VirtualClock, VirtualProcess, VirtualStarter, make_measured, make_measurement
 
+from unstall.child.experiments.interventions.env import EnvIntervention
 from unstall.records.measurements import LoaderMeasurement
 from unstall.simplify import plan
 from unstall.simplify.abba import StoppingRule
@@ -11,7 +12,6 @@ from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ProgramEnded, ProgramStuck
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
-from unstall.simplify.interventions.env import EnvIntervention
 
 PARTS = {"log": 0.06, "rest": 0.04}
 

@@ -8,14 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from unstall.child import seams
+from unstall.child.experiments import interventions
+from unstall.child.experiments.interventions.base import load, path_of
+from unstall.child.experiments.interventions.stub import StubIntervention
 from unstall.diagnose.patterns import all_patterns
 from unstall.records.vocabulary import PHASE_NAMES
-from unstall.simplify import interventions, plan, registry
-from unstall.simplify.interventions.base import load, path_of
-from unstall.simplify.interventions.stub import StubIntervention
+from unstall.simplify import plan, registry
 
 PLUGIN = """
-from unstall.simplify.interventions.base import Intervention
+from unstall.child.experiments.interventions.base import Intervention
 
 
 class NoMetrics(Intervention):
