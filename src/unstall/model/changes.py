@@ -57,6 +57,10 @@ class Changes:
         return ", ".join(words) or "nothing changed"
 
 
+AS_RECORDED = Changes()
+"""No change at all."""
+
+
 def parse(assignments: Iterable[str], **settings: int | float | bool | None) -> Changes:
     """``name=0.5x``, ``name=-20%``, ``name=0`` (free) and ``callbacks=async``. Raises ChangeError in one line."""
     scales: dict[str, float] = {}

@@ -49,14 +49,13 @@ class Recorded:
         return self.steps * np.minimum([shares.get(name, 0.0) for name in self.names], 1.0)
 
 
-def of_measured(measured: Measured, *, device_busy: float | None = None) -> Recorded:
+def of_measured(measured: Measured) -> Recorded:
     """From a run that has just been measured."""
     return _recorded(
         measured.measurement,
         step_series(measured),
         fetch_series(measured),
         attributed=build(measured.measurement).attributed,
-        device_busy=device_busy,
     )
 
 
@@ -87,7 +86,7 @@ def _recorded(
     fetches: FetchSeries | None,
     *,
     attributed: Mapping[str, float],
-    device_busy: float | None,
+    device_busy: float | None = None,
 ) -> Recorded:
     regular = series.measured & ~series.gap
     rows = regular if regular.any() else series.measured

@@ -4,7 +4,7 @@ import msgspec
 from pipelines import pipeline
 from rich.console import Console
 
-from unstall.model import Changes, answer, assumptions, elasticities, survey
+from unstall.model import Changes, assumptions, elasticities, predict, survey
 from unstall.records.what_if import WhatIfReport
 from unstall.report import what_if_view
 
@@ -33,16 +33,16 @@ def test_a_loop_without_loader_is_asked_nothing_about_workers():
 
 
 def test_one_answer_in_words():
-    text = shown([answer(pipeline(measured_s=0.02), Changes(workers=2))])
+    text = shown([predict(pipeline(measured_s=0.02), Changes(workers=2))])
     assert text.splitlines()[1].startswith("1.67× as fast, predicted (")
     assert "recorded 20 ms · predicted 12 ms" in text and "Limited by main thread: backward" in text
-    slower = shown([answer(pipeline(measured_s=0.02), Changes(workers=0))])
+    slower = shown([predict(pipeline(measured_s=0.02), Changes(workers=0))])
     assert "Slower: 0.625× as fast" in slower
 
 
 def test_a_step_of_nothing_in_words():
     free = dict.fromkeys(["forward", "backward", "callback", "data"], 0.0)
-    found = answer(pipeline(measured_s=0.02), Changes(scales=free))
+    found = predict(pipeline(measured_s=0.02), Changes(scales=free))
     assert "Nothing is left of the step" in shown([found])
     assert msgspec.json.decode(msgspec.json.encode(found))["step_s"] == 0
 

@@ -1,4 +1,4 @@
-"""The answer to a what-if: the changes that were asked for, or where none were, what would bring how much."""
+"""What-if without a question: what the usual changes would bring; and what a prediction takes for granted."""
 
 from __future__ import annotations
 
@@ -12,24 +12,6 @@ from unstall.model.predict import predict
 from unstall.records.what_if import WhatIf
 
 
-def answer(pipeline: Pipeline, changes: Changes) -> WhatIf:
-    """One prediction as a record. Raises :class:`ChangeError`."""
-    found = predict(pipeline, changes)
-    low, high = found.speedup_interval
-    return WhatIf(
-        changes=changes.describe(),
-        step_s=found.step_s,
-        low=found.low,
-        high=found.high,
-        speedup=found.speedup,
-        speedup_low=low,
-        speedup_high=high,
-        bottleneck=found.bottleneck,
-        utilisation=dict(found.utilisation),
-        limit_s=found.limit_s,
-    )
-
-
 def survey(pipeline: Pipeline) -> list[WhatIf]:
     """What the usual settings would bring, and each large component at half its time; the largest gain first.
 
@@ -39,15 +21,15 @@ def survey(pipeline: Pipeline) -> list[WhatIf]:
     enough = 1.0
     for changes in [*_settings(pipeline), *_components(pipeline)]:
         try:
-            found = answer(pipeline, changes)
+            answer = predict(pipeline, changes)
         except ChangeError:
             continue  # no place for it in this program
         if changes.workers is not None and changes.workers > pipeline.layout.workers:
-            if found.speedup < enough * thresholds.WORTH_A_WORKER:
+            if answer.speedup < enough * thresholds.WORTH_A_WORKER:
                 continue  # fewer workers do as much
-            enough = found.speedup
-        answers.append(found)
-    return sorted(answers, key=lambda found: -round(found.speedup, 2))
+            enough = answer.speedup
+        answers.append(answer)
+    return sorted(answers, key=lambda answer: -round(answer.speedup, 2))
 
 
 def _settings(pipeline: Pipeline) -> list[Changes]:
