@@ -10,9 +10,8 @@ import msgspec
 from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.records import report as records
 from unstall.records.report import Ceiling, NotMeasured, Report, Study
-from unstall.simplify import simplify_verdict, thresholds
+from unstall.simplify import predictor, simplify_verdict, thresholds
 from unstall.simplify.experiment import ExperimentResult
-from unstall.simplify.predictor import Predictor
 from unstall.simplify.simplifier import SimplifyResult
 from unstall.simplify.simplify_verdict import WaitingSplit
 from unstall.statistics import Ratio
@@ -46,13 +45,13 @@ def make_report(simplified: SimplifyResult, sandbox: str, notes: Sequence[str] =
         sandbox=sandbox,
         runs=simplified.runs,
     )
-    predictor = Predictor.of(simplified.first.measured)
+    pipeline = predictor.pipeline_of(simplified.first.measured)
     return msgspec.structs.replace(
         report,
         verdict=findings[0],
         findings=findings,
         ceilings=_ceilings(simplified, done, base_s),
-        experiments=[_experiment(result, predictor) for result in done],
+        experiments=[_experiment(result, predictor.speedup(pipeline, result.experiment)) for result in done],
         study=study,
     )
 
@@ -123,7 +122,7 @@ def deeper_bottlenecks(results: list[ExperimentResult]) -> list[str]:
     return lines
 
 
-def _experiment(result: ExperimentResult, predictor: Predictor) -> records.Experiment:
+def _experiment(result: ExperimentResult, predicted: float | None) -> records.Experiment:
     ratio, experiment = result.ratio, result.experiment
     assert ratio is not None
     slope, disturbed = elasticity(result), len(result.disturbed_log_ratios)
@@ -132,7 +131,7 @@ def _experiment(result: ExperimentResult, predictor: Predictor) -> records.Exper
         intervention=experiment.intervention,
         ratio=ratio.value,
         ci95=_finite_interval(ratio),
-        predicted_ratio=predictor.speedup(experiment),
+        predicted_ratio=predicted,
         segments=4 * ratio.blocks,
         component=experiment.component,
         conclusive=result.state == "measured",

@@ -37,3 +37,6 @@ class BackwardIntervention(ReplacingIntervention):
             return None
 
         return stand_in
+
+
+INTERVENTION = BackwardIntervention

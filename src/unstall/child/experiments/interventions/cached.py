@@ -21,3 +21,6 @@ class CachedIntervention(Intervention):
 
     def off(self) -> None:
         self.engine.loading.cached = False
+
+
+INTERVENTION = CachedIntervention

@@ -33,3 +33,6 @@ class CallbacksIntervention(ReplacingIntervention):
 
     def stand_in(self) -> functions.StandIn:
         return lambda original, args, kwargs: None
+
+
+INTERVENTION = CallbacksIntervention

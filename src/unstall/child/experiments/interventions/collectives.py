@@ -47,3 +47,6 @@ class CollectivesIntervention(ReplacingIntervention):
         parallel = sys.modules.get("torch.nn.parallel.distributed")
         for model in finding.instances(parallel.DistributedDataParallel) if parallel is not None else ():
             model.require_backward_grad_sync = wanted
+
+
+INTERVENTION = CollectivesIntervention

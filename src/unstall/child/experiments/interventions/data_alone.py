@@ -18,3 +18,6 @@ class DataAloneIntervention(Intervention):
 
     def off(self) -> None:
         self.engine.loading.alone_until = None
+
+
+INTERVENTION = DataAloneIntervention

@@ -53,3 +53,6 @@ def _spin(seconds: float) -> None:
     until = perf_counter() + seconds
     while perf_counter() < until:
         pass
+
+
+INTERVENTION = DelayIntervention

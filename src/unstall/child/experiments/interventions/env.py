@@ -22,3 +22,6 @@ class EnvIntervention(StubIntervention):
     def what_if(cls, spec: Specification) -> dict[str, Any] | None:
         """The phase is free."""
         return super(StubIntervention, cls).what_if(spec)
+
+
+INTERVENTION = EnvIntervention

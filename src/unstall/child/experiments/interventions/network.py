@@ -86,3 +86,6 @@ def _stored(response: Any) -> Any:
 
 def _give_again(stored: Any) -> Any:
     return Response(*stored) if isinstance(stored, tuple) else stored
+
+
+INTERVENTION = NetworkIntervention

@@ -27,3 +27,6 @@ def _no_step(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return None
     with sys.modules["torch"].enable_grad():
         return closure()
+
+
+INTERVENTION = OptimizerIntervention

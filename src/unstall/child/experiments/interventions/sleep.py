@@ -38,3 +38,6 @@ class SleepIntervention(StubIntervention):
 
     def new_ring(self) -> replay.Ring:
         return SleepingRing(self.answers, self.engine.collecting_s)
+
+
+INTERVENTION = SleepIntervention

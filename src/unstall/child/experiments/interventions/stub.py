@@ -62,3 +62,6 @@ class StubIntervention(ReplacingIntervention):
         """Let every call through from here on, and tell the parent."""
         self.gave_up = True
         self.emit("problem", why)
+
+
+INTERVENTION = StubIntervention

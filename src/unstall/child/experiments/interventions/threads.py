@@ -29,3 +29,6 @@ class ThreadsIntervention(Intervention):
         if self.before is not None:
             sys.modules["torch"].set_num_threads(self.before)
             self.before = None
+
+
+INTERVENTION = ThreadsIntervention

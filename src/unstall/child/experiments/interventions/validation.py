@@ -17,3 +17,6 @@ class ValidationIntervention(Intervention):
 
     def off(self) -> None:
         self.engine.loading.first_only = False
+
+
+INTERVENTION = ValidationIntervention

@@ -3,13 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from unstall import model
+from unstall.model import sliders
 from unstall.model.function_shares import FunctionShares
 from unstall.model.pipeline_model import Pipeline
 from unstall.model.work import Layout
 from unstall.records import report as r
 from unstall.records.archive import Archive
-from unstall.simplify import sliders
 
 
 def archive(function="decode"):
@@ -51,7 +50,7 @@ def recorded(monkeypatch):
         function_shares=FunctionShares({"data": ((frozenset({key}), 50), (frozenset(), 50))}, own=frozenset({key})),
         measured_s=0.02,
     )
-    monkeypatch.setattr(model, "of_archive", lambda kept: pipeline)
+    monkeypatch.setattr(sliders, "of_archive", lambda kept: pipeline)
 
 
 def test_every_combination_has_an_outcome(recorded):
