@@ -9,7 +9,6 @@ from typing import Any
 from unstall.child.experiments.interventions.base import Intervention, path_of
 from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.child.experiments.interventions.delay import DelayIntervention
-from unstall.child.experiments.interventions.sleep import SleepIntervention
 from unstall.child.experiments.interventions.stub import StubIntervention
 from unstall.child.experiments.interventions.threads import ThreadsIntervention
 from unstall.child.seams import built_in
@@ -50,8 +49,6 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     planned += data_experiments(measurement)
     planned += [stub(function) for function in functions[1:]]
     planned += [free(kind) for kind in worthwhile(report, measurement)]
-    if functions and functions[0].process == "worker":
-        planned.append(asleep(functions[0]))
     planned += delays(report, measurement, functions)
     planned += thread_settings(measurement)
     planned += loader_settings(measurement)
@@ -68,16 +65,6 @@ def stub(function: Function) -> Experiment:
         arm=(StubIntervention.specification(name=function.name, file=function.file),),
         component=function.name,
         touches_data=function.of_data,
-    )
-
-
-def asleep(function: Function) -> Experiment:
-    """The function takes its time, but no core."""
-    return Experiment(
-        name=f"{function.name} asleep instead",
-        intervention=SleepIntervention.name,
-        arm=(SleepIntervention.specification(name=function.name, file=function.file),),
-        touches_data=True,
     )
 
 

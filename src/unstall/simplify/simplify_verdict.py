@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import msgspec
 
 from unstall.child.experiments.interventions.cached import CachedIntervention
-from unstall.child.experiments.interventions.sleep import SleepIntervention
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
@@ -72,7 +71,7 @@ def _may_be_blamed(result: ExperimentResult) -> bool:
         return False
     kind = registry.components().get(component)
     is_model = component.endswith(".forward") or (kind is not None and kind.is_training)
-    return not is_model and experiment.intervention != SleepIntervention.name and result.state == "measured"
+    return not is_model and result.state == "measured"
 
 
 def _with_measurement(

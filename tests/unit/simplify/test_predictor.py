@@ -68,7 +68,6 @@ def test_a_second_part_is_predicted_without_the_first(pipeline):
     [
         without("no_such_function"),
         without("Net.forward"),
-        plan.asleep(plan.Function("log", None)),
         free("callbacks"),
         free("network"),
         plan.setting("ranks", 1),

@@ -13,10 +13,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from unstall.child.experiments import limits
-from unstall.child.experiments.replay import Answer
+from unstall.child.experiments.replay import giver
 
 if TYPE_CHECKING:
     from unstall.child.experiments.engine import Engine
+    from unstall.child.experiments.replay import Give
     from unstall.child.main import Targets
 
 
@@ -24,7 +25,7 @@ class LoaderRecord:
     """What is known of the loaders of one place: batches they gave, how many an epoch has."""
 
     def __init__(self) -> None:
-        self.batches: list[Answer] = []
+        self.batches: list[Give] = []
         self.turn = 0
         self.given = self.trained = 0
         """Batches, and those of them that were asked for while gradients were wanted."""
@@ -40,7 +41,7 @@ class LoaderRecord:
         torch = sys.modules.get("torch")
         self.trained += torch is not None and torch.is_grad_enabled()
         if len(self.batches) < limits.BATCHES:
-            self.batches.append(Answer(batch))
+            self.batches.append(giver(batch))
 
     @property
     def ready(self) -> bool:
@@ -48,7 +49,7 @@ class LoaderRecord:
 
     def answer(self) -> Any:
         self.turn = (self.turn + 1) % len(self.batches)
-        return self.batches[self.turn].give((), {})
+        return self.batches[self.turn]((), {})
 
 
 class Epoch:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child.experiments import gradients, limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     Give = Callable[[tuple[Any, ...], dict[str, Any]], Any]
     """Called with the arguments of a call, gives its answer, safe for the caller to change."""
@@ -59,59 +59,98 @@ class Ring:
 
     def __init__(self, size: int = limits.ANSWERS, collecting_s: float = limits.COLLECTING_S) -> None:
         self.size, self.collecting_s = size, collecting_s
-        self.answers: list[Answer] = []
-        self.seconds = 0.0
-        """Mean duration of the calls recorded."""
+        self.answers: list[Give] = []
         self.ready = False
         """Whether there are as many answers as it takes."""
         self.answer: Give = self._not_ready
-        """The next recorded answer, as :meth:`Answer.give`."""
+        """Gives the next recorded answer."""
         self._began = perf_counter()
         self._bytes = 0
 
-    def record(self, value: Any, seconds: float) -> None:
+    def record(self, value: Any) -> None:
         """Keep an answer. Raises CannotReplay where it is one that is used up."""
-        self.answers.append(Answer(value))
+        self.answers.append(giver(value))
         count = len(self.answers)
-        self.seconds += (seconds - self.seconds) / count
         self._bytes += _size(value)
         full = count >= limits.MOST_ANSWERS or self._bytes > limits.MOST_ANSWER_BYTES
         if count >= self.size and (full or perf_counter() - self._began > self.collecting_s):
-            self.answer = self.in_turn()
+            next_answer = itertools.cycle(self.answers).__next__
+            self.answer = lambda args, kwargs: next_answer()(args, kwargs)
             self.ready = True
-
-    def in_turn(self) -> Give:
-        """Gives one after the other, again and again; as quick as can be where all are given in the same way."""
-        ways = {answer.how for answer in self.answers}
-        if ways == {_PACKED}:
-            packed = itertools.cycle([answer.value for answer in self.answers]).__next__
-            return lambda args, kwargs: pickle.loads(packed())
-        if _REBUILT in ways or len(ways) > 1:
-            following = itertools.cycle(self.answers).__next__
-            return lambda args, kwargs: following().give(args, kwargs)
-        value = itertools.cycle([answer.value for answer in self.answers]).__next__
-        return (lambda args, kwargs: value()) if ways == {_AS_IS} else (lambda args, kwargs: value().copy())
 
     @staticmethod
     def _not_ready(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise LookupError("not enough answers are recorded yet")
 
 
-class Answer:
-    """One recorded return value."""
+def giver(value: Any) -> Give:
+    """Gives a return value again, each time safe for the caller to change.
 
-    def __init__(self, value: Any):
-        self.value, self.how = _store(value, limits.DEPTH)
-        if self.how is _REBUILT and _is_plain_data(value, limits.DEPTH):
-            self.value, self.how = pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _PACKED
+    Raises CannotReplay for a value that is used up by whoever reads it.
+    """
+    give = _copying(value, limits.DEPTH)
+    if give is None:
+        return lambda args, kwargs: value
+    if _is_nested(value) and _is_plain_data(value, limits.DEPTH):
+        packed = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        return lambda args, kwargs: pickle.loads(packed)
+    return give
 
-    def give(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The value, safe for the caller to change."""
-        if self.how is _AS_IS:
-            return self.value
-        if self.how is _PACKED:
-            return pickle.loads(self.value)
-        return self.value.copy() if self.how is _COPIED else _give(self.value, args, kwargs)
+
+def _copying(value: Any, depth: int) -> Give | None:
+    """Gives copies of what the caller can change in the value; None where that is nothing."""
+    if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
+        raise CannotReplay("it returns a generator, which is used up by whoever reads it")
+    if hasattr(value, "__next__"):
+        raise CannotReplay(f"it returns an iterator ({type(value).__name__}), which is used up by whoever reads it")
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _StoredTensor(value).give
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return _copy_of(value) if value.ndim else None
+    if depth and isinstance(value, dict):
+        return _copying_dict(value, depth)
+    if depth and (type(value) in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields"))):
+        return _copying_sequence(value, depth)
+    if isinstance(value, (set, bytearray, collections.deque)):
+        return _copy_of(value.copy())
+    return None
+
+
+def _copy_of(stored: Any) -> Give:
+    return lambda args, kwargs: stored.copy()
+
+
+def _copying_dict(value: dict[Any, Any], depth: int) -> Give:
+    stored = value.copy()
+    inner = {key: give for key, item in value.items() if (give := _copying(item, depth - 1)) is not None}
+
+    def give_dict(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        mapping = stored.copy()
+        for key, give in inner.items():
+            mapping[key] = give(args, kwargs)
+        return mapping
+
+    return give_dict if inner else _copy_of(stored)
+
+
+def _copying_sequence(value: Any, depth: int) -> Give | None:
+    inner = [_copying(item, depth - 1) for item in value]
+    kind = type(value)
+    if not any(inner):
+        return _copy_of(value.copy()) if kind is list else None
+    pairs = list(zip(value, inner))
+
+    def give_sequence(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        items = [item if give is None else give(args, kwargs) for item, give in pairs]
+        return kind(*items) if hasattr(kind, "_fields") else kind(items)
+
+    return give_sequence
+
+
+def _is_nested(value: Any) -> bool:
+    items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    return any(type(item) in (list, tuple, dict) for item in items)
 
 
 class _StoredTensor:
@@ -137,7 +176,6 @@ class _StoredTensor:
         return data.requires_grad_() if self.grad else data.detach()
 
 
-_AS_IS, _COPIED, _PACKED, _REBUILT = "as it is", "copied", "packed", "rebuilt"
 _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 """What holds nothing else, no gradients either."""
 
@@ -153,40 +191,6 @@ def _is_plain_data(value: Any, depth: int) -> bool:
     return kind in (list, tuple) and depth > 0 and all(_is_plain_data(item, depth - 1) for item in value)
 
 
-def _store(value: Any, depth: int) -> tuple[Any, str]:
-    """What to store of a value, and how it is given: the cheapest way that leaves what is stored as it is."""
-    if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
-        raise CannotReplay("it returns a generator, which is used up by whoever reads it")
-    if hasattr(value, "__next__"):
-        raise CannotReplay(f"it returns an iterator ({type(value).__name__}), which is used up by whoever reads it")
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return _StoredTensor(value), _REBUILT
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.ndarray):
-        return value, _COPIED if value.ndim else _AS_IS
-    if depth and type(value) in (tuple, list):
-        stored, ways = _store_all(value, depth)
-        if ways - {_AS_IS}:
-            return type(value)(stored), _REBUILT
-        return (value, _AS_IS) if type(value) is tuple else (stored, _COPIED)
-    if depth and isinstance(value, dict):
-        stored, ways = _store_all(value.values(), depth)
-        mapping = value.copy()
-        mapping.update(zip(value, stored))
-        return mapping, _REBUILT if ways - {_AS_IS} else _COPIED
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*_store_all(value, depth)[0]), _REBUILT
-    if isinstance(value, (set, bytearray, collections.deque)):
-        return value.copy(), _COPIED
-    return value, _AS_IS
-
-
-def _store_all(values: Iterable[Any], depth: int) -> tuple[list[Any], set[str]]:
-    pairs = [_store(value, depth - 1) for value in values]
-    return [stored for stored, _ in pairs], {how for _, how in pairs}
-
-
 def _size(value: Any, depth: int = limits.DEPTH) -> int:
     """Bytes, as far as they are told: of arrays, tensors, strings, and what holds such."""
     if depth and type(value) in (tuple, list):
@@ -194,23 +198,3 @@ def _size(value: Any, depth: int = limits.DEPTH) -> int:
     if depth and isinstance(value, dict):
         return sum(_size(item, depth - 1) for item in value.values())
     return int(getattr(value, "nbytes", 0)) or sys.getsizeof(value, 0)
-
-
-def _give(value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if isinstance(value, _StoredTensor):
-        return value.give(args, kwargs)
-    if type(value) in (tuple, list):
-        return type(value)(_give(item, args, kwargs) for item in value)
-    if isinstance(value, dict):
-        mapping = value.copy()
-        for key, item in value.items():
-            mapping[key] = _give(item, args, kwargs)
-        return mapping
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_give(item, args, kwargs) for item in value))
-    if isinstance(value, (set, bytearray, collections.deque)):
-        return value.copy()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.ndarray):
-        return value.copy()
-    return value

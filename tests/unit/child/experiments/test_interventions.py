@@ -125,16 +125,6 @@ def test_a_delay_adds_its_share_and_changes_no_result(engine):
     assert time.perf_counter() - began >= 0.03
 
 
-def test_asleep_takes_its_time(engine):
-    put(engine, on_function("sleep", "slow"))
-    answers = []
-    for i in range(4):
-        began = time.perf_counter()
-        answers.append(slow(i))
-    assert answers[3] in answers[:3]
-    assert time.perf_counter() - began >= 0.009
-
-
 def test_without_the_optimizer_nothing_is_learned(engine):
     model = Model()
     before = model.step()

@@ -63,7 +63,7 @@ class NetworkIntervention(ReplacingIntervention):
                 return _give_again(ring.answer(args, kwargs))
             self.engine.board.count_real_call()
             stored = _stored(original(*args, **kwargs))
-            ring.record(stored, 0.0)
+            ring.record(stored)
             return _give_again(stored)
 
         return stand_in

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from time import perf_counter
 from types import FunctionType
 from typing import Any
 
@@ -28,7 +27,7 @@ class StubIntervention(ReplacingIntervention):
         return functions.why_not(function)
 
     def stand_in(self) -> functions.StandIn:
-        ring_at, frame_of = replay.Sites(self.new_ring).ring, sys._getframe
+        ring_at, frame_of = replay.Sites(self._new_ring).ring, sys._getframe
 
         def stand_in(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             ring = ring_at(frame_of(functions.TRAMPOLINE).f_back)
@@ -38,22 +37,19 @@ class StubIntervention(ReplacingIntervention):
 
         return stand_in
 
-    def new_ring(self) -> replay.Ring:
-        """The record of a call site that is met for the first time."""
+    def _new_ring(self) -> replay.Ring:
         return replay.Ring(self.answers, self.engine.collecting_s)
 
     def _let_through(self, original: Any, ring: replay.Ring, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.engine.board.count_real_call()
         before = arguments.state(args, kwargs)
-        began = perf_counter()
         value = original(*args, **kwargs)
-        seconds = perf_counter() - began
         changed = arguments.changed(before, args, kwargs, original)
         if changed:
             self._give_up(f"it changes its argument {changed}")
         else:
             try:
-                ring.record(value, seconds)
+                ring.record(value)
             except replay.CannotReplay as error:
                 self._give_up(str(error))
         return value
