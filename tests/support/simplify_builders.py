@@ -190,10 +190,6 @@ class VirtualProcess:
             parts[name] = parts.get(name, 0.0) * (1 + spec["share"] if spec["kind"] == "delay" else 0)
         return sum(parts.values()) * self.factor
 
-    def data_alone(self, seconds):
-        self._pass(seconds)
-        return 1 / self.parts["data"]
-
     def facts(self, kind):
         return [fact for fact in self.emitted if kind == "intervention"]
 

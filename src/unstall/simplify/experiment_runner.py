@@ -60,14 +60,6 @@ class ExperimentRunner:
                 if result.failure or gives_up or budget.left < 0:
                     return
 
-    def data_alone(self) -> float | None:
-        """Batches a second of the main loader, without the model; None where that cannot be had."""
-        try:
-            return self._running().data_alone(thresholds.DATA_ALONE_S)
-        except (ProgramEnded, ProgramStuck):
-            self.close()
-            return None
-
     def close(self) -> None:
         """End the child, if one is running."""
         if self._process is not None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.model import function_shares
 from unstall.records.measurements import Measurement
 from unstall.simplify import plan, thresholds
@@ -30,8 +29,6 @@ class SimplifyResult:
     first: FirstRun
     results: list[ExperimentResult] = field(default_factory=list)
     untried: list[Experiment] = field(default_factory=list)
-    data_batches_per_s: float | None = None
-    """The data alone, read as fast as the loader gives."""
     interrupted: bool = False
     """A person had enough: what was found by then is all there is."""
     runs: int = 1
@@ -91,9 +88,6 @@ class Simplifier:
             share_s = self.budget.left / (1 + len(to_try) + (0 if asked_deeper else 1))
             rule = StoppingRule() if experiment.settings is None else StoppingRule(thresholds.MOST_BLOCKS_OF_SETTINGS)
             runner.run(result, rule, max(share_s, thresholds.EXPERIMENT_S))
-            if experiment.intervention == CachedIntervention.name and found.data_batches_per_s is None:
-                self.announce("the data alone")
-                found.data_batches_per_s = runner.data_alone()
             if not asked_deeper and not any(left.component and left.share is None for left in to_try):
                 asked_deeper = True
                 to_try = [*plan.deeper(found.results), *to_try]

@@ -37,7 +37,6 @@ def make_report(simplified: SimplifyResult, sandbox: str, notes: Sequence[str] =
         elasticity_says=meaning_of_sum(*total) if total else "",
         waiting_s=split.waiting_s if split else None,
         taken_s=split.contention_s if split else None,
-        data_batches_per_s=simplified.data_batches_per_s,
         disagreements=disagreements,
         deeper=deeper_bottlenecks(done),
         failures=[_failure(result) for result in simplified.results if result not in done],
@@ -167,11 +166,6 @@ def _ceilings(simplified: SimplifyResult, done: list[ExperimentResult], base_s: 
                 gap=max(0.0, 1 - 1 / ratio.value),
             )
         )
-    loader = simplified.measurement.loader if simplified.measurement else None
-    if simplified.data_batches_per_s and loader and loader.batches_per_step:
-        alone = simplified.data_batches_per_s / loader.batches_per_step
-        gap = max(0.0, 1 - 1 / (base_s * alone))
-        ceilings.append(Ceiling(component="data alone", steps_per_s=alone, known_by="measured", gap=gap))
     measured = {ceiling.component for ceiling in ceilings}
     ceilings += [ceiling for ceiling in simplified.first.report.ceilings if ceiling.component not in measured]
     return sorted(ceilings, key=lambda ceiling: -ceiling.steps_per_s)

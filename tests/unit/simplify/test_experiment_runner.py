@@ -98,15 +98,6 @@ def test_the_budget_is_kept():
     assert result.blocks < 5
 
 
-def test_data_that_cannot_be_read_alone_is_no_error():
-    clock = VirtualClock()
-    starter = VirtualStarter(
-        clock, None, lambda settings: VirtualProcess(clock, PARTS, lasts_s=1.5, error=ProgramStuck("it waits"))
-    )
-    runner = ExperimentRunner(starter, make_measurement(), PACE, Budget(60.0, clock))
-    assert runner.data_alone() is None and starter.processes[0].log == ["end"]
-
-
 def test_segments_hold_whole_epochs_where_these_are_short():
     pace = pace_of(make_measured(make_measurement(step_s=0.1), gaps=(9, 19, 29)))
     assert pace.whole_epochs and pace.steps == 20

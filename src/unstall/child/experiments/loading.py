@@ -1,7 +1,7 @@
 """What experiments do to the program's data loaders. In the user's process: standard library and torch's own module.
 
 Every batch of every loader passes here, beneath the recorder's seams, so that the wait for it is recorded whatever
-the answer: the loader's own batch, one that it gave before, or, while the data alone is measured, one of many.
+the answer: the loader's own batch, or one that it gave before.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from unstall.child.experiments import limits
@@ -78,9 +77,6 @@ class Loading:
         self.cached = False
         self.first_only = False
         """Loaders other than the main one give a single batch: validation is cut short."""
-        self.alone_until: float | None = None
-        """While the data alone is measured: when to go on with the program."""
-        self.arrivals: list[float] = []
         self.known: weakref.WeakKeyDictionary[Any, LoaderRecord] = weakref.WeakKeyDictionary()
         self.places: dict[Any, LoaderRecord] = {}
         """By where a loader is iterated over and what it loads: programs make a new one every epoch."""
@@ -144,30 +140,15 @@ class Loading:
         module.DataLoader.__iter__ = __iter__
 
     def give(self, epoch: Epoch, really_next: Any, iterator: Any) -> Any:
-        """A batch of the loader's own; while the data alone is measured, the last of as many as the time allows."""
+        """A batch of the loader's own, kept to be given again."""
         try:
             batch = really_next(iterator)
-            while self.alone_until is not None and self.is_main(epoch.record):
-                epoch.given += 1
-                if not self._count_alone() or epoch.over():
-                    return batch
-                batch = really_next(iterator)
         except StopIteration:
             epoch.record.epoch = epoch.given or None
             raise
         epoch.given += 1
         epoch.record.add(batch)
         return batch
-
-    def _count_alone(self) -> bool:
-        """Another batch came while the data alone is measured; False when the time is up."""
-        now = monotonic()
-        self.arrivals.append(now)
-        if self.alone_until is not None and now < self.alone_until:
-            return True
-        self.engine.emit("data_alone", arrivals=self.arrivals)
-        self.arrivals, self.alone_until = [], None
-        return False
 
 
 def _place(loader: Any) -> Any:

@@ -1,14 +1,12 @@
 """Loaders that answer from the record: epochs keep their length, workers start only for batches of their own."""
 
 import importlib
-import os
 import sys
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from unstall.benchmark.reader import read_facts
 from unstall.child.experiments import loading
 from unstall.child.experiments.engine import Engine
 from unstall.child.experiments.limits import MOST_LOADERS
@@ -133,17 +131,6 @@ def test_only_loaders_other_than_the_main_one_are_cut_short(here):
     here.first_only = True
     assert len(list(train)) == 20
     assert len(list(validation)) == 1
-
-
-def test_the_data_alone_is_read_until_the_time_is_up(here, tmp_path):
-    loader = DataLoader(Squares(50), batch_size=1)
-    iterator = iter(loader)
-    next(iterator)
-    here.alone_until = 0.0
-    next(iterator)
-    assert here.alone_until is None
-    (fact,) = read_facts(tmp_path / f"info-{os.getpid()}.jsonl")[1]["data_alone"]
-    assert len(fact["arrivals"]) == 1
 
 
 def test_workers_are_not_started_for_cached_batches(here):
