@@ -17,7 +17,7 @@ from unstall.records.report import Culprit, Finding, Phase, Report, RunInfo, Ste
 from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.first_run import FirstRun
+from unstall.simplify.program_starter import FirstRun
 from unstall.simplify.segment import Segment
 
 PACE = Pace(step_s=0.1, steps=4, seconds=0.5, settle_steps=1, settle_s=0.0, cores=2)

@@ -11,9 +11,10 @@ import numpy as np
 from unstall.child.experiments.interventions.base import key_of
 from unstall.records.measurements import Measurement
 from unstall.simplify import thresholds
-from unstall.simplify.abba import Pace, PausedConditions, StoppingRule, SwitchedConditions, placebo, run_blocks
+from unstall.simplify.abba import Pace, PausedConditions, StoppingRule, SwitchedConditions, run_blocks
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ControlledProcess, ProgramEnded, ProgramStuck
+from unstall.simplify.cpu_burner import CpuBurners
 from unstall.simplify.experiment import Experiment, ExperimentResult
 
 if TYPE_CHECKING:
@@ -84,8 +85,13 @@ class ExperimentRunner:
                 finally:
                     process.resume()
         elif experiment.placebo and loader is not None:
-            prefetch = loader.prefetch_factor or 2
-            with placebo(process, loader.workers, loader.service_cpu_s, prefetch) as burners:
+            with CpuBurners(
+                process.recording,
+                workers=loader.workers,
+                seconds_per_batch=loader.service_cpu_s,
+                prefetch=loader.prefetch_factor or 2,
+            ) as burners:
+                process.session.resources.ignore |= burners.pids  # they are no other program's
                 conditions = SwitchedConditions(process, experiment, pace, burners)
                 yield from run_blocks(conditions, result, pace, budget, rule)
         else:

@@ -14,7 +14,7 @@ from unstall.child.experiments.interventions.threads import ThreadsIntervention
 from unstall.child.seams import built_in
 from unstall.model.function_shares import DATA, FunctionShares
 from unstall.records.measurements import Measurement
-from unstall.records.report import Culprit, ProcessRole, Report
+from unstall.records.report import LineTime, ProcessRole, Report
 from unstall.records.vocabulary import Tick, seam_of
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import Experiment, ExperimentResult
@@ -217,24 +217,23 @@ def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
     """The functions that observation blames and that can be stood in for: those that do not hold the step itself."""
     holders = _holders(measurement)
     seen = set()
-    for culprit, of_data in _blamed(report):
-        key = (culprit.file, culprit.function)
-        last = culprit.function.rpartition(".")[2]
-        stubbable = not last.startswith("<") and (culprit.file, last) not in holders
-        if key not in seen and stubbable and culprit.share >= thresholds.MIN_SHARE:
+    for line, of_data in _blamed(report):
+        key = (line.file, line.function)
+        last = line.function.rpartition(".")[2]
+        stubbable = not last.startswith("<") and (line.file, last) not in holders
+        if key not in seen and stubbable and line.share >= thresholds.MIN_SHARE:
             seen.add(key)
-            yield Function(culprit.function, culprit.file, culprit.process, of_data)
+            yield Function(line.function, line.file, line.process, of_data)
 
 
-def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
-    """Who is blamed, and whether for making batches."""
+def _blamed(report: Report) -> Iterator[tuple[LineTime, bool]]:
+    """The lines that are blamed, and whether for making batches."""
     for finding in report.findings:
         if finding.culprit is not None:
             of_data = finding.pattern == CachedIntervention.proves or finding.culprit.process == "worker"
             yield finding.culprit, of_data
     for spot in report.hotspots[:3]:
-        culprit = Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
-        yield culprit, spot.phase == CachedIntervention.phase or spot.process == "worker"
+        yield spot, spot.phase == CachedIntervention.phase or spot.process == "worker"
 
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:

@@ -18,8 +18,7 @@ from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
-    from unstall.simplify.first_run import FirstRun
-    from unstall.simplify.program_starter import ProgramStarter
+    from unstall.simplify.program_starter import FirstRun, ProgramStarter
 
 
 @dataclass

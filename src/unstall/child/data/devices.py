@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from unstall.child.data.clock import Cost, timed
 
 
-def cuda() -> Any:
-    """The torch.cuda module where there is a device, else None."""
-    torch = sys.modules.get("torch")
-    return torch.cuda if torch is not None and torch.cuda.is_available() else None
+def available() -> bool:
+    """Whether there is a CUDA device."""
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def pin(batch: Any, *, times: int, items: int) -> Cost:
@@ -28,9 +27,10 @@ def pin(batch: Any, *, times: int, items: int) -> Cost:
 def transfer(batch: Any, *, times: int, items: int) -> Cost:
     """Copying a batch to the device, until it is there."""
     import torch
+    from torch.utils._pytree import tree_map
 
     def copy() -> None:
-        copied = tree_map(batch, lambda tensor: tensor.to("cuda", non_blocking=True))
+        copied = tree_map(_to_device, batch)
         torch.cuda.synchronize()
         del copied
 
@@ -41,10 +41,5 @@ def transfer(batch: Any, *, times: int, items: int) -> Cost:
     return cost
 
 
-def tree_map(value: Any, function: Callable[[Any], Any]) -> Any:
-    """The same nesting of lists, tuples and dicts with every tensor replaced."""
-    if isinstance(value, dict):
-        return {key: tree_map(item, function) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [tree_map(item, function) for item in value]
-    return function(value) if hasattr(value, "is_pinned") else value
+def _to_device(value: Any) -> Any:
+    return value.to("cuda", non_blocking=True) if hasattr(value, "is_pinned") else value

@@ -61,7 +61,7 @@ def _facts(loader: Any, source: Source) -> dict[str, Any]:
         "items": "samples" if source.collates else "batches",
         "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
         "start_method": getattr(context, "_name", "") if context is not None else "",
-        "cuda": devices.cuda() is not None,
+        "cuda": devices.available(),
     }
 
 
@@ -182,7 +182,7 @@ def _batches(source: Source, emit: Emit, budget: float) -> None:
         if cost.wall_s > 0.1 * budget:
             break
     emit(part="collate", items=items, **cost.per_item())
-    if devices.cuda() is None:
+    if not devices.available():
         return
     if source.loader.pin_memory:
         emit(part="pin", items=items, **devices.pin(batch, times=limits.COPIES, items=items).per_item())
