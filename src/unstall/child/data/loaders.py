@@ -8,33 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-_SETTINGS = (
-    "collate_fn",
-    "drop_last",
-    "timeout",
-    "worker_init_fn",
-    "generator",
-    "multiprocessing_context",
-    "pin_memory",
-)
-
-
-def variant(loader: Any, workers: int) -> Any:
-    """A loader of the same data with so many workers, whatever class the program's own has."""
-    from torch.utils.data import DataLoader, IterableDataset
-
-    settings = {name: getattr(loader, name) for name in _SETTINGS}
-    settings["pin_memory"] = settings["pin_memory"] and bool(workers)
-    if workers:
-        settings["prefetch_factor"] = loader.prefetch_factor or 2
-        settings["persistent_workers"] = True  # starting them anew is told apart
-    else:
-        settings["timeout"], settings["multiprocessing_context"] = 0, None
-    if isinstance(loader.dataset, IterableDataset) or (loader.batch_size is None and loader.batch_sampler is None):
-        sampler = {} if isinstance(loader.dataset, IterableDataset) else {"sampler": loader.sampler}
-        return DataLoader(loader.dataset, batch_size=loader.batch_size, num_workers=workers, **sampler, **settings)
-    del settings["drop_last"]
-    return DataLoader(loader.dataset, batch_sampler=loader.batch_sampler, num_workers=workers, **settings)
+from unstall.child import loader_settings
 
 
 def worker_counts(cores: float) -> list[int]:
@@ -51,7 +25,7 @@ def rate(loader: Any, workers: int, *, seconds: float, item_count: Any) -> dict[
     """
     began = time.perf_counter()
     try:
-        batches = endless(variant(loader, workers))
+        batches = endless(loader_settings.with_workers(loader, workers))
         next(batches)
         start_s = time.perf_counter() - began
         for _ in range(workers * (loader.prefetch_factor or 2) if workers else 0):

@@ -33,7 +33,7 @@ class Engine:
         self.known: dict[str, Intervention] = {}
         """By specification, those off included: what they have recorded serves again."""
         self.on: list[Intervention] = []
-        self.loading = loading.Loading(self)
+        self.loading = loading.Loading()
         self.in_main = True
         self._tap: Tap | None = None
 

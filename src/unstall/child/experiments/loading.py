@@ -6,11 +6,11 @@ the answer: the loader's own batch, or one that it gave before.
 
 from __future__ import annotations
 
-import inspect
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from unstall.child import loader_settings
 from unstall.child.experiments import limits
 from unstall.child.experiments.replay import giver
 
@@ -72,8 +72,7 @@ class Epoch:
 class Loading:
     """The loaders of this process and the condition they are in."""
 
-    def __init__(self, engine: Engine):
-        self.engine = engine
+    def __init__(self) -> None:
         self.cached = False
         self.first_only = False
         """Loaders other than the main one give a single batch: validation is cut short."""
@@ -179,8 +178,15 @@ def targets(engine: Engine, settings: dict[str, Any]) -> Targets:
     """What to install where, for the engine and the settings of this child."""
     installers = [engine.loading.install]
     if settings.get("loader"):
-        installers.append(lambda module: _configure(module, settings["loader"]))
+        installers.append(lambda module: configure(module, settings["loader"]))
     return {"torch.utils.data.dataloader": installers, "torch.utils.data._utils.fetch": [_looker(engine)]}
+
+
+def configure(module: Any, settings: dict[str, Any]) -> None:
+    """Loaders of ``settings["from"]`` workers are made with the other settings."""
+    workers = settings["from"]
+    others = {name: value for name, value in settings.items() if name != "from"}
+    loader_settings.override(module, others, lambda given: given.get("num_workers", 0) == workers)
 
 
 def _looker(engine: Engine) -> Any:
@@ -202,22 +208,3 @@ def _looking(fetch: Any, engine: Engine) -> Any:
 
     look_and_fetch.__name__, look_and_fetch.__qualname__ = fetch.__name__, fetch.__qualname__
     return look_and_fetch
-
-
-def _configure(module: Any, wanted: dict[str, Any]) -> None:
-    """Loaders of ``wanted["from"]`` workers are made with other settings."""
-    original = module.DataLoader.__init__
-    signature = inspect.signature(original)
-
-    def __init__(*args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs).arguments
-        self = given.pop("self")
-        if given.get("num_workers", 0) == wanted.get("from"):
-            given |= {name: value for name, value in wanted.items() if name != "from"}
-            if not given.get("num_workers", 0):  # torch refuses these without workers
-                for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
-                    given.pop(name, None)
-        original(self, **given)
-
-    __init__.__wrapped__ = original  # type: ignore[attr-defined]
-    module.DataLoader.__init__ = __init__

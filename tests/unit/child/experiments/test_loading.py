@@ -144,7 +144,7 @@ def test_workers_are_not_started_for_cached_batches(here):
 
 def test_settings_reach_only_the_loaders_they_are_for(here):
     module = sys.modules["torch.utils.data.dataloader"]
-    loading._configure(module, {"from": 2, "num_workers": 0})
+    loading.configure(module, {"from": 2, "num_workers": 0})
     changed = DataLoader(Squares(), 4, num_workers=2, prefetch_factor=3, persistent_workers=True)
     assert (changed.num_workers, changed.prefetch_factor, changed.persistent_workers) == (0, None, False)
     assert DataLoader(Squares(), num_workers=1).num_workers == 1
