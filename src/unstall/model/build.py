@@ -113,8 +113,8 @@ def _closing(run: Recorded, loader: LoaderMeasurement | None) -> dict[str, float
 
     What the model's phases take longer then goes with its causes: other code, and batches that are not yet there.
     """
-    known = ("data_wait", *MODEL) if loader is not None else MODEL
-    return {name: share for name, share in run.gap_shares.items() if name not in known}
+    left_out = ("data_wait", *MODEL) if loader is not None else MODEL
+    return {name: share for name, share in run.gap_shares.items() if name not in left_out}
 
 
 def _closing_shares(run: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
@@ -170,11 +170,11 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
     for the stalls, which are out of it already.
     """
     core_s = measured.main_cpu_s - pipeline.making_s
-    seen = pipeline.compute
-    seen_s = float(seen.sum(axis=1).mean())
+    recorded_compute = pipeline.compute
+    compute_s = float(recorded_compute.sum(axis=1).mean())
 
     def scaled(share: float) -> Pipeline:
-        compute = seen * share
+        compute = recorded_compute * share
         wide_s = float(compute[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
         narrow_s = float(compute.sum(axis=1).mean()) - wide_s
         width = (core_s - narrow_s) / wide_s if wide_s else 1.0
@@ -186,9 +186,9 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
         simulated = _body_s(scaled(share))
         return abs(math.log(simulated / body_s)) if simulated > 0 else math.inf
 
-    if not pipeline.layout.workers or seen_s <= 0 or body_s <= 0:
+    if not pipeline.layout.workers or compute_s <= 0 or body_s <= 0:
         return scaled(1.0)
-    most = min(1.0, core_s / seen_s) if core_s > 0 and pipeline.threads > 1 else 1.0
+    most = min(1.0, core_s / compute_s) if core_s > 0 and pipeline.threads > 1 else 1.0
     if most >= thresholds.LEAST_ALONE:
         shares = np.geomspace(most, thresholds.LEAST_ALONE, thresholds.FIT_TRIES)
         best = min(shares, key=miss)
@@ -198,7 +198,7 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
             return scaled(float(best))
     # Its core-seconds say nothing then: a thread that waits for one without a core does so spinning.
     stalled_s = float(pipeline.wait[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
-    return scaled(max(thresholds.LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / seen_s))
+    return scaled(max(thresholds.LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / compute_s))
 
 
 def _body_s(pipeline: Pipeline) -> float:

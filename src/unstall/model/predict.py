@@ -60,19 +60,19 @@ def elasticities(pipeline: Pipeline, changes: Changes = AS_RECORDED, *, seed: in
         longer, shorter = (_step_s(scaled(factor), seed)[0] for factor in (1 + thresholds.NUDGE, 1 - thresholds.NUDGE))
         return (longer - shorter) / (2 * thresholds.NUDGE * base)
 
-    found = {
+    slopes = {
         name: nudged(functools.partial(pipeline.scale_phase, name))
         for name in pipeline.phases
         if pipeline.phase_s(name) > 0
     }
     if pipeline.has_loader:
-        found[DATA] = nudged(functools.partial(_data_scaled, pipeline))
+        slopes[DATA] = nudged(functools.partial(_data_scaled, pipeline))
     if pipeline.device_s:
-        found["device"] = nudged(lambda factor: replace(pipeline, device_s=pipeline.device_s * factor))
+        slopes["device"] = nudged(lambda factor: replace(pipeline, device_s=pipeline.device_s * factor))
     layout = pipeline.layout
     if layout.epoch and (layout.epoch_open_s or layout.epoch_close_s):
-        found["epoch"] = nudged(functools.partial(_epoch_scaled, pipeline))
-    return {name: value for name, value in found.items() if abs(value) > 1e-6}
+        slopes["epoch"] = nudged(functools.partial(_epoch_scaled, pipeline))
+    return {name: value for name, value in slopes.items() if abs(value) > 1e-6}
 
 
 def _data_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
@@ -103,8 +103,8 @@ def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, Timeline]:
     if layout.epoch and layout.epoch * 4 <= batches:
         batches = batches // layout.epoch * layout.epoch
         timeline = simulate(pipeline.draw(batches, seed), layout)
-        whole = timeline.duration_s + layout.epoch_close_s
-        return whole / batches * pipeline.batches_per_step, timeline
+        total_s = timeline.duration_s + layout.epoch_close_s
+        return total_s / batches * pipeline.batches_per_step, timeline
     timeline = simulate(pipeline.draw(batches, seed), replace(layout, epoch=0))
     gap = 0.0
     if layout.epoch:
@@ -153,17 +153,17 @@ def _utilisation(pipeline: Pipeline, timeline: Timeline) -> dict[str, float]:
     layout, total = pipeline.layout, timeline.duration_s
     if not total:
         return {}
-    found = {
+    shares = {
         "main thread": 1 - timeline.waited_s / total if layout.workers else 1.0,
         "cores": min(1.0, timeline.cores_busy_s / total / layout.cores + layout.background / layout.cores),
     }
     if layout.workers:
-        found["workers"] = timeline.workers_busy_s / total / layout.workers
+        shares["workers"] = timeline.workers_busy_s / total / layout.workers
     if pipeline.device_s:
-        found["device"] = min(1.0, timeline.device_busy_s / total)
+        shares["device"] = min(1.0, timeline.device_busy_s / total)
     if pipeline.aside:
-        found["thread aside"] = timeline.aside_busy_s / total
-    return found
+        shares["thread aside"] = timeline.aside_busy_s / total
+    return shares
 
 
 def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:

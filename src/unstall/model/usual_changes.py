@@ -34,20 +34,20 @@ def survey(pipeline: Pipeline) -> list[WhatIf]:
 
 def _settings(pipeline: Pipeline) -> list[Changes]:
     layout = pipeline.layout
-    asked = []
+    changes = []
     if pipeline.has_loader:
         most = int(layout.cores) + 2
         counts = {0, 1, 2, 4, 8, 16, max(1, layout.workers // 2), 2 * layout.workers, most}
-        asked += [Changes(workers=count) for count in sorted(counts) if count <= most and count != layout.workers]
+        changes += [Changes(workers=count) for count in sorted(counts) if count <= most and count != layout.workers]
         if layout.workers:
-            asked += [Changes(prefetch=2 * layout.prefetch), Changes(in_order=not layout.in_order)]
+            changes += [Changes(prefetch=2 * layout.prefetch), Changes(in_order=not layout.in_order)]
         if layout.workers and layout.epoch and not pipeline.persistent_workers:
-            asked.append(Changes(persistent=True))
+            changes.append(Changes(persistent=True))
     if not pipeline.on_device and pipeline.phase_s("forward"):
-        asked += [Changes(threads=count) for count in {1, int(layout.cores)} if count not in (0, pipeline.threads)]
+        changes += [Changes(threads=count) for count in {1, int(layout.cores)} if count not in (0, pipeline.threads)]
     if _matters(pipeline, "callback"):
-        asked.append(Changes(aside=frozenset({"callback"})))
-    return asked
+        changes.append(Changes(aside=frozenset({"callback"})))
+    return changes
 
 
 def _components(pipeline: Pipeline) -> list[Changes]:

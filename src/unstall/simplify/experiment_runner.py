@@ -40,7 +40,7 @@ class ExperimentRunner:
             result.failure = refusal
             return
         budget = self.budget.part(seconds)
-        in_vain, known = 0, result.blocks > 0
+        failed_starts, has_blocks = 0, result.blocks > 0
         while True:
             before = result.blocks
             try:
@@ -53,10 +53,10 @@ class ExperimentRunner:
             except (ProgramEnded, ProgramStuck) as error:
                 self._read_problems(result)
                 self.close()
-                in_vain = in_vain + 1 if result.blocks == before else 0
+                failed_starts = failed_starts + 1 if result.blocks == before else 0
                 crashed = isinstance(error, ProgramEnded) and error.status > 0
-                gives_up = in_vain >= (1 if crashed else thresholds.STARTS_WITHOUT_BLOCK)
-                if gives_up and not known:
+                gives_up = failed_starts >= (1 if crashed else thresholds.STARTS_WITHOUT_BLOCK)
+                if gives_up and not has_blocks:
                     result.failure = result.failure or _why(error)
                 if result.failure or gives_up or budget.left < 0:
                     return
@@ -121,10 +121,10 @@ class ExperimentRunner:
                 result.failure = result.failure or str(fact["text"])
             elif fact["what"] == "note" and fact["text"] not in result.notes:
                 result.notes.append(str(fact["text"]))
-        found = {fact["key"] for fact in facts if fact["what"] == "found"}
+        replaced_keys = {fact["key"] for fact in facts if fact["what"] == "found"}
         result.replaced |= {fact["text"] for fact in facts if fact["what"] == "found" and fact["key"] in arm}
         for key, spec in arm.items() if in_force else ():
-            if "name" in spec and key not in found:
+            if "name" in spec and key not in replaced_keys:
                 what = "no function" if "file" in spec else "nothing of the kind"
                 result.failure = result.failure or f"{what} {spec['name']} is alive in the program"
 
@@ -144,8 +144,8 @@ def pace_of(measured: Measured) -> Pace:
     step_s, loader = measurement.step.mean, measurement.loader
     steps = max(thresholds.SEGMENT_STEPS, math.ceil(thresholds.SEGMENT_S / step_s) if step_s else 0)
     epoch = _epoch(measured)
-    whole = epoch is not None and epoch * step_s <= thresholds.LONGEST_EPOCH_S
-    if epoch is not None and whole:
+    is_whole = epoch is not None and epoch * step_s <= thresholds.LONGEST_EPOCH_S
+    if epoch is not None and is_whole:
         steps = epoch * (1 + math.ceil(steps / epoch))
     settle_steps, settle_s = 1, 0.0
     if loader is not None and loader.workers:
@@ -158,7 +158,7 @@ def pace_of(measured: Measured) -> Pace:
         seconds=thresholds.SEGMENT_S,
         settle_steps=settle_steps,
         settle_s=min(settle_s, thresholds.LONGEST_SETTLING_S),
-        whole_epochs=whole,
+        whole_epochs=is_whole,
         cores=measurement.cores,
     )
 

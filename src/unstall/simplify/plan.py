@@ -173,13 +173,13 @@ def for_loader(experiment: Experiment, workers: int) -> Experiment:
     return replace(experiment, settings={"loader": {**experiment.settings["loader"], "from": workers}})
 
 
-def placed(experiment: Experiment, seen: FunctionShares) -> Experiment:
+def placed(experiment: Experiment, shares: FunctionShares) -> Experiment:
     """The experiment that was asked for by a function's name, as the stacks show it: has it to do with making batches?
 
     Where no sample shows the function it may, and the loader's workers get time to settle.
     """
-    keys = [key for spec in experiment.arm if "name" in spec for key in seen.find(str(spec["name"]))]
-    if keys and not any(seen.share(DATA, key) for key in keys):
+    keys = [key for spec in experiment.arm if "name" in spec for key in shares.find(str(spec["name"]))]
+    if keys and not any(shares.share(DATA, key) for key in keys):
         return replace(experiment, touches_data=False)
     return experiment
 
@@ -238,11 +238,11 @@ def _blamed(report: Report) -> Iterator[tuple[LineTime, bool]]:
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:
     """The functions, as (file, name), that the step itself happens in: without them there is none."""
-    known = built_in() + measurement.plugins.seams
+    seams = built_in() + measurement.plugins.seams
     calls = _CALLS_OF_A_STEP.get(measurement.kind, ())
     holders = set()
     for site in measurement.sites:
-        seam = seam_of(site.seam, known)
+        seam = seam_of(site.seam, seams)
         if seam is not None and seam.counts in calls:
             holders.add((site.file, site.function.rpartition(".")[2]))
             holders |= {(file, function.rpartition(".")[2]) for file, function, _ in site.callers}
@@ -258,6 +258,6 @@ def _outside_the_seams(function: Function, report: Report) -> bool:
 def _overlap(first: ExperimentResult, second: ExperimentResult) -> bool:
     """The same function under two names; or a function of the loader, and the whole data: one goes with the other."""
     both = first.experiment, second.experiment
-    whole = any(experiment.intervention == CachedIntervention.name for experiment in both)
-    of_data = whole and all(experiment.touches_data for experiment in both)
+    has_cached = any(experiment.intervention == CachedIntervention.name for experiment in both)
+    of_data = has_cached and all(experiment.touches_data for experiment in both)
     return of_data or not first.replaced.isdisjoint(second.replaced)

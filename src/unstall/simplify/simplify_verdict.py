@@ -105,8 +105,8 @@ def _take_over(
 ) -> list[Finding]:
     """The costliest component gets the verdict where observation gave it to one that is worth less."""
     first, ratio = findings[0], _ratio(best)
-    known = first.headroom if first.headroom_known_by == "measured" else 1.0
-    outranked = _of(first).residual or ratio.value >= thresholds.TAKES_OVER * known
+    first_ratio = first.headroom if first.headroom_known_by == "measured" else 1.0
+    outranked = _of(first).residual or ratio.value >= thresholds.TAKES_OVER * first_ratio
     pattern, culprit = _pattern(report, best)
     if _of(first).keeps_verdict or not outranked or pattern == first.pattern:
         return findings

@@ -59,8 +59,8 @@ def endless(loader: Any) -> Iterator[Any]:
 def cpu_s() -> float:
     """Core-seconds of this process and of its children, living or waited for, as far as the system tells."""
     ticks = os.sysconf("SC_CLK_TCK")
-    gone = resource.getrusage(resource.RUSAGE_CHILDREN)
-    total = time.process_time() + gone.ru_utime + gone.ru_stime
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = time.process_time() + children.ru_utime + children.ru_stime
     for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         try:
             with open(f"/proc/{pid}/stat", "rb") as stat:

@@ -27,8 +27,8 @@ def measure(loader: Any, emit: Emit, settings: dict[str, Any]) -> None:
     torch.set_num_threads(1)  # as in a worker
     try:
         with torch.no_grad():
-            whole = _samples(source, emit, budget)
-            _stages(source, emit, budget, whole)
+            read_cost = _samples(source, emit, budget)
+            _stages(source, emit, budget, read_cost)
             _batches(source, emit, budget)
     finally:
         torch.set_num_threads(threads)
@@ -103,7 +103,7 @@ def _samples(source: Source, emit: Emit, budget: float) -> Cost:
     return later
 
 
-def _stages(source: Source, emit: Emit, budget: float, whole: Cost) -> None:
+def _stages(source: Source, emit: Emit, budget: float, read_cost: Cost) -> None:
     """What a sample goes through, each stage again by itself on the inputs it had."""
     tracer = Tracer(elements_of(source.dataset))
     traced = _trace(source, tracer, limits.TRACED_SAMPLES, seconds=limits.TRACING * budget)
@@ -117,13 +117,13 @@ def _stages(source: Source, emit: Emit, budget: float, whole: Cost) -> None:
     ]
     large = sorted(large, key=lambda item: -item[1].traced_s - item[1].reads_s)[: limits.MOST_STAGES]
     tracer.keep = {key for key, _ in large}
-    seen = {key: (stage.calls / traced, stage.traced_s / traced, stage.reads_s / traced) for key, stage in large}
+    means = {key: (stage.calls / traced, stage.traced_s / traced, stage.reads_s / traced) for key, stage in large}
     _trace(source, tracer, limits.TRACED_SAMPLES, seconds=limits.TRACING * budget)
     # The hook makes code in plain Python several times as slow: what cannot be called again is scaled back by that.
-    slowed = max(1.0, total / traced / max(whole.taken_s / max(whole.count, 1), 1e-9))
+    slowed = max(1.0, total / traced / max(read_cost.taken_s / max(read_cost.count, 1), 1e-9))
     seconds = limits.REPLAYING * budget / max(len(large), 1)
     for key, stage in sorted(large, key=lambda item: item[1].order):
-        calls, traced_s, reads_s = seen[key]
+        calls, traced_s, reads_s = means[key]
         cost = replay(stage, seconds=min(seconds, 1.0))
         emit(part="stage", **_stage_facts(stage, cost, calls, traced_s / slowed, reads_s))
 

@@ -48,11 +48,11 @@ class Source:
         for _ in range(2):
             function, argument, items = self.next_fetch()
             try:
-                found = timed(cost, items, function, argument)
+                fetched = timed(cost, items, function, argument)
             except StopIteration:
                 self._iterator = None  # the dataset has ended: once more from its beginning
                 continue
-            return list(found) if self.whole_batches else [found]
+            return list(fetched) if self.whole_batches else [fetched]
         raise EmptyLoader(f"its dataset, {type(self.dataset).__qualname__}, gives nothing")
 
     def _next_index(self) -> Any:
@@ -60,8 +60,8 @@ class Source:
             if self._indices is None:
                 sampler = self.loader.batch_sampler if self.collates else self.loader.sampler
                 batches = iter(sampler)
-                whole = self.whole_batches or not self.collates
-                self._indices = batches if whole else itertools.chain.from_iterable(batches)
+                as_batches = self.whole_batches or not self.collates
+                self._indices = batches if as_batches else itertools.chain.from_iterable(batches)
             index = next(self._indices, _END)
             if index is not _END:
                 return index

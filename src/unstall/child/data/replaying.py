@@ -124,10 +124,10 @@ def _keep_image(image: Any) -> Any:
     if image.filename:
         name = image.filename
         return Fresh(lambda: Image.open(name))
-    place = image.fp.tell()
+    position = image.fp.tell()
     image.fp.seek(0)
     data = image.fp.read()
-    image.fp.seek(place)
+    image.fp.seek(position)
     return Fresh(lambda: Image.open(BytesIO(data)), len(data))
 
 

@@ -88,10 +88,10 @@ class Tracer:
     def _is_user(self, code: CodeType | None) -> bool:
         if code is None:
             return False
-        known = self._user.get(code)
-        if known is None:
-            known = self._user[code] = is_user_file(code.co_filename)
-        return known
+        is_user = self._user.get(code)
+        if is_user is None:
+            is_user = self._user[code] = is_user_file(code.co_filename)
+        return is_user
 
     def _stage_of(self, frame: FrameType) -> Key | None:
         code = frame.f_code
@@ -148,7 +148,7 @@ class Tracer:
 
 def elements_of(dataset: Any) -> dict[int, Any]:
     """The members of every list called ``transforms`` that a dataset holds, itself or in what it wraps."""
-    found: dict[int, Any] = {}
+    members_by_id: dict[int, Any] = {}
     seen: set[int] = set()
     todo = [(dataset, 0)]
     while todo:
@@ -161,12 +161,12 @@ def elements_of(dataset: Any) -> dict[int, Any]:
             members = list(holder)
         if isinstance(members, (list, tuple)):
             callables = [member for member in members if callable(member)]
-            found |= {id(member): member for member in callables}
+            members_by_id |= {id(member): member for member in callables}
             todo += [(member, depth + 1) for member in callables]
         attributes = getattr(holder, "__dict__", None)
         if isinstance(attributes, dict):
             todo += [(value, depth + 1) for value in list(attributes.values())[:64] if _may_hold(value)]
-    return found
+    return members_by_id
 
 
 def _may_hold(value: Any) -> bool:

@@ -60,20 +60,20 @@ def find(name: str, file: str | None = None) -> list[FunctionType]:
     (``mypkg.data.Photos.decode``); a nested function is named with or without ``<locals>``. ``file`` narrows it
     to functions written in that file. Functions of the user's come before a library's of the same name.
     """
-    wanted = strip_locals(name)
-    last = wanted.rpartition(".")[2]
-    found: dict[int, FunctionType] = {}
-    for function in _functions(wanted):
+    qualified = strip_locals(name)
+    last = qualified.rpartition(".")[2]
+    matches: dict[int, FunctionType] = {}
+    for function in _functions(qualified):
         code = function.__code__
         if (code.co_name != last and function.__name__ != last) or (file is not None and code.co_filename != file):
             continue
         qualname = strip_locals(getattr(code, "co_qualname", function.__qualname__))
-        if wanted == qualname or _in_module(wanted, qualname, function.__module__ or ""):
-            found[id(function)] = function
-    if not found:
+        if qualified == qualname or _in_module(qualified, qualname, function.__module__ or ""):
+            matches[id(function)] = function
+    if not matches:
         raise NotFound(f"no function {name} is alive in the program")
-    own = [function for function in found.values() if not _is_library(function.__code__.co_filename)]
-    return own or list(found.values())
+    own = [function for function in matches.values() if not _is_library(function.__code__.co_filename)]
+    return own or list(matches.values())
 
 
 def strip_locals(name: str) -> str:
@@ -96,20 +96,20 @@ def _is_library(file: str) -> bool:
     return f"{os.sep}site-packages{os.sep}" in file or file.startswith((_STANDARD_LIBRARY, "<"))
 
 
-def _in_module(wanted: str, qualname: str, module: str) -> bool:
+def _in_module(name: str, qualname: str, module: str) -> bool:
     """Whether the name is a qualified name with its module, or the end of its module's, in front."""
-    if not wanted.endswith(f".{qualname}"):
+    if not name.endswith(f".{qualname}"):
         return False
-    prefix = wanted.removesuffix(f".{qualname}")
+    prefix = name.removesuffix(f".{qualname}")
     return module == prefix or module.endswith(f".{prefix}")
 
 
-def _functions(wanted: str) -> Iterator[FunctionType]:
+def _functions(name: str) -> Iterator[FunctionType]:
     for candidate in gc.get_objects():
         if type(candidate) is FunctionType:
             yield candidate
     # What the program froze (gc.freeze) is not listed: look by name as well.
-    parts = wanted.split(".")
+    parts = name.split(".")
     for module in [*sys.modules.values()]:
         owner: Any = getattr(module, "__dict__", {}).get(parts[0])
         for part in parts[1:]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Root = Any
     """A zero whose gradient reaches a module's parameters."""
 
-_known: weakref.WeakKeyDictionary[Any, _Ways] = weakref.WeakKeyDictionary()
+_paths_by_module: weakref.WeakKeyDictionary[Any, _GradientPaths] = weakref.WeakKeyDictionary()
 
 
 def through(data: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -32,14 +32,14 @@ def through(data: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for value in taking((*args, *kwargs.values())):
         if isinstance(value, torch.Tensor):
             tensors.append(value)
-        elif (root := _ways(value).root(data)) is not None:
+        elif (root := _paths_of(value).root(data)) is not None:
             roots.append(root)
     if len(roots) == 1 and not tensors and data.nbytes <= limits.SMALL_BYTES:
         return torch.add(data, roots[0])
     return _zeros().apply(data, *roots, *tensors) if roots or tensors else data
 
 
-class _Ways:
+class _GradientPaths:
     """Of one module: a root for each type of answer, as long as the same parameters take gradients."""
 
     def __init__(self, module: Any):
@@ -61,11 +61,11 @@ class _Ways:
         return self.roots[key]
 
 
-def _ways(module: Any) -> _Ways:
-    ways = _known.get(module)
-    if ways is None:
-        ways = _known[module] = _Ways(module)
-    return ways
+def _paths_of(module: Any) -> _GradientPaths:
+    paths = _paths_by_module.get(module)
+    if paths is None:
+        paths = _paths_by_module[module] = _GradientPaths(module)
+    return paths
 
 
 def taking(values: Iterable[Any], depth: int = 2) -> Iterator[Any]:

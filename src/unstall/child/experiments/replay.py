@@ -40,14 +40,14 @@ class Sites:
     def ring(self, frame: types.FrameType | None) -> Ring:
         """The ring of the call site that this frame stands at; None: a call that no Python code makes."""
         code, offset = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
-        for known, ring in self.rings[offset]:
-            if known is code:
+        for site, ring in self.rings[offset]:
+            if site is code:
                 return ring
         return self._add(code, offset)
 
     def _add(self, code: types.CodeType | None, offset: int) -> Ring:
         if self.count == self.most:
-            return next(ring for known in self.rings.values() for _, ring in known)
+            return next(ring for rings in self.rings.values() for _, ring in rings)
         self.count += 1
         ring = self.new_ring()
         self.rings[offset].append((code, ring))

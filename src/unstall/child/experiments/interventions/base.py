@@ -106,5 +106,5 @@ def path_of(intervention: type[Intervention]) -> str:
 def load(path: str) -> type[Intervention]:
     """The class at such a path."""
     module, _, name = path.partition(":")
-    found: type[Intervention] = getattr(importlib.import_module(module), name)
-    return found
+    intervention: type[Intervention] = getattr(importlib.import_module(module), name)
+    return intervention

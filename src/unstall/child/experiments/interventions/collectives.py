@@ -43,10 +43,10 @@ class CollectivesIntervention(ReplacingIntervention):
         return lambda original, args, kwargs: _Done() if kwargs.get("async_op") else None
 
     @staticmethod
-    def _reduce_gradients(wanted: bool) -> None:
+    def _reduce_gradients(enabled: bool) -> None:
         parallel = sys.modules.get("torch.nn.parallel.distributed")
         for model in finding.instances(parallel.DistributedDataParallel) if parallel is not None else ():
-            model.require_backward_grad_sync = wanted
+            model.require_backward_grad_sync = enabled
 
 
 INTERVENTION = CollectivesIntervention

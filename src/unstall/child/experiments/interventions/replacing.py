@@ -42,19 +42,19 @@ class ReplacingIntervention(Intervention):
 
     def _find(self) -> list[FunctionType]:
         try:
-            found = self._work().targets()
-            if found is None:
-                found = functions.find(self.spec["name"], self.spec.get("file"))
+            targets = self._work().targets()
+            if targets is None:
+                targets = functions.find(self.spec["name"], self.spec.get("file"))
         except functions.NotFound:
             return []  # not in this process: loader workers hold other functions than the main process
-        for function in found:
+        for function in targets:
             reason = self.refuses(function)
             if reason is not None:
                 self.emit("problem", reason)
                 return []
-        for function in found:
+        for function in targets:
             self.emit("found", f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}")
-        return found
+        return targets
 
     def _work(self) -> type[Intervention]:
         """The intervention whose targets are replaced: another one where its work is slowed."""
