@@ -1,6 +1,6 @@
 """How well the pipeline model predicts: real loops with 0, 1, 2 and 4 loader workers, each predicted from each.
 
-    python bench/model.py                    all loops, and the table in docs/what-if.md
+    python bench/model.py                    all loops, and the table for docs/prediction-accuracy.md
     python bench/model.py --only io --verbose
     python bench/model.py --keep FOLDER      recordings are kept there, and those that are there are used again
 

@@ -25,6 +25,7 @@ from machine import describe
 from simplify import NEAR, number, study
 
 _DELAY, _VERDICT = "delay", "verdict"
+LOADER_SECTION = "## Another number of loader workers"
 
 
 @dataclass
@@ -78,7 +79,7 @@ def main() -> int:
         if options.rows:
             options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
         if options.write:
-            options.write.write_text(markdown(rows), encoding="utf-8")
+            write(options.write, markdown(rows))
     print(summary(rows))
     return 0
 
@@ -149,11 +150,18 @@ _GROUPS = {
 }
 
 
+def write(page: Path, text: str) -> None:
+    """Replace the page, except for the section that bench/model.py measures."""
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    _, heading, section = before.partition(LOADER_SECTION)
+    page.write_text(f"{text}\n{heading}{section}" if heading else text, encoding="utf-8")
+
+
 def markdown(rows: Sequence[Row]) -> str:
     """The table for docs/."""
     machines = "; ".join(dict.fromkeys(row.machine for row in rows))
     lines = [
-        *INTRODUCTION,
+        INTRODUCTION,
         f"`make predictions-bench` on {machines}. **{summary(rows)}.**",
         "",
         "| said before the experiment | experiments | predicted | median error | within 15 % |",
@@ -177,23 +185,24 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-INTRODUCTION = [
-    "# Accuracy of the predictions",
-    "",
-    "How well you are told beforehand what an experiment then measures.",
-    "",
-    "Every program of the zoo runs in its slow variant, once under `unstall run` and once under `unstall simplify`,",
-    "which picks the experiments itself within a minute. Before any experiment, two figures are on the screen:",
-    "",
-    "- the **headroom** of the verdict of `unstall run`, compared with the experiment that frees the blamed function;",
-    "- what **`unstall what-if`** predicts from the recorded run alone. `unstall simplify` prints the same figure in",
-    "  its `predicted` column. It prints none where a recording cannot tell: a module without `forward` (its backward",
-    "  goes with it), a function that sleeps, library callbacks, the network, a single rank.",
-    "",
-    "The error is that of the predicted speed-up, relative to the measured one. Every measured experiment counts, the",
-    "inconclusive ones too, so part of the error is the experiment's own noise. Delays count apart.",
-    "",
-]
+INTRODUCTION = """\
+# Accuracy of the predictions
+
+How close a prediction comes to what an experiment then measures.
+
+## Experiments of `unstall simplify`
+
+Every program of the zoo runs in its slow variant, once under `unstall run` and once under `unstall simplify`, which
+picks its experiments within a minute. Two figures are on the screen before any experiment:
+
+- the **headroom** of the verdict of `unstall run`, compared with the experiment that frees the blamed function;
+- what **`unstall what-if`** predicts from the recorded run alone. `unstall simplify` prints the same figure in its
+  `predicted` column. It prints none where a recording cannot tell: a module without `forward` (its backward goes with
+  it), library callbacks, the network, a single rank.
+
+The error is that of the predicted speed-up, relative to the measured one. Inconclusive experiments count too, so part
+of the error is the experiments' own noise. Delays are counted separately.
+"""
 
 
 def _figures(rows: Sequence[Row]) -> str:

@@ -270,6 +270,15 @@ def share(rows: Sequence[Row], right: Sequence[bool]) -> str:
     return f"{sum(right)} of {len(rows)} ({sum(right) / max(len(rows), 1):.0%})"
 
 
+_COLUMNS = """\
+**Measured** is the speed-up that `unstall simplify` found without the culprit; **predicted** is what the pipeline
+model expected ([accuracy of the predictions](prediction-accuracy.md) has all experiments). **Free** is the true
+speed-up: the culprit made free by hand, compared with the program as it is, in turns within one process. **Fixed** is
+the speed-up of an expert's version, which still pays for the culprit in its new form. A stub leaves nothing of the
+culprit, so it tells what a fix can bring at most: more than the fix, wherever the new form is not cheap.
+"""
+
+
 def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
     """The table for docs/."""
     lines = [
@@ -277,20 +286,14 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "",
         f"`make simplify-bench` on {describe()}; budget {options.budget} a program. **{summary(rows)}.**",
         "",
-        "Measured is what `unstall simplify` found without the culprit, predicted what the model expected (of all",
-        "experiments: [accuracy of the predictions](prediction-accuracy.md)). Free is the",
-        "true rate of the program whose culprit was made free by hand over its own, in turns of one process; fixed",
-        "that of the expert's twin, which still pays for the culprit in its new form, in plain runs in turn. A stub",
-        "leaves nothing of the culprit: it tells what a fix can bring at most, and more than the fix",
-        "wherever the new form is not cheap beside the rest of the step.",
-        "",
+        _COLUMNS,
         "| program | without | measured | 95 % | predicted | free | 95 % | right | fixed | right | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     if any(row.free is not None and row.free_low is None for row in rows):
-        lines[-3:-3] = [
-            "",
+        lines[-2:-2] = [
             "Rows without an interval of the truth are of an earlier version: predictions and truth are of that.",
+            "",
         ]
     for row in rows:
         lines.append(

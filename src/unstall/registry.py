@@ -1,7 +1,8 @@
 """Loads the plug-ins of one kind: the modules of a package of ours, and what other packages declare as entry points.
 
 A module of the package offers a plug-in as a constant named like the protocol: ``EXPORTER = Prometheus()`` for the
-protocol ``Exporter``. A module without that constant is a helper. Another package declares the object itself::
+protocol ``Exporter``; where the plug-ins are classes (``type[Intervention]``), ``INTERVENTION = CachedIntervention``.
+A module without that constant is a helper. Another package declares the object itself::
 
     [project.entry-points."unstall.exporters"]
     influx = "my_package.influx:EXPORTER"
@@ -16,7 +17,7 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args, get_origin
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -44,7 +45,8 @@ def load(group: str, package: str, protocol: type[T], on_error: Callable[[str], 
     Args:
         group: the entry-point group, e.g. ``unstall.exporters``.
         package: the package whose modules hold the built-in ones, e.g. ``unstall.exports``.
-        protocol: what a plug-in has to fit: a class derived from ``typing.Protocol``, or a base class.
+        protocol: what a plug-in has to fit: a class derived from ``typing.Protocol``, or a base class; ``type[Base]``
+            where it is a class derived from the base.
         on_error: gets one line for each plug-in of another package that is ignored because it cannot be imported, does
             not fit the protocol, or takes a name that is in use.
 
@@ -52,9 +54,10 @@ def load(group: str, package: str, protocol: type[T], on_error: Callable[[str], 
         TypeError: a built-in plug-in does not fit the protocol.
     """
     plugins: dict[str, T] = {}
-    for module, plugin in _built_in(package, protocol.__name__.upper()):
+    kind = (get_args(protocol) or (protocol,))[0].__name__
+    for module, plugin in _built_in(package, kind.upper()):
         if problem := misfit(plugin, protocol):
-            raise TypeError(f"{module} is no {protocol.__name__}: {problem}")
+            raise TypeError(f"{module} is no {kind}: {problem}")
         plugins[plugin.name] = plugin
     for entry in _entry_points(group):
         source = _source(entry, group)
@@ -76,6 +79,10 @@ def misfit(plugin: Any, protocol: type) -> str:
     It fits if it has every member, if its methods can be called as the protocol's, and if its values are of the types
     that the protocol's properties return, where these are plain classes.
     """
+    if get_origin(protocol) is type:
+        (base,) = get_args(protocol)
+        derived = isinstance(plugin, type) and issubclass(plugin, base) and plugin is not base
+        return "" if derived else f"it is no class derived from {base.__name__}"
     if isinstance(plugin, type):
         return "it is a class, not an instance of one"
     if not getattr(protocol, "_is_protocol", False):

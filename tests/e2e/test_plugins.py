@@ -71,7 +71,7 @@ PATTERN = '''
     PATTERN = TokenBound()
 '''
 INTERVENTION = '''
-    from unstall.simplify.interventions.replacing import ReplacingIntervention
+    from unstall.child.experiments.interventions.replacing import ReplacingIntervention
 
 
     class NoTokens(ReplacingIntervention):

@@ -102,7 +102,7 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
         "findings": [finding, second],
         "ceilings": [
             r.Ceiling(component=name, steps_per_s=50.0, known_by="measured", ci95=(45.0, 55.0), gap=0.6),
-            r.Ceiling(component="data alone", steps_per_s=900.0, known_by="measured", gap=0.0),
+            r.Ceiling(component="without log", steps_per_s=900.0, known_by="measured", gap=0.0),
             r.Ceiling(component="validation", steps_per_s=21.0, known_by="estimated", gap=0.05),
         ],
         "experiments": [
@@ -131,7 +131,6 @@ def study(text, name):
         elasticity_says=text,
         waiting_s=0.02,
         taken_s=0.01,
-        data_batches_per_s=900.0,
         disagreements=[text],
         deeper=[text],
         failures=[r.NotMeasured(name=name, intervention=text, why=text)],

@@ -109,7 +109,6 @@ studies = st.builds(
     elasticity_says=words,
     waiting_s=maybe_amount,
     taken_s=maybe_amount,
-    data_batches_per_s=maybe_amount,
     disagreements=st.lists(words, max_size=2),
     deeper=st.lists(words, max_size=2),
     failures=st.lists(st.builds(r.NotMeasured, name=words, intervention=words, why=words), max_size=2),

@@ -9,6 +9,7 @@ from unstall.benchmark.measure import Measured
 from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.steps import Loop
+from unstall.child.experiments.interventions.base import key_of
 from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.observations import Observation
@@ -16,8 +17,7 @@ from unstall.records.report import Culprit, Finding, Phase, Report, RunInfo, Ste
 from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.first_run import FirstRun
-from unstall.simplify.interventions.base import key_of
+from unstall.simplify.program_starter import FirstRun
 from unstall.simplify.segment import Segment
 
 PACE = Pace(step_s=0.1, steps=4, seconds=0.5, settle_steps=1, settle_s=0.0, cores=2)
@@ -189,10 +189,6 @@ class VirtualProcess:
             name = spec.get("name", {"cached": "data"}.get(spec["kind"], spec["kind"]))
             parts[name] = parts.get(name, 0.0) * (1 + spec["share"] if spec["kind"] == "delay" else 0)
         return sum(parts.values()) * self.factor
-
-    def data_alone(self, seconds):
-        self._pass(seconds)
-        return 1 / self.parts["data"]
 
     def facts(self, kind):
         return [fact for fact in self.emitted if kind == "intervention"]

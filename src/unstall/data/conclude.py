@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,10 @@ from unstall.text import units
 
 if TYPE_CHECKING:
     from unstall.records.archive import Archive
+
+
+_AFTER = ("collate", "pin", "transfer")
+"""What happens to the samples of a batch, in this order."""
 
 
 def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None) -> DataReport:
@@ -55,77 +59,70 @@ def model_rate(archive: Archive | None) -> float | None:
 
 
 def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
-    found = []
-    for line in sorted(facts.stages, key=lambda line: line["order"]):
-        note = "" if line["replayed"] else str(line.get("why", ""))
-        if line["calls"] > thresholds.SEVERAL_CALLS:
-            note = f"{line['calls']:.0f} calls a sample" + (f"; {note}" if note else "")
-        found.append(
-            DataStage(
-                name=line["name"],
-                seconds=line["taken_s"],
-                cpu_s=line["cpu_s"],
-                blocked_s=max(line["blocked_s"], min(line["reads_s"], line["taken_s"])),
-                known_by="replayed" if line["replayed"] else "traced",
-                depth=max(0, line["depth"] - 1),
-                file=line["file"],
-                line=line["line"],
-                note=note,
-            )
-        )
-    whole = _whole(facts, found)
-    after = [_after(name, facts.after[name]) for name in ("collate", "pin", "transfer") if name in facts.after]
-    total = whole.seconds + sum(stage.seconds for stage in after)
+    called = [_called(figures) for figures in sorted(facts.stages, key=lambda figures: figures["order"])]
+    item = _item(facts, called)
+    after = [_timed(name, facts.after[name]) for name in _AFTER if name in facts.after]
+    total = item.seconds + sum(stage.seconds for stage in after)
     return [
         msgspec.structs.replace(
             stage,
             share=min(1.0, stage.seconds / total) if total else 0.0,
             cores_needed=stage.cpu_s * model_items_per_s if model_items_per_s is not None else None,
         )
-        for stage in [whole, *found, *_rest(whole, found), *after]
+        for stage in [item, *called, *_rest(item, called), *after]
     ]
 
 
-def _whole(facts: Facts, stages: list[DataStage]) -> DataStage:
-    sample = facts.sample
-    reads = sum(stage.blocked_s for stage in stages if stage.depth == 0)
+def _called(figures: dict[str, Any]) -> DataStage:
+    """A stage that was seen under the profile hook, and replayed where that is possible."""
+    note = "" if figures["replayed"] else str(figures.get("why", ""))
+    if figures["calls"] > thresholds.SEVERAL_CALLS:
+        note = f"{figures['calls']:.0f} calls a sample" + (f"; {note}" if note else "")
     return DataStage(
-        name="one item, read" if facts.loader["iterable"] else "one item",
-        seconds=sample["taken_s"],
-        cpu_s=sample["cpu_s"],
-        blocked_s=min(max(sample["blocked_s"], reads), sample["taken_s"]),
-        known_by="timed",
-        depth=-1,
+        name=figures["name"],
+        seconds=figures["taken_s"],
+        cpu_s=figures["cpu_s"],
+        blocked_s=max(figures["blocked_s"], min(figures["reads_s"], figures["taken_s"])),
+        known_by="replayed" if figures["replayed"] else "traced",
+        depth=max(0, figures["depth"] - 1),
+        file=figures["file"],
+        line=figures["line"],
+        note=note,
     )
 
 
-def _rest(whole: DataStage, stages: list[DataStage]) -> list[DataStage]:
-    """What an item takes outside all stages."""
-    outer = [stage for stage in stages if stage.depth == 0]
-    seconds = whole.seconds - sum(stage.seconds for stage in outer)
-    if not outer or seconds < thresholds.REST * whole.seconds:
-        return []
-    cpu = min(seconds, max(0.0, whole.cpu_s - sum(stage.cpu_s for stage in outer)))
-    blocked = min(seconds - cpu, max(0.0, whole.blocked_s - sum(stage.blocked_s for stage in outer)))
-    return [
-        DataStage(name="the rest of an item", seconds=seconds, cpu_s=cpu, blocked_s=blocked, known_by="timed", depth=0)
-    ]
-
-
-def _after(name: str, line: dict[str, float]) -> DataStage:
+def _timed(name: str, figures: dict[str, Any], depth: int = -1) -> DataStage:
     return DataStage(
         name=name,
-        seconds=line["taken_s"],
-        cpu_s=line["cpu_s"],
-        blocked_s=line["blocked_s"],
+        seconds=figures["taken_s"],
+        cpu_s=figures["cpu_s"],
+        blocked_s=figures["blocked_s"],
         known_by="timed",
-        depth=-1,
+        depth=depth,
     )
+
+
+def _item(facts: Facts, called: list[DataStage]) -> DataStage:
+    item = _timed("one item, read" if facts.loader["iterable"] else "one item", facts.sample)
+    reads = sum(stage.blocked_s for stage in called if stage.depth == 0)
+    return msgspec.structs.replace(item, blocked_s=min(max(item.blocked_s, reads), item.seconds))
+
+
+def _rest(item: DataStage, called: list[DataStage]) -> list[DataStage]:
+    """What an item takes outside all stages."""
+    outer = [stage for stage in called if stage.depth == 0]
+    seconds = item.seconds - sum(stage.seconds for stage in outer)
+    if not outer or seconds < thresholds.REST * item.seconds:
+        return []
+    cpu = min(seconds, max(0.0, item.cpu_s - sum(stage.cpu_s for stage in outer)))
+    blocked = min(seconds - cpu, max(0.0, item.blocked_s - sum(stage.blocked_s for stage in outer)))
+    figures = {"taken_s": seconds, "cpu_s": cpu, "blocked_s": blocked}
+    return [_timed("the rest of an item", figures, depth=0)]
 
 
 def slowest(stages: Sequence[DataStage]) -> DataStage | None:
     """The stage that takes most of an item, the innermost that still holds most of its caller's time."""
-    candidates = [stage for stage in stages if stage.depth >= 0 or stage.name in ("collate", "pin", "transfer")]
+    candidates = [stage for stage in stages if stage.depth >= 0 or stage.name in _AFTER]
     candidates = [stage for stage in candidates if stage.file or stage.depth < 0]
     best = max(candidates, key=lambda stage: stage.seconds, default=None)
     if best is None:

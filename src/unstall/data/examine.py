@@ -56,7 +56,7 @@ def examine(
         sampling=False,
         flops=False,
         probing=False,
-        extensions=["unstall.data.child"],
+        extensions=["unstall.child.data.extension"],
         settings={"budget_s": budget_s, "cores": usable_cores(), "loader": loader},
         environ=environ,
         entrance=entrance,
@@ -65,8 +65,8 @@ def examine(
     try:
         outcome = launcher.launch(line, directory, options, _Patience(directory, loader, on_poll))
         facts = read_facts(directory)
-        seen = outcome.observation
-        facts.other_cores = other_cores(seen.machine, seen.points, seen.began, seen.ended)
+        observation = outcome.observation
+        facts.other_cores = other_cores(observation.machine, observation.points, observation.began, observation.ended)
         if facts.failed:
             raise DataError(facts.failed)
         if not facts.done:
@@ -91,9 +91,9 @@ class _Patience:
             return
         self.looked = now
         facts = read_facts(self.directory)
-        without = session.steps >= thresholds.STEPS_WITHOUT_LOADER and not facts.met
-        late = now - self.began > thresholds.LONGEST_S and facts.met < self.wanted
-        if facts.done or without or late:
+        no_loader = session.steps >= thresholds.STEPS_WITHOUT_LOADER and not facts.met
+        too_late = now - self.began > thresholds.LONGEST_S and facts.met < self.wanted
+        if facts.done or no_loader or too_late:
             session.stop()
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unstall.model import function_shares, thresholds
+from unstall.model import function_shares, recorded, thresholds
 from unstall.model.machine import speed
 from unstall.model.pipeline_model import MODEL, Pipeline
 from unstall.model.recorded import Recorded
@@ -16,37 +17,51 @@ from unstall.model.team_stalls import stalled_seconds
 from unstall.model.work import Floats, Layout
 from unstall.records.measurements import LoaderMeasurement, Measurement
 
+if TYPE_CHECKING:
+    from unstall.benchmark.measure import Measured
+    from unstall.records.archive import Archive
 
-def build(recorded: Recorded) -> Pipeline:
+
+def of(measured: Measured) -> Pipeline:
+    """The pipeline of a run that has just been measured."""
+    return build(recorded.of_measured(measured))
+
+
+def of_archive(archive: Archive) -> Pipeline:
+    """The pipeline of an archived run. Raises :class:`~unstall.model.recorded.NotRecorded`."""
+    return build(recorded.of_archive(archive))
+
+
+def build(run: Recorded) -> Pipeline:
     """The pipeline of a recorded run, fitted so that its simulation takes the recorded time."""
-    measured = recorded.measurement
+    measured = run.measurement
     loader = measured.loader if measured.loader and measured.loader.batches_per_step else None
     on_device = measured.model.device not in ("", "cpu")
     left_out = {"validation", *(("data_wait",) if loader else ()), *(("sync",) if on_device else ())}
-    names = tuple(name for name in recorded.names if name not in left_out)
-    columns = [recorded.names.index(name) for name in names]
-    seconds, blocked = recorded.steps[:, columns], recorded.blocked[:, columns].copy()
+    names = tuple(name for name in run.names if name not in left_out)
+    columns = [run.names.index(name) for name in names]
+    seconds, blocked = run.steps[:, columns], run.blocked[:, columns].copy()
     if not on_device and measured.model.threads > 1:
         # The main thread waits there for its team, not for a disk.
         model = [names.index(name) for name in MODEL]
         blocked[:, model] = stalled_seconds(seconds[:, model], measured.team_delay_s)
     pipeline = Pipeline(
-        layout=_layout(recorded, loader),
+        layout=_layout(run, loader),
         phases=names,
         compute=np.clip(seconds - blocked, 0, None),
         wait=blocked,
         on_device=on_device,
-        device_s=_device_s(recorded) if on_device else 0.0,
+        device_s=_device_s(run) if on_device else 0.0,
         threads=measured.model.threads or 1,
         measured_s=measured.step.mean,
         spread=measured.spread,
         function_shares=function_shares.of(measured),
         has_loader=loader is not None,
-        closing=_closing_shares(recorded, loader),
+        closing=_closing_shares(run, loader),
     )
     if loader is not None:
         pipeline = replace(pipeline, busy_seen=_busy_seen(pipeline.layout, measured))
-        pipeline = _with_loader(pipeline, recorded, loader)
+        pipeline = _with_loader(pipeline, run, loader)
     if not on_device:
         pipeline = _fit(pipeline, measured, float((seconds).sum(axis=1).mean()))
     return pipeline if pipeline.layout.workers else _alone(pipeline)
@@ -60,68 +75,67 @@ def _alone(pipeline: Pipeline) -> Pipeline:
     return replace(pipeline, compute=pipeline.compute * pipeline.body_rates(pipeline.layout.contention))
 
 
-def _layout(recorded: Recorded, loader: LoaderMeasurement | None) -> Layout:
-    measured = recorded.measurement
+def _layout(run: Recorded, loader: LoaderMeasurement | None) -> Layout:
+    measured = run.measurement
     syncs = measured.share("sync") > thresholds.SYNCS
     cores = measured.cores / max(len(measured.rank_pids), 1)
     layout = Layout(cores=cores, syncs=syncs, background=measured.other_cores, contention=thresholds.CONTENTION)
     if loader is None:
-        return replace(layout, epoch=thresholds.LONG_EPOCH, epoch_close_s=recorded.gap_s * thresholds.LONG_EPOCH)
-    epoch, open_s, close_s = _epochs(recorded, loader)
+        return replace(layout, epoch=thresholds.LONG_EPOCH, epoch_close_s=run.gap_s * thresholds.LONG_EPOCH)
+    epoch, open_s, close_s = _epochs(run, loader)
     return replace(
         layout,
         workers=loader.workers,
         prefetch=loader.prefetch_factor or 2,
         in_order=loader.in_order,
-        pins=loader.pin_memory and measured.model.device not in ("", "cpu"),
         epoch=epoch,
         epoch_open_s=open_s,
         epoch_close_s=close_s,
     )
 
 
-def _epochs(recorded: Recorded, loader: LoaderMeasurement) -> tuple[int, float, float]:
+def _epochs(run: Recorded, loader: LoaderMeasurement) -> tuple[int, float, float]:
     """Batches in an epoch, and the seconds to open one and to close one."""
-    measured = recorded.measurement
+    measured = run.measurement
     if not loader.epochs or measured.total_steps <= loader.epochs:
         batches = thresholds.LONG_EPOCH * loader.batches_per_step
-        return round(batches), 0.0, recorded.gap_s * thresholds.LONG_EPOCH
+        return round(batches), 0.0, run.gap_s * thresholds.LONG_EPOCH
     steps = measured.total_steps / loader.epochs
     opened = loader.start_s * steps
     # The first batch of an epoch is waited for in any case, and the simulation does so by itself.
     opened -= min(opened, loader.service_s) if loader.workers else 0.0
-    closed = recorded.gap_s * steps * sum(_closing(recorded, loader).values())
+    closed = run.gap_s * steps * sum(_closing(run, loader).values())
     return max(1, round(steps * loader.batches_per_step)), opened, closed
 
 
-def _closing(recorded: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
+def _closing(run: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
     """By phase, the share of what comes between epochs; what opens the loader's next one is known by itself.
 
     What the model's phases take longer then goes with its causes: other code, and batches that are not yet there.
     """
-    known = ("data_wait", *MODEL) if loader is not None else MODEL
-    return {name: share for name, share in recorded.gap_shares.items() if name not in known}
+    left_out = ("data_wait", *MODEL) if loader is not None else MODEL
+    return {name: share for name, share in run.gap_shares.items() if name not in left_out}
 
 
-def _closing_shares(recorded: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
-    closing = _closing(recorded, loader)
+def _closing_shares(run: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
+    closing = _closing(run, loader)
     return {name: share / sum(closing.values()) for name, share in closing.items()}
 
 
-def _device_s(recorded: Recorded) -> float:
+def _device_s(run: Recorded) -> float:
     """The device's work a step, from how long the program waits for it: all of the step, if it does in each."""
-    measured = recorded.measurement
-    if recorded.device_busy is not None:
-        return recorded.device_busy * measured.regular_s
+    measured = run.measurement
+    if run.device_busy is not None:
+        return run.device_busy * measured.regular_s
     waiting = measured.phase_s("sync")
     launching = measured.phase_s(*MODEL)
     return waiting + launching if waiting else 0.0
 
 
-def _with_loader(pipeline: Pipeline, recorded: Recorded, loader: LoaderMeasurement) -> Pipeline:
+def _with_loader(pipeline: Pipeline, run: Recorded, loader: LoaderMeasurement) -> Pipeline:
     service = np.array([[loader.service_cpu_s, loader.service_blocked_s]])
-    if len(recorded.fetches):
-        wall, cpu, blocked = recorded.fetches.T
+    if len(run.fetches):
+        wall, cpu, blocked = run.fetches.T
         waited = np.clip(blocked, 0, wall)
         # What a thread did on a core; the rest of the wall time it was ready and had none.
         alone = np.clip(np.minimum(cpu, wall - waited), 0, None) * speed(
@@ -147,7 +161,7 @@ def _busy_seen(layout: Layout, measured: Measurement) -> float:
 
 
 def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
-    """Find what the main thread's computing takes alone, where loader workers took cores from it while recorded.
+    """Find what the main thread's computing takes alone, where loader workers took cores from it while run.
 
     Its core-seconds a step, those of its intra-op threads included, are known; how many cores it used at once is not:
     the less time it takes alone, the more, and it takes no longer than its core-seconds. Of all that fits these, the
@@ -156,11 +170,11 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
     for the stalls, which are out of it already.
     """
     core_s = measured.main_cpu_s - pipeline.making_s
-    seen = pipeline.compute
-    seen_s = float(seen.sum(axis=1).mean())
+    recorded_compute = pipeline.compute
+    compute_s = float(recorded_compute.sum(axis=1).mean())
 
     def scaled(share: float) -> Pipeline:
-        compute = seen * share
+        compute = recorded_compute * share
         wide_s = float(compute[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
         narrow_s = float(compute.sum(axis=1).mean()) - wide_s
         width = (core_s - narrow_s) / wide_s if wide_s else 1.0
@@ -172,9 +186,9 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
         simulated = _body_s(scaled(share))
         return abs(math.log(simulated / body_s)) if simulated > 0 else math.inf
 
-    if not pipeline.layout.workers or seen_s <= 0 or body_s <= 0:
+    if not pipeline.layout.workers or compute_s <= 0 or body_s <= 0:
         return scaled(1.0)
-    most = min(1.0, core_s / seen_s) if core_s > 0 and pipeline.threads > 1 else 1.0
+    most = min(1.0, core_s / compute_s) if core_s > 0 and pipeline.threads > 1 else 1.0
     if most >= thresholds.LEAST_ALONE:
         shares = np.geomspace(most, thresholds.LEAST_ALONE, thresholds.FIT_TRIES)
         best = min(shares, key=miss)
@@ -184,7 +198,7 @@ def _fit(pipeline: Pipeline, measured: Measurement, body_s: float) -> Pipeline:
             return scaled(float(best))
     # Its core-seconds say nothing then: a thread that waits for one without a core does so spinning.
     stalled_s = float(pipeline.wait[:, np.isin(pipeline.phases, MODEL)].sum(axis=1).mean())
-    return scaled(max(thresholds.LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / seen_s))
+    return scaled(max(thresholds.LEAST_COMPUTED, 1 - max(0.0, measured.team_delay_s - stalled_s) / compute_s))
 
 
 def _body_s(pipeline: Pipeline) -> float:

@@ -57,6 +57,10 @@ class Changes:
         return ", ".join(words) or "nothing changed"
 
 
+AS_RECORDED = Changes()
+"""No change at all."""
+
+
 def parse(assignments: Iterable[str], **settings: int | float | bool | None) -> Changes:
     """``name=0.5x``, ``name=-20%``, ``name=0`` (free) and ``callbacks=async``. Raises ChangeError in one line."""
     scales: dict[str, float] = {}
@@ -99,8 +103,8 @@ def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
 
 def _settings(pipeline: Pipeline, changes: Changes) -> Pipeline:
     layout = pipeline.layout
-    asked = {name: getattr(changes, name) for name in ("workers", "prefetch", "in_order", "persistent")}
-    if not pipeline.has_loader and any(value is not None for value in asked.values()):
+    for_loader = {name: getattr(changes, name) for name in ("workers", "prefetch", "in_order", "persistent")}
+    if not pipeline.has_loader and any(value is not None for value in for_loader.values()):
         raise ChangeError("the recorded loop has no DataLoader: workers, prefetch and order cannot be changed")
     for name, least in (("workers", 0), ("prefetch", 1), ("threads", 1), ("cores", 0.1)):
         value = getattr(changes, name)
@@ -176,17 +180,15 @@ def _scale_data(pipeline: Pipeline, name: str, factor: float) -> Pipeline:
 
 
 def _find(pipeline: Pipeline, name: str) -> set[Key]:
-    found = pipeline.function_shares.find(name)
-    if len(found) > 1:
-        names = ", ".join(sorted(".".join(key[-3:]) for key in found)[:4])
+    keys = pipeline.function_shares.find(name)
+    if len(keys) > 1:
+        names = ", ".join(sorted(".".join(key[-3:]) for key in keys)[:4])
         raise ChangeError(f"{name} may be {names}: write more of the name")
-    if not found:
-        seen = ", ".join(f"{function} ({place})" for function, place, _ in pipeline.function_shares.largest())
-        known = f"the functions seen most are {seen}" if seen else "the run has no stack samples"
-        raise ChangeError(
-            f"no sample shows a function {name}, and no phase is called so ({_phases(pipeline)}); {known}"
-        )
-    return found
+    if not keys:
+        largest = ", ".join(f"{function} ({place})" for function, place, _ in pipeline.function_shares.largest())
+        hint = f"the functions seen most are {largest}" if largest else "the run has no stack samples"
+        raise ChangeError(f"no sample shows a function {name}, and no phase is called so ({_phases(pipeline)}); {hint}")
+    return keys
 
 
 def _phases(pipeline: Pipeline) -> str:

@@ -29,9 +29,9 @@ class FunctionShares:
 
     def find(self, name: str) -> set[Key]:
         """The functions that a name may mean: their dotted name ends with it. Empty: no sample shows it."""
-        wanted = tuple(name.split("."))
+        parts = tuple(name.split("."))
         keys = {key for stacks in self.stacks.values() for functions, _ in stacks for key in functions}
-        return {key for key in keys if key[-len(wanted) :] == wanted}
+        return {key for key in keys if key[-len(parts) :] == parts}
 
     def share(self, place: str, key: Key) -> float:
         """Share of a place's samples with this function on their stack."""
@@ -60,15 +60,15 @@ class FunctionShares:
 
     def largest(self, most: int = 8) -> list[tuple[str, str, float]]:
         """(function, place, share) of the user's with the most samples, for an error that says what there is."""
-        found = []
+        shares = []
         for place, stacks in self.stacks.items():
             total = sum(count for _, count in stacks)
             counts: defaultdict[Key, float] = defaultdict(float)
             for functions, count in stacks:
                 for key in functions & self.own:
                     counts[key] += count
-            found += [(short_name(key), place, count / total) for key, count in counts.items()]
-        return sorted(found, key=lambda item: -item[2])[:most]
+            shares += [(short_name(key), place, count / total) for key, count in counts.items()]
+        return sorted(shares, key=lambda item: -item[2])[:most]
 
 
 def _scaled(functions: frozenset[Key], count: float, scales: Mapping[Key, float]) -> float:

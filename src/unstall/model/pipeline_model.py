@@ -33,7 +33,6 @@ class Pipeline:
     has_loader: bool = False
     ship_s: float = thresholds.SHIP_S
     take_s: float = thresholds.TAKE_S
-    pin_s: float = 0.0
     collate_share: float = 0.0
     """Of the time to make a batch."""
     device_s: float = 0.0
@@ -136,9 +135,8 @@ class Pipeline:
         wide = np.isin(names, self.wide) & ~aside
         workers = self.layout.workers > 0
         return Work(
-            service_cpu=service[:, 0] + (self.ship_s if workers else (self.pin_s if self.layout.pins else 0.0)),
+            service_cpu=service[:, 0] + (self.ship_s if workers else 0.0),
             service_wait=service[:, 1],
-            pin_cpu=np.full(batches, self.pin_s),
             take_cpu=np.full(batches, self.take_s if workers else 0.0),
             body_cpu=compute[:, ~aside & ~wide].sum(axis=1),
             body_wide=compute[:, wide].sum(axis=1),

@@ -5,107 +5,80 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from unstall.model import changes as change
 from unstall.model import thresholds
-from unstall.model.changes import Changes
+from unstall.model.changes import AS_RECORDED, Changes, apply
 from unstall.model.function_shares import DATA
 from unstall.model.pipeline_model import Pipeline
 from unstall.model.simulate import Timeline, simulate
+from unstall.records.what_if import WhatIf
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """Seconds a step after a change; ``low`` to ``high`` holds the true time in about nine of ten cases."""
-
-    step_s: float
-    low: float
-    high: float
-    utilisation: Mapping[str, float]
-    """Share of the time that each server is at work: main thread, workers, cores, pin thread, device."""
-    bottleneck: str
-    measured_s: float
-    """The recorded step."""
-    limit_s: float
-    """What it takes at least, without chance and contention: a cross-check of the simulation."""
-
-    @property
-    def speedup(self) -> float:
-        """Times as fast as recorded."""
-        return _times(self.measured_s, self.step_s)
-
-    @property
-    def speedup_interval(self) -> tuple[float, float]:
-        """The same for ``high`` and ``low``."""
-        return _times(self.measured_s, self.high), _times(self.measured_s, self.low)
-
-
-def _times(before_s: float, after_s: float) -> float:
-    return before_s / after_s if after_s else math.inf
-
-
-def predict(pipeline: Pipeline, changes: Changes | None = None, *, seed: int = 0) -> Prediction:
+def predict(pipeline: Pipeline, changes: Changes = AS_RECORDED, *, seed: int = 0) -> WhatIf:
     """The step time of a recorded program after changes, as a multiple of what was recorded.
 
     The simulation of the program as recorded takes out what it gets wrong in both. Raises
     :class:`~unstall.model.changes.ChangeError` for a change that the program has no place for.
     """
-    changed = change.apply(pipeline, changes or Changes())
+    changed = apply(pipeline, changes)
     before = _recorded_s(pipeline, seed)
     after, timeline = _step_s(changed, seed)
-    ratio = after / before if before else 1.0
-    step_s = pipeline.measured_s * ratio
-    miss = abs(math.log(pipeline.measured_s / before)) if before and pipeline.measured_s else 0.0
-    low, high = _interval(pipeline, changes or Changes(), ratio, miss, seed)
-    scale = pipeline.measured_s / before if before else 1.0
+    recorded_s, ratio = pipeline.measured_s, after / before if before else 1.0
+    miss = abs(math.log(recorded_s / before)) if before and recorded_s else 0.0
+    low, high = _interval(pipeline, changes, ratio, miss, seed)
     utilisation = _utilisation(changed, timeline)
-    return Prediction(
-        step_s=step_s,
-        low=pipeline.measured_s * low,
-        high=pipeline.measured_s * high,
-        utilisation=utilisation,
+    return WhatIf(
+        changes=changes.describe(),
+        step_s=recorded_s * ratio,
+        low=recorded_s * low,
+        high=recorded_s * high,
+        speedup=_times_as_fast(recorded_s, recorded_s * ratio),
+        speedup_low=_times_as_fast(recorded_s, recorded_s * high),
+        speedup_high=_times_as_fast(recorded_s, recorded_s * low),
         bottleneck=_bottleneck(changed, utilisation),
-        measured_s=pipeline.measured_s,
-        limit_s=deterministic_limit(changed) * scale,
+        utilisation=utilisation,
+        limit_s=max(server_times(changed).values()) * (recorded_s / before if before else 1.0),
     )
 
 
-def elasticities(pipeline: Pipeline, changes: Changes | None = None, *, seed: int = 0) -> dict[str, float]:
+def _times_as_fast(before_s: float, after_s: float) -> float:
+    return before_s / after_s if after_s else math.inf
+
+
+def elasticities(pipeline: Pipeline, changes: Changes = AS_RECORDED, *, seed: int = 0) -> dict[str, float]:
     """How much of a per cent the step grows by if a component takes a per cent longer.
 
     A step time is homogeneous in the times of all its components, so the elasticities sum to 1 (Euler); here as
     central differences with the same draws on both sides: chance is in neither, and of a corner, where a component
     just begins to be waited for, it is half of either slope. One-sided, a corner would count for all that meet there.
     """
-    pipeline = change.apply(pipeline, changes or Changes())
+    pipeline = apply(pipeline, changes)
     base, _ = _step_s(pipeline, seed)
 
     def nudged(scaled: Callable[[float], Pipeline]) -> float:
         longer, shorter = (_step_s(scaled(factor), seed)[0] for factor in (1 + thresholds.NUDGE, 1 - thresholds.NUDGE))
         return (longer - shorter) / (2 * thresholds.NUDGE * base)
 
-    found = {
+    slopes = {
         name: nudged(functools.partial(pipeline.scale_phase, name))
         for name in pipeline.phases
         if pipeline.phase_s(name) > 0
     }
     if pipeline.has_loader:
-        found[DATA] = nudged(functools.partial(_data_scaled, pipeline))
+        slopes[DATA] = nudged(functools.partial(_data_scaled, pipeline))
     if pipeline.device_s:
-        found["device"] = nudged(lambda factor: replace(pipeline, device_s=pipeline.device_s * factor))
+        slopes["device"] = nudged(lambda factor: replace(pipeline, device_s=pipeline.device_s * factor))
     layout = pipeline.layout
     if layout.epoch and (layout.epoch_open_s or layout.epoch_close_s):
-        found["epoch"] = nudged(functools.partial(_epoch_scaled, pipeline))
-    return {name: value for name, value in found.items() if abs(value) > 1e-6}
+        slopes["epoch"] = nudged(functools.partial(_epoch_scaled, pipeline))
+    return {name: value for name, value in slopes.items() if abs(value) > 1e-6}
 
 
 def _data_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
     """With all that is done to make a batch, and to get it to the loop, taking ``factor`` times as long."""
     scaled = pipeline.scale_service(factor)
-    return replace(
-        scaled, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor, pin_s=pipeline.pin_s * factor
-    )
+    return replace(scaled, ship_s=pipeline.ship_s * factor, take_s=pipeline.take_s * factor)
 
 
 def _epoch_scaled(pipeline: Pipeline, factor: float) -> Pipeline:
@@ -130,8 +103,8 @@ def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, Timeline]:
     if layout.epoch and layout.epoch * 4 <= batches:
         batches = batches // layout.epoch * layout.epoch
         timeline = simulate(pipeline.draw(batches, seed), layout)
-        whole = timeline.duration_s + layout.epoch_close_s
-        return whole / batches * pipeline.batches_per_step, timeline
+        total_s = timeline.duration_s + layout.epoch_close_s
+        return total_s / batches * pipeline.batches_per_step, timeline
     timeline = simulate(pipeline.draw(batches, seed), replace(layout, epoch=0))
     gap = 0.0
     if layout.epoch:
@@ -145,7 +118,7 @@ def _interval(pipeline: Pipeline, changes: Changes, ratio: float, miss: float, s
 
     ``miss``: what the simulation misses the recorded step by, in logarithms.
     """
-    if changes == Changes():
+    if changes == AS_RECORDED:
         error = pipeline.spread * 1.96
         return math.exp(-error), math.exp(error)
     error = thresholds.ERROR + thresholds.ERROR_OF_CHANGE * abs(math.log(max(ratio, 1e-3)))
@@ -160,15 +133,15 @@ def _other_readings(pipeline: Pipeline, changes: Changes, seed: int) -> list[flo
     before = _recorded_s(pipeline, seed)
     for contention in (0.0, 2 * pipeline.layout.contention) if pipeline.layout.contention else ():
         other = pipeline.with_contention(contention)
-        readings.append(_step_s(change.apply(other, changes), seed)[0] / _step_s(other, seed)[0])
+        readings.append(_step_s(apply(other, changes), seed)[0] / _step_s(other, seed)[0])
     if changes.threads is not None and changes.threads != pipeline.threads and not pipeline.on_device:
         # Threads of a team that wait for each other by spinning look busy: the mathematics may not be parallel at all.
-        others = change.apply(pipeline, replace(changes, threads=None))
+        others = apply(pipeline, replace(changes, threads=None))
         narrow = replace(others, layout=replace(others.layout, width=1.0)) if changes.threads == 1 else others
         readings.append(_step_s(narrow, seed)[0] / before)
     if changes.aside:
         # A callback in Python holds the interpreter's lock: what it computes the main thread cannot compute meanwhile.
-        sync = change.apply(pipeline, replace(changes, aside=frozenset()))
+        sync = apply(pipeline, replace(changes, aside=frozenset()))
         columns = [name in changes.aside for name in sync.phases]
         wait = sync.wait.copy()
         wait[:, columns] = 0
@@ -180,19 +153,17 @@ def _utilisation(pipeline: Pipeline, timeline: Timeline) -> dict[str, float]:
     layout, total = pipeline.layout, timeline.duration_s
     if not total:
         return {}
-    found = {
+    shares = {
         "main thread": 1 - timeline.waited_s / total if layout.workers else 1.0,
         "cores": min(1.0, timeline.cores_busy_s / total / layout.cores + layout.background / layout.cores),
     }
     if layout.workers:
-        found["workers"] = timeline.workers_busy_s / total / layout.workers
-    if layout.workers and layout.pins:
-        found["pin thread"] = timeline.pin_busy_s / total
+        shares["workers"] = timeline.workers_busy_s / total / layout.workers
     if pipeline.device_s:
-        found["device"] = min(1.0, timeline.device_busy_s / total)
+        shares["device"] = min(1.0, timeline.device_busy_s / total)
     if pipeline.aside:
-        found["thread aside"] = timeline.aside_busy_s / total
-    return found
+        shares["thread aside"] = timeline.aside_busy_s / total
+    return shares
 
 
 def _bottleneck(pipeline: Pipeline, utilisation: Mapping[str, float]) -> str:
@@ -218,32 +189,21 @@ def server_times(pipeline: Pipeline) -> dict[str, float]:
     """Seconds that each server needs for a step's work if nothing else holds it up, by its name.
 
     The step takes the largest of them where times do not vary, epochs do not end and nothing else contends: with
-    W workers, F prefetched batches each, s to make a batch, m to pin it, u the main thread's part, g the device's,
-    T = max(s/W, (s+m)/(WF), m, u, g), with u+g for u and g where the step waits for the device, s+u (+g) without
-    workers, and never less than the core-seconds over the cores.
+    W workers, s to make a batch, u the main thread's part, g the device's, T = max(s/W, u, g), with u+g for u and g
+    where the step waits for the device, s+u (+g) without workers, and never less than the core-seconds over the cores.
     """
     layout, batches = pipeline.layout, pipeline.batches_per_step
     work = pipeline.draw(max(len(pipeline.compute), len(pipeline.service), 64))
     making = float((work.service_cpu + work.service_wait).mean()) * batches if pipeline.has_loader else 0.0
     main = float((work.take_cpu + work.body_cpu + work.body_wide + work.body_wait).mean()) * batches
     device = float(work.device.mean()) * batches
-    pin = float(work.pin_cpu.mean()) * batches if layout.pins else 0.0
     aside = float((work.aside_cpu + work.aside_wait).mean()) * batches
     main += device if layout.syncs and pipeline.on_device else 0.0
     servers = {"main thread": main, "device": device, "thread aside": aside}
     if layout.workers:
         servers["workers"] = making / layout.workers
-        servers["pin thread"] = pin
-        servers["prefetch"] = (making + pin) / (layout.workers * layout.prefetch)
     else:
         servers["main thread"] += making
     core_s = work.service_cpu + work.take_cpu + work.body_cpu + work.aside_cpu + work.body_wide * layout.width
-    if layout.workers and layout.pins:
-        core_s = core_s + work.pin_cpu
     servers["cores"] = float(core_s.mean()) * batches / layout.cores
     return servers
-
-
-def deterministic_limit(pipeline: Pipeline) -> float:
-    """Seconds a step at least."""
-    return max(server_times(pipeline).values())

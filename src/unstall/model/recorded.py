@@ -49,14 +49,13 @@ class Recorded:
         return self.steps * np.minimum([shares.get(name, 0.0) for name in self.names], 1.0)
 
 
-def of_measured(measured: Measured, *, device_busy: float | None = None) -> Recorded:
+def of_measured(measured: Measured) -> Recorded:
     """From a run that has just been measured."""
     return _recorded(
         measured.measurement,
         step_series(measured),
         fetch_series(measured),
         attributed=build(measured.measurement).attributed,
-        device_busy=device_busy,
     )
 
 
@@ -87,7 +86,7 @@ def _recorded(
     fetches: FetchSeries | None,
     *,
     attributed: Mapping[str, float],
-    device_busy: float | None,
+    device_busy: float | None = None,
 ) -> Recorded:
     regular = series.measured & ~series.gap
     rows = regular if regular.any() else series.measured
@@ -126,8 +125,8 @@ def _told_apart(
     rest = steps[:, other].copy()
     for index, name in enumerate(names):
         claimed = attributed.get(name, 0.0) - recorded.get(name, 0.0)
-        kept_apart = name == DATA_WAIT.name and measurement.loader is not None
-        if index != other and mean > 0 and claimed > 0 and not kept_apart:
+        is_loader_wait = name == DATA_WAIT.name and measurement.loader is not None
+        if index != other and mean > 0 and claimed > 0 and not is_loader_wait:
             moved = rest * min(claimed / mean, 1.0)
             steps[:, index] += moved
             steps[:, other] -= moved
@@ -137,9 +136,9 @@ def _told_apart(
 def _fetch_seconds(fetches: FetchSeries, series: StepSeries) -> Floats:
     """Of the batches that were made during the loop, those whose core time is known; if none is, all was on a core."""
     inside = (fetches.starts >= series.starts[0]) & (fetches.starts < series.ends[-1])
-    known = inside & ~np.isnan(fetches.cpu)
-    if not known.any():
+    timed = inside & ~np.isnan(fetches.cpu)
+    if not timed.any():
         wall = fetches.wall[inside]
         return np.stack([wall, wall, np.zeros(len(wall))], axis=1)
-    wall, cpu, blocked = fetches.wall[known], fetches.cpu[known], fetches.blocked[known]
+    wall, cpu, blocked = fetches.wall[timed], fetches.cpu[timed], fetches.blocked[timed]
     return np.stack([wall, np.minimum(cpu, wall), np.nan_to_num(blocked)], axis=1)

@@ -3,8 +3,8 @@
 What torch 2.13 does, and this does after it (``torch/utils/data/dataloader.py``): batches are handed out as tasks, in
 order to the workers in turn; a worker makes one batch at a time; at most workers times prefetch_factor tasks are
 outstanding, and taking over a batch hands out the next; batches are given to the loop in order unless
-``in_order=False``, where a task goes to the next worker that has room and a batch is given as it comes; with
-``pin_memory`` one thread moves them in between; every epoch begins with empty queues.
+``in_order=False``, where a task goes to the next worker that has room and a batch is given as it comes; every epoch
+begins with empty queues. Moving a batch into pinned memory is taken to cost nothing: a recording does not tell.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unstall.model import thresholds
 from unstall.model.machine import Machine, Mailbox, Thread
 from unstall.model.work import Floats, Layout, Work
 
@@ -27,7 +28,6 @@ class Timeline:
     """Core-seconds computed."""
     workers_busy_s: float
     """Seconds of all workers together."""
-    pin_busy_s: float
     aside_busy_s: float
     device_busy_s: float
     waited_s: float
@@ -63,18 +63,17 @@ class _Program:
         self.has_aside = bool(work.aside_cpu.any() or work.aside_wait.any())
         self.got, self.done = [0.0] * self.batches, [0.0] * self.batches
         self.inboxes = [Mailbox(self.machine) for _ in range(layout.workers)]
-        self.to_pin, self.arrived, self.aside, self.aside_done = (Mailbox(self.machine) for _ in range(4))
+        self.arrived, self.aside, self.aside_done = (Mailbox(self.machine) for _ in range(3))
         self.is_ready = [False] * self.batches
         self.made_by = [0] * self.batches
         self.held = [0] * layout.workers
         """Batches that each worker was asked for and that the loop has not taken."""
         self.sent = self.turn = self.epoch_ends = 0
-        self.workers_busy = self.pin_busy = self.aside_busy = self.device_busy = self.waited = 0.0
+        self.workers_busy = self.aside_busy = self.device_busy = self.waited = 0.0
 
     def threads(self) -> list[Thread]:
         """All of them; each waits where it has nothing to do."""
-        workers = [self.worker(inbox) for inbox in self.inboxes]
-        return [*workers, *([self.pin_thread()] if self.layout.pins else []), self.thread_aside(), self.main_thread()]
+        return [*map(self.worker, self.inboxes), self.thread_aside(), self.main_thread()]
 
     def worker(self, inbox: Mailbox) -> Thread:
         cpu, wait, machine = self.work["service_cpu"], self.work["service_wait"], self.machine
@@ -85,21 +84,8 @@ class _Program:
             yield wait[batch], 0.0
             yield cpu[batch], 1.0
             self.workers_busy += machine.now - began
-            (self.to_pin.put if self.layout.pins else self.arrive)(batch)
-
-    def pin_thread(self) -> Thread:
-        while True:
-            while not self.to_pin.items:
-                yield self.to_pin
-            batch, began = self.to_pin.items.popleft(), self.machine.now
-            yield self.work["pin_cpu"][batch], 1.0
-            self.pin_busy += self.machine.now - began
-            self.arrive(batch)
-
-    def arrive(self, batch: int) -> None:
-        """A batch is there for the loop to take."""
-        self.is_ready[batch] = True
-        self.arrived.put(batch)
+            self.is_ready[batch] = True
+            self.arrived.put(batch)
 
     def main_thread(self) -> Thread:
         work, layout, machine = self.work, self.layout, self.machine
@@ -127,10 +113,10 @@ class _Program:
             # The device works through what it was given from the step's begin on, one batch after the other.
             device_done[place] = max(device_done[place - 1] if place else 0.0, self.got[place]) + work["device"][place]
             self.device_busy += work["device"][place]
-            behind = place if layout.syncs else place - layout.run_ahead
+            behind = place if layout.syncs else place - thresholds.DEVICE_AHEAD
             yield (device_done[behind] - machine.now if behind >= 0 else 0.0), 0.0
             if self.has_aside:
-                while len(self.aside.items) >= layout.aside_ahead:
+                while len(self.aside.items) >= thresholds.ASIDE_AHEAD:
                     yield self.aside_done
                 self.aside.put(place)
             self.done[place] = machine.now
@@ -172,7 +158,6 @@ class _Program:
             done=np.array(self.done),
             cores_busy_s=self.machine.busy,
             workers_busy_s=self.workers_busy,
-            pin_busy_s=self.pin_busy,
             aside_busy_s=self.aside_busy,
             device_busy_s=self.device_busy,
             waited_s=self.waited,

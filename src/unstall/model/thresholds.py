@@ -16,6 +16,8 @@ SHIP_S: Annotated[Seconds, "a batch through pickling and shared memory, in the w
 TAKE_S: Annotated[Seconds, "a batch through unpickling, in the main thread"] = 0.4e-3
 START_WORKER_S: Annotated[Seconds, "a process forked, where no worker was recorded"] = 0.02
 PARALLEL: Annotated[Share, "of the model's mathematics shared out by more threads, where one was recorded"] = 0.6
+DEVICE_AHEAD: Annotated[int, "batches", "that the main thread may be ahead of a device that it does not wait for"] = 3
+ASIDE_AHEAD: Annotated[int, "batches", "that the main thread may be ahead of callbacks on a thread of their own"] = 4
 
 # Stalls of a team of threads.
 UNHINDERED: Annotated[float, "per cent of the steps", "in which no thread of a team waits for a core"] = 10

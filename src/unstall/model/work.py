@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ class Work:
     service_cpu: Floats
     """To make the batch: fetch, transforms, collate, and in a worker its way to the main process."""
     service_wait: Floats
-    pin_cpu: Floats
     take_cpu: Floats
     """For the main thread to take over a batch that a worker has made."""
     body_cpu: Floats
@@ -36,10 +35,6 @@ class Work:
     def __len__(self) -> int:
         return len(self.service_cpu)
 
-    def scaled(self, factor: float) -> Work:
-        """All of it ``factor`` times as long."""
-        return replace(self, **{field.name: getattr(self, field.name) * factor for field in fields(self)})
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -50,16 +45,10 @@ class Layout:
     prefetch: int = 2
     """Batches that each worker may be ahead."""
     in_order: bool = True
-    pins: bool = False
-    """Whether a thread moves batches into pinned memory."""
     width: float = 1.0
     """Cores that ``body_wide`` uses."""
     syncs: bool = False
     """Whether the main thread waits for the device in every step."""
-    run_ahead: int = 3
-    """Batches that the main thread may be ahead of the device where it does not wait."""
-    aside_ahead: int = 4
-    """Batches that the main thread may be ahead of the thread aside."""
     background: float = 0.0
     """Cores that other programs keep busy."""
     contention: float = 0.0

@@ -214,8 +214,6 @@ class Study(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """With cached batches the step is shorter by this, and by ``taken_s``."""
     taken_s: float | None = None
     """What the loader's workers cost by taking cores from the step: with placebos in their place it stays."""
-    data_batches_per_s: float | None = None
-    """The loader alone, without the model."""
     disagreements: Sequence[str] = msgspec.field(default_factory=list)
     """Where observation and experiment say different things: both, and why."""
     deeper: Sequence[str] = msgspec.field(default_factory=list)

@@ -55,8 +55,6 @@ def facts(study: Study) -> list[tuple[str, str]]:
         base, waiting, taken = (units.seconds(max(0.0, t)) for t in (study.base_s, study.waiting_s, study.taken_s))
         lost = f"{taken} is lost to workers that take the cores"
         told.append(("Data", f"of {base} a step, {waiting} is waiting for data, {lost}"))
-    if units.known(study.data_batches_per_s):
-        told.append(("Loader", f"{units.rate(study.data_batches_per_s, 'batches')} by itself, without the model"))
     times = "once" if study.runs == 1 else f"{study.runs} times"
     started = f"the program was started {times}"
     return [*told, ("Sandbox", f"{study.sandbox}; {started}" if study.sandbox else started)]

@@ -64,7 +64,7 @@ def _timelines(path: Path) -> list[Timeline] | None:
 
 def predictions(found: Archive) -> Sliders | None:
     """What the page's sliders show; None where the run gives no model to predict with."""
-    from unstall.simplify.sliders import sliders
+    from unstall.model.sliders import sliders
 
     return sliders(found)
 

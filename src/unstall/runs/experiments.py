@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from unstall.child.experiments import functions
 from unstall.runs.errors import Refused
-from unstall.simplify import functions, plan, registry
+from unstall.simplify import plan, registry
 from unstall.simplify.experiment import Experiment
 
 _FUNCTION = re.compile(r"[\w.<>]+")

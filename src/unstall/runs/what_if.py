@@ -26,12 +26,11 @@ def predict(run: str, changes: Sequence[str], **settings: Any) -> WhatIfReport:
         asked = model.parse(changes, **settings)
         recorded = archives.load(run)
         pipeline = model.of_archive(recorded)
-        survey = asked == model.Changes()
         return WhatIfReport(
             run=recorded.report.run.id,
             command=recorded.report.run.command,
             recorded_step_s=pipeline.measured_s,
-            answers=model.survey(pipeline) if survey else [model.answer(pipeline, asked)],
+            answers=model.survey(pipeline) if asked == model.AS_RECORDED else [model.predict(pipeline, asked)],
             elasticities=model.elasticities(pipeline, asked),
             notes=model.assumptions(pipeline, asked),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,12 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
+from unstall.child.experiments.interventions.base import Specification
 from unstall.simplify import thresholds
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ControlledProcess
 from unstall.simplify.cpu_burner import CpuBurners
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.interventions.base import Specification
 from unstall.simplify.segment import Segment
 from unstall.statistics import abba_log_ratios
 
@@ -142,16 +141,6 @@ def run_blocks(
             return
         yield
         first = conditions.segment()
-
-
-@contextlib.contextmanager
-def placebo(process: ControlledProcess, workers: int, seconds_per_batch: float, prefetch: int) -> Iterator[CpuBurners]:
-    """Burners in the place of a process's loader workers, left out of what other programs took."""
-    with CpuBurners(
-        process.recording, workers=workers, seconds_per_batch=seconds_per_batch, prefetch=prefetch
-    ) as burners:
-        process.session.resources.ignore |= burners.pids
-        yield burners
 
 
 def _disturbed(segments: list[Segment], cores: float) -> bool:

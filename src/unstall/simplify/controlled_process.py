@@ -15,15 +15,14 @@ import psutil
 from unstall.benchmark.launcher import Program
 from unstall.benchmark.reader import read_facts
 from unstall.benchmark.resources import other_cores
+from unstall.child.experiments.interventions.base import Specification
+from unstall.child.experiments.switchboard import Switchboard
 from unstall.child.recording import steps_of
 from unstall.child.watcher import CALL
 from unstall.simplify import segment
 from unstall.simplify.budget import Clock
 from unstall.simplify.follower import Follower
-from unstall.simplify.interventions.base import Specification
-from unstall.simplify.interventions.data_alone import DataAloneIntervention
 from unstall.simplify.segment import Segment
-from unstall.simplify.switchboard import Switchboard
 
 
 class ProgramEnded(Exception):
@@ -157,23 +156,6 @@ class ControlledProcess:
         resources = self.session.resources
         measured.other_cores = other_cores(resources.machine, resources.points, measured.began, measured.ended)
         return measured
-
-    def data_alone(self, seconds: float) -> float | None:
-        """Batches a second of the main loader when nothing else is done; None when it gave too few.
-
-        What lay ready in the queues of the workers is left out.
-        """
-        kind = DataAloneIntervention.name
-        before = len(self.facts(kind))
-        self.switch([DataAloneIntervention.specification(seconds=seconds)])
-        try:
-            patience_s = self.patience.step_s + 3 * seconds
-            self._until(lambda: len(self.facts(kind)) > before, patience_s, "the loader gives nothing")
-        finally:
-            self.switch([])
-        arrivals = self.facts(kind)[-1]["arrivals"]
-        later = [t for t in arrivals if t > arrivals[0] + seconds / 4]
-        return (len(later) - 1) / (later[-1] - later[0]) if len(later) > 2 else None
 
     def pause(self) -> None:
         """Stop all its processes where they are, so that another child has the machine."""

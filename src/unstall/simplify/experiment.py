@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from unstall.child.experiments.interventions.base import Specification
 from unstall.simplify import thresholds
-from unstall.simplify.interventions.base import Specification
 from unstall.statistics import Ratio, anytime
 
 

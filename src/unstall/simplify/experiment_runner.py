@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unstall.child.experiments.interventions.base import key_of
 from unstall.records.measurements import Measurement
 from unstall.simplify import thresholds
-from unstall.simplify.abba import Pace, PausedConditions, StoppingRule, SwitchedConditions, placebo, run_blocks
+from unstall.simplify.abba import Pace, PausedConditions, StoppingRule, SwitchedConditions, run_blocks
 from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ControlledProcess, ProgramEnded, ProgramStuck
+from unstall.simplify.cpu_burner import CpuBurners
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.interventions.base import key_of
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
@@ -39,7 +40,7 @@ class ExperimentRunner:
             result.failure = refusal
             return
         budget = self.budget.part(seconds)
-        in_vain, known = 0, result.blocks > 0
+        failed_starts, has_blocks = 0, result.blocks > 0
         while True:
             before = result.blocks
             try:
@@ -52,21 +53,13 @@ class ExperimentRunner:
             except (ProgramEnded, ProgramStuck) as error:
                 self._read_problems(result)
                 self.close()
-                in_vain = in_vain + 1 if result.blocks == before else 0
+                failed_starts = failed_starts + 1 if result.blocks == before else 0
                 crashed = isinstance(error, ProgramEnded) and error.status > 0
-                gives_up = in_vain >= (1 if crashed else thresholds.STARTS_WITHOUT_BLOCK)
-                if gives_up and not known:
+                gives_up = failed_starts >= (1 if crashed else thresholds.STARTS_WITHOUT_BLOCK)
+                if gives_up and not has_blocks:
                     result.failure = result.failure or _why(error)
                 if result.failure or gives_up or budget.left < 0:
                     return
-
-    def data_alone(self) -> float | None:
-        """Batches a second of the main loader, without the model; None where that cannot be had."""
-        try:
-            return self._running().data_alone(thresholds.DATA_ALONE_S)
-        except (ProgramEnded, ProgramStuck):
-            self.close()
-            return None
 
     def close(self) -> None:
         """End the child, if one is running."""
@@ -92,8 +85,13 @@ class ExperimentRunner:
                 finally:
                     process.resume()
         elif experiment.placebo and loader is not None:
-            prefetch = loader.prefetch_factor or 2
-            with placebo(process, loader.workers, loader.service_cpu_s, prefetch) as burners:
+            with CpuBurners(
+                process.recording,
+                workers=loader.workers,
+                seconds_per_batch=loader.service_cpu_s,
+                prefetch=loader.prefetch_factor or 2,
+            ) as burners:
+                process.session.resources.ignore |= burners.pids  # they are no other program's
                 conditions = SwitchedConditions(process, experiment, pace, burners)
                 yield from run_blocks(conditions, result, pace, budget, rule)
         else:
@@ -123,10 +121,10 @@ class ExperimentRunner:
                 result.failure = result.failure or str(fact["text"])
             elif fact["what"] == "note" and fact["text"] not in result.notes:
                 result.notes.append(str(fact["text"]))
-        found = {fact["key"] for fact in facts if fact["what"] == "found"}
+        replaced_keys = {fact["key"] for fact in facts if fact["what"] == "found"}
         result.replaced |= {fact["text"] for fact in facts if fact["what"] == "found" and fact["key"] in arm}
         for key, spec in arm.items() if in_force else ():
-            if "name" in spec and key not in found:
+            if "name" in spec and key not in replaced_keys:
                 what = "no function" if "file" in spec else "nothing of the kind"
                 result.failure = result.failure or f"{what} {spec['name']} is alive in the program"
 
@@ -146,8 +144,8 @@ def pace_of(measured: Measured) -> Pace:
     step_s, loader = measurement.step.mean, measurement.loader
     steps = max(thresholds.SEGMENT_STEPS, math.ceil(thresholds.SEGMENT_S / step_s) if step_s else 0)
     epoch = _epoch(measured)
-    whole = epoch is not None and epoch * step_s <= thresholds.LONGEST_EPOCH_S
-    if epoch is not None and whole:
+    is_whole = epoch is not None and epoch * step_s <= thresholds.LONGEST_EPOCH_S
+    if epoch is not None and is_whole:
         steps = epoch * (1 + math.ceil(steps / epoch))
     settle_steps, settle_s = 1, 0.0
     if loader is not None and loader.workers:
@@ -160,7 +158,7 @@ def pace_of(measured: Measured) -> Pace:
         seconds=thresholds.SEGMENT_S,
         settle_steps=settle_steps,
         settle_s=min(settle_s, thresholds.LONGEST_SETTLING_S),
-        whole_epochs=whole,
+        whole_epochs=is_whole,
         cores=measurement.cores,
     )
 

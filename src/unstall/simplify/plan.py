@@ -6,19 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unstall.child.experiments.interventions.base import Intervention, path_of
+from unstall.child.experiments.interventions.cached import CachedIntervention
+from unstall.child.experiments.interventions.delay import DelayIntervention
+from unstall.child.experiments.interventions.stub import StubIntervention
+from unstall.child.experiments.interventions.threads import ThreadsIntervention
 from unstall.child.seams import built_in
 from unstall.model.function_shares import DATA, FunctionShares
 from unstall.records.measurements import Measurement
-from unstall.records.report import Culprit, ProcessRole, Report
+from unstall.records.report import LineTime, ProcessRole, Report
 from unstall.records.vocabulary import Tick, seam_of
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import Experiment, ExperimentResult
-from unstall.simplify.interventions.base import Intervention, path_of
-from unstall.simplify.interventions.cached import CachedIntervention
-from unstall.simplify.interventions.delay import DelayIntervention
-from unstall.simplify.interventions.sleep import SleepIntervention
-from unstall.simplify.interventions.stub import StubIntervention
-from unstall.simplify.interventions.threads import ThreadsIntervention
 
 SETTINGS = ("workers", "prefetch", "threads", "ranks")
 """What :func:`setting` can change."""
@@ -50,8 +49,6 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     planned += data_experiments(measurement)
     planned += [stub(function) for function in functions[1:]]
     planned += [free(kind) for kind in worthwhile(report, measurement)]
-    if functions and functions[0].process == "worker":
-        planned.append(asleep(functions[0]))
     planned += delays(report, measurement, functions)
     planned += thread_settings(measurement)
     planned += loader_settings(measurement)
@@ -68,16 +65,6 @@ def stub(function: Function) -> Experiment:
         arm=(StubIntervention.specification(name=function.name, file=function.file),),
         component=function.name,
         touches_data=function.of_data,
-    )
-
-
-def asleep(function: Function) -> Experiment:
-    """The function takes its time, but no core."""
-    return Experiment(
-        name=f"{function.name} asleep instead",
-        intervention=SleepIntervention.name,
-        arm=(SleepIntervention.specification(name=function.name, file=function.file),),
-        touches_data=True,
     )
 
 
@@ -186,13 +173,13 @@ def for_loader(experiment: Experiment, workers: int) -> Experiment:
     return replace(experiment, settings={"loader": {**experiment.settings["loader"], "from": workers}})
 
 
-def placed(experiment: Experiment, seen: FunctionShares) -> Experiment:
+def placed(experiment: Experiment, shares: FunctionShares) -> Experiment:
     """The experiment that was asked for by a function's name, as the stacks show it: has it to do with making batches?
 
     Where no sample shows the function it may, and the loader's workers get time to settle.
     """
-    keys = [key for spec in experiment.arm if "name" in spec for key in seen.find(str(spec["name"]))]
-    if keys and not any(seen.share(DATA, key) for key in keys):
+    keys = [key for spec in experiment.arm if "name" in spec for key in shares.find(str(spec["name"]))]
+    if keys and not any(shares.share(DATA, key) for key in keys):
         return replace(experiment, touches_data=False)
     return experiment
 
@@ -230,33 +217,32 @@ def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
     """The functions that observation blames and that can be stood in for: those that do not hold the step itself."""
     holders = _holders(measurement)
     seen = set()
-    for culprit, of_data in _blamed(report):
-        key = (culprit.file, culprit.function)
-        last = culprit.function.rpartition(".")[2]
-        stubbable = not last.startswith("<") and (culprit.file, last) not in holders
-        if key not in seen and stubbable and culprit.share >= thresholds.MIN_SHARE:
+    for line, of_data in _blamed(report):
+        key = (line.file, line.function)
+        last = line.function.rpartition(".")[2]
+        stubbable = not last.startswith("<") and (line.file, last) not in holders
+        if key not in seen and stubbable and line.share >= thresholds.MIN_SHARE:
             seen.add(key)
-            yield Function(culprit.function, culprit.file, culprit.process, of_data)
+            yield Function(line.function, line.file, line.process, of_data)
 
 
-def _blamed(report: Report) -> Iterator[tuple[Culprit, bool]]:
-    """Who is blamed, and whether for making batches."""
+def _blamed(report: Report) -> Iterator[tuple[LineTime, bool]]:
+    """The lines that are blamed, and whether for making batches."""
     for finding in report.findings:
         if finding.culprit is not None:
             of_data = finding.pattern == CachedIntervention.proves or finding.culprit.process == "worker"
             yield finding.culprit, of_data
     for spot in report.hotspots[:3]:
-        culprit = Culprit(function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where)
-        yield culprit, spot.phase == CachedIntervention.phase or spot.process == "worker"
+        yield spot, spot.phase == CachedIntervention.phase or spot.process == "worker"
 
 
 def _holders(measurement: Measurement) -> set[tuple[str, str]]:
     """The functions, as (file, name), that the step itself happens in: without them there is none."""
-    known = built_in() + measurement.plugins.seams
+    seams = built_in() + measurement.plugins.seams
     calls = _CALLS_OF_A_STEP.get(measurement.kind, ())
     holders = set()
     for site in measurement.sites:
-        seam = seam_of(site.seam, known)
+        seam = seam_of(site.seam, seams)
         if seam is not None and seam.counts in calls:
             holders.add((site.file, site.function.rpartition(".")[2]))
             holders |= {(file, function.rpartition(".")[2]) for file, function, _ in site.callers}
@@ -272,6 +258,6 @@ def _outside_the_seams(function: Function, report: Report) -> bool:
 def _overlap(first: ExperimentResult, second: ExperimentResult) -> bool:
     """The same function under two names; or a function of the loader, and the whole data: one goes with the other."""
     both = first.experiment, second.experiment
-    whole = any(experiment.intervention == CachedIntervention.name for experiment in both)
-    of_data = whole and all(experiment.touches_data for experiment in both)
+    has_cached = any(experiment.intervention == CachedIntervention.name for experiment in both)
+    of_data = has_cached and all(experiment.touches_data for experiment in both)
     return of_data or not first.replaced.isdisjoint(second.replaced)

@@ -6,39 +6,33 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from unstall import model
+from unstall.child.experiments.interventions.base import Specification
 from unstall.simplify import registry
 from unstall.simplify.experiment import Experiment
-from unstall.simplify.interventions.base import Specification
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
 
 
-class Predictor:
-    """Predictions for one run; None to everything where there is no model of it."""
+def pipeline_of(measured: Measured | None) -> model.Pipeline | None:
+    """The pipeline model of a run that has just been measured; None where it gives none."""
+    try:
+        return model.of(measured) if measured is not None else None
+    except ValueError:
+        return None
 
-    def __init__(self, pipeline: model.Pipeline | None):
-        self.pipeline = pipeline
 
-    @classmethod
-    def of(cls, measured: Measured | None) -> Predictor:
-        """For a run that has just been measured."""
-        try:
-            return cls(model.of(measured) if measured is not None else None)
-        except ValueError:
-            return cls(None)
-
-    def speedup(self, experiment: Experiment) -> float | None:
-        """Base over arm; None where the model has no word for what the experiment changes."""
-        settings = experiment.settings or {}
-        if self.pipeline is None or experiment.placebo or "ranks" in settings:
-            return None
-        try:
-            base = model.predict(self.pipeline, _changes(experiment.base))
-            arm = model.predict(self.pipeline, _changes((*experiment.base, *experiment.arm), settings.get("loader")))
-        except model.ChangeError:
-            return None
-        return base.step_s / arm.step_s if arm.step_s else None
+def speedup(pipeline: model.Pipeline | None, experiment: Experiment) -> float | None:
+    """Base over arm; None without a model, and where it has no word for what the experiment changes."""
+    settings = experiment.settings or {}
+    if pipeline is None or experiment.placebo or "ranks" in settings:
+        return None
+    try:
+        base = model.predict(pipeline, _changes(experiment.base))
+        arm = model.predict(pipeline, _changes((*experiment.base, *experiment.arm), settings.get("loader")))
+    except model.ChangeError:
+        return None
+    return base.step_s / arm.step_s if arm.step_s else None
 
 
 def _changes(interventions: Iterable[Specification], loader: Specification | None = None) -> model.Changes:

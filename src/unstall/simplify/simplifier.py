@@ -15,12 +15,10 @@ from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import Interrupted
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
-from unstall.simplify.interventions.cached import CachedIntervention
 
 if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
-    from unstall.simplify.first_run import FirstRun
-    from unstall.simplify.program_starter import ProgramStarter
+    from unstall.simplify.program_starter import FirstRun, ProgramStarter
 
 
 @dataclass
@@ -30,8 +28,6 @@ class SimplifyResult:
     first: FirstRun
     results: list[ExperimentResult] = field(default_factory=list)
     untried: list[Experiment] = field(default_factory=list)
-    data_batches_per_s: float | None = None
-    """The data alone, read as fast as the loader gives."""
     interrupted: bool = False
     """A person had enough: what was found by then is all there is."""
     runs: int = 1
@@ -55,48 +51,46 @@ class Simplifier:
         Raises Interrupted when a signal comes before there is anything to tell; later ones end the experiments.
         """
         self.announce("a first run, only watched")
-        found = SimplifyResult(self.starter.watch())
-        measured = found.first.measured
+        simplified = SimplifyResult(self.starter.watch())
+        measured = simplified.first.measured
         if measured is None:
-            return found
+            return simplified
         runner = ExperimentRunner(self.starter, measured.measurement, pace_of(measured), self.budget)
         try:
-            self._try_all(runner, found, self._planned(requested, found.first, measured))
-            self._sharpen(runner, found.results)
+            self._try_all(runner, simplified, self._planned(requested, simplified.first, measured))
+            self._sharpen(runner, simplified.results)
         except Interrupted:
-            found.interrupted = True
+            simplified.interrupted = True
         finally:
             runner.close()
-        found.runs = self.starter.started
-        return found
+        simplified.runs = self.starter.started
+        return simplified
 
     def _planned(self, requested: list[Experiment], first: FirstRun, measured: Measured) -> list[Experiment]:
         measurement = measured.measurement
         if not requested:
             return plan.experiments(first.report, measurement)
-        seen, workers = function_shares.of(measurement), measurement.loader.workers if measurement.loader else 0
-        return [plan.for_loader(plan.placed(experiment, seen), workers) for experiment in requested]
+        shares, workers = function_shares.of(measurement), measurement.loader.workers if measurement.loader else 0
+        return [plan.for_loader(plan.placed(experiment, shares), workers) for experiment in requested]
 
-    def _try_all(self, runner: ExperimentRunner, found: SimplifyResult, to_try: list[Experiment]) -> None:
+    def _try_all(self, runner: ExperimentRunner, simplified: SimplifyResult, to_try: list[Experiment]) -> None:
         """Each in turn, with an equal part of what is left; once the ceilings are known, those behind the highest."""
         asked_deeper = False
         while to_try:
-            if found.results and not self.budget.allows(thresholds.BLOCKS_TO_BEGIN * runner.pace.block_s):
-                found.untried = to_try
+            if simplified.results and not self.budget.allows(thresholds.BLOCKS_TO_BEGIN * runner.pace.block_s):
+                simplified.untried = to_try
                 return
             experiment = to_try.pop(0)
-            self.announce(f"{len(found.results)} of {len(found.results) + len(to_try) + 1} tried · {experiment.name}")
+            tried = len(simplified.results)
+            self.announce(f"{tried} of {tried + len(to_try) + 1} tried · {experiment.name}")
             result = ExperimentResult(experiment)
-            found.results.append(result)
+            simplified.results.append(result)
             share_s = self.budget.left / (1 + len(to_try) + (0 if asked_deeper else 1))
             rule = StoppingRule() if experiment.settings is None else StoppingRule(thresholds.MOST_BLOCKS_OF_SETTINGS)
             runner.run(result, rule, max(share_s, thresholds.EXPERIMENT_S))
-            if experiment.intervention == CachedIntervention.name and found.data_batches_per_s is None:
-                self.announce("the data alone")
-                found.data_batches_per_s = runner.data_alone()
             if not asked_deeper and not any(left.component and left.share is None for left in to_try):
                 asked_deeper = True
-                to_try = [*plan.deeper(found.results), *to_try]
+                to_try = [*plan.deeper(simplified.results), *to_try]
 
     def _sharpen(self, runner: ExperimentRunner, results: list[ExperimentResult]) -> None:
         """What is left of the budget goes to the ceilings, a few blocks at a time to the one that is known least."""

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.records import report as records
 from unstall.records.report import Ceiling, NotMeasured, Report, Study
-from unstall.simplify import simplify_verdict, thresholds
+from unstall.simplify import predictor, simplify_verdict, thresholds
 from unstall.simplify.experiment import ExperimentResult
-from unstall.simplify.interventions.cached import CachedIntervention
-from unstall.simplify.predictor import Predictor
 from unstall.simplify.simplifier import SimplifyResult
 from unstall.simplify.simplify_verdict import WaitingSplit
 from unstall.statistics import Ratio
@@ -38,7 +37,6 @@ def make_report(simplified: SimplifyResult, sandbox: str, notes: Sequence[str] =
         elasticity_says=meaning_of_sum(*total) if total else "",
         waiting_s=split.waiting_s if split else None,
         taken_s=split.contention_s if split else None,
-        data_batches_per_s=simplified.data_batches_per_s,
         disagreements=disagreements,
         deeper=deeper_bottlenecks(done),
         failures=[_failure(result) for result in simplified.results if result not in done],
@@ -46,13 +44,13 @@ def make_report(simplified: SimplifyResult, sandbox: str, notes: Sequence[str] =
         sandbox=sandbox,
         runs=simplified.runs,
     )
-    predictor = Predictor.of(simplified.first.measured)
+    pipeline = predictor.pipeline_of(simplified.first.measured)
     return msgspec.structs.replace(
         report,
         verdict=findings[0],
         findings=findings,
         ceilings=_ceilings(simplified, done, base_s),
-        experiments=[_experiment(result, predictor) for result in done],
+        experiments=[_experiment(result, predictor.speedup(pipeline, result.experiment)) for result in done],
         study=study,
     )
 
@@ -123,7 +121,7 @@ def deeper_bottlenecks(results: list[ExperimentResult]) -> list[str]:
     return lines
 
 
-def _experiment(result: ExperimentResult, predictor: Predictor) -> records.Experiment:
+def _experiment(result: ExperimentResult, predicted: float | None) -> records.Experiment:
     ratio, experiment = result.ratio, result.experiment
     assert ratio is not None
     slope, disturbed = elasticity(result), len(result.disturbed_log_ratios)
@@ -132,7 +130,7 @@ def _experiment(result: ExperimentResult, predictor: Predictor) -> records.Exper
         intervention=experiment.intervention,
         ratio=ratio.value,
         ci95=_finite_interval(ratio),
-        predicted_ratio=predictor.speedup(experiment),
+        predicted_ratio=predicted,
         segments=4 * ratio.blocks,
         component=experiment.component,
         conclusive=result.state == "measured",
@@ -168,11 +166,6 @@ def _ceilings(simplified: SimplifyResult, done: list[ExperimentResult], base_s: 
                 gap=max(0.0, 1 - 1 / ratio.value),
             )
         )
-    loader = simplified.measurement.loader if simplified.measurement else None
-    if simplified.data_batches_per_s and loader and loader.batches_per_step:
-        alone = simplified.data_batches_per_s / loader.batches_per_step
-        gap = max(0.0, 1 - 1 / (base_s * alone))
-        ceilings.append(Ceiling(component="data alone", steps_per_s=alone, known_by="measured", gap=gap))
     measured = {ceiling.component for ceiling in ceilings}
     ceilings += [ceiling for ceiling in simplified.first.report.ceilings if ceiling.component not in measured]
     return sorted(ceilings, key=lambda ceiling: -ceiling.steps_per_s)

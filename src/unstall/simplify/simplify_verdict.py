@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
 from unstall.records.vocabulary import HEALTHY, Confidence, PatternName
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import ExperimentResult
-from unstall.simplify.interventions.cached import CachedIntervention
-from unstall.simplify.interventions.sleep import SleepIntervention
 from unstall.statistics import Ratio
 
 _HOST = "host-bound"
@@ -72,7 +71,7 @@ def _may_be_blamed(result: ExperimentResult) -> bool:
         return False
     kind = registry.components().get(component)
     is_model = component.endswith(".forward") or (kind is not None and kind.is_training)
-    return not is_model and experiment.intervention != SleepIntervention.name and result.state == "measured"
+    return not is_model and result.state == "measured"
 
 
 def _with_measurement(
@@ -106,8 +105,8 @@ def _take_over(
 ) -> list[Finding]:
     """The costliest component gets the verdict where observation gave it to one that is worth less."""
     first, ratio = findings[0], _ratio(best)
-    known = first.headroom if first.headroom_known_by == "measured" else 1.0
-    outranked = _of(first).residual or ratio.value >= thresholds.TAKES_OVER * known
+    first_ratio = first.headroom if first.headroom_known_by == "measured" else 1.0
+    outranked = _of(first).residual or ratio.value >= thresholds.TAKES_OVER * first_ratio
     pattern, culprit = _pattern(report, best)
     if _of(first).keeps_verdict or not outranked or pattern == first.pattern:
         return findings

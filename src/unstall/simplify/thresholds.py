@@ -30,7 +30,6 @@ LONGEST_EPOCH_S: Annotated[Seconds, "whole epochs up to this make a segment, els
 LONGEST_SETTLING_S: Annotated[Seconds, "for loader workers to fall quiet or to fill their queues"] = 10.0
 WARM_UP_STEPS: Annotated[Steps, "of each new process, with the seconds below"] = 6
 WARM_UP_S: Annotated[Seconds, "kernels are chosen, allocators and page caches fill"] = 1.0
-DATA_ALONE_S: Annotated[Seconds, "in which the loader is read without the model"] = 2.5
 MOST_BLOCKS: Annotated[Blocks, "of an experiment, before others have had their turn"] = 8
 MOST_BLOCKS_OF_SETTINGS: Annotated[Blocks, "two processes warm up for each, which takes longer"] = 4
 FEWEST_BLOCKS: Annotated[Blocks, "undisturbed ones that stand by themselves; the variance of fewer is not known"] = 3

@@ -13,9 +13,13 @@ from unstall.benchmark.launcher import BOOTSTRAP
 
 RUN_IN_THE_PROGRAM = {
     "unstall.child.gpu_window": ["unstall.child"],
-    "unstall.data.child": ["unstall.data.measuring", "unstall.data.reading", "unstall.data.tracing"],
+    "unstall.child.data.extension": [
+        "unstall.child.data.measuring",
+        "unstall.child.data.reading",
+        "unstall.child.data.tracing",
+    ],
     "unstall.optimize.child.extension": ["unstall.optimize.child"],
-    "unstall.simplify.engine": ["unstall.simplify.interventions", "unstall.simplify.replay"],
+    "unstall.child.experiments.engine": ["unstall.child.experiments.interventions", "unstall.child.experiments.replay"],
 }
 """By extension, the rooms or modules that the program may import later."""
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from recurrences import ends, ends_alone
 
 from unstall.model.simulate import simulate
-from unstall.model.work import Layout, empty
+from unstall.model.work import Layout, Work, empty
 
 PLENTY = 64.0
 
@@ -23,15 +23,12 @@ def drawn(random, count=60):
 
 
 @settings(max_examples=150, deadline=None)
-@given(times, st.integers(1, 5), st.integers(1, 4), st.booleans(), st.booleans())
-def test_equals_the_recurrences_where_cores_are_plenty(random, workers, prefetch, pins, syncs):
-    # The recurrences pin in the order of the batches, torch as they come: the same thing with one worker only.
-    workers = 1 if pins else workers
-    s, u, m, g = (drawn(random) for _ in range(4))
-    m = m if pins else np.zeros(len(m))
-    work = empty(len(s), service_cpu=s, body_cpu=u, pin_cpu=m, device=g)
-    layout = Layout(PLENTY, workers=workers, prefetch=prefetch, pins=pins, syncs=syncs)
-    expected = ends(s, u, workers=workers, prefetch=prefetch, m=m, g=g, syncs=syncs)
+@given(times, st.integers(1, 5), st.integers(1, 4), st.booleans())
+def test_equals_the_recurrences_where_cores_are_plenty(random, workers, prefetch, syncs):
+    s, u, g = (drawn(random) for _ in range(3))
+    work = empty(len(s), service_cpu=s, body_cpu=u, device=g)
+    layout = Layout(PLENTY, workers=workers, prefetch=prefetch, syncs=syncs)
+    expected = ends(s, u, workers=workers, prefetch=prefetch, g=g, syncs=syncs)
     assert simulate(work, layout).done == pytest.approx(expected, abs=1e-9)
 
 
@@ -70,7 +67,8 @@ def test_no_law_of_the_machine_is_broken(random, workers, prefetch, cores, in_or
 def test_twice_the_work_takes_twice_the_time(random, workers, factor):
     work = empty(60, service_cpu=drawn(random), service_wait=drawn(random), body_cpu=drawn(random))
     layout = Layout(2.0, workers=workers, background=0.5)
-    before, after = simulate(work, layout), simulate(work.scaled(factor), layout)
+    scaled = Work(**{name: getattr(work, name) * factor for name in Work.__dataclass_fields__})
+    before, after = simulate(work, layout), simulate(scaled, layout)
     assert after.duration_s == pytest.approx(factor * before.duration_s, rel=1e-9)
 
 
@@ -101,12 +99,6 @@ def test_a_thread_aside_hides_what_it_does_until_it_is_the_slowest():
 
     assert batch_s(0.009) == pytest.approx(0.01)
     assert batch_s(0.030) == pytest.approx(0.03)
-
-
-def test_batches_are_pinned_as_they_come():
-    """The first batch is slow to make: the second, which waits for it to be given out, is pinned meanwhile."""
-    work = empty(2, service_wait=np.array([1.0, 0.1]), pin_cpu=np.array([0.2, 0.3]))
-    assert simulate(work, Layout(PLENTY, workers=2, pins=True)).done == pytest.approx([1.2, 1.2])
 
 
 def test_each_epoch_begins_with_empty_queues():

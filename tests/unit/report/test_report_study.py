@@ -26,14 +26,12 @@ def test_what_is_known_is_told():
         elasticity_says="complete",
         waiting_s=0.02,
         taken_s=-0.001,
-        data_batches_per_s=900.0,
         sandbox="an overlay",
         runs=3,
     )
     told = dict(study.facts(made))
     assert told["Sum"] == "elasticities sum to 0.97 (0.9 to 1.04): complete"
     assert told["Data"] == "of 50 ms a step, 20 ms is waiting for data, 0 s is lost to workers that take the cores"
-    assert told["Loader"] == "900 batches/s by itself, without the model"
     assert told["Sandbox"] == "an overlay; the program was started 3 times"
 
 
@@ -73,7 +71,7 @@ def test_one_long_bar_does_not_make_the_others_vanish(input_bound):
     input_bound = changed(
         input_bound,
         ceilings=[
-            r.Ceiling(component="data alone", steps_per_s=1e5, known_by="measured"),
+            r.Ceiling(component="without data", steps_per_s=1e5, known_by="measured"),
             r.Ceiling(component="without decode", steps_per_s=20.0, known_by="measured", ci95=(18.0, 22.0), gap=0.5),
         ],
     )

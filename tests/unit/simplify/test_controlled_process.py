@@ -6,10 +6,10 @@ import signal
 import pytest
 from simplify_builders import VirtualClock, VirtualSession, make_recording
 
+from unstall.child.experiments.switchboard import Switchboard
 from unstall.child.watcher import CALL
 from unstall.records.vocabulary import Tick
 from unstall.simplify.controlled_process import ControlledProcess, Patience, ProgramEnded, ProgramStuck
-from unstall.simplify.switchboard import Switchboard
 
 STEP_S = 0.1
 
@@ -183,28 +183,6 @@ def test_a_segment_has_so_many_whole_steps_after_the_switch(start):
     assert len(segment.durations) >= 10 and segment.durations.mean() == pytest.approx(STEP_S)
     assert began <= segment.began < segment.ended <= program.clock() and program.clock() - began >= 2.0
     assert process.run(3, 0.0, STEP_S).began >= segment.ended, "the next one follows on"
-
-
-def test_the_data_alone_is_a_rate_without_what_lay_ready(start):
-    program, process = start()
-    arrivals = [0.0, 0.001, 0.002, 0.003, *(1.0 + 0.05 * number for number in range(21))]
-    give, waited = program.wait, []
-
-    def wait(seconds):
-        give(seconds)
-        waited.append(seconds)
-        if len(waited) == 20:
-            program.emit(kind="data_alone", arrivals=arrivals)
-
-    process.wait = wait
-    assert process.data_alone(2.0) == pytest.approx(20.0)
-    assert program.board.read()[1] == {"interventions": []}, "the program goes on"
-
-
-def test_a_loader_that_gives_nothing_is_stuck(start):
-    _, process = start()
-    with pytest.raises(ProgramStuck, match="loader gives nothing"):
-        process.data_alone(1.0)
 
 
 def test_it_is_ended_once_by_unwinding(start):

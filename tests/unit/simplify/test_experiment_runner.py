@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from simplify_builders import PACE, VirtualClock, VirtualProcess, VirtualStarter, make_measured, make_measurement
 
+from unstall.child.experiments.interventions.env import EnvIntervention
 from unstall.records.measurements import LoaderMeasurement
 from unstall.simplify import plan
 from unstall.simplify.abba import StoppingRule
@@ -11,7 +12,6 @@ from unstall.simplify.budget import Budget
 from unstall.simplify.controlled_process import ProgramEnded, ProgramStuck
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
-from unstall.simplify.interventions.env import EnvIntervention
 
 PARTS = {"log": 0.06, "rest": 0.04}
 
@@ -96,15 +96,6 @@ def test_settings_without_a_place_in_the_program_are_refused(setting, why):
 def test_the_budget_is_kept():
     result, _ = run(stub("log"), noise=0.5, budget_s=10.0)
     assert result.blocks < 5
-
-
-def test_data_that_cannot_be_read_alone_is_no_error():
-    clock = VirtualClock()
-    starter = VirtualStarter(
-        clock, None, lambda settings: VirtualProcess(clock, PARTS, lasts_s=1.5, error=ProgramStuck("it waits"))
-    )
-    runner = ExperimentRunner(starter, make_measurement(), PACE, Budget(60.0, clock))
-    assert runner.data_alone() is None and starter.processes[0].log == ["end"]
 
 
 def test_segments_hold_whole_epochs_where_these_are_short():

@@ -8,14 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from unstall.child import seams
+from unstall.child.experiments import interventions
+from unstall.child.experiments.interventions.base import load, path_of
+from unstall.child.experiments.interventions.stub import StubIntervention
 from unstall.diagnose.patterns import all_patterns
 from unstall.records.vocabulary import PHASE_NAMES
-from unstall.simplify import interventions, plan, registry
-from unstall.simplify.interventions.base import load, path_of
-from unstall.simplify.interventions.stub import StubIntervention
+from unstall.simplify import plan, registry
 
 PLUGIN = """
-from unstall.simplify.interventions.base import Intervention
+from unstall.child.experiments.interventions.base import Intervention
 
 
 class NoMetrics(Intervention):
@@ -73,10 +74,10 @@ def test_another_package_can_offer_one(offered):
 
 
 @pytest.mark.parametrize("entry_point", ["__doc__", "Intervention"])
-def test_what_is_none_is_refused(offered, entry_point):
+def test_what_is_none_is_ignored_with_a_warning(offered, entry_point, capsys):
     offered(PLUGIN, entry_point)
-    with pytest.raises(TypeError, match="no intervention with a name"):
-        registry.interventions()
+    assert "metrics" not in registry.interventions() and "cached" in registry.interventions()
+    assert "no class derived from Intervention" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", sorted(Path(interventions.__file__).parent.glob("*.py")), ids=lambda path: path.name)

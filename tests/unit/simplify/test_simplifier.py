@@ -77,10 +77,9 @@ def test_a_program_without_steps_is_not_tried():
     assert found.measurement is None and found.results == [] and found.runs == 1
 
 
-def test_with_cached_batches_the_data_is_read_alone_too():
+def test_a_program_with_a_loader_is_tried_with_cached_batches_and_other_settings():
     loader = LoaderMeasurement(workers=0, batches_per_step=1.0)
     found = Setting(loader=loader).run()
-    assert found.data_batches_per_s == pytest.approx(50.0)
     assert "cached batches" in by_name(found)
     assert by_name(found)["1 worker"].ratio.value == pytest.approx(0.5, rel=0.02), "of a process of its own"
 

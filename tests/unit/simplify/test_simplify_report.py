@@ -5,7 +5,6 @@ import math
 import pytest
 from simplify_builders import make_finding, make_first_run, make_measurement, make_report, make_result, result_of
 
-from unstall.records.measurements import LoaderMeasurement
 from unstall.records.report import Ceiling, Report
 from unstall.simplify import simplify_report
 from unstall.simplify.experiment import Experiment, ExperimentResult
@@ -48,13 +47,6 @@ def test_ceilings_are_steps_a_second_without_a_component():
     ceilings = {one.component: one for one in simplified(result_of("log", 4.0)).ceilings}
     assert ceilings["without log"].steps_per_s == pytest.approx(40.0)
     assert ceilings["without log"].gap == pytest.approx(0.75)
-
-
-def test_the_data_alone_is_a_ceiling_in_steps():
-    measurement = make_measurement(loader=LoaderMeasurement(batches_per_step=2.0))
-    report = simplified(result_of("log", 4.0), measurement=measurement, data_batches_per_s=60.0)
-    (alone,) = (one for one in report.ceilings if one.component == "data alone")
-    assert alone.steps_per_s == pytest.approx(30.0) and alone.gap == pytest.approx(1 - 1 / 3)
 
 
 def test_what_was_estimated_stays_where_nothing_was_measured():

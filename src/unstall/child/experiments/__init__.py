@@ -1,0 +1,1 @@
+"""What the experiments of `unstall simplify` do in the user's processes: interventions, switched between two steps."""
