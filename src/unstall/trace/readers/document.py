@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from unstall.trace.readers.rows import TRUNCATED, EventScanner
+from unstall.trace.readers.rows import DECODER, TRUNCATED, EventScanner
 from unstall.trace.timeline import TraceError
 
 EVENTS = "traceEvents"
@@ -21,13 +21,11 @@ BEYOND = "trace with text behind its end, which was left out"
 BROKEN_ENTRY = "entries beside the events that are not valid JSON"
 INCOMPLETE, BAD = -1, -2
 _WINDOW = 4096
-_DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
+_SPACE = b" \t\r\n\xef\xbb\xbf"
+"""The last three are the byte order mark that some editors write."""
 _BROKEN: Any = object()
-_WORDS = ("null", "true", "false", "NaN", "Infinity", "-Infinity")
-_MAX_DIGITS = 5000
-_ESCAPE_SO_FAR = re.compile(r"\\?u[0-9a-fA-F]{0,4}")
-_NUMBER_SO_FAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.|(?:\.[0-9]+)?[eE][+-]?)")
-_NUMBER_TAIL = re.compile(r"[-+.0-9eE]*\Z")
+_PARTIAL = re.compile(r"[-+.\\\w]{0,9}\Z")
+"""The beginning of a number, a literal, or the rest of an escape: what may end a text that is cut off."""
 _EVENTS_BEGIN = re.compile(rb'"traceEvents"\s*:\s*\[')
 
 
@@ -49,8 +47,6 @@ class Document:
 
     def read(self) -> None:
         """Read it all; TraceError, without the file's name, if it is no JSON trace at all."""
-        if self._peek() == b"\xef":
-            self._skip_mark()
         first = self._peek()
         if first == b"[":
             self._at += 1
@@ -79,18 +75,11 @@ class Document:
         while True:
             while self._at < len(self._data):
                 byte = self._data[self._at : self._at + 1]
-                if byte not in (b" ", b"\t", b"\r", b"\n"):
+                if byte not in _SPACE:
                     return byte
                 self._at += 1
             if not self._more():
                 return b""
-
-    def _skip_mark(self) -> None:
-        """The byte order mark that some editors write."""
-        while len(self._data) - self._at < 3 and self._more():
-            pass
-        if self._data.startswith(b"\xef\xbb\xbf", self._at):
-            self._at += 3
 
     # ---- entries
 
@@ -133,15 +122,14 @@ class Document:
         while True:
             piece = self._data[self._at : self._at + window]
             text = piece.decode("utf-8", "surrogateescape")
-            whole = self._at + window >= len(self._data)
-            end = _value_end(text, whole and self._ended)
+            _, end = next_value(text)
             if end >= 0:
                 piece = text[:end].encode("utf-8", "surrogateescape")
                 self._at += len(piece)
-                return _DECODER.decode(piece.decode("utf-8", "replace"))
+                return DECODER.decode(piece.decode("utf-8", "replace"))
             if end == BAD or window > MAX_ENTRY:
                 return _BROKEN
-            if whole and self._ended:
+            if self._ended and self._at + window >= len(self._data):
                 self._cut = True
                 return _BROKEN
             window *= 8
@@ -171,32 +159,14 @@ class Document:
         self._at = 0
 
 
-def _value_end(text: str, final: bool) -> int:
-    """Where the JSON value that the text begins with ends, INCOMPLETE or BAD; final: no text will follow."""
+def next_value(text: str, at: int = 0, decoder: json.JSONDecoder = DECODER) -> tuple[Any, int]:
+    """The JSON value at this place and where it ends; instead of that INCOMPLETE if more text may be to come, or BAD."""
     try:
-        end = _DECODER.raw_decode(text)[1]
+        value, end = decoder.raw_decode(text, at)
     except RecursionError:
-        return BAD
+        return None, BAD
     except json.JSONDecodeError as error:
-        return INCOMPLETE if is_unfinished(error) else BAD
-    may_go_on = (text[0] not in '{["' and end == len(text)) or is_number_so_far(text)
-    return INCOMPLETE if may_go_on and not final else end
-
-
-def is_unfinished(error: json.JSONDecodeError) -> bool:
-    """Whether what is wrong with a text is only that it ends."""
-    at, rest = error.pos, error.doc[error.pos : error.pos + len("-Infinity")]
-    if error.msg.startswith("Unterminated string") or not rest:
-        return True
-    if error.msg.startswith("Invalid \\u"):
-        return bool(_ESCAPE_SO_FAR.fullmatch(rest))
-    if error.msg == "Expecting value":
-        return any(word.startswith(rest) for word in _WORDS)
-    if error.msg == "Expecting ',' delimiter" and rest[0] in ".eE":
-        return is_number_so_far(_NUMBER_TAIL.search(error.doc, max(0, at - _MAX_DIGITS))[0])  # type: ignore[index]
-    return False
-
-
-def is_number_so_far(text: str) -> bool:
-    """Whether a text is a number that ends where a digit must follow: after its point, or in its exponent."""
-    return bool(_NUMBER_SO_FAR.fullmatch(text))
+        unfinished = error.msg.startswith("Unterminated string") or _PARTIAL.match(text, error.pos)
+        return None, INCOMPLETE if unfinished else BAD
+    may_go_on = text[at] not in '{["' and _PARTIAL.match(text, end)
+    return value, INCOMPLETE if may_go_on else end

@@ -235,17 +235,17 @@ def has_known_phase(text: bytes) -> bool:
 def unescaped(text: bytes) -> str:
     """A string of JSON, with or without escapes; what is no UTF-8 or a lone surrogate becomes U+FFFD."""
     plain = text.decode("utf-8", "replace")
-    return _SURROGATE.sub("\ufffd", _DECODER.decode(f'"{plain}"')) if "\\" in plain else plain
+    return _SURROGATE.sub("\ufffd", DECODER.decode(f'"{plain}"')) if "\\" in plain else plain
 
 
 def decoded(text: bytes) -> list[Any]:
     """The list in a text of JSON that a scanner put together."""
-    result: list[Any] = _DECODER.decode(text.decode("utf-8", "replace"))
+    result: list[Any] = DECODER.decode(text.decode("utf-8", "replace"))
     return result
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
+DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
 
 # ---- what scanners tell
 
