@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.records.trace import TraceComparison
     from unstall.runs.progress import Progress
-    from unstall.trace.ranks import Ranks
-    from unstall.trace.summary import Summary
+    from unstall.trace.ranks import Ranks, Summary
     from unstall.trace.timeline import Timeline
 
 _IN_MEMORY_BYTES = 64 << 20
@@ -79,8 +78,8 @@ def _read_ranks(files: Sequence[Path], progress: Progress) -> tuple[Ranks, list[
     if len(files) == 1 or sum(file.stat().st_size for file in files) <= _IN_MEMORY_BYTES:
         timelines, problems = _read_all(files, progress)
         return Ranks.of(timelines), problems
+    from unstall.trace.ranks import summarise
     from unstall.trace.readers.parallel import read_each
-    from unstall.trace.summary import summarise
 
     outcomes = read_each(files, summarise, progress=_reading(progress, 0, 1))
     problems = [f"left out: {outcome.error}" for outcome in outcomes if outcome.error]

@@ -1,16 +1,89 @@
-"""Who was active when: the sets of time that every breakdown is made of."""
+"""Who was active when: API calls by what they do, and the sets of time that every breakdown is made of."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from unstall.trace import intervals
-from unstall.trace.calls import Calls
 from unstall.trace.intervals import Intervals
-from unstall.trace.timeline import DeviceKind, Flags, HostKind, Ids, Timeline
+from unstall.trace.timeline import CopyKind, DeviceKind, Flags, HostKind, Ids, Timeline
+
+_LAUNCH = re.compile(r"Launch(?!Host)")
+_SYNC = re.compile(r"Synchronize")
+_COPY = re.compile(r"[Mm]emcpy")
+_MEMORY = re.compile(r"(Malloc|MemAlloc|Free|HostAlloc|HostRegister|MemCreate|MemMap)")
+_FREELY = re.compile(r"Async")
+"""cudaMallocAsync and cudaFreeAsync take from a pool in stream order: they wait for nothing."""
+
+BLOCKED_NS = 20_000
+"""A call that ends with its copy and lasted this long waited for it; a call that only submits lasts some µs."""
+_END_SLACK_NS = 5_000
+"""Clocks of host and device agree to some microseconds."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The API calls of a timeline by what they do, one flag a host row."""
+
+    timeline: Timeline
+
+    @cached_property
+    def api(self) -> Flags:
+        kind = self.timeline.host.kind
+        return (kind == HostKind.RUNTIME) | (kind == HostKind.DRIVER)
+
+    @cached_property
+    def launch(self) -> Flags:
+        """Calls that submit kernels, CUDA graphs included."""
+        return self._named(_LAUNCH)
+
+    @cached_property
+    def sync(self) -> Flags:
+        """Calls that wait for a stream, an event or the device."""
+        return self._named(_SYNC)
+
+    @cached_property
+    def copy(self) -> Flags:
+        return self._named(_COPY)
+
+    @cached_property
+    def memory(self) -> Flags:
+        """Calls that allocate or free memory, many of which stop the device."""
+        found = self.timeline.names_where(lambda name: bool(_MEMORY.search(name) and not _FREELY.search(name)))
+        return found[self.timeline.host.name] & self.api
+
+    @cached_property
+    def blocking_copy(self) -> Flags:
+        """Copies whose call returned only when the copy was done: pageable memory, or no ``non_blocking=True``."""
+        return self._flags(self.timeline.launch[self.waited_copies])
+
+    @cached_property
+    def waited_copies(self) -> Ids:
+        """Device rows of those copies."""
+        t = self.timeline
+        rows = np.flatnonzero((t.device.kind == DeviceKind.MEMCPY) & (t.launch >= 0)).astype(np.int32)
+        call = t.launch[rows]
+        done = t.device.end_ns[rows] <= t.host.end_ns[call] + _END_SLACK_NS
+        waited = done & (t.host.dur_ns[call] >= BLOCKED_NS) & self.copy[call]
+        # On the device alone: a host is never held up by a copy that is all the device's own.
+        return rows[waited & (t.device.copy[rows] != CopyKind.D2D)]
+
+    @cached_property
+    def blocking(self) -> Flags:
+        """Calls in which the host waits for the device."""
+        return self.sync | self.blocking_copy
+
+    def _named(self, pattern: re.Pattern[str]) -> Flags:
+        return self.timeline.names_where(lambda name: bool(pattern.search(name)))[self.timeline.host.name] & self.api
+
+    def _flags(self, rows: Ids) -> Flags:
+        result = np.zeros(len(self.timeline.host), bool)
+        result[rows] = True
+        return result
 
 
 @dataclass(frozen=True)
@@ -77,13 +150,6 @@ class Activity:
     @cached_property
     def api(self) -> Intervals:
         return self._host(self.calls.api)
-
-    @cached_property
-    def in_flight(self) -> Intervals:
-        """Some work is submitted and has not started."""
-        t = self.timeline
-        rows = np.flatnonzero(t.launch >= 0)
-        return intervals.union(t.host.end_ns[t.launch[rows]], t.device.start_ns[rows])
 
     def _host(self, rows: Flags) -> Intervals:
         host = self.timeline.host

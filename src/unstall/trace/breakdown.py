@@ -10,8 +10,8 @@ from unstall.trace import intervals
 from unstall.trace.activity import Activity, DeviceActivity
 from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.queue import Queue
+from unstall.trace.steps import Windows
 from unstall.trace.thresholds import HOST_GAP_NS
-from unstall.trace.windows import Windows
 
 
 @dataclass(frozen=True)

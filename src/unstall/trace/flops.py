@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from unstall.trace.steps import Windows
 from unstall.trace.timeline import HostKind, OperatorInputs, Timeline
-from unstall.trace.windows import Windows
 
 
 @dataclass(frozen=True)

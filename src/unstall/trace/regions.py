@@ -19,7 +19,7 @@ from unstall.trace.blame import tidy
 from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.nesting import parents, pick
-from unstall.trace.ranges import around
+from unstall.trace.readers.names import host_kind
 from unstall.trace.timeline import NONE, DeviceKind, HostKind, Ids, Ints, Timeline
 
 _PATTERN_OF: dict[str, PatternName] = {
@@ -118,8 +118,28 @@ def _names_of(metrics: TimelineMetrics, rows: Ids, program: Ids) -> Ids:
     t = metrics.timeline
     named = pick(t.host.name, metrics.blame.work.region[rows])
     named = np.where(named >= 0, named, pick(t.host.name, _meanwhile(t, t.launch[rows], program)))
-    named = np.where(named >= 0, named, around(t, rows))
+    named = np.where(named >= 0, named, _range_on_device(t, rows))
     return named if (named >= 0).any() else pick(t.host.name, metrics.blame.work.module[rows])
+
+
+def _range_on_device(timeline: Timeline, rows: Ids) -> Ids:
+    """For each device row the name of the outermost range around it on its stream, as an index, or -1."""
+    result = np.full(len(rows), NONE, np.int32)
+    ranges, table = timeline.ranges, timeline.device
+    if not len(ranges):
+        return result
+    named = timeline.names_where(lambda name: host_kind(name, HostKind.ANNOTATION) == HostKind.ANNOTATION)[ranges.name]
+    for device, stream in sorted(set(zip(ranges.device[named].tolist(), ranges.stream[named].tolist()))):
+        mine = np.flatnonzero(named & (ranges.device == device) & (ranges.stream == stream))
+        same = np.zeros(len(mine), np.int32)
+        outermost = mine[parents(ranges.start_ns[mine], ranges.dur_ns[mine], same) == NONE]
+        here = np.flatnonzero((table.device[rows] == device) & (table.stream[rows] == stream))
+        start = table.start_ns[rows[here]]
+        at = np.searchsorted(ranges.start_ns[outermost], start, side="right") - 1
+        last = outermost[np.maximum(at, 0)]
+        inside = (at >= 0) & (start < ranges.end_ns[last])
+        result[here[inside]] = ranges.name[last[inside]]
+    return result
 
 
 def _work(metrics: TimelineMetrics, device: DeviceActivity, rows: Ids) -> list[tuple[str, Ints, Floats]]:

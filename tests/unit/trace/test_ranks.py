@@ -8,8 +8,7 @@ from patterncase import device_findings
 
 from unstall.diagnose.trace_report import report
 from unstall.trace.features import TraceFeatures
-from unstall.trace.ranks import Ranks
-from unstall.trace.summary import summarise
+from unstall.trace.ranks import Ranks, summarise
 from unstall.trace.timeline import Timeline
 
 RANKS = 4

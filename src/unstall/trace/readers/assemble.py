@@ -338,9 +338,9 @@ def _mark_graphs(host: Columns, device: Columns, names: list[str]) -> None:
 
 
 def collective(text: bytes) -> Collective:
-    """From the JSON of the six facts."""
-    name, group, size, dtype, inputs, outputs = decoded(text)
-    return Collective(_text(name), _text(group), _count(size), _text(dtype), _count(inputs), _count(outputs))
+    """From the JSON of its name, group and group size."""
+    name, group, size = decoded(text)
+    return Collective(_text(name), _text(group), _count(size))
 
 
 def _text(value: Any) -> str:

@@ -160,7 +160,7 @@ class Document:
 
 
 def next_value(text: str, at: int = 0, decoder: json.JSONDecoder = DECODER) -> tuple[Any, int]:
-    """The JSON value at this place and where it ends; instead of that INCOMPLETE if more text may be to come, or BAD."""
+    """The JSON value at this place and where it ends; INCOMPLETE if it may go on behind the text, BAD if it is none."""
     try:
         value, end = decoder.raw_decode(text, at)
     except RecursionError:

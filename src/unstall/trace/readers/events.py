@@ -59,9 +59,10 @@ class PythonEventScanner:
             return None
         text = self._data.decode("utf-8", "replace")
         self._data.clear()
+        self._ended = True
         end = self._read(text)
-        self._truncated = not self._ended
-        return text[end:].encode() if self._ended else None
+        self._truncated = end is None
+        return None if end is None else text[end:].encode()
 
     def take(self, column: int) -> bytes:
         """See EventScanner."""
@@ -79,19 +80,18 @@ class PythonEventScanner:
         """See EventScanner."""
         return Counts(self._malformed, self._no_object, self._beyond, self._truncated, list(self._events))
 
-    def _read(self, text: str) -> int:
-        """Take in the elements; returns where the array, or what is whole of it, ends."""
+    def _read(self, text: str) -> int | None:
+        """Take in the elements; returns where the array ends, None if the text ends before."""
         at = 0
         while True:
             at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
             if at == len(text):
-                return at
+                return None
             if text[at] == "]":
-                self._ended = True
                 return at + 1
             end = self._element(text, at)
             if end == INCOMPLETE:
-                return at
+                return None
             if end == BAD:
                 self._malformed += 1
                 following = _NEXT_EVENT.search(text, at + 1)

@@ -373,7 +373,6 @@ def _host_columns(
         "sequence": none,
         "inputs": short,
         "stack": short,
-        "collective": short,
         "global_tid": tid,
         "process": _process(tid),
     }

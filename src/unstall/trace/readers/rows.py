@@ -38,7 +38,7 @@ class Texts(IntEnum):
     INPUTS = 3
     """JSON of (dims, types, concrete inputs of a convolution)."""
     COLLECTIVES = 4
-    """JSON of six facts of a collective."""
+    """JSON of (name, group, group size)."""
     LANES = 5
     """JSON of (pid, tid)."""
     LABELS = 6
@@ -116,12 +116,7 @@ def _lane(table: Tables) -> Column:
     return Column(table, "lane", np.int32, How.LIST, ("pid", "tid"), Texts.LANES)
 
 
-def _collective(table: Tables) -> Column:
-    facts = ("Collective name", "Process Group Name", "Group size", "dtype", "In msg nelems", "Out msg nelems")
-    fields = tuple(f"args.{fact}" for fact in facts)
-    return Column(table, "collective", np.int32, How.OPTIONAL_LIST, fields, Texts.COLLECTIVES)
-
-
+_COLLECTIVE = ("args.Collective name", "args.Process Group Name", "args.Group size")
 _INPUTS = ("args.Input Dims", "args.Input type", "args.Concrete Inputs")
 
 COLUMNS: list[Column] = [
@@ -132,7 +127,6 @@ COLUMNS: list[Column] = [
     *_integers(Tables.HOST, correlation="correlation", external="External id", sequence="Sequence number"),
     Column(Tables.HOST, "inputs", np.int32, How.INPUTS, _INPUTS, Texts.INPUTS),
     Column(Tables.HOST, "stack", np.int32, How.TEXT, ("args.Call stack",), Texts.STACKS),
-    _collective(Tables.HOST),
     *_times(Tables.DEVICE),
     _name(Tables.DEVICE),
     _lane(Tables.DEVICE),
@@ -140,7 +134,7 @@ COLUMNS: list[Column] = [
     *_place(Tables.DEVICE),
     *_integers(Tables.DEVICE, correlation="correlation", external="External id", bytes="bytes"),
     Column(Tables.DEVICE, "graph", np.uint8, How.POSITIVE, ("args.graph node id",)),
-    _collective(Tables.DEVICE),
+    Column(Tables.DEVICE, "collective", np.int32, How.OPTIONAL_LIST, _COLLECTIVE, Texts.COLLECTIVES),
     *_times(Tables.WAIT),
     _name(Tables.WAIT),
     _lane(Tables.WAIT),

@@ -8,19 +8,21 @@ from functools import cached_property
 import numpy as np
 
 from unstall.trace.activity import Activity
+from unstall.trace.blame import Blame
 from unstall.trace.queue import Queue
-from unstall.trace.replay.build import build
-from unstall.trace.replay.critical import by_operator
-from unstall.trace.replay.graph import Graph
+from unstall.trace.replay import program, streams
+from unstall.trace.replay.graph import Edges, Graph, Kind, assemble
 from unstall.trace.replay.simulate import Run, critical_path, path_by_kind, simulate
-from unstall.trace.replay.stretch import Stretch
+from unstall.trace.replay.stretch import Stretch, items_of, launchers
 from unstall.trace.replay.whatif import WhatIf, change, parse
+from unstall.trace.steps import Windows
 from unstall.trace.thresholds import REPLAY_ERROR
-from unstall.trace.timeline import Ints
-from unstall.trace.windows import Windows
+from unstall.trace.timeline import NONE, Ids, Ints
 
 MOST_WORK = 20_000
 """Device events that are replayed, in a second or two; of a longer trace the steps nearest to the mean stand in."""
+_OF_NO_OPERATOR = (Kind.HOST, Kind.LOADER, Kind.SYNC, Kind.STREAM, Kind.EDGE)
+"""The program's own time and waits of threads and streams lie before an operator's work, but are not the operator's."""
 
 
 @dataclass(frozen=True)
@@ -128,3 +130,72 @@ def stretch_of(
     if beyond < len(start):
         end = min(end, int(start[beyond]))
     return Stretch(activity, queue, begin, end, offset_ns)
+
+
+def build(stretches: list[Stretch], matched: Ints | None = None) -> Graph:
+    """The graph of one or several ranks' stretches.
+
+    Args:
+        stretches: one a rank.
+        matched: device rows of the collectives that the ranks share, one row a collective, one column a rank.
+    """
+    items = items_of(stretches)
+    own = np.maximum(items.end_ns - items.start_ns, 0).astype(np.float64)
+    launcher = launchers(stretches, items)
+    edges = Edges()
+    program.host_waits(stretches, items, launcher, own, edges)
+    program.thread_order(stretches, items, edges)
+    streams.device_order(items, launcher, own, edges, program.beginning(stretches))
+    streams.event_waits(stretches, items, edges)
+    groups = _items_of_rows(items.rank[items.calls :], items.row[items.calls :], matched, items.calls)
+    shared = streams.collectives(items, groups, own, edges)
+    alone = np.setdiff1d(np.arange(len(items)), shared)
+    edges.add(2 * alone, 2 * alone + 1, np.zeros(len(alone)), Kind.EDGE, alone)
+    begin, end = program.close(stretches, items, edges)
+    return assemble(items, own, edges, begin, end)
+
+
+def _items_of_rows(rank: Ids, row: Ids, matched: Ints | None, first: int) -> Ints:
+    """Device rows of collectives as items; those with a rank outside its stretch are left out."""
+    if matched is None or not len(matched):
+        return np.zeros((0, 0), np.int64)
+    columns = []
+    for number in range(matched.shape[1]):
+        mine = np.flatnonzero(rank == number)
+        table = np.full(max(int(row.max(initial=0)), int(matched.max())) + 1, NONE, np.int64)
+        table[row[mine]] = mine + first
+        columns.append(table[matched[:, number]])
+    groups = np.stack(columns, axis=1)
+    return groups[(groups != NONE).all(axis=1)]
+
+
+def by_operator(graph: Graph, path: Ints, stretches: list[Stretch]) -> dict[str, float]:
+    """Nanoseconds of a path under each outermost operator, the most first; time of none is left out.
+
+    A call's and a kernel's own time is that of the operator around the call; the host's time between two calls, and
+    the latency of a launch, is that of the later one's operator.
+    """
+    item = graph.item[path]
+    own = np.append(graph.own_ns, 0.0)[item]  # an edge without an item is -1
+    constant = np.where(np.isin(graph.kind[path], _OF_NO_OPERATOR), 0.0, graph.constant[path])
+    items, ns = np.concatenate((item, graph.target_item[path])), np.concatenate((own, constant))
+    some = (items >= 0) & (ns > 0)
+    items, ns = items[some], ns[some]
+    total: dict[str, float] = {}
+    for number, stretch in enumerate(stretches):
+        mine = np.flatnonzero((graph.items.rank[items] == number) & (graph.items.kind[items] != Kind.LOADER))
+        blame = Blame(stretch.timeline)
+        operators, of = np.unique(blame.origin(_calls(graph, items[mine], stretch)).operator, return_inverse=True)
+        for row, amount in zip(operators.tolist(), np.bincount(of, weights=ns[mine]).tolist()):
+            if row != NONE:
+                total[blame.name(row)] = total.get(blame.name(row), 0.0) + amount
+    return dict(sorted(total.items(), key=lambda entry: -entry[1]))
+
+
+def _calls(graph: Graph, items: Ints, stretch: Stretch) -> Ids:
+    """The host row of each item: of the call itself, or of the one that launched the work; -1 if not known."""
+    rows = graph.items.row[items]
+    is_call = items < graph.items.calls
+    result = rows.copy()
+    result[~is_call] = stretch.timeline.launch[rows[~is_call]]
+    return result

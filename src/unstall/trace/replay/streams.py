@@ -6,7 +6,8 @@ import numpy as np
 
 from unstall.trace.replay.graph import Edges, Floats, Items, Kind
 from unstall.trace.replay.program import BEGIN
-from unstall.trace.timeline import NONE, Ints
+from unstall.trace.replay.stretch import Stretch
+from unstall.trace.timeline import NONE, Ints, WaitKind
 
 _USUAL = 25
 """Percentile that stands for the usual latency: delays have a long tail and no negative one."""
@@ -22,6 +23,8 @@ _ROUNDING_NS = 2_000
 """Old traces are in whole microseconds, so kernels in order may seem to overlap."""
 _WAIT_LATENCY_NS = 30_000
 """Work that waited for another stream starts this soon after it."""
+_EVENT_LATENCY_NS = 2_000
+"""From an event to what waited for it, where nothing else held that up."""
 
 
 def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int) -> None:
@@ -86,6 +89,46 @@ def _latest_end(items: Items, work: Ints) -> Ints:
 def _usual(those: Ints, otherwise: Ints) -> float:
     some = those if len(those) else otherwise
     return float(np.percentile(some, _USUAL)) if len(some) else _USUAL_GAP_NS
+
+
+def event_waits(stretches: list[Stretch], items: Items, edges: Edges) -> None:
+    """Work that comes after a wait in its stream, after what came before the event in the other stream.
+
+    Correlation ids grow in the order of the calls, so they tell what came before and after.
+    """
+    for number, stretch in enumerate(stretches):
+        table = stretch.timeline.waits
+        waits = np.flatnonzero((table.kind == WaitKind.STREAM_WAIT) & (table.on_correlation >= 0))
+        mine = items.calls + np.flatnonzero(items.rank[items.calls :] == number)
+        if not len(waits) or not len(mine):
+            continue
+        device = stretch.timeline.device
+        stream, correlation = device.stream[items.row[mine]], device.correlation[items.row[mine]]
+        target = np.full(len(waits), NONE, np.int64)
+        source = np.full(len(waits), NONE, np.int64)
+        for waiter in np.unique(stream).tolist():
+            lane = np.flatnonzero(stream == waiter)
+            lane = lane[np.argsort(correlation[lane], kind="stable")]
+            waiting, waited = table.stream[waits] == waiter, table.on_stream[waits] == waiter
+            after = np.searchsorted(correlation[lane], table.correlation[waits][waiting], side="right")
+            target[waiting] = _pick(mine[lane], after)
+            before = np.searchsorted(correlation[lane], table.on_correlation[waits][waited], side="left") - 1
+            source[waited] = _pick(mine[lane], before)
+        some = (target != NONE) & (source != NONE)
+        _add_waits(items, source[some], target[some], edges)
+
+
+def _pick(items: Ints, at: Ints) -> Ints:
+    """Items at these places; -1 for places outside."""
+    inside = (at >= 0) & (at < len(items))
+    return np.where(inside, items[np.clip(at, 0, len(items) - 1)], NONE)
+
+
+def _add_waits(items: Items, source: Ints, target: Ints, edges: Edges) -> None:
+    lag = items.start_ns[target] - items.end_ns[source]
+    kept = (lag >= 0) & (items.lane[source] != items.lane[target])
+    held = np.minimum(lag, _EVENT_LATENCY_NS)[kept].astype(np.float64)
+    edges.add(2 * source[kept] + 1, 2 * target[kept], held, Kind.EDGE)
 
 
 def collectives(items: Items, groups: Ints, own_ns: Floats, edges: Edges) -> Ints:
