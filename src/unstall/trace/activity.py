@@ -29,61 +29,44 @@ _END_SLACK_NS = 5_000
 class Calls:
     """The API calls of a timeline by what they do, one flag a host row."""
 
-    timeline: Timeline
+    api: Flags
+    launch: Flags
+    """Calls that submit kernels, CUDA graphs included."""
+    sync: Flags
+    """Calls that wait for a stream, an event or the device."""
+    copy: Flags
+    memory: Flags
+    """Calls that allocate or free memory, many of which stop the device."""
+    waited_copies: Ids
+    """Device rows of copies whose call returned only when the copy was done: pageable memory, or no
+    ``non_blocking=True``."""
+    blocking: Flags
+    """Calls in which the host waits for the device: synchronisation, and the calls of those copies."""
 
-    @cached_property
-    def api(self) -> Flags:
-        kind = self.timeline.host.kind
-        return (kind == HostKind.RUNTIME) | (kind == HostKind.DRIVER)
 
-    @cached_property
-    def launch(self) -> Flags:
-        """Calls that submit kernels, CUDA graphs included."""
-        return self._named(_LAUNCH)
+def calls(timeline: Timeline) -> Calls:
+    """What the API calls of a timeline do."""
+    host = timeline.host
+    api = (host.kind == HostKind.RUNTIME) | (host.kind == HostKind.DRIVER)
 
-    @cached_property
-    def sync(self) -> Flags:
-        """Calls that wait for a stream, an event or the device."""
-        return self._named(_SYNC)
+    def named(pattern: re.Pattern[str]) -> Flags:
+        return timeline.names_where(lambda name: bool(pattern.search(name)))[host.name] & api
 
-    @cached_property
-    def copy(self) -> Flags:
-        return self._named(_COPY)
+    copy, sync = named(_COPY), named(_SYNC)
+    waited_copies = _waited_copies(timeline, copy)
+    blocking = sync.copy()
+    blocking[timeline.launch[waited_copies]] = True
+    return Calls(api, named(_LAUNCH), sync, copy, named(_MEMORY) & ~named(_FREELY), waited_copies, blocking)
 
-    @cached_property
-    def memory(self) -> Flags:
-        """Calls that allocate or free memory, many of which stop the device."""
-        found = self.timeline.names_where(lambda name: bool(_MEMORY.search(name) and not _FREELY.search(name)))
-        return found[self.timeline.host.name] & self.api
 
-    @cached_property
-    def blocking_copy(self) -> Flags:
-        """Copies whose call returned only when the copy was done: pageable memory, or no ``non_blocking=True``."""
-        return self._flags(self.timeline.launch[self.waited_copies])
-
-    @cached_property
-    def waited_copies(self) -> Ids:
-        """Device rows of those copies."""
-        t = self.timeline
-        rows = np.flatnonzero((t.device.kind == DeviceKind.MEMCPY) & (t.launch >= 0)).astype(np.int32)
-        call = t.launch[rows]
-        done = t.device.end_ns[rows] <= t.host.end_ns[call] + _END_SLACK_NS
-        waited = done & (t.host.dur_ns[call] >= BLOCKED_NS) & self.copy[call]
-        # On the device alone: a host is never held up by a copy that is all the device's own.
-        return rows[waited & (t.device.copy[rows] != CopyKind.D2D)]
-
-    @cached_property
-    def blocking(self) -> Flags:
-        """Calls in which the host waits for the device."""
-        return self.sync | self.blocking_copy
-
-    def _named(self, pattern: re.Pattern[str]) -> Flags:
-        return self.timeline.names_where(lambda name: bool(pattern.search(name)))[self.timeline.host.name] & self.api
-
-    def _flags(self, rows: Ids) -> Flags:
-        result = np.zeros(len(self.timeline.host), bool)
-        result[rows] = True
-        return result
+def _waited_copies(timeline: Timeline, copy: Flags) -> Ids:
+    host, device = timeline.host, timeline.device
+    rows = np.flatnonzero((device.kind == DeviceKind.MEMCPY) & (timeline.launch >= 0)).astype(np.int32)
+    call = timeline.launch[rows]
+    done = device.end_ns[rows] <= host.end_ns[call] + _END_SLACK_NS
+    waited = done & (host.dur_ns[call] >= BLOCKED_NS) & copy[call]
+    # On the device alone: a host is never held up by a copy that is all the device's own.
+    return rows[waited & (device.copy[rows] != CopyKind.D2D)]
 
 
 @dataclass(frozen=True)
@@ -118,7 +101,10 @@ class Activity:
 
     def __init__(self, timeline: Timeline):
         self.timeline = timeline
-        self.calls = Calls(timeline)
+
+    @cached_property
+    def calls(self) -> Calls:
+        return calls(self.timeline)
 
     @cached_property
     def devices(self) -> list[DeviceActivity]:
@@ -146,10 +132,6 @@ class Activity:
     def blocked(self) -> Intervals:
         """Some host thread waits for the device, in a synchronisation or in a copy that blocks."""
         return self._host(self.calls.blocking)
-
-    @cached_property
-    def api(self) -> Intervals:
-        return self._host(self.calls.api)
 
     def _host(self, rows: Flags) -> Intervals:
         host = self.timeline.host

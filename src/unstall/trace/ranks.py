@@ -50,13 +50,8 @@ class Summary:
         return self.total_ns / self.steps / 1e9
 
 
-def summarise(timeline: Timeline) -> Summary:
-    """The figures of one timeline."""
-    return summary_of(TimelineMetrics(timeline))
-
-
 def summary_of(metrics: TimelineMetrics, part: int = 0) -> Summary:
-    """The figures of one rank's metrics."""
+    """The figures of one rank, which is this one of its file's timelines."""
     timeline, windows = metrics.timeline, metrics.windows
     keys = _keys(metrics)
     rows = np.fromiter(keys.values(), np.int64, len(keys))
