@@ -13,7 +13,7 @@ from kineto_files import document, small
 
 from unstall.trace.library import library
 from unstall.trace.readers.assemble import collective, lane
-from unstall.trace.readers.document import Document
+from unstall.trace.readers.document import read_document
 from unstall.trace.readers.events import PythonEventScanner
 from unstall.trace.readers.native import NativeScanner
 from unstall.trace.readers.rows import CATEGORIES, COLUMNS, Texts, decoded, unescaped
@@ -253,12 +253,11 @@ def test_entries_beside_the_events_are_read_wherever_they_are(entries, before, l
     text = json.dumps({**entries, **events} if before else {**events, **entries}, **layout).encode(
         "utf-8", "surrogatepass"
     )
-    read = Document(iter(pieces(text, [size])), in_c())
-    read.read()
+    metadata, problems = read_document(iter(pieces(text, [size])), in_c())
     expected = json.loads(text.decode("utf-8", "replace"), parse_int=lambda t: int(t) if len(t) < 40 else float(t))
     del expected["traceEvents"]
-    assert json.dumps(read.metadata) == json.dumps(expected)
-    assert not read.problems
+    assert json.dumps(metadata) == json.dumps(expected)
+    assert not problems
 
 
 @given(
@@ -267,7 +266,7 @@ def test_entries_beside_the_events_are_read_wherever_they_are(entries, before, l
 def test_a_document_of_anything_is_read_or_refused(data, size):
     for scanner in (in_c(), PythonEventScanner()):
         try:
-            Document(iter(pieces(data, [size])), scanner).read()
+            read_document(iter(pieces(data, [size])), scanner)
         except TraceError:
             pass
 
@@ -281,7 +280,7 @@ def test_a_damaged_document_is_read_or_refused(data):
     fast, slow = in_c(), PythonEventScanner()
     for scanner in (fast, slow):
         try:
-            Document(iter(pieces(bytes(text), [33])), scanner).read()
+            read_document(iter(pieces(bytes(text), [33])), scanner)
         except TraceError:
             pass
     if not fast.counts().truncated:
