@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unstall.trace.timeline import Flags, Ints
+from unstall.trace.timeline import NONE, Flags, Ints
 
 Floats = NDArray[np.float64]
 
@@ -38,12 +38,16 @@ class Intervals(NamedTuple):
         beyond = np.maximum(self.end[last] - t, 0) * (at > 0)
         return (done[at] - beyond).astype(np.float64)
 
+    def index_at(self, t: Ints) -> Ints:
+        """For each time the interval that covers it, or -1."""
+        if not len(self.start):
+            return np.full(len(t), NONE)
+        at = np.searchsorted(self.start, t, side="right") - 1
+        return np.where((at >= 0) & (t < self.end[np.maximum(at, 0)]), at, NONE)
+
     def contains(self, t: Ints) -> Flags:
         """For each time, whether it is covered."""
-        if not len(self.start):
-            return np.zeros(len(t), bool)
-        at = np.searchsorted(self.start, t, side="right") - 1
-        return (at >= 0) & (t < self.end[np.maximum(at, 0)])
+        return self.index_at(t) >= 0
 
 
 EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,8 @@ class Summary:
     """Device rows, in the order of ``start_ns`` and ``end_ns``."""
     start_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     end_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    metrics: TimelineMetrics | None = None
+    """All that can be measured, of a rank whose timeline is kept in memory."""
 
     @property
     def step_s(self) -> float:
@@ -131,36 +133,32 @@ class Ranks:
 
     Args:
         summaries: of every rank.
-        load: reads a rank again; its timeline is kept from then on. Not called for those in ``metrics``.
-        metrics: those at hand, by index in ``summaries``.
+        load: reads a rank again whose summary has no metrics; its timeline is kept from then on.
     """
 
-    def __init__(
-        self,
-        summaries: Sequence[Summary],
-        load: Callable[[Summary], Timeline] | None = None,
-        metrics: dict[int, TimelineMetrics] | None = None,
-    ):
-        order = sorted(range(len(summaries)), key=lambda i: -1 if (rank := summaries[i].rank) is None else rank)
-        self.summaries = [summaries[i] for i in order]
+    def __init__(self, summaries: Sequence[Summary], load: Callable[[Summary], Timeline] | None = None):
+        self.summaries = sorted(summaries, key=lambda summary: -1 if summary.rank is None else summary.rank)
         self._load = load
-        self._metrics = {order.index(i): one for i, one in (metrics or {}).items()}
+        self._loaded: dict[int, TimelineMetrics] = {}
 
     @classmethod
     def of(cls, timelines: Sequence[Timeline]) -> Ranks:
         """Of timelines in memory."""
-        metrics = [TimelineMetrics(timeline) for timeline in timelines]
-        return cls([summary_of(one) for one in metrics], metrics=dict(enumerate(metrics)))
+        every = [TimelineMetrics(timeline) for timeline in timelines]
+        return cls([replace(summary_of(metrics), metrics=metrics) for metrics in every])
 
     def __len__(self) -> int:
         return len(self.summaries)
 
     def metrics(self, index: int) -> TimelineMetrics:
         """All metrics of a rank, read again if it is not in memory."""
-        if index not in self._metrics:
+        summary = self.summaries[index]
+        if summary.metrics is not None:
+            return summary.metrics
+        if index not in self._loaded:
             assert self._load is not None
-            self._metrics[index] = TimelineMetrics(self._load(self.summaries[index]))
-        return self._metrics[index]
+            self._loaded[index] = TimelineMetrics(self._load(summary))
+        return self._loaded[index]
 
     def name(self, index: int) -> int:
         """The rank's own number."""
@@ -169,9 +167,7 @@ class Ranks:
 
     def with_device(self) -> Ranks:
         """Those that did work on a device."""
-        kept = [i for i, one in enumerate(self.summaries) if one.devices]
-        metrics = {kept.index(i): one for i, one in self._metrics.items() if i in kept}
-        return Ranks([self.summaries[i] for i in kept], self._load, metrics)
+        return Ranks([summary for summary in self.summaries if summary.devices], self._load)
 
     @cached_property
     def matched(self) -> Matched | None:
@@ -199,9 +195,9 @@ class Ranks:
     @cached_property
     def replay(self) -> Replay | None:
         """All ranks replayed together; None where they are not all in memory, or their collectives do not match."""
-        if self.matched is None or len(self._metrics) < len(self):
+        metrics = [summary.metrics for summary in self.summaries if summary.metrics is not None]
+        if self.matched is None or len(metrics) < len(self):
             return None
-        metrics = [self.metrics(index) for index in range(len(self))]
         steps = [representative(one.activity, one.windows) for one in metrics]
         if any(step != steps[0] for step in steps):
             return None

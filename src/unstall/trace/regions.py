@@ -91,15 +91,8 @@ def _program(timeline: Timeline) -> Ids:
 
 def _meanwhile(timeline: Timeline, calls: Ids, program: Ids) -> Ids:
     """For each call the range that the main thread is in when it is made, as a host row, or -1."""
-    result = np.full(len(calls), NONE, np.int32)
-    known = np.flatnonzero(calls >= 0)
-    if not len(known) or not len(program):
-        return result
-    when, spans = timeline.host.start_ns[calls[known]], _spans(timeline, program)
-    at = np.searchsorted(spans.start, when, side="right") - 1
-    inside = (at >= 0) & (when < spans.end[np.maximum(at, 0)])
-    result[known[inside]] = program[at[inside]]
-    return result
+    when = pick(timeline.host.start_ns, calls)
+    return pick(program, np.where(calls >= 0, _spans(timeline, program).index_at(when), NONE))
 
 
 def _spans(timeline: Timeline, rows: Ids) -> Intervals:
@@ -133,12 +126,9 @@ def _range_on_device(timeline: Timeline, rows: Ids) -> Ids:
         mine = np.flatnonzero(named & (ranges.device == device) & (ranges.stream == stream))
         same = np.zeros(len(mine), np.int32)
         outermost = mine[parents(ranges.start_ns[mine], ranges.dur_ns[mine], same) == NONE]
-        here = np.flatnonzero((table.device[rows] == device) & (table.stream[rows] == stream))
-        start = table.start_ns[rows[here]]
-        at = np.searchsorted(ranges.start_ns[outermost], start, side="right") - 1
-        last = outermost[np.maximum(at, 0)]
-        inside = (at >= 0) & (start < ranges.end_ns[last])
-        result[here[inside]] = ranges.name[last[inside]]
+        on_stream = np.flatnonzero((table.device[rows] == device) & (table.stream[rows] == stream))
+        spans = Intervals(ranges.start_ns[outermost], ranges.end_ns[outermost])
+        result[on_stream] = pick(ranges.name[outermost], spans.index_at(table.start_ns[rows[on_stream]]))
     return result
 
 

@@ -76,8 +76,8 @@ def _convert(path: Path, progress: Progress | None) -> list[Timeline]:
         command = [nsys, "export", "--type", "sqlite", "--output", str(exported), str(path)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode or not exported.exists():
-            said = (result.stderr or result.stdout).strip().splitlines() or ["no message"]
-            raise TraceError(f"{path}: nsys could not export it: {said[-1]}")
+            message = (result.stderr or result.stdout).strip().splitlines() or ["no message"]
+            raise TraceError(f"{path}: nsys could not export it: {message[-1]}")
         timelines = read_nsight(exported, progress)
     for timeline in timelines:
         timeline.path = str(path)
@@ -254,13 +254,10 @@ class _Reader:
             table, "start", "end", "globalTid", "correlationId", "nameId"
         )
         numbers = self._named(name, strip=_VERSION)
-        if kind is None:
-            names = list(self.names.numbers)
-            drivers = {number for number in set(numbers.tolist()) if re.match(r"cu[A-Z]", names[number])}
-            kinds = np.where(np.isin(numbers, list(drivers)), HostKind.DRIVER, HostKind.RUNTIME).astype(np.uint8)
-        else:
-            kinds = np.full(len(start), kind, np.uint8)
-        return _host_columns(start, self._durations(start, end), numbers, tid, kinds, correlation)
+        is_driver = np.array([bool(re.match(r"cu[A-Z]", name)) for name in self.names.numbers], bool)[numbers]
+        by_name = np.where(is_driver, HostKind.DRIVER, HostKind.RUNTIME)
+        kinds = (by_name if kind is None else np.full(len(start), kind)).astype(np.uint8)
+        return _host_columns(start, self._durations(start, end), numbers, tid, kinds, correlation=correlation)
 
     def _ranges(self) -> Columns:
         """NVTX. Operators are told from other ranges by the ids that emit_nvtx writes, or by their name."""
@@ -269,17 +266,15 @@ class _Reader:
         for start, end, tid, kind, text, text_id in self._database.rows("NVTX_EVENTS", *wanted):
             if kind is not None and kind not in NVTX_RANGES:
                 continue
-            if not all(isinstance(one, int) for one in (start, end, tid)):
+            if not all(isinstance(value, int) for value in (start, end, tid)):
                 self._problem(UNBALANCED if None in (start, end) else UNTIMED)
                 continue
             rows.append((start, end, tid, *self._range(str(text or self._strings.get(text_id, "")))))
         columns = np.array(rows, np.int64).reshape(-1, 8).T.copy()
         start, end, tid, name, host_kind, external, sequence, inputs = columns
-        result = _host_columns(
-            start, self._durations(start, end), name.astype(np.int32), tid, host_kind.astype(np.uint8)
-        )
-        result["external"], result["sequence"], result["inputs"] = external, sequence, inputs.astype(np.int32)
-        return result
+        names, kinds, inputs = name.astype(np.int32), host_kind.astype(np.uint8), inputs.astype(np.int32)
+        known = {"external": external, "sequence": sequence, "inputs": inputs}
+        return _host_columns(start, self._durations(start, end), names, tid, kinds, **known)
 
     def _range(self, text: str) -> tuple[int, int, int, int, int]:
         """Name, kind, external id, sequence number and inputs of a range."""
@@ -359,23 +354,14 @@ def _host_columns(
     name: NDArray[np.int32],
     tid: NDArray[np.int64],
     kind: NDArray[np.uint8],
-    correlation: NDArray[np.int64] | None = None,
+    **known: NDArray[Any],
 ) -> Columns:
+    """Columns of the host table; -1 in those that are not known."""
     none = np.full(len(start), NONE, np.int64)
-    short = none.astype(np.int32)
-    return {
-        "start_ns": start,
-        "dur_ns": duration,
-        "name": name,
-        "kind": kind,
-        "correlation": none if correlation is None else correlation,
-        "external": none,
-        "sequence": none,
-        "inputs": short,
-        "stack": short,
-        "global_tid": tid,
-        "process": _process(tid),
-    }
+    columns: Columns = {"start_ns": start, "dur_ns": duration, "name": name, "kind": kind, "process": _process(tid)}
+    columns |= {"global_tid": tid, "correlation": none, "external": none, "sequence": none}
+    columns |= dict.fromkeys(("inputs", "stack"), none.astype(np.int32))
+    return columns | known
 
 
 def _direction(label: str) -> str:

@@ -251,8 +251,6 @@ UNENDED = "events without a duration (read as 0)"
 BEYOND_64_BITS = "integers beyond 64 bits"
 UNKNOWN_PHASE = "events of an unknown phase"
 TRUNCATED = "trace cut off in the middle (a killed job?), read up to there"
-PROBLEMS = (MALFORMED, NO_OBJECT, UNTIMED, NEGATIVE, UNENDED, BEYOND_64_BITS, UNKNOWN_PHASE, TRUNCATED)
-"""What may be wrong with a file, in words."""
 
 
 class Counts(NamedTuple):

@@ -115,7 +115,9 @@ def _pieces(file: bz2.BZ2File | lzma.LZMAFile) -> Iterator[bytes]:
 
 
 def _inflated(raw: IO[bytes]) -> Iterator[bytes]:
-    """Of gzip, whose members may follow each other. igzip unpacks several times as fast as zlib."""
+    """Of gzip, whose members may follow each other. igzip unpacks several times as fast as zlib; its file object would
+    lose up to 2 MB before the end of a file that is cut off.
+    """
     library: Any = zlib
     with suppress(ImportError):
         from isal import isal_zlib as library

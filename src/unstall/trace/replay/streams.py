@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.trace.replay.graph import Edges, Floats, Items, Kind
+from unstall.trace.replay.graph import Edges, Floats, Items, Kind, in_lane_order, latest_end_before
 from unstall.trace.replay.program import BEGIN
 from unstall.trace.replay.stretch import Stretch
 from unstall.trace.timeline import NONE, Ints, WaitKind
@@ -32,7 +32,10 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     work = np.arange(items.calls, len(items))
     if not len(work):
         return
-    before = _before_on_stream(items, work)
+    order, previous = in_lane_order(items, work)
+    before = np.full(len(items), NONE, np.int64)
+    before[order] = previous
+    before = before[work]
     has_launch, has_before = launcher[work] != NONE, before != NONE
     start = items.start_ns[work]
     latency = np.where(has_launch, start - items.start_ns[launcher[work]], 0)
@@ -45,7 +48,10 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     usual_gap = min(_usual(gap[has_launch & has_before & ~empty], gap[has_before & has_launch]), _USUAL_GAP_NS)
 
     late = np.where(has_before & ~empty, gap > _LONG_GAP_NS, latency > usual_latency + _LONG_GAP_NS)
-    other = _latest_end(items, work)
+    other = np.full(len(work), NONE, np.int64)
+    for rank in np.unique(items.rank[work]).tolist():
+        mine = items.rank[work] == rank
+        other[mine] = latest_end_before(items, work[mine], start[mine])
     waits = late & (other != NONE) & (start - items.end_ns[other] <= _WAIT_LATENCY_NS)
     waits &= items.lane[other] != items.lane[work]
     waits &= ~has_launch | (items.end_ns[other] > items.start_ns[launcher[work]])
@@ -63,27 +69,6 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     alone = ~has_launch & ~has_before
     since = (start - begin_ns)[alone].astype(float)
     edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, Kind.EDGE)
-
-
-def _before_on_stream(items: Items, work: Ints) -> Ints:
-    """For each, the work before it on its stream, or -1."""
-    order = work[np.lexsort((items.start_ns[work], items.lane[work]))]
-    before = np.concatenate(([NONE], order[:-1]))
-    before[np.concatenate(([True], items.lane[order][1:] != items.lane[order][:-1]))] = NONE
-    result = np.full(len(items), NONE, np.int64)
-    result[order] = before
-    return result[work]
-
-
-def _latest_end(items: Items, work: Ints) -> Ints:
-    """For each, the work of the same rank that ended last before it started, or -1."""
-    result = np.full(len(items), NONE, np.int64)
-    for rank in np.unique(items.rank[work]).tolist():
-        mine = work[items.rank[work] == rank]
-        by_end = mine[np.argsort(items.end_ns[mine], kind="stable")]
-        at = np.searchsorted(items.end_ns[by_end], items.start_ns[mine], side="right") - 1
-        result[mine] = np.where(at >= 0, by_end[np.maximum(at, 0)], NONE)
-    return result[work]
 
 
 def _usual(those: Ints, otherwise: Ints) -> float:
