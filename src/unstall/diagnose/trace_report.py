@@ -43,19 +43,19 @@ def report(ranks: Ranks, command: Sequence[str], *, what_ifs: Sequence[str] = ()
     Raises:
         TraceError: when a what-if cannot be read, or names nothing in the trace.
     """
-    if not any(one.devices for one in ranks.summaries):
+    if not any(summary.devices for summary in ranks.summaries):
         unasked = ["no what-if can be answered: there is no device's work to replay"] if what_ifs else []
         return _without_device(ranks, command, [*notes, *unasked])
     device = TraceFeatures(ranks.with_device())
-    use = Utilization(gpu=[busy for one in device.ranks.summaries for busy in one.busy])
-    found = findings(Features(device=device), use)
-    return _assemble(device, use, found, figures(device, what_ifs), command, [*notes, *notes_on(device)])
+    use = Utilization(gpu=[busy for summary in device.ranks.summaries for busy in summary.busy])
+    ranked = findings(Features(device=device), use)
+    return _assemble(device, use, ranked, figures(device, what_ifs), command, [*notes, *notes_on(device)])
 
 
 def _assemble(
     device: TraceFeatures,
     use: Utilization,
-    found: list[Finding],
+    ranked: list[Finding],
     trace: TraceFacts,
     command: Sequence[str],
     notes: list[str],
@@ -74,21 +74,21 @@ def _assemble(
         ),
         utilization=use,
         phases=phases(metrics),
-        verdict=found[0],
-        findings=found,
+        verdict=ranked[0],
+        findings=ranked,
         trace=trace,
     )
 
 
 def _run_info(ranks: Ranks, command: Sequence[str], notes: list[str]) -> RunInfo:
     first = ranks.summaries[0]
-    world = max((one.world_size or 1) for one in ranks.summaries)
+    world = max((summary.world_size or 1) for summary in ranks.summaries)
     began = datetime.fromtimestamp(first.origin_ns / 1e9 if _is_date(first.origin_ns) else 0, timezone.utc)
     return RunInfo(
         id=os.path.basename(first.path),
         command=[*command],
         started=began.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        duration_s=max(one.total_ns for one in ranks.summaries) / 1e9,
+        duration_s=max(summary.total_ns for summary in ranks.summaries) / 1e9,
         steps=first.steps,
         exit_code=None,
         environment={"gpus": first.gpus, "trace": first.source, **first.versions},
@@ -103,7 +103,7 @@ def _is_date(origin_ns: int) -> bool:
 
 
 def _step_time(ranks: Ranks) -> StepTime:
-    seconds = np.concatenate([one.durations_ns for one in ranks.summaries]) / 1e9
+    seconds = np.concatenate([summary.durations_ns for summary in ranks.summaries]) / 1e9
     return StepTime(mean=ranks.step_s, p50=float(np.median(seconds)), p95=float(np.percentile(seconds, 95)))
 
 
@@ -194,7 +194,7 @@ def _steps(metrics: TimelineMetrics) -> list[TraceStep]:
             number=int(numbers[i]),
             step_s=float(windows.dur_ns[i] / 1e9),
             shares={name: float(getattr(parts, name)[i]) for name in names},
-            queue_depth=[round(float(one), 2) for one in depth[i]],
+            queue_depth=[round(float(value), 2) for value in depth[i]],
         )
         for i in range(min(len(windows), _MOST_STEPS))
     ]
@@ -244,19 +244,19 @@ def _copies(metrics: TimelineMetrics) -> list[TraceTime]:
 
 
 def _ranks(device: TraceFeatures) -> list[TraceRank]:
-    matched, late = device.ranks.matched, device.ranks.late_share
+    matched, late_share = device.ranks.matched, device.ranks.late_share
     result = []
-    for index, one in enumerate(device.ranks.summaries):
+    for index, summary in enumerate(device.ranks.summaries):
         waits = float(matched.wait_ns[:, index].sum()) if matched is not None else 0.0
         result.append(
             TraceRank(
                 rank=device.ranks.name(index),
-                file=one.path,
-                step_s=one.step_s,
-                busy=one.shares["busy"],
-                communication=one.shares["communication"],
-                waits=waits / one.total_ns,
-                late=float(late[index]) if late is not None else 0.0,
+                file=summary.path,
+                step_s=summary.step_s,
+                busy=summary.shares["busy"],
+                communication=summary.shares["communication"],
+                waits=waits / summary.total_ns,
+                late=float(late_share[index]) if late_share is not None else 0.0,
             )
         )
     return result

@@ -79,14 +79,14 @@ def idle_reasons(activity: Activity, queue: Queue, device: DeviceActivity, windo
     idle = intervals.gaps(device.busy, windows.whole)
     reasons = [activity.loader, activity.blocked, queue.cold, queue.delayed(device)]
     names = ("loader", "sync", "cold", "queued")
-    *parts, late = intervals.split(idle, reasons)
-    long, short = _by_length(late)
+    *parts, rest = intervals.split(idle, reasons)
+    long, short = _by_length(rest)
     return {**dict(zip(names, parts)), "host": long, "submitting": short}
 
 
-def _by_length(late: Intervals) -> tuple[Intervals, Intervals]:
-    long = late.end - late.start >= HOST_GAP_NS
-    return Intervals(late.start[long], late.end[long]), Intervals(late.start[~long], late.end[~long])
+def _by_length(idle: Intervals) -> tuple[Intervals, Intervals]:
+    long = idle.end - idle.start >= HOST_GAP_NS
+    return Intervals(idle.start[long], idle.end[long]), Intervals(idle.start[~long], idle.end[~long])
 
 
 def _device_shares(activity: Activity, queue: Queue, device: DeviceActivity, windows: Windows) -> dict[str, Floats]:

@@ -90,6 +90,6 @@ def _match(ids: Ints, rows: NDArray[np.intp], wanted: Ints) -> Ids:
     rows = rows[order]
     keys = ids[rows]
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    found = (keys[at] == wanted) & (wanted >= 0)
-    result[found] = rows[at[found]]
+    known = (keys[at] == wanted) & (wanted >= 0)
+    result[known] = rows[at[known]]
     return result

@@ -12,7 +12,7 @@ import numpy as np
 from unstall.trace.intervals import Floats
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.replay.replay import Replay, representative, stretch_of
-from unstall.trace.timeline import Ints, Timeline
+from unstall.trace.timeline import Collective, Ints, Timeline
 
 Key = tuple[str, str, int, int]
 """A collective's group, name, group size, and how many of the same came before it."""
@@ -93,15 +93,15 @@ def _keys(metrics: TimelineMetrics) -> dict[Key, int]:
     """Device row of each collective by its key."""
     timeline = metrics.timeline
     table = timeline.device
-    seen: dict[tuple[str, str, int], int] = {}
+    repeats: dict[tuple[str, str, int], int] = {}
     result: dict[Key, int] = {}
     for row in metrics.collective_rows.tolist():
-        known = int(table.collective[row])
-        one = timeline.collectives[known] if known >= 0 else None
+        index = int(table.collective[row])
+        collective = timeline.collectives[index] if index >= 0 else Collective()
         name = timeline.names[table.name[row]]
-        kind = (one.group, one.name or name, one.group_size or 0) if one is not None else ("", name, 0)
-        seen[kind] = seen.get(kind, -1) + 1
-        result[(*kind, seen[kind])] = row
+        kind = (collective.group, collective.name or name, collective.group_size or 0)
+        repeats[kind] = repeats.get(kind, -1) + 1
+        result[(*kind, repeats[kind])] = row
     return result
 
 
@@ -174,15 +174,15 @@ class Ranks:
         """None when the ranks have no collectives in common."""
         if len(self) < 2:
             return None
-        keys = [one.collectives for one in self.summaries]
+        keys = [summary.collectives for summary in self.summaries]
         common = [key for key in keys[0] if all(key in other for other in keys[1:])]
         if not common:
             return None
-        places = [{key: place for place, key in enumerate(one)} for one in keys]
-        at = np.array([[place[key] for place in places] for key in common], np.int64)
-        rows = np.array([[one[key] for one in keys] for key in common], np.int64)
-        start = np.stack([one.start_ns[at[:, i]] for i, one in enumerate(self.summaries)], axis=1)
-        end = np.stack([one.end_ns[at[:, i]] for i, one in enumerate(self.summaries)], axis=1)
+        rows = np.array([[row_of[key] for row_of in keys] for key in common], np.int64)
+        order = [{key: index for index, key in enumerate(row_of)} for row_of in keys]
+        at = np.array([[index_of[key] for index_of in order] for key in common], np.int64)
+        start = np.stack([summary.start_ns[at[:, i]] for i, summary in enumerate(self.summaries)], axis=1)
+        end = np.stack([summary.end_ns[at[:, i]] for i, summary in enumerate(self.summaries)], axis=1)
         # Ranks leave a collective together, whatever their clocks say.
         offset = np.median(end[:, :1] - end, axis=0).astype(np.int64)
         return Matched(rows, start + offset, end + offset, offset)
@@ -198,12 +198,12 @@ class Ranks:
         metrics = [summary.metrics for summary in self.summaries if summary.metrics is not None]
         if self.matched is None or len(metrics) < len(self):
             return None
-        steps = [representative(one.activity, one.windows) for one in metrics]
+        steps = [representative(rank.activity, rank.windows) for rank in metrics]
         if any(step != steps[0] for step in steps):
             return None
         stretches = [
-            stretch_of(one.activity, one.queue, one.windows, steps[0], int(offset))
-            for one, offset in zip(metrics, self.matched.offset_ns)
+            stretch_of(rank.activity, rank.queue, rank.windows, steps[0], int(offset))
+            for rank, offset in zip(metrics, self.matched.offset_ns)
         ]
         first, last = steps[0]
         return Replay(stretches, last - first, len(metrics[0].windows), self.step_s, self.matched.rows)
@@ -211,28 +211,28 @@ class Ranks:
     @property
     def step_s(self) -> float:
         """The mean step, mean over ranks."""
-        return float(np.mean([one.step_s for one in self.summaries]))
+        return float(np.mean([summary.step_s for summary in self.summaries]))
 
     @cached_property
     def shares(self) -> dict[str, float]:
         """The breakdown, mean over ranks."""
         names = self.summaries[0].shares
-        return {name: float(np.mean([one.shares[name] for one in self.summaries])) for name in names}
+        return {name: float(np.mean([summary.shares[name] for summary in self.summaries])) for name in names}
 
     @cached_property
     def late_share(self) -> Floats | None:
         """For each rank, the share of the step that the others waited for it at collectives."""
         if self.matched is None:
             return None
-        late = self.matched.late_ns
-        order = np.sort(late, axis=1)
+        late_ns = self.matched.late_ns
+        order = np.sort(late_ns, axis=1)
         behind = order[:, -1] - order[:, -2]  # what the others would gain if it had come with the next to last
-        total = np.bincount(late.argmax(axis=1), weights=behind, minlength=len(self)).astype(np.float64)
-        return np.asarray(total / np.mean([one.total_ns for one in self.summaries]))
+        total = np.bincount(late_ns.argmax(axis=1), weights=behind, minlength=len(self)).astype(np.float64)
+        return np.asarray(total / np.mean([summary.total_ns for summary in self.summaries]))
 
     @cached_property
     def wait_share(self) -> float:
         """Share of the mean rank's time in which it waits at collectives for others."""
         if self.matched is None:
             return 0.0
-        return float(self.matched.wait_ns.sum() / sum(one.total_ns for one in self.summaries))
+        return float(self.matched.wait_ns.sum() / sum(summary.total_ns for summary in self.summaries))

@@ -60,8 +60,8 @@ def _between_batches(timeline: Timeline) -> StepTable:
 
 
 def _number(name: str) -> int:
-    found = _NUMBER.search(name)
-    return int(found[1][-18:]) if found else NONE
+    match = _NUMBER.search(name)
+    return int(match[1][-18:]) if match else NONE
 
 
 def _numbered_ranges(timeline: Timeline) -> Ids:
@@ -69,8 +69,8 @@ def _numbered_ranges(timeline: Timeline) -> Ids:
     annotations = np.flatnonzero(timeline.host.kind == HostKind.ANNOTATION).astype(np.int32)
     families: dict[str, list[int]] = {}
     for row, name in zip(annotations.tolist(), timeline.host.name[annotations].tolist()):
-        if found := _FAMILY.match(timeline.names[name]):
-            families.setdefault(found["stem"], []).append(row)
+        if match := _FAMILY.match(timeline.names[name]):
+            families.setdefault(match["stem"], []).append(row)
     sequential = [rows for rows in families.values() if len(rows) > 1 and _in_sequence(timeline, rows)]
     return np.array(max(sequential, key=len, default=[]), np.int32)
 

@@ -90,14 +90,14 @@ def assemble(scanner: EventScanner, path: str) -> Timeline:
 def _problems(scanner: EventScanner) -> dict[str, int]:
     counts = scanner.counts()
     by_route = zip(scanner.strings(Texts.ROUTES), counts.events)
-    found = {
+    counted = {
         MALFORMED: counts.malformed,
         NO_OBJECT: counts.no_object,
         BEYOND_64_BITS: counts.beyond,
         UNKNOWN_PHASE: sum(count for text, count in by_route if not has_known_phase(text)),
         TRUNCATED: int(counts.truncated),
     }
-    return {what: count for what, count in found.items() if count}
+    return {what: count for what, count in counted.items() if count}
 
 
 def finish(
@@ -170,20 +170,20 @@ def _distinct(items: list[Item]) -> tuple[list[Item], NDArray[np.int32]]:
 
 def _clean_times(tables: list[Columns], problems: dict[str, int]) -> None:
     """Leave out rows without a time; durations that are missing or negative are 0."""
-    found = dict.fromkeys((UNTIMED, UNENDED, NEGATIVE), 0)
+    counted = dict.fromkeys((UNTIMED, UNENDED, NEGATIVE), 0)
     for table in tables:
         untimed = table["start_ns"] == MISSING
         if untimed.any():
-            found[UNTIMED] += int(untimed.sum())
+            counted[UNTIMED] += int(untimed.sum())
             _keep(table, ~untimed)
         negative = table["dur_ns"] < 0
         if negative.any():
-            whole = table["kind"] < BEGIN if "kind" in table else np.ones(len(negative), bool)
+            complete = table["kind"] < BEGIN if "kind" in table else np.ones(len(negative), bool)
             missing = table["dur_ns"] == MISSING
-            found[UNENDED] += int((missing & whole).sum())
-            found[NEGATIVE] += int((negative & ~missing & whole).sum())
+            counted[UNENDED] += int((missing & complete).sum())
+            counted[NEGATIVE] += int((negative & ~missing & complete).sum())
             table["dur_ns"] = np.where(negative, 0, table["dur_ns"])
-    problems.update((what, count) for what, count in found.items() if count)
+    problems.update((what, count) for what, count in counted.items() if count)
 
 
 def _match_pairs(host: Columns, problems: dict[str, int]) -> None:
@@ -274,8 +274,8 @@ def _place(table: Columns, lanes: list[Lane]) -> None:
 
 
 def _last_digits(text: str) -> int:
-    found = re.search(r"[0-9]{1,18}\Z", text)
-    return int(found[0]) if found else NONE
+    match = re.search(r"[0-9]{1,18}\Z", text)
+    return int(match[0]) if match else NONE
 
 
 def _threads(scanner: EventScanner, host: Columns, lanes: list[Lane]) -> list[Thread]:

@@ -57,8 +57,8 @@ def _until_events(chunks: Iterator[bytes]) -> tuple[bytes, bytes | None]:
             return b"[", data[1:]
         if data and not data.startswith(b"{"):
             raise TraceError("no trace that is known here (neither JSON nor SQLite)")
-        if found := _EVENTS_BEGIN.search(data):
-            return data[: found.start()], data[found.end() :]
+        if match := _EVENTS_BEGIN.search(data):
+            return data[: match.start()], data[match.end() :]
         if len(data) > MAX_ENTRIES:
             break
     if not data:

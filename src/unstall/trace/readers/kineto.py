@@ -94,5 +94,5 @@ def _device(entry: dict[str, Any]) -> Device:
 
 def rank_from_name(path: str) -> int | None:
     """From names such as rank3.json.gz, rank-34.Jul_15.pt.trace.json, trace_rank_0.json, worker7_step_12.json."""
-    found = re.search(r"(?i)(?:^|[^a-z])(?:rank|worker)[-_ ]?(\d{1,6})(?!\d)", Path(path).name)
-    return int(found[1]) if found else None
+    match = re.search(r"(?i)(?:^|[^a-z])(?:rank|worker)[-_ ]?(\d{1,6})(?!\d)", Path(path).name)
+    return int(match[1]) if match else None

@@ -238,8 +238,8 @@ class _Reader:
         table = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
         columns = self._database.columns(table, "eventId", "eventSyncId", "streamId", "correlationId")
         records = {(e, s): (stream, correlation) for e, s, stream, correlation in zip(*(c.tolist() for c in columns))}
-        found = [records.get(key, (NONE, NONE)) for key in zip(event.tolist(), sync.tolist())]
-        pairs = np.array(found, np.int64).reshape(-1, 2)
+        waited_for = [records.get(key, (NONE, NONE)) for key in zip(event.tolist(), sync.tolist())]
+        pairs = np.array(waited_for, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
     # ---- host
@@ -278,11 +278,11 @@ class _Reader:
 
     def _range(self, text: str) -> tuple[int, int, int, int, int]:
         """Name, kind, external id, sequence number and inputs of a range."""
-        found: Any = _OPERATOR.match(text.replace("\n", " "))
-        operator = found["id"] or found["seq"] or found["sizes"] or re.match(r"\w+::\w", text)
-        sizes = self.inputs.add(f"[{found['sizes']}]") if found["sizes"] else NONE
+        match: Any = _OPERATOR.match(text.replace("\n", " "))
+        operator = match["id"] or match["seq"] or match["sizes"] or re.match(r"\w+::\w", text)
+        sizes = self.inputs.add(f"[{match['sizes']}]") if match["sizes"] else NONE
         kind = HostKind.OPERATOR if operator else HostKind.ANNOTATION
-        return self.names.add(found["name"]), kind, _id(found["id"]), _id(found["seq"]), sizes
+        return self.names.add(match["name"]), kind, _id(match["id"]), _id(match["seq"]), sizes
 
     # ---- what is what
 

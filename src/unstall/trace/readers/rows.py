@@ -228,8 +228,8 @@ def has_known_phase(text: bytes) -> bool:
 
 def unescaped(text: bytes) -> str:
     """A string of JSON, with or without escapes; what is no UTF-8 or a lone surrogate becomes U+FFFD."""
-    plain = text.decode("utf-8", "replace")
-    return _SURROGATE.sub("\ufffd", DECODER.decode(f'"{plain}"')) if "\\" in plain else plain
+    written = text.decode("utf-8", "replace")
+    return _SURROGATE.sub("\ufffd", DECODER.decode(f'"{written}"')) if "\\" in written else written
 
 
 def decoded(text: bytes) -> list[Any]:

@@ -133,8 +133,8 @@ def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: 
     src, dst = np.concatenate(edges.src), np.concatenate(edges.dst)
     constant, item = np.concatenate(edges.constant), np.concatenate(edges.item)
     kind = np.concatenate(edges.kind)
-    place = np.concatenate((position + 1, [2 * n + 1, 0]))  # -1 and -2 index from the back
-    a, b = place[src], place[dst]
+    node_at = np.concatenate((position + 1, [2 * n + 1, 0]))  # -1 and -2 index from the back
+    a, b = node_at[src], node_at[dst]
     forward = a < b
     sources, targets = _item_of(src), _item_of(dst)
     by_target = np.flatnonzero(forward)[np.argsort(b[forward], kind="stable")]

@@ -111,8 +111,8 @@ def _synchronisation(
     tail = np.where(blocked, np.maximum(items.end_ns[syncs] - ends, 0), np.minimum(own_ns[syncs], _QUICK_CALL_NS))
     own_ns[syncs] = np.where(blocked, np.minimum(own_ns[syncs], _QUICK_CALL_NS), own_ns[syncs])
     for lane_last in last:
-        some = lane_last != NONE
-        _wait(items, lane_last[some], syncs[some], tail[some], edges, Kind.SYNC)
+        known = lane_last != NONE
+        _wait(items, lane_last[known], syncs[known], tail[known], edges, Kind.SYNC)
 
 
 def _copies(
@@ -132,8 +132,8 @@ def _back_pressure(stretch: Stretch, items: Items, calls: Ints, work: Ints, own_
     full = calls[stretch.queue.back_pressure.contains(items.start_ns[calls] - stretch.offset_ns)]
     full = full[items.kind[full] == Kind.LAUNCH_CALL]
     done = latest_end_before(items, work, items.end_ns[full])
-    some = (done != NONE) & (items.end_ns[done] > items.start_ns[full])
-    done, full = done[some], full[some]
+    waited = (done != NONE) & (items.end_ns[done] > items.start_ns[full])
+    done, full = done[waited], full[waited]
     own_ns[full] = np.minimum(own_ns[full], _QUICK_CALL_NS)
     _wait(items, done, full, items.end_ns[full] - items.end_ns[done], edges, Kind.EDGE)
 

@@ -89,14 +89,14 @@ class Replay:
     def critical(self) -> dict[str, float]:
         """Share of the critical path by kind of time."""
         total = path_by_kind(self.graph, self._path)
-        whole = max(sum(total.values()), 1.0)
-        return {kind.name.lower(): ns / whole for kind, ns in total.items() if ns > 0}
+        total_ns = max(sum(total.values()), 1.0)
+        return {kind.name.lower(): ns / total_ns for kind, ns in total.items() if ns > 0}
 
     @cached_property
     def critical_operators(self) -> dict[str, float]:
         """Share of the critical path by operator, the most first; what is of none is left out."""
-        whole = max(sum(path_by_kind(self.graph, self._path).values()), 1.0)
-        return {name: ns / whole for name, ns in by_operator(self.graph, self._path, self.stretches).items()}
+        total_ns = max(sum(path_by_kind(self.graph, self._path).values()), 1.0)
+        return {name: ns / total_ns for name, ns in by_operator(self.graph, self._path, self.stretches).items()}
 
     @cached_property
     def _path(self) -> Ints:
@@ -179,8 +179,8 @@ def by_operator(graph: Graph, path: Ints, stretches: list[Stretch]) -> dict[str,
     own = np.append(graph.own_ns, 0.0)[item]  # an edge without an item is -1
     constant = np.where(np.isin(graph.kind[path], _OF_NO_OPERATOR), 0.0, graph.constant[path])
     items, ns = np.concatenate((item, graph.target_item[path])), np.concatenate((own, constant))
-    some = (items >= 0) & (ns > 0)
-    items, ns = items[some], ns[some]
+    spent = (items >= 0) & (ns > 0)
+    items, ns = items[spent], ns[spent]
     total: dict[str, float] = {}
     for number, stretch in enumerate(stretches):
         mine = np.flatnonzero((graph.items.rank[items] == number) & (graph.items.kind[items] != Kind.LOADER))

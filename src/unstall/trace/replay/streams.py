@@ -47,12 +47,12 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     usual_latency = min(_usual(latency[empty], latency[has_launch]), _MOST_LATENCY_NS)
     usual_gap = min(_usual(gap[has_launch & has_before & ~empty], gap[has_before & has_launch]), _USUAL_GAP_NS)
 
-    late = np.where(has_before & ~empty, gap > _LONG_GAP_NS, latency > usual_latency + _LONG_GAP_NS)
+    delayed = np.where(has_before & ~empty, gap > _LONG_GAP_NS, latency > usual_latency + _LONG_GAP_NS)
     other = np.full(len(work), NONE, np.int64)
     for rank in np.unique(items.rank[work]).tolist():
         mine = items.rank[work] == rank
         other[mine] = latest_end_before(items, work[mine], start[mine])
-    waits = late & (other != NONE) & (start - items.end_ns[other] <= _WAIT_LATENCY_NS)
+    waits = delayed & (other != NONE) & (start - items.end_ns[other] <= _WAIT_LATENCY_NS)
     waits &= items.lane[other] != items.lane[work]
     waits &= ~has_launch | (items.end_ns[other] > items.start_ns[launcher[work]])
     edges.add(2 * other[waits] + 1, 2 * work[waits], (start - items.end_ns[other])[waits].astype(float), Kind.EDGE)
@@ -71,9 +71,9 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, Kind.EDGE)
 
 
-def _usual(those: Ints, otherwise: Ints) -> float:
-    some = those if len(those) else otherwise
-    return float(np.percentile(some, _USUAL)) if len(some) else _USUAL_GAP_NS
+def _usual(preferred: Ints, otherwise: Ints) -> float:
+    values = preferred if len(preferred) else otherwise
+    return float(np.percentile(values, _USUAL)) if len(values) else _USUAL_GAP_NS
 
 
 def event_waits(stretches: list[Stretch], items: Items, edges: Edges) -> None:
@@ -99,8 +99,8 @@ def event_waits(stretches: list[Stretch], items: Items, edges: Edges) -> None:
             target[waiting] = _pick(mine[lane], after)
             before = np.searchsorted(correlation[lane], table.on_correlation[waits][waited], side="left") - 1
             source[waited] = _pick(mine[lane], before)
-        some = (target != NONE) & (source != NONE)
-        _add_waits(items, source[some], target[some], edges)
+        both = (target != NONE) & (source != NONE)
+        _add_waits(items, source[both], target[both], edges)
 
 
 def _pick(items: Ints, at: Ints) -> Ints:
@@ -111,9 +111,9 @@ def _pick(items: Ints, at: Ints) -> Ints:
 
 def _add_waits(items: Items, source: Ints, target: Ints, edges: Edges) -> None:
     lag = items.start_ns[target] - items.end_ns[source]
-    kept = (lag >= 0) & (items.lane[source] != items.lane[target])
-    held = np.minimum(lag, _EVENT_LATENCY_NS)[kept].astype(np.float64)
-    edges.add(2 * source[kept] + 1, 2 * target[kept], held, Kind.EDGE)
+    in_order = (lag >= 0) & (items.lane[source] != items.lane[target])
+    held = np.minimum(lag, _EVENT_LATENCY_NS)[in_order].astype(np.float64)
+    edges.add(2 * source[in_order] + 1, 2 * target[in_order], held, Kind.EDGE)
 
 
 def collectives(items: Items, groups: Ints, own_ns: Floats, edges: Edges) -> Ints:

@@ -122,30 +122,30 @@ _HOWS: dict[tuple[str, str], Callable[[Graph, Change], None]] = {
 
 
 def _items_named(name: str, graph: Graph, stretches: list[Stretch]) -> Flags:
-    found = np.zeros(len(graph.items), bool)
+    chosen = np.zeros(len(graph.items), bool)
     for number, stretch in enumerate(stretches):
         mine = np.flatnonzero((graph.items.rank == number) & (np.arange(len(graph.items)) >= graph.items.calls))
-        found[mine] = _rows_named(name, stretch.timeline)[graph.items.row[mine]]
-    if not found.any():
+        chosen[mine] = _rows_named(name, stretch.timeline)[graph.items.row[mine]]
+    if not chosen.any():
         raise TraceError(_unknown(name, stretches))
-    return found
+    return chosen
 
 
 def _rows_named(name: str, timeline: Timeline) -> Flags:
     """Device rows inside a host event of that name, or whose kernel's name holds it."""
     inside = np.zeros(len(timeline.device), bool)
-    chosen = timeline.names_where(lambda one: one == name or one.strip("# ") == name)[timeline.host.name]
+    chosen = timeline.names_where(lambda known: name in (known, known.strip("# ")))[timeline.host.name]
     at = timeline.launch.copy()
     while chosen.any() and (at >= 0).any():
         inside |= (at >= 0) & chosen[at]
         at = np.where(at >= 0, timeline.parent[at], -1)
     if inside.any():
         return inside
-    return timeline.names_where(lambda one: name in one)[timeline.device.name]
+    return timeline.names_where(lambda candidate: name in candidate)[timeline.device.name]
 
 
 def _unknown(name: str, stretches: list[Stretch]) -> str:
-    names = {one for stretch in stretches for one in stretch.timeline.names if len(one) < 80}
+    names = {known for stretch in stretches for known in stretch.timeline.names if len(known) < 80}
     close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.5)
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     return f"--what-if {name}: no operator, range or kernel of that name did work on a device{hint}"
