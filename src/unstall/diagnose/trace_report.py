@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime, timezone
 from itertools import islice
 
@@ -14,7 +15,7 @@ from unstall.diagnose.patterns.base import Features
 from unstall.diagnose.trace_notes import notes as notes_on
 from unstall.diagnose.trace_notes import unread
 from unstall.records.report import Finding, Report, RunInfo, StepTime, Throughput, Utilization
-from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceRegion, TraceStep, TraceTime
+from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
 from unstall.records.vocabulary import NO_VERDICT
 from unstall.trace.features import TraceFeatures
 from unstall.trace.hosttime import phases
@@ -22,6 +23,7 @@ from unstall.trace.kernels import Total
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.ranks import Ranks
 from unstall.trace.regions import regions
+from unstall.trace.replay.whatif import parse
 from unstall.trace.timeline import problem_lines
 
 STANDARD_WHAT_IFS = ("launch=0", "sync=0", "host=0", "data=0", "copies=overlapped", "nccl=0.5x", "nccl=overlapped")
@@ -114,9 +116,9 @@ def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
     standard = [_change(device, text) for text in STANDARD_WHAT_IFS if text not in what_ifs]
     worth = sorted((change for change in standard if change.gain > 1.005), key=lambda change: -change.gain)
     return TraceFacts(
-        files=[one.path for one in device.ranks.summaries],
+        files=[summary.path for summary in device.ranks.summaries],
         source=metrics.timeline.source,
-        devices=[name for one in device.ranks.summaries for name in one.devices],
+        devices=[name for summary in device.ranks.summaries for name in summary.devices],
         marked_steps=metrics.windows.marked,
         device=device.shares,
         queue=_queue(metrics),
@@ -132,26 +134,15 @@ def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
         top_kernels=_times(metrics, metrics.kernels.by_kernel()),
         waits=_waits(metrics),
         copies=_copies(metrics),
-        regions=[
-            TraceRegion(
-                name=one.name,
-                share=one.share,
-                mean_s=one.share * metrics.windows.step_s,
-                busy=one.busy,
-                exposed=one.exposed,
-                pattern=one.pattern,
-                parts=one.parts,
-            )
-            for one in regions(metrics)[:_MOST_NAMES]
-        ],
+        regions=regions(metrics)[:_MOST_NAMES],
         ranks=_ranks(device) if len(device.ranks) > 1 else [],
         unread=unread(device.ranks),
     )
 
 
 def _change(device: TraceFeatures, text: str) -> TraceChange:
-    prediction = device.replay.predict(text)
-    return TraceChange(what_if=str(prediction.what_if), gain=prediction.gain, step_s=device.step_s / prediction.gain)
+    gain = device.gain(text)
+    return TraceChange(what_if=str(parse(text)), gain=gain, step_s=device.step_s / gain)
 
 
 def _queue(metrics: TimelineMetrics) -> dict[str, float]:
@@ -183,8 +174,6 @@ def _kernels(metrics: TimelineMetrics) -> dict[str, float]:
 
 
 def _steps(metrics: TimelineMetrics) -> list[TraceStep]:
-    from dataclasses import fields
-
     windows, parts = metrics.windows, metrics.breakdown
     numbers = metrics.timeline.steps.number if windows.marked else np.zeros(1, np.int64)
     depth = metrics.queue.depth_over(windows.spans)

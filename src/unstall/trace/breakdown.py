@@ -53,10 +53,6 @@ class Breakdown:
     idle_operator: Floats
     """Idle while a host thread runs an operator."""
 
-    @property
-    def idle(self) -> Floats:
-        return np.maximum(1 - self.busy, 0.0)
-
     def mean(self, windows: Windows) -> dict[str, float]:
         """Each share over all windows, longer ones counting for more."""
         weights = windows.dur_ns / windows.dur_ns.sum()

@@ -63,7 +63,7 @@ class TimelineMetrics:
     def replay(self) -> Replay:
         steps = representative(self.activity, self.windows)
         stretch = stretch_of(self.activity, self.queue, self.windows, steps)
-        return Replay([stretch], steps[1] - steps[0], len(self.windows), self.windows.step_s)
+        return Replay([stretch], steps[1] - steps[0], len(self.windows))
 
     @cached_property
     def graph_share(self) -> float:

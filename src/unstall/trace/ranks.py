@@ -206,7 +206,7 @@ class Ranks:
             for rank, offset in zip(metrics, self.matched.offset_ns)
         ]
         first, last = steps[0]
-        return Replay(stretches, last - first, len(metrics[0].windows), self.step_s, self.matched.rows)
+        return Replay(stretches, last - first, len(metrics[0].windows), self.matched.rows)
 
     @property
     def step_s(self) -> float:

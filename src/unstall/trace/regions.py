@@ -8,10 +8,9 @@ program named no ranges, it is of the part whose work ends it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from unstall.records.trace import TraceRegion
 from unstall.records.vocabulary import PatternName
 from unstall.trace import intervals
 from unstall.trace.activity import DeviceActivity
@@ -36,29 +35,7 @@ _CLEAR = 0.4
 """A part whose largest use of time is less than this has no pattern of its own."""
 
 
-@dataclass(frozen=True)
-class Region:
-    """One part of the program."""
-
-    name: str
-    share: float
-    """Of the steps' time on the device, the idle time before its work included."""
-    pattern: PatternName | None
-    parts: dict[str, float]
-    """Its own time by use, shares of it that sum to one."""
-
-    @property
-    def exposed(self) -> float:
-        """Share of its own time in which the device communicates or copies and computes nothing."""
-        return self.parts.get("communication", 0.0) + self.parts.get("copies", 0.0)
-
-    @property
-    def busy(self) -> float:
-        """Share of its own time in which the device works."""
-        return self.parts.get("compute", 0.0) + self.exposed
-
-
-def regions(metrics: TimelineMetrics) -> list[Region]:
+def regions(metrics: TimelineMetrics) -> list[TraceRegion]:
     """The parts by their time on the first device, the largest first; none when nothing is named in the trace."""
     if not metrics.activity.devices:
         return []
@@ -161,7 +138,7 @@ def _sums(group: Ints, ns: Ints | Floats, groups: int) -> Floats:
     return np.asarray(np.bincount(group, weights=ns, minlength=groups), np.float64)
 
 
-def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> list[Region]:
+def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> list[TraceRegion]:
     total = np.sum(list(uses.values()), axis=0)
     result = []
     for index in np.argsort(-total).tolist():
@@ -169,12 +146,17 @@ def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> lis
             continue
         parts = {use: float(ns[index] / total[index]) for use, ns in uses.items() if ns[index]}
         largest = max(parts, key=lambda use: parts[use])
+        share = float(total[index] / metrics.windows.total_ns)
+        exposed = parts.get("communication", 0.0) + parts.get("copies", 0.0)
         result.append(
-            Region(
-                tidy(metrics.timeline.names[names[index]]),
-                float(total[index] / metrics.windows.total_ns),
-                _PATTERN_OF.get(largest) if parts[largest] >= _CLEAR else None,
-                parts,
+            TraceRegion(
+                name=tidy(metrics.timeline.names[names[index]]),
+                share=share,
+                mean_s=share * metrics.windows.step_s,
+                busy=parts.get("compute", 0.0) + exposed,
+                exposed=exposed,
+                pattern=_PATTERN_OF.get(largest) if parts[largest] >= _CLEAR else None,
+                parts=parts,
             )
         )
     return result

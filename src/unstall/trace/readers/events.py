@@ -159,13 +159,13 @@ class PythonEventScanner:
         if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
             return column.absent
         number = _EXACT.scaleb(value, column.scale)
-        whole = number.to_integral_value(decimal.ROUND_HALF_UP)
-        if whole != number and not column.scale:
+        rounded = number.to_integral_value(decimal.ROUND_HALF_UP)
+        if rounded != number and not column.scale:
             return column.absent
-        if abs(whole) > limit(column):
+        if abs(rounded) > limit(column):
             self._beyond += 1
             return column.absent
-        return int(whole)
+        return int(rounded)
 
 
 def limit(column: Column) -> int:

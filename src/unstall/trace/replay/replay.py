@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +13,7 @@ from unstall.trace.replay import program, streams
 from unstall.trace.replay.graph import Edges, Graph, Kind, assemble
 from unstall.trace.replay.simulate import Run, critical_path, path_by_kind, simulate
 from unstall.trace.replay.stretch import Stretch, items_of, launchers
-from unstall.trace.replay.whatif import WhatIf, change, parse
+from unstall.trace.replay.whatif import change, parse
 from unstall.trace.steps import Windows
 from unstall.trace.thresholds import REPLAY_ERROR
 from unstall.trace.timeline import NONE, Ids, Ints
@@ -25,26 +24,15 @@ _OF_NO_OPERATOR = (Kind.HOST, Kind.LOADER, Kind.SYNC, Kind.STREAM, Kind.EDGE)
 """The program's own time and waits of threads and streams lie before an operator's work, but are not the operator's."""
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What a what-if gives."""
-
-    what_if: WhatIf
-    gain: float
-    """Recorded step time over predicted."""
-    step_s: float
-
-
 class Replay:
     """The dependency graph of a trace, run under what-ifs."""
 
-    def __init__(self, stretches: list[Stretch], steps: int, of: int, step_s: float, matched: Ints | None = None):
+    def __init__(self, stretches: list[Stretch], steps: int, of: int, matched: Ints | None = None):
         self.stretches = stretches
         self.steps = steps
         self.of = of
-        self.step_s = step_s
         self._matched = matched
-        self._known: dict[str, Prediction] = {}
+        self._gains: dict[str, float] = {}
 
     @cached_property
     def graph(self) -> Graph:
@@ -70,20 +58,19 @@ class Replay:
         """Whether only some of the steps are replayed."""
         return self.steps < self.of
 
-    def predict(self, what_if: str) -> Prediction:
-        """The gain of a what-if. TraceError when it cannot be read, or names nothing in the trace."""
-        if what_if not in self._known:
-            asked = parse(what_if)
-            wanted = change(asked, self.graph, self.stretches)
-            end_ns = max(simulate(self.graph, wanted).end_ns, wanted.least_ns, 1.0)
-            gain = self.base.end_ns / end_ns
-            gain = max(gain, 1.0) if asked.factor is None or asked.factor <= 1 else gain
-            self._known[what_if] = Prediction(asked, gain, self.step_s / gain)
-        return self._known[what_if]
-
     def gain(self, what_if: str) -> float:
-        """As :meth:`predict`, the factor alone."""
-        return self.predict(what_if).gain
+        """Recorded step time over the predicted one.
+
+        Raises:
+            TraceError: the what-if cannot be read, or names nothing in the trace.
+        """
+        if what_if not in self._gains:
+            asked = parse(what_if)
+            changed = change(asked, self.graph, self.stretches)
+            end_ns = max(simulate(self.graph, changed).end_ns, changed.least_ns, 1.0)
+            gain = self.base.end_ns / end_ns
+            self._gains[what_if] = max(gain, 1.0) if asked.factor is None or asked.factor <= 1 else gain
+        return self._gains[what_if]
 
     @cached_property
     def critical(self) -> dict[str, float]:
