@@ -45,13 +45,13 @@ def read(directory: Path, device_step_s: Sequence[float] = ()) -> GpuWindow | No
 
     try:
         ranks = Ranks.of([timeline for path in paths for timeline in read_traces(path)])
-        if not any(one.devices for one in ranks.summaries):
+        if not any(summary.devices for summary in ranks.summaries):
             return GpuWindow(notes=["the GPU window shows no work on the device"])
         features = TraceFeatures(ranks.with_device())
-        found = figures(features, [])
+        facts = figures(features, [])
     except TraceError as error:
         return GpuWindow(notes=[f"the GPU window could not be read: {error}"])
     if device_step_s:
-        found = msgspec.structs.replace(found, device_step_s=sum(device_step_s) / len(device_step_s))
-    busy = [share for one in features.ranks.summaries for share in one.busy]
-    return GpuWindow(features, found, busy, notes(features))
+        facts = msgspec.structs.replace(facts, device_step_s=sum(device_step_s) / len(device_step_s))
+    busy = [share for summary in features.ranks.summaries for share in summary.busy]
+    return GpuWindow(features, facts, busy, notes(features))

@@ -38,13 +38,13 @@ def compare(before: Timeline, after: Timeline) -> TraceComparison:
     The steps are compared by their medians, as one odd step weighs much in a short trace; the rest by means.
     """
     ranks = [Ranks.of([before]), Ranks.of([after])]
-    a, b = (one.metrics(0) for one in ranks)
+    a, b = (rank.metrics(0) for rank in ranks)
     return TraceComparison(
         files=[before.path, after.path],
         step_s=[_median_s(a), _median_s(b)],
         ratio=_median_s(a) / _median_s(b),
         marked_steps=a.windows.marked and b.windows.marked,
-        verdicts=[_verdict(one) for one in ranks],
+        verdicts=[_verdict(rank) for rank in ranks],
         uses=[
             TraceChanged(name=name, before_s=a.per_step(a.shares[name]), after_s=b.per_step(b.shares[name]))
             for name in USES

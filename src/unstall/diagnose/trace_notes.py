@@ -31,62 +31,62 @@ def notes(device: TraceFeatures) -> list[str]:
 def unread(ranks: Ranks) -> dict[str, int]:
     """What could not be read of all files, and how often."""
     total: dict[str, int] = {}
-    for one in ranks.summaries:
-        for what, count in one.problems.items():
+    for summary in ranks.summaries:
+        for what, count in summary.problems.items():
             total[what] = total.get(what, 0) + count
     return total
 
 
 def _predictions(device: TraceFeatures) -> list[str]:
     replay = device.replay
-    told = []
+    lines = []
     if not replay.faithful:
-        told.append(f"the replay gives a step {percent(abs(replay.error))} off: predicted gains are rough")
+        lines.append(f"the replay gives a step {percent(abs(replay.error))} off: predicted gains are rough")
     if replay.partial:
-        told.append(f"predicted from {replay.steps} of {replay.of} steps, those nearest to the mean")
-    return told
+        lines.append(f"predicted from {replay.steps} of {replay.of} steps, those nearest to the mean")
+    return lines
 
 
 def _steps(device: TraceFeatures) -> list[str]:
     metrics = device.metrics
-    told = []
+    lines = []
     if not metrics.windows.marked:
-        told.append("no steps are marked: all of it counts as one (call profiler.step() in the loop)")
+        lines.append("no steps are marked: all of it counts as one (call profiler.step() in the loop)")
     elif len(metrics.windows) < _FEW_STEPS:
-        told.append(f"only {'two steps were' if len(metrics.windows) > 1 else 'one step was'} recorded")
+        lines.append(f"only {'two steps were' if len(metrics.windows) > 1 else 'one step was'} recorded")
     if metrics.step_variation > STEP_VARIATION:
-        told.append(f"steps vary by {percent(metrics.step_variation)} (standard deviation)")
-    return told
+        lines.append(f"steps vary by {percent(metrics.step_variation)} (standard deviation)")
+    return lines
 
 
 def _recording(device: TraceFeatures) -> list[str]:
     metrics = device.metrics
-    told = []
+    lines = []
     cold = metrics.queue.cold_rows
     if len(cold) and metrics.shares["idle_cold"] > _COLD:
         loaded = counted(len(cold), "kernel was loaded", "kernels were loaded")
         share = percent(metrics.shares["idle_cold"])
-        told.append(f"{loaded} for the first time, {share} of a step: a cold start, record after warm-up")
+        lines.append(f"{loaded} for the first time, {share} of a step: a cold start, record after warm-up")
     unlaunched = float((metrics.timeline.launch < 0).mean())
     if unlaunched > _UNLAUNCHED:
-        told.append(f"{percent(unlaunched)} of the device's work has no launch call in the trace")
-    return told
+        lines.append(f"{percent(unlaunched)} of the device's work has no launch call in the trace")
+    return lines
 
 
 def _absent(device: TraceFeatures) -> list[str]:
     """Ranks that were not given, or twice: who waits for whom is known of those at hand alone."""
-    ranks = [one.rank for one in device.ranks.summaries]
-    world = max((one.world_size or 1) for one in device.ranks.summaries)
+    ranks = [summary.rank for summary in device.ranks.summaries]
+    world = max((summary.world_size or 1) for summary in device.ranks.summaries)
     if len(ranks) == 1 and world > 1:
         return [f"one of {world} ranks: give all their files to see who waits for whom"]
-    told = []
+    lines = []
     known = Counter(rank for rank in ranks if rank is not None)
     if len(known) > 1:
-        whole = range(world) if world > 1 else range(min(known), max(known) + 1)
-        told += _missing(sorted(set(whole) - set(known)), len(whole))
+        expected = range(world) if world > 1 else range(min(known), max(known) + 1)
+        lines += _missing(sorted(set(expected) - set(known)), len(expected))
     if twice := [rank for rank, count in known.items() if count > 1]:
-        told.append(f"several files say that they are rank {twice[0]}: give one of each rank, of the same steps")
-    return told
+        lines.append(f"several files say that they are rank {twice[0]}: give one of each rank, of the same steps")
+    return lines
 
 
 def _missing(ranks: list[int], of: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime, timezone
 from itertools import islice
 
@@ -14,7 +15,7 @@ from unstall.diagnose.patterns.base import Features
 from unstall.diagnose.trace_notes import notes as notes_on
 from unstall.diagnose.trace_notes import unread
 from unstall.records.report import Finding, Report, RunInfo, StepTime, Throughput, Utilization
-from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceRegion, TraceStep, TraceTime
+from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
 from unstall.records.vocabulary import NO_VERDICT
 from unstall.trace.features import TraceFeatures
 from unstall.trace.hosttime import phases
@@ -22,6 +23,7 @@ from unstall.trace.kernels import Total
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.ranks import Ranks
 from unstall.trace.regions import regions
+from unstall.trace.replay.whatif import parse
 from unstall.trace.timeline import problem_lines
 
 STANDARD_WHAT_IFS = ("launch=0", "sync=0", "host=0", "data=0", "copies=overlapped", "nccl=0.5x", "nccl=overlapped")
@@ -43,19 +45,19 @@ def report(ranks: Ranks, command: Sequence[str], *, what_ifs: Sequence[str] = ()
     Raises:
         TraceError: when a what-if cannot be read, or names nothing in the trace.
     """
-    if not any(one.devices for one in ranks.summaries):
+    if not any(summary.devices for summary in ranks.summaries):
         unasked = ["no what-if can be answered: there is no device's work to replay"] if what_ifs else []
         return _without_device(ranks, command, [*notes, *unasked])
     device = TraceFeatures(ranks.with_device())
-    use = Utilization(gpu=[busy for one in device.ranks.summaries for busy in one.busy])
-    found = findings(Features(device=device), use)
-    return _assemble(device, use, found, figures(device, what_ifs), command, [*notes, *notes_on(device)])
+    use = Utilization(gpu=[busy for summary in device.ranks.summaries for busy in summary.busy])
+    ranked = findings(Features(device=device), use)
+    return _assemble(device, use, ranked, figures(device, what_ifs), command, [*notes, *notes_on(device)])
 
 
 def _assemble(
     device: TraceFeatures,
     use: Utilization,
-    found: list[Finding],
+    ranked: list[Finding],
     trace: TraceFacts,
     command: Sequence[str],
     notes: list[str],
@@ -74,21 +76,21 @@ def _assemble(
         ),
         utilization=use,
         phases=phases(metrics),
-        verdict=found[0],
-        findings=found,
+        verdict=ranked[0],
+        findings=ranked,
         trace=trace,
     )
 
 
 def _run_info(ranks: Ranks, command: Sequence[str], notes: list[str]) -> RunInfo:
     first = ranks.summaries[0]
-    world = max((one.world_size or 1) for one in ranks.summaries)
+    world = max((summary.world_size or 1) for summary in ranks.summaries)
     began = datetime.fromtimestamp(first.origin_ns / 1e9 if _is_date(first.origin_ns) else 0, timezone.utc)
     return RunInfo(
         id=os.path.basename(first.path),
         command=[*command],
         started=began.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        duration_s=max(one.total_ns for one in ranks.summaries) / 1e9,
+        duration_s=max(summary.total_ns for summary in ranks.summaries) / 1e9,
         steps=first.steps,
         exit_code=None,
         environment={"gpus": first.gpus, "trace": first.source, **first.versions},
@@ -103,7 +105,7 @@ def _is_date(origin_ns: int) -> bool:
 
 
 def _step_time(ranks: Ranks) -> StepTime:
-    seconds = np.concatenate([one.durations_ns for one in ranks.summaries]) / 1e9
+    seconds = np.concatenate([summary.durations_ns for summary in ranks.summaries]) / 1e9
     return StepTime(mean=ranks.step_s, p50=float(np.median(seconds)), p95=float(np.percentile(seconds, 95)))
 
 
@@ -114,9 +116,9 @@ def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
     standard = [_change(device, text) for text in STANDARD_WHAT_IFS if text not in what_ifs]
     worth = sorted((change for change in standard if change.gain > 1.005), key=lambda change: -change.gain)
     return TraceFacts(
-        files=[one.path for one in device.ranks.summaries],
+        files=[summary.path for summary in device.ranks.summaries],
         source=metrics.timeline.source,
-        devices=[name for one in device.ranks.summaries for name in one.devices],
+        devices=[name for summary in device.ranks.summaries for name in summary.devices],
         marked_steps=metrics.windows.marked,
         device=device.shares,
         queue=_queue(metrics),
@@ -132,26 +134,15 @@ def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
         top_kernels=_times(metrics, metrics.kernels.by_kernel()),
         waits=_waits(metrics),
         copies=_copies(metrics),
-        regions=[
-            TraceRegion(
-                name=one.name,
-                share=one.share,
-                mean_s=one.share * metrics.windows.step_s,
-                busy=one.busy,
-                exposed=one.exposed,
-                pattern=one.pattern,
-                parts=one.parts,
-            )
-            for one in regions(metrics)[:_MOST_NAMES]
-        ],
+        regions=regions(metrics)[:_MOST_NAMES],
         ranks=_ranks(device) if len(device.ranks) > 1 else [],
         unread=unread(device.ranks),
     )
 
 
 def _change(device: TraceFeatures, text: str) -> TraceChange:
-    prediction = device.replay.predict(text)
-    return TraceChange(what_if=str(prediction.what_if), gain=prediction.gain, step_s=device.step_s / prediction.gain)
+    gain = device.gain(text)
+    return TraceChange(what_if=str(parse(text)), gain=gain, step_s=device.step_s / gain)
 
 
 def _queue(metrics: TimelineMetrics) -> dict[str, float]:
@@ -183,8 +174,6 @@ def _kernels(metrics: TimelineMetrics) -> dict[str, float]:
 
 
 def _steps(metrics: TimelineMetrics) -> list[TraceStep]:
-    from dataclasses import fields
-
     windows, parts = metrics.windows, metrics.breakdown
     numbers = metrics.timeline.steps.number if windows.marked else np.zeros(1, np.int64)
     depth = metrics.queue.depth_over(windows.spans)
@@ -194,7 +183,7 @@ def _steps(metrics: TimelineMetrics) -> list[TraceStep]:
             number=int(numbers[i]),
             step_s=float(windows.dur_ns[i] / 1e9),
             shares={name: float(getattr(parts, name)[i]) for name in names},
-            queue_depth=[round(float(one), 2) for one in depth[i]],
+            queue_depth=[round(float(value), 2) for value in depth[i]],
         )
         for i in range(min(len(windows), _MOST_STEPS))
     ]
@@ -244,19 +233,19 @@ def _copies(metrics: TimelineMetrics) -> list[TraceTime]:
 
 
 def _ranks(device: TraceFeatures) -> list[TraceRank]:
-    matched, late = device.ranks.matched, device.ranks.late_share
+    matched, late_share = device.ranks.matched, device.ranks.late_share
     result = []
-    for index, one in enumerate(device.ranks.summaries):
+    for index, summary in enumerate(device.ranks.summaries):
         waits = float(matched.wait_ns[:, index].sum()) if matched is not None else 0.0
         result.append(
             TraceRank(
                 rank=device.ranks.name(index),
-                file=one.path,
-                step_s=one.step_s,
-                busy=one.shares["busy"],
-                communication=one.shares["communication"],
-                waits=waits / one.total_ns,
-                late=float(late[index]) if late is not None else 0.0,
+                file=summary.path,
+                step_s=summary.step_s,
+                busy=summary.shares["busy"],
+                communication=summary.shares["communication"],
+                waits=waits / summary.total_ns,
+                late=float(late_share[index]) if late_share is not None else 0.0,
             )
         )
     return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.records.trace import TraceComparison
     from unstall.runs.progress import Progress
-    from unstall.trace.ranks import Ranks
-    from unstall.trace.summary import Summary
+    from unstall.trace.ranks import Ranks, Summary
     from unstall.trace.timeline import Timeline
 
 _IN_MEMORY_BYTES = 64 << 20
@@ -79,19 +77,16 @@ def _read_ranks(files: Sequence[Path], progress: Progress) -> tuple[Ranks, list[
     if len(files) == 1 or sum(file.stat().st_size for file in files) <= _IN_MEMORY_BYTES:
         timelines, problems = _read_all(files, progress)
         return Ranks.of(timelines), problems
-    from unstall.trace.readers.parallel import read_each
-    from unstall.trace.summary import summarise
+    from unstall.trace.parallel import summaries_of
 
-    outcomes = read_each(files, summarise, progress=_reading(progress, 0, 1))
-    problems = [f"left out: {outcome.error}" for outcome in outcomes if outcome.error]
-    summaries = [replace(one, part=part) for outcome in outcomes for part, one in enumerate(outcome.results)]
+    summaries, errors = summaries_of(files, _reading(progress, 0, 1))
     if not summaries:
         raise Refused("none of the files can be read as a trace")
 
     def load(summary: Summary) -> Timeline:
         return read(summary.path)[summary.part]
 
-    return Ranks(summaries, load), problems
+    return Ranks(summaries, load), [f"left out: {error}" for error in errors]
 
 
 def _read_all(files: Sequence[Path], progress: Progress) -> tuple[list[Timeline], list[str]]:

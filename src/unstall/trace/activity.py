@@ -1,16 +1,72 @@
-"""Who was active when: the sets of time that every breakdown is made of."""
+"""Who was active when: API calls by what they do, and the sets of time that every breakdown is made of."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from unstall.trace import intervals
-from unstall.trace.calls import Calls
 from unstall.trace.intervals import Intervals
-from unstall.trace.timeline import DeviceKind, Flags, HostKind, Ids, Timeline
+from unstall.trace.timeline import CopyKind, DeviceKind, Flags, HostKind, Ids, Timeline
+
+_LAUNCH = re.compile(r"Launch(?!Host)")
+_SYNC = re.compile(r"Synchronize")
+_COPY = re.compile(r"[Mm]emcpy")
+_MEMORY = re.compile(r"(Malloc|MemAlloc|Free|HostAlloc|HostRegister|MemCreate|MemMap)")
+_FREELY = re.compile(r"Async")
+"""cudaMallocAsync and cudaFreeAsync take from a pool in stream order: they wait for nothing."""
+
+BLOCKED_NS = 20_000
+"""A call that ends with its copy and lasted this long waited for it; a call that only submits lasts some µs."""
+_END_SLACK_NS = 5_000
+"""Clocks of host and device agree to some microseconds."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The API calls of a timeline by what they do, one flag a host row."""
+
+    api: Flags
+    launch: Flags
+    """Calls that submit kernels, CUDA graphs included."""
+    sync: Flags
+    """Calls that wait for a stream, an event or the device."""
+    copy: Flags
+    memory: Flags
+    """Calls that allocate or free memory, many of which stop the device."""
+    waited_copies: Ids
+    """Device rows of copies whose call returned only when the copy was done: pageable memory, or no
+    ``non_blocking=True``."""
+    blocking: Flags
+    """Calls in which the host waits for the device: synchronisation, and the calls of those copies."""
+
+
+def calls(timeline: Timeline) -> Calls:
+    """What the API calls of a timeline do."""
+    host = timeline.host
+    api = (host.kind == HostKind.RUNTIME) | (host.kind == HostKind.DRIVER)
+
+    def named(pattern: re.Pattern[str]) -> Flags:
+        return timeline.names_where(lambda name: bool(pattern.search(name)))[host.name] & api
+
+    copy, sync = named(_COPY), named(_SYNC)
+    waited_copies = _waited_copies(timeline, copy)
+    blocking = sync.copy()
+    blocking[timeline.launch[waited_copies]] = True
+    return Calls(api, named(_LAUNCH), sync, copy, named(_MEMORY) & ~named(_FREELY), waited_copies, blocking)
+
+
+def _waited_copies(timeline: Timeline, copy: Flags) -> Ids:
+    host, device = timeline.host, timeline.device
+    rows = np.flatnonzero((device.kind == DeviceKind.MEMCPY) & (timeline.launch >= 0)).astype(np.int32)
+    call = timeline.launch[rows]
+    done = device.end_ns[rows] <= host.end_ns[call] + _END_SLACK_NS
+    waited = done & (host.dur_ns[call] >= BLOCKED_NS) & copy[call]
+    # On the device alone: a host is never held up by a copy that is all the device's own.
+    return rows[waited & (device.copy[rows] != CopyKind.D2D)]
 
 
 @dataclass(frozen=True)
@@ -45,7 +101,10 @@ class Activity:
 
     def __init__(self, timeline: Timeline):
         self.timeline = timeline
-        self.calls = Calls(timeline)
+
+    @cached_property
+    def calls(self) -> Calls:
+        return calls(self.timeline)
 
     @cached_property
     def devices(self) -> list[DeviceActivity]:
@@ -73,17 +132,6 @@ class Activity:
     def blocked(self) -> Intervals:
         """Some host thread waits for the device, in a synchronisation or in a copy that blocks."""
         return self._host(self.calls.blocking)
-
-    @cached_property
-    def api(self) -> Intervals:
-        return self._host(self.calls.api)
-
-    @cached_property
-    def in_flight(self) -> Intervals:
-        """Some work is submitted and has not started."""
-        t = self.timeline
-        rows = np.flatnonzero(t.launch >= 0)
-        return intervals.union(t.host.end_ns[t.launch[rows]], t.device.start_ns[rows])
 
     def _host(self, rows: Flags) -> Intervals:
         host = self.timeline.host

@@ -38,8 +38,8 @@ class Frame(NamedTuple):
 
 def parse_frame(name: str) -> Frame | None:
     """``train.py(12): step`` in its parts; None for modules, built-in functions and all else."""
-    found = _FRAME.match(name)
-    return Frame(found["function"], found["file"], int(found["line"])) if found else None
+    match = _FRAME.match(name)
+    return Frame(match["function"], match["file"], int(match["line"])) if match else None
 
 
 def is_users(name: str) -> bool:
@@ -91,7 +91,7 @@ class Blame:
     def origin(self, rows: Ids) -> Origin:
         """What is around each host row, itself included; rows of -1 have nothing around them."""
         t = self.timeline
-        found = {name: np.full(len(rows), NONE, np.int32) for name in Origin.__dataclass_fields__}
+        around = {name: np.full(len(rows), NONE, np.int32) for name in Origin.__dataclass_fields__}
         outermost_module = np.full(len(rows), NONE, np.int32)
         live = np.flatnonzero(rows >= 0)
         at = rows[live].astype(np.int32)
@@ -99,19 +99,19 @@ class Blame:
             kind, name = t.host.kind[at], t.host.name[at]
             named = kind == HostKind.ANNOTATION
             operator = kind == HostKind.OPERATOR
-            found["operator"][live[operator]] = at[operator]
-            found["region"][live[named]] = at[named]
-            first = named & (found["annotation"][live] == NONE)
-            found["annotation"][live[first]] = at[first]
+            around["operator"][live[operator]] = at[operator]
+            around["region"][live[named]] = at[named]
+            first = named & (around["annotation"][live] == NONE)
+            around["annotation"][live[first]] = at[first]
             python = kind == HostKind.PYTHON
-            first = python & self._users[name] & (found["function"][live] == NONE)
-            found["function"][live[first]] = at[first]
+            first = python & self._users[name] & (around["function"][live] == NONE)
+            around["function"][live[first]] = at[first]
             module = python & self._modules[name]
-            found["module"][live[module]] = outermost_module[live[module]]
+            around["module"][live[module]] = outermost_module[live[module]]
             outermost_module[live[module]] = at[module]
             at = t.parent[at]
             live, at = live[at >= 0], at[at >= 0]
-        return Origin(**found)
+        return Origin(**around)
 
     def name(self, row: int) -> str:
         """The name of a host row, without what profilers put around it; empty for -1."""

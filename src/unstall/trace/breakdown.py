@@ -10,8 +10,8 @@ from unstall.trace import intervals
 from unstall.trace.activity import Activity, DeviceActivity
 from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.queue import Queue
+from unstall.trace.steps import Windows
 from unstall.trace.thresholds import HOST_GAP_NS
-from unstall.trace.windows import Windows
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,6 @@ class Breakdown:
     idle_operator: Floats
     """Idle while a host thread runs an operator."""
 
-    @property
-    def idle(self) -> Floats:
-        return np.maximum(1 - self.busy, 0.0)
-
     def mean(self, windows: Windows) -> dict[str, float]:
         """Each share over all windows, longer ones counting for more."""
         weights = windows.dur_ns / windows.dur_ns.sum()
@@ -79,14 +75,14 @@ def idle_reasons(activity: Activity, queue: Queue, device: DeviceActivity, windo
     idle = intervals.gaps(device.busy, windows.whole)
     reasons = [activity.loader, activity.blocked, queue.cold, queue.delayed(device)]
     names = ("loader", "sync", "cold", "queued")
-    *parts, late = intervals.split(idle, reasons)
-    long, short = _by_length(late)
+    *parts, rest = intervals.split(idle, reasons)
+    long, short = _by_length(rest)
     return {**dict(zip(names, parts)), "host": long, "submitting": short}
 
 
-def _by_length(late: Intervals) -> tuple[Intervals, Intervals]:
-    long = late.end - late.start >= HOST_GAP_NS
-    return Intervals(late.start[long], late.end[long]), Intervals(late.start[~long], late.end[~long])
+def _by_length(idle: Intervals) -> tuple[Intervals, Intervals]:
+    long = idle.end - idle.start >= HOST_GAP_NS
+    return Intervals(idle.start[long], idle.end[long]), Intervals(idle.start[~long], idle.end[~long])
 
 
 def _device_shares(activity: Activity, queue: Queue, device: DeviceActivity, windows: Windows) -> dict[str, Floats]:

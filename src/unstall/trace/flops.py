@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from unstall.trace.steps import Windows
 from unstall.trace.timeline import HostKind, OperatorInputs, Timeline
-from unstall.trace.windows import Windows
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _mfu(timeline: Timeline, flops_per_s: float, dtype: str) -> float | None:
     from unstall.benchmark.peaks import listed_peak
 
     used = np.unique(timeline.device.device)
-    device = next((one for one in timeline.devices if len(used) and one.id == used[0]), None)
+    device = next((candidate for candidate in timeline.devices if len(used) and candidate.id == used[0]), None)
     peak = listed_peak(device.name, dtype) if device else None
     return flops_per_s / (peak * max(len(used), 1)) if peak else None
 

@@ -6,6 +6,8 @@ trace. Frames are polars' where that is installed, else pandas'.
 
 from __future__ import annotations
 
+from dataclasses import fields
+from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from unstall.trace.timeline import (
     HostKind,
     HostMemory,
     Ids,
+    Stretches,
     Timeline,
     TraceError,
     WaitKind,
@@ -55,70 +58,41 @@ class Frames:
     @cached_property
     def host(self) -> Any:
         """Events of host threads, with the row of the event around each in ``parent`` (-1: none)."""
-        t = self.timeline
-        table = t.host
-        return frame(
-            {
-                "start_ns": table.start_ns,
-                "dur_ns": table.dur_ns,
-                "name": Words(t.names, table.name),
-                "kind": Words([kind.name.lower() for kind in HostKind], table.kind),
-                "thread": Words([_thread_name(t, n) for n in range(len(t.threads))], table.thread),
-                "parent": t.parent,
-                "correlation": table.correlation,
-                "external": table.external,
-                "sequence": table.sequence,
-            }
-        )
+        threads = [thread.name or f"thread {thread.tid}" for thread in self.timeline.threads]
+        words = {"kind": _members(HostKind), "name": self.timeline.names, "thread": threads}
+        return _frame_of(self.timeline.host, words, parent=self.timeline.parent)
 
     @cached_property
     def device(self) -> Any:
         """Kernels, copies, memsets and collectives, with the host row that launched each in ``launch`` (-1: none)."""
-        t = self.timeline
-        table = t.device
-        return frame(
-            {
-                "start_ns": table.start_ns,
-                "dur_ns": table.dur_ns,
-                "name": Words(t.names, table.name),
-                "kind": Words([kind.name.lower() for kind in DeviceKind], table.kind),
-                "device": table.device,
-                "stream": table.stream,
-                "launch": t.launch,
-                "correlation": table.correlation,
-                "bytes": table.bytes,
-                "copy": Words([kind.name.lower() for kind in CopyKind], table.copy),
-                "memory": Words([memory.name.lower() for memory in HostMemory], table.memory),
-                "graph": table.graph,
-            }
-        )
+        words = {"kind": _members(DeviceKind), "copy": _members(CopyKind), "memory": _members(HostMemory)}
+        words["name"] = self.timeline.names
+        return _frame_of(self.timeline.device, words, launch=self.timeline.launch)
 
     @cached_property
     def waits(self) -> Any:
         """Recorded synchronisation; often empty."""
-        table = self.timeline.waits
-        return frame(
-            {
-                "start_ns": table.start_ns,
-                "dur_ns": table.dur_ns,
-                "kind": Words([kind.name.lower() for kind in WaitKind], table.kind),
-                "device": table.device,
-                "stream": table.stream,
-                "on_stream": table.on_stream,
-                "correlation": table.correlation,
-            }
-        )
+        return _frame_of(self.timeline.waits, {"kind": _members(WaitKind)})
 
     @cached_property
     def steps(self) -> Any:
         """The iterations."""
-        table = self.timeline.steps
-        return frame({"start_ns": table.start_ns, "dur_ns": table.dur_ns, "number": table.number})
+        return _frame_of(self.timeline.steps, {})
 
 
-def _thread_name(timeline: Timeline, number: int) -> str:
-    thread = timeline.threads[number]
-    return thread.name or f"thread {thread.tid}"
+_INDICES = ("inputs", "stack", "collective", "row")
+"""Columns that only point into other lists of the timeline."""
+
+
+def _members(kinds: type[IntEnum]) -> list[str]:
+    return [kind.name.lower() for kind in kinds]
+
+
+def _frame_of(table: Stretches, words: dict[str, list[str]], **more: Ids) -> Any:
+    """A table's columns, those in ``words`` spelled out, and ``more``."""
+    columns = {field.name: getattr(table, field.name) for field in fields(table) if field.name not in _INDICES}
+    columns |= {name: Words(spelled, columns[name]) for name, spelled in words.items()}
+    return frame(columns | more)
 
 
 class Words:

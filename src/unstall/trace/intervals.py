@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unstall.trace.timeline import Flags, Ints
+from unstall.trace.timeline import NONE, Flags, Ints
 
 Floats = NDArray[np.float64]
 
@@ -38,12 +38,16 @@ class Intervals(NamedTuple):
         beyond = np.maximum(self.end[last] - t, 0) * (at > 0)
         return (done[at] - beyond).astype(np.float64)
 
+    def index_at(self, t: Ints) -> Ints:
+        """For each time the interval that covers it, or -1."""
+        if not len(self.start):
+            return np.full(len(t), NONE)
+        at = np.searchsorted(self.start, t, side="right") - 1
+        return np.where((at >= 0) & (t < self.end[np.maximum(at, 0)]), at, NONE)
+
     def contains(self, t: Ints) -> Flags:
         """For each time, whether it is covered."""
-        if not len(self.start):
-            return np.zeros(len(t), bool)
-        at = np.searchsorted(self.start, t, side="right") - 1
-        return (at >= 0) & (t < self.end[np.maximum(at, 0)])
+        return self.index_at(t) >= 0
 
 
 EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -51,9 +55,9 @@ EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 def union(start: Ints, end: Ints) -> Intervals:
     """The time covered by any of the intervals, which may overlap and come in any order."""
-    some = end > start
-    if not some.all():
-        start, end = start[some], end[some]
+    not_empty = end > start
+    if not not_empty.all():
+        start, end = start[not_empty], end[not_empty]
     if not len(start):
         return EMPTY
     if (start[1:] < start[:-1]).any():
@@ -85,13 +89,13 @@ def gaps(a: Intervals, windows: Intervals) -> Intervals:
     return without(union(windows.start, windows.end), a)
 
 
-def split(whole: Intervals, reasons: Sequence[Intervals]) -> list[Intervals]:
+def split(rest: Intervals, reasons: Sequence[Intervals]) -> list[Intervals]:
     """Divide a set among reasons: each takes what it covers of what those before it left; the rest comes last."""
     parts = []
     for reason in reasons:
-        parts.append(both(whole, reason))
-        whole = without(whole, reason)
-    return [*parts, whole]
+        parts.append(both(rest, reason))
+        rest = without(rest, reason)
+    return [*parts, rest]
 
 
 def _sweep(a: Intervals, b: Intervals, wanted: Callable[[Flags, Flags], Flags]) -> Intervals:

@@ -10,9 +10,9 @@ import numpy as np
 
 from unstall.trace.blame import Blame, tidy
 from unstall.trace.nesting import pick
+from unstall.trace.steps import Windows
 from unstall.trace.thresholds import SMALL_KERNEL_NS
 from unstall.trace.timeline import NONE, DeviceKind, Ids, Timeline
-from unstall.trace.windows import Windows
 
 UNLAUNCHED, ALONE = "(launched before the trace)", "(launched outside any operator)"
 UNNAMED = (UNLAUNCHED, ALONE)

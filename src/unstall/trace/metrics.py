@@ -14,9 +14,9 @@ from unstall.trace.intervals import Intervals
 from unstall.trace.kernels import Kernels
 from unstall.trace.queue import Queue
 from unstall.trace.replay.replay import Replay, representative, stretch_of
+from unstall.trace.steps import Windows, windows
 from unstall.trace.timeline import DeviceKind, HostKind, Ids, Ints, Timeline
 from unstall.trace.waiting import CopyGroup, WaitSite, copy_groups, wait_sites
-from unstall.trace.windows import Windows, windows
 
 _MOST_GAPS = 1000
 
@@ -63,11 +63,7 @@ class TimelineMetrics:
     def replay(self) -> Replay:
         steps = representative(self.activity, self.windows)
         stretch = stretch_of(self.activity, self.queue, self.windows, steps)
-        return Replay([stretch], steps[1] - steps[0], len(self.windows), self.windows.step_s)
-
-    @property
-    def has_device(self) -> bool:
-        return len(self.timeline.device) > 0
+        return Replay([stretch], steps[1] - steps[0], len(self.windows))
 
     @cached_property
     def graph_share(self) -> float:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unstall.trace.library import address, library
 from unstall.trace.timeline import NONE, DeviceTable, HostKind, HostTable, Ids, Ints
+
+Integer = TypeVar("Integer", bound=np.integer[Any])
 
 SLACK_NS = 1000
 """Traces in whole microseconds round a child's end past its parent's by up to one."""
@@ -69,9 +72,9 @@ def launches(host: HostTable, device: DeviceTable) -> Ids:
     return result
 
 
-def pick(column: Ids, rows: Ids) -> Ids:
+def pick(column: NDArray[Integer], rows: Ids | Ints) -> NDArray[Integer]:
     """``column[rows]``, and -1 where a row is -1: the column may be empty."""
-    result = np.full(len(rows), NONE, np.int32)
+    result = np.full(len(rows), NONE, column.dtype)
     known = rows >= 0
     result[known] = column[rows[known]]
     return result
@@ -87,6 +90,6 @@ def _match(ids: Ints, rows: NDArray[np.intp], wanted: Ints) -> Ids:
     rows = rows[order]
     keys = ids[rows]
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    found = (keys[at] == wanted) & (wanted >= 0)
-    result[found] = rows[at[found]]
+    known = (keys[at] == wanted) & (wanted >= 0)
+    result[known] = rows[at[known]]
     return result

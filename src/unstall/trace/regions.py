@@ -8,10 +8,9 @@ program named no ranges, it is of the part whose work ends it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from unstall.records.trace import TraceRegion
 from unstall.records.vocabulary import PatternName
 from unstall.trace import intervals
 from unstall.trace.activity import DeviceActivity
@@ -19,7 +18,7 @@ from unstall.trace.blame import tidy
 from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.nesting import parents, pick
-from unstall.trace.ranges import around
+from unstall.trace.readers.names import host_kind
 from unstall.trace.timeline import NONE, DeviceKind, HostKind, Ids, Ints, Timeline
 
 _PATTERN_OF: dict[str, PatternName] = {
@@ -36,29 +35,7 @@ _CLEAR = 0.4
 """A part whose largest use of time is less than this has no pattern of its own."""
 
 
-@dataclass(frozen=True)
-class Region:
-    """One part of the program."""
-
-    name: str
-    share: float
-    """Of the steps' time on the device, the idle time before its work included."""
-    pattern: PatternName | None
-    parts: dict[str, float]
-    """Its own time by use, shares of it that sum to one."""
-
-    @property
-    def exposed(self) -> float:
-        """Share of its own time in which the device communicates or copies and computes nothing."""
-        return self.parts.get("communication", 0.0) + self.parts.get("copies", 0.0)
-
-    @property
-    def busy(self) -> float:
-        """Share of its own time in which the device works."""
-        return self.parts.get("compute", 0.0) + self.exposed
-
-
-def regions(metrics: TimelineMetrics) -> list[Region]:
+def regions(metrics: TimelineMetrics) -> list[TraceRegion]:
     """The parts by their time on the first device, the largest first; none when nothing is named in the trace."""
     if not metrics.activity.devices:
         return []
@@ -91,15 +68,8 @@ def _program(timeline: Timeline) -> Ids:
 
 def _meanwhile(timeline: Timeline, calls: Ids, program: Ids) -> Ids:
     """For each call the range that the main thread is in when it is made, as a host row, or -1."""
-    result = np.full(len(calls), NONE, np.int32)
-    known = np.flatnonzero(calls >= 0)
-    if not len(known) or not len(program):
-        return result
-    when, spans = timeline.host.start_ns[calls[known]], _spans(timeline, program)
-    at = np.searchsorted(spans.start, when, side="right") - 1
-    inside = (at >= 0) & (when < spans.end[np.maximum(at, 0)])
-    result[known[inside]] = program[at[inside]]
-    return result
+    when = pick(timeline.host.start_ns, calls)
+    return pick(program, np.where(calls >= 0, _spans(timeline, program).index_at(when), NONE))
 
 
 def _spans(timeline: Timeline, rows: Ids) -> Intervals:
@@ -118,8 +88,25 @@ def _names_of(metrics: TimelineMetrics, rows: Ids, program: Ids) -> Ids:
     t = metrics.timeline
     named = pick(t.host.name, metrics.blame.work.region[rows])
     named = np.where(named >= 0, named, pick(t.host.name, _meanwhile(t, t.launch[rows], program)))
-    named = np.where(named >= 0, named, around(t, rows))
+    named = np.where(named >= 0, named, _range_on_device(t, rows))
     return named if (named >= 0).any() else pick(t.host.name, metrics.blame.work.module[rows])
+
+
+def _range_on_device(timeline: Timeline, rows: Ids) -> Ids:
+    """For each device row the name of the outermost range around it on its stream, as an index, or -1."""
+    result = np.full(len(rows), NONE, np.int32)
+    ranges, table = timeline.ranges, timeline.device
+    if not len(ranges):
+        return result
+    named = timeline.names_where(lambda name: host_kind(name, HostKind.ANNOTATION) == HostKind.ANNOTATION)[ranges.name]
+    for device, stream in sorted(set(zip(ranges.device[named].tolist(), ranges.stream[named].tolist()))):
+        mine = np.flatnonzero(named & (ranges.device == device) & (ranges.stream == stream))
+        same = np.zeros(len(mine), np.int32)
+        outermost = mine[parents(ranges.start_ns[mine], ranges.dur_ns[mine], same) == NONE]
+        on_stream = np.flatnonzero((table.device[rows] == device) & (table.stream[rows] == stream))
+        spans = Intervals(ranges.start_ns[outermost], ranges.end_ns[outermost])
+        result[on_stream] = pick(ranges.name[outermost], spans.index_at(table.start_ns[rows[on_stream]]))
+    return result
 
 
 def _work(metrics: TimelineMetrics, device: DeviceActivity, rows: Ids) -> list[tuple[str, Ints, Floats]]:
@@ -151,7 +138,7 @@ def _sums(group: Ints, ns: Ints | Floats, groups: int) -> Floats:
     return np.asarray(np.bincount(group, weights=ns, minlength=groups), np.float64)
 
 
-def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> list[Region]:
+def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> list[TraceRegion]:
     total = np.sum(list(uses.values()), axis=0)
     result = []
     for index in np.argsort(-total).tolist():
@@ -159,12 +146,17 @@ def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> lis
             continue
         parts = {use: float(ns[index] / total[index]) for use, ns in uses.items() if ns[index]}
         largest = max(parts, key=lambda use: parts[use])
+        share = float(total[index] / metrics.windows.total_ns)
+        exposed = parts.get("communication", 0.0) + parts.get("copies", 0.0)
         result.append(
-            Region(
-                tidy(metrics.timeline.names[names[index]]),
-                float(total[index] / metrics.windows.total_ns),
-                _PATTERN_OF.get(largest) if parts[largest] >= _CLEAR else None,
-                parts,
+            TraceRegion(
+                name=tidy(metrics.timeline.names[names[index]]),
+                share=share,
+                mean_s=share * metrics.windows.step_s,
+                busy=parts.get("compute", 0.0) + exposed,
+                exposed=exposed,
+                pattern=_PATTERN_OF.get(largest) if parts[largest] >= _CLEAR else None,
+                parts=parts,
             )
         )
     return result

@@ -1,12 +1,14 @@
-"""The iterations of a trace, and the thread that drives them."""
+"""The iterations of a trace, the thread that drives them, and the windows of time that a trace is divided into."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
-from unstall.trace.timeline import NONE, HostKind, Ids, StepTable, Timeline
+from unstall.trace.intervals import Intervals
+from unstall.trace.timeline import NONE, HostKind, Ids, Ints, StepTable, Timeline
 
 _NUMBER = re.compile(r"(\d+)\D*$")
 _FAMILY = re.compile(r"(?i)(?=.*(?:step|iter|batch))(?!optimizer)(?P<stem>.*?)[\s_#:=-]*(?P<number>\d+)\D*$")
@@ -58,8 +60,8 @@ def _between_batches(timeline: Timeline) -> StepTable:
 
 
 def _number(name: str) -> int:
-    found = _NUMBER.search(name)
-    return int(found[1][-18:]) if found else NONE
+    match = _NUMBER.search(name)
+    return int(match[1][-18:]) if match else NONE
 
 
 def _numbered_ranges(timeline: Timeline) -> Ids:
@@ -67,8 +69,8 @@ def _numbered_ranges(timeline: Timeline) -> Ids:
     annotations = np.flatnonzero(timeline.host.kind == HostKind.ANNOTATION).astype(np.int32)
     families: dict[str, list[int]] = {}
     for row, name in zip(annotations.tolist(), timeline.host.name[annotations].tolist()):
-        if found := _FAMILY.match(timeline.names[name]):
-            families.setdefault(found["stem"], []).append(row)
+        if match := _FAMILY.match(timeline.names[name]):
+            families.setdefault(match["stem"], []).append(row)
     sequential = [rows for rows in families.values() if len(rows) > 1 and _in_sequence(timeline, rows)]
     return np.array(max(sequential, key=len, default=[]), np.int32)
 
@@ -88,3 +90,54 @@ def main_thread(timeline: Timeline) -> int:
     working = (host.kind == HostKind.OPERATOR) | (host.kind == HostKind.RUNTIME) | (host.kind == HostKind.DRIVER)
     weight = np.where(working, host.dur_ns, 0).astype(np.float64)
     return int(np.bincount(host.thread, weights=weight).argmax())
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Adjoining stretches, one a step; a trace without steps is one stretch."""
+
+    start_ns: Ints
+    end_ns: Ints
+    marked: bool
+    """Whether the trace says where its steps are."""
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def dur_ns(self) -> Ints:
+        return self.end_ns - self.start_ns
+
+    @property
+    def spans(self) -> Intervals:
+        return Intervals(self.start_ns, self.end_ns)
+
+    @property
+    def whole(self) -> Intervals:
+        """All of them as one."""
+        return Intervals(self.start_ns[:1], self.end_ns[-1:])
+
+    @property
+    def total_ns(self) -> int:
+        return int(self.end_ns[-1] - self.start_ns[0])
+
+    @property
+    def step_s(self) -> float:
+        """The mean step, seconds."""
+        return self.total_ns / len(self) / 1e9
+
+
+def windows(timeline: Timeline) -> Windows:
+    """From each step's start to the next one's, so gaps between steps count; the last until the device is done.
+
+    A window from the first to the last device event would hide what the device waits for at first: it is the host's
+    step that counts. Without marked steps it is everything from the first event of any kind to the last.
+    """
+    steps = timeline.steps
+    if not len(steps):
+        first, last = timeline.window_ns
+        return Windows(np.array([first]), np.array([max(last, first + 1)]), False)
+    start = steps.start_ns
+    device_end = int(timeline.device.end_ns.max()) if len(timeline.device) else 0
+    last = max(int(steps.end_ns.max()), device_end, int(start[-1]) + 1)
+    return Windows(start, np.append(start[1:], last), True)

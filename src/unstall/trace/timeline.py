@@ -115,21 +115,11 @@ class Device:
 
 @dataclass(frozen=True)
 class Collective:
-    """The metrics of a collective; those that are not recorded are empty or None."""
+    """What identifies a collective; what is not recorded is empty or None."""
 
     name: str = ""
     group: str = ""
     group_size: int | None = None
-    dtype: str = ""
-    in_elements: int | None = None
-    out_elements: int | None = None
-
-    @property
-    def bytes(self) -> int | None:
-        """Bytes of the larger of input and output buffer, None if elements or type are unknown."""
-        elements = max(self.in_elements or 0, self.out_elements or 0)
-        size = dtype_bytes(self.dtype)
-        return elements * size if elements and size else None
 
 
 @dataclass(frozen=True)
@@ -188,8 +178,6 @@ class HostTable(Stretches):
     """Index for Timeline.inputs(), operators recorded with shapes only."""
     stack: Ids
     """Index into Timeline.stacks: the Python stack recorded with the operator (old traces only)."""
-    collective: Ids
-    """Index into Timeline.collectives."""
 
 
 @dataclass(frozen=True)
@@ -362,18 +350,3 @@ def _problem_line(what: str, count: int) -> str:
     noun = next(number for number, word in enumerate(words) if word in _SINGULAR)
     words[noun] = _SINGULAR[words[noun]]
     return f"1 {' '.join(_VERB.get(word, word) for word in words)}"
-
-
-_DTYPE_BYTES = {
-    **dict.fromkeys(("double", "float64", "long", "long int", "int64", "uint64", "complexfloat", "complex64"), 8),
-    **dict.fromkeys(("float", "float32", "int", "int32", "uint32"), 4),
-    **dict.fromkeys(("half", "float16", "bfloat16", "short", "int16", "uint16"), 2),
-    **dict.fromkeys(("byte", "char", "bool", "int8", "uint8", "signed char", "unsigned char"), 1),
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
-    **dict.fromkeys(("complexdouble", "complex128"), 16),
-}
-
-
-def dtype_bytes(name: str) -> int | None:
-    """Bytes of an element of a type as traces write it ("float", "c10::BFloat16", "Long"); None if unknown."""
-    return _DTYPE_BYTES.get(name.rpartition("::")[2].lower())

@@ -11,9 +11,9 @@ from unstall.trace.activity import Activity
 from unstall.trace.blame import Blame
 from unstall.trace.intervals import Intervals
 from unstall.trace.nesting import pick
+from unstall.trace.steps import Windows
 from unstall.trace.thresholds import TINY_COPY_BYTES
 from unstall.trace.timeline import CopyKind, DeviceKind, HostMemory
-from unstall.trace.windows import Windows
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def test_collectives_by_name_and_by_facts(timeline_of):
     )
     assert [DeviceKind(k) for k in t.device.kind] == [DeviceKind.COLLECTIVE, DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
     one = t.collectives[t.device.collective[0]]
-    assert (one.name, one.group, one.group_size, one.dtype, one.bytes) == ("allreduce", "0", 8, "BFloat16", 2048)
+    assert (one.name, one.group, one.group_size) == ("allreduce", "0", 8)
     assert t.device.collective[2] == -1
 
 

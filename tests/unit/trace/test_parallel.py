@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psutil
 import pytest
 from kineto_files import document, small, write
 
-from unstall.trace.readers import parallel
-from unstall.trace.readers.parallel import jobs_for, read_each
-
-
-def rank_and_steps(timeline):
-    return timeline.rank, len(timeline.steps)
+from unstall.trace import parallel
+from unstall.trace.parallel import jobs_for, summaries_of
 
 
 @pytest.fixture
@@ -19,16 +17,16 @@ def ranks(tmp_path):
     return [write(tmp_path / f"r{n}.json.gz", document(small(n + 1), distributedInfo={"rank": n})) for n in range(3)]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_results_come_in_the_order_of_the_files(ranks, tmp_path, jobs):
-    told = []
+@pytest.mark.parametrize("cores", [1, 2])
+def test_results_come_in_the_order_of_the_files(ranks, tmp_path, cores, monkeypatch):
+    monkeypatch.setattr(parallel, "usable_cores", lambda: cores)
+    shares = []
     bad = write(tmp_path / "bad.json", b"nothing")
-    outcomes = read_each([ranks[2], bad, ranks[0], ranks[1]], rank_and_steps, jobs, told.append)
-    assert [outcome.results for outcome in outcomes] == [((2, 3),), (), ((0, 1),), ((1, 2),)]
-    assert [bool(outcome.error) for outcome in outcomes] == [False, True, False, False]
-    assert outcomes[1].error.startswith(str(bad))
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    summaries, errors = summaries_of([ranks[2], bad, ranks[0], ranks[1]], shares.append)
+    assert [(summary.rank, summary.steps, summary.part) for summary in summaries] == [(2, 3, 0), (0, 1, 0), (1, 2, 0)]
+    assert len(errors) == 1 and errors[0].startswith(str(bad))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
 
 
 def test_no_more_at_a_time_than_memory_allows(ranks, monkeypatch):
@@ -38,4 +36,4 @@ def test_no_more_at_a_time_than_memory_allows(ranks, monkeypatch):
     memory = psutil.virtual_memory()
     monkeypatch.setattr(parallel.psutil, "virtual_memory", lambda: memory._replace(available=int(need * 2 * 1.1)))
     assert jobs_for(ranks) == 1
-    assert jobs_for(["not there"]) == 1
+    assert jobs_for([Path("not there")]) == 1

@@ -8,8 +8,8 @@ from patterncase import device_findings
 
 from unstall.diagnose.trace_report import report
 from unstall.trace.features import TraceFeatures
-from unstall.trace.ranks import Ranks
-from unstall.trace.summary import summarise
+from unstall.trace.metrics import TimelineMetrics
+from unstall.trace.ranks import Ranks, summary_of
 from unstall.trace.timeline import Timeline
 
 RANKS = 4
@@ -106,7 +106,7 @@ def test_of_many_large_ranks_only_figures_are_kept():
         loaded.append(summary.rank)
         return timelines[summary.rank]
 
-    ranks = Ranks([summarise(timeline) for timeline in timelines], load)
+    ranks = Ranks([summary_of(TimelineMetrics(timeline)) for timeline in timelines], load)
     found = device_findings(TraceFeatures(ranks))
     assert found[0].evidence
     assert ranks.replay is None

@@ -196,7 +196,7 @@ def test_what_cannot_be_read_is_said(text):
 
 def test_a_name_that_did_nothing_is_said_and_a_close_one_told():
     with pytest.raises(TraceError, match=r"aten::mull: no operator.*did you mean aten::mul"):
-        _replay(launch_bound()).predict("aten::mull=0.5x")
+        _replay(launch_bound()).gain("aten::mull=0.5x")
 
 
 def test_a_kernel_is_named_by_a_part_of_its_name():

@@ -40,6 +40,7 @@ from unstall.trace.timeline import (
     HostKind,
     HostTable,
     RangeTable,
+    Stretches,
     Thread,
     Timeline,
     WaitTable,
@@ -57,6 +58,7 @@ _WHOLE = re.compile(r"-?[0-9]+")
 
 Columns = dict[str, NDArray[Any]]
 Item = TypeVar("Item", bound=Hashable)
+Table = TypeVar("Table", bound=Stretches)
 Lane = tuple["int | str", "int | str"]
 """(pid, tid); "" for a missing one."""
 
@@ -88,14 +90,14 @@ def assemble(scanner: EventScanner, path: str) -> Timeline:
 def _problems(scanner: EventScanner) -> dict[str, int]:
     counts = scanner.counts()
     by_route = zip(scanner.strings(Texts.ROUTES), counts.events)
-    found = {
+    counted = {
         MALFORMED: counts.malformed,
         NO_OBJECT: counts.no_object,
         BEYOND_64_BITS: counts.beyond,
         UNKNOWN_PHASE: sum(count for text, count in by_route if not has_known_phase(text)),
         TRUNCATED: int(counts.truncated),
     }
-    return {what: count for what, count in found.items() if count}
+    return {what: count for what, count in counted.items() if count}
 
 
 def finish(
@@ -113,15 +115,18 @@ def finish(
     tables = [host, device, waits, *([ranges] if ranges else [])]
     origin = _leave_out_strays(tables, problems)
     _refine(host, device, names)
+    _describe_copies(device, names)
+    waits["kind"] = _by_name(names, naming.wait_kind)[waits.pop("name")]
+    around = np.array([_OUTER_FIRST.get(kind, 4) for kind in HostKind], np.uint8)[host["kind"]]
     return Timeline(
         path=path,
         source=source,
         names=names,
         threads=threads,
-        host=_host_table(host),
-        device=_device_table(device, names),
-        waits=_wait_table(waits, names),
-        ranges=_range_table(ranges) if ranges else RangeTable.empty(),
+        host=_table(HostTable, host, around),
+        device=_table(DeviceTable, device),
+        waits=_table(WaitTable, waits),
+        ranges=_table(RangeTable, ranges) if ranges else RangeTable.empty(),
         origin_ns=origin,
         problems=problems,
     )
@@ -135,13 +140,17 @@ def _columns(scanner: EventScanner, table: Tables) -> Columns:
     }
 
 
+def _keep(table: Columns, rows: NDArray[np.bool_]) -> None:
+    for name in table:
+        table[name] = table[name][rows]
+
+
 def _take_ranges(device: Columns) -> Columns:
     """The rows that are no work, which leave the others' table."""
     chosen = device["kind"] == DEVICE_RANGE
     ranges = {name: device[name][chosen] for name in ("start_ns", "dur_ns", "name", "device", "stream")}
     if chosen.any():
-        for name in device:
-            device[name] = device[name][~chosen]
+        _keep(device, ~chosen)
     return ranges
 
 
@@ -161,21 +170,20 @@ def _distinct(items: list[Item]) -> tuple[list[Item], NDArray[np.int32]]:
 
 def _clean_times(tables: list[Columns], problems: dict[str, int]) -> None:
     """Leave out rows without a time; durations that are missing or negative are 0."""
-    found = dict.fromkeys((UNTIMED, UNENDED, NEGATIVE), 0)
+    counted = dict.fromkeys((UNTIMED, UNENDED, NEGATIVE), 0)
     for table in tables:
         untimed = table["start_ns"] == MISSING
         if untimed.any():
-            found[UNTIMED] += int(untimed.sum())
-            for name in table:
-                table[name] = table[name][~untimed]
+            counted[UNTIMED] += int(untimed.sum())
+            _keep(table, ~untimed)
         negative = table["dur_ns"] < 0
         if negative.any():
-            whole = table["kind"] < BEGIN if "kind" in table else np.ones(len(negative), bool)
+            complete = table["kind"] < BEGIN if "kind" in table else np.ones(len(negative), bool)
             missing = table["dur_ns"] == MISSING
-            found[UNENDED] += int((missing & whole).sum())
-            found[NEGATIVE] += int((negative & ~missing & whole).sum())
+            counted[UNENDED] += int((missing & complete).sum())
+            counted[NEGATIVE] += int((negative & ~missing & complete).sum())
             table["dur_ns"] = np.where(negative, 0, table["dur_ns"])
-    problems.update((what, count) for what, count in found.items() if count)
+    problems.update((what, count) for what, count in counted.items() if count)
 
 
 def _match_pairs(host: Columns, problems: dict[str, int]) -> None:
@@ -208,8 +216,7 @@ def _match_pairs(host: Columns, problems: dict[str, int]) -> None:
         problems[UNBALANCED] = len(left) + unmatched
     host["dur_ns"] = durations
     host["kind"] = host["kind"] & ~np.uint8(BEGIN)
-    for name in host:
-        host[name] = host[name][~is_end]
+    _keep(host, ~is_end)
 
 
 def _leave_out_strays(tables: list[Columns], problems: dict[str, int]) -> int:
@@ -226,8 +233,7 @@ def _leave_out_strays(tables: list[Columns], problems: dict[str, int]) -> int:
         far = (np.abs(table["start_ns"] - middle) > WEEK_NS) | (table["dur_ns"] > WEEK_NS)
         if far.any():
             problems[FAR_AWAY] = problems.get(FAR_AWAY, 0) + int(far.sum())
-            for name in table:
-                table[name] = table[name][~far]
+            _keep(table, ~far)
         if len(table["start_ns"]):
             first = int(table["start_ns"].min())
             origin = first if origin is None else min(origin, first)
@@ -268,8 +274,8 @@ def _place(table: Columns, lanes: list[Lane]) -> None:
 
 
 def _last_digits(text: str) -> int:
-    found = re.search(r"[0-9]{1,18}\Z", text)
-    return int(found[0]) if found else NONE
+    match = re.search(r"[0-9]{1,18}\Z", text)
+    return int(match[0]) if match else NONE
 
 
 def _threads(scanner: EventScanner, host: Columns, lanes: list[Lane]) -> list[Thread]:
@@ -338,9 +344,9 @@ def _mark_graphs(host: Columns, device: Columns, names: list[str]) -> None:
 
 
 def collective(text: bytes) -> Collective:
-    """From the JSON of the six facts."""
-    name, group, size, dtype, inputs, outputs = decoded(text)
-    return Collective(_text(name), _text(group), _count(size), _text(dtype), _count(inputs), _count(outputs))
+    """From the JSON of its name, group and group size."""
+    name, group, size = decoded(text)
+    return Collective(_text(name), _text(group), _count(size))
 
 
 def _text(value: Any) -> str:
@@ -355,33 +361,14 @@ def _count(value: Any) -> int | None:
 # ---- tables
 
 
-def _host_table(host: Columns) -> HostTable:
-    ranks = np.array([_OUTER_FIRST.get(kind, 4) for kind in HostKind], np.uint8)
-    order = _order(host, ranks[host["kind"]])
-    return HostTable(**{name: host.pop(name)[order] for name in list(host)})
-
-
-def _device_table(device: Columns, names: list[str]) -> DeviceTable:
-    order = _order(device)
-    device["copy"] = np.where(
-        device["kind"] == DeviceKind.MEMCPY, _by_name(names, naming.copy_kind)[device["name"]], np.uint8(0)
-    )
+def _describe_copies(device: Columns, names: list[str]) -> None:
+    copies = device["kind"] == DeviceKind.MEMCPY
+    device["copy"] = np.where(copies, _by_name(names, naming.copy_kind)[device["name"]], np.uint8(0))
     device["memory"] = np.where(device["copy"] > 0, _by_name(names, naming.host_memory)[device["name"]], np.uint8(0))
-    return DeviceTable(**{name: device.pop(name)[order] for name in list(device)})
 
 
-def _range_table(ranges: Columns) -> RangeTable:
-    order = _order(ranges)
-    return RangeTable(**{name: ranges.pop(name)[order] for name in list(ranges)})
-
-
-def _wait_table(waits: Columns, names: list[str]) -> WaitTable:
-    order = _order(waits)
-    waits["kind"] = _by_name(names, naming.wait_kind)[waits.pop("name")]
-    return WaitTable(**{name: waits.pop(name)[order] for name in list(waits)})
-
-
-def _order(table: Columns, inner: NDArray[np.uint8] | None = None) -> NDArray[np.intp]:
-    """By start; of equal ones the longer first, then the outer by kind, then as in the file."""
-    keys = (-table["dur_ns"], table["start_ns"]) if inner is None else (inner, -table["dur_ns"], table["start_ns"])
-    return np.lexsort(keys)
+def _table(kind: type[Table], columns: Columns, inner: NDArray[np.uint8] | None = None) -> Table:
+    """Rows by start; of equal ones the longer first, then the outer by kind, then as in the file."""
+    keys = (-columns["dur_ns"], columns["start_ns"])
+    order = np.lexsort(keys if inner is None else (inner, *keys))
+    return kind(**{name: columns.pop(name)[order] for name in list(columns)})

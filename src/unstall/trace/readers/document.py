@@ -11,192 +11,112 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from unstall.trace.readers.rows import TRUNCATED, EventScanner
+from unstall.trace.readers.rows import DECODER, TRUNCATED, EventScanner
 from unstall.trace.timeline import TraceError
 
-EVENTS = "traceEvents"
-MAX_ENTRY = 256 << 20
-"""Bytes of a single entry beside the events, beyond which the file is taken to be no trace."""
+MAX_ENTRIES = 256 << 20
+"""Bytes of the entries before or behind the events, beyond which no more are read."""
 BEYOND = "trace with text behind its end, which was left out"
 BROKEN_ENTRY = "entries beside the events that are not valid JSON"
 INCOMPLETE, BAD = -1, -2
-_WINDOW = 4096
-_DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
-_BROKEN: Any = object()
-_WORDS = ("null", "true", "false", "NaN", "Infinity", "-Infinity")
-_MAX_DIGITS = 5000
-_ESCAPE_SO_FAR = re.compile(r"\\?u[0-9a-fA-F]{0,4}")
-_NUMBER_SO_FAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.|(?:\.[0-9]+)?[eE][+-]?)")
-_NUMBER_TAIL = re.compile(r"[-+.0-9eE]*\Z")
-_EVENTS_BEGIN = re.compile(rb'"traceEvents"\s*:\s*\[')
+_SPACE = b" \t\r\n\xef\xbb\xbf"
+"""The last three are the byte order mark that some editors write."""
+_KEY = re.compile(r'[ \t\r\n,]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_PARTIAL = re.compile(r"[-+.\\\w]{0,9}\Z")
+"""The beginning of a number, a literal, or the rest of an escape: what may end a text that is cut off."""
+_EVENTS_BEGIN = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\[')
 
 
-class Document:
-    """Reads a trace in JSON from chunks of bytes.
+def read_document(chunks: Iterator[bytes], scanner: EventScanner) -> tuple[dict[str, Any], dict[str, int]]:
+    """Hand the events to a scanner; returns the entries beside them, and what could not be read and how often.
 
-    After read(): ``metadata``, the entries beside the events; ``problems``, what could not be read and how often.
+    Raises:
+        TraceError: it is no JSON trace at all; the message is without the file's name.
     """
-
-    def __init__(self, chunks: Iterator[bytes], scanner: EventScanner) -> None:
-        self.metadata: dict[str, Any] = {}
-        self.problems: dict[str, int] = {}
-        self._chunks = chunks
-        self._scanner = scanner
-        self._data = b""
-        self._at = 0
-        self._ended = False
-        self._cut = False
-
-    def read(self) -> None:
-        """Read it all; TraceError, without the file's name, if it is no JSON trace at all."""
-        if self._peek() == b"\xef":
-            self._skip_mark()
-        first = self._peek()
-        if first == b"[":
-            self._at += 1
-            self._events()
-        elif first == b"{":
-            self._at += 1
-            self._object()
-        else:
-            raise TraceError("no trace that is known here (neither JSON nor SQLite)" if first else "the file is empty")
-
-    def _problem(self, what: str) -> None:
-        self.problems[what] = self.problems.get(what, 0) + 1
-
-    # ---- bytes
-
-    def _more(self) -> bool:
-        """Append the next chunk; False if there is none."""
-        chunk = next(self._chunks, b"")
-        self._data = self._data[self._at :] + chunk
-        self._at = 0
-        self._ended = not chunk
-        return bool(chunk)
-
-    def _peek(self) -> bytes:
-        """The next byte that is no space, without taking it; b"" at the end of the file."""
-        while True:
-            while self._at < len(self._data):
-                byte = self._data[self._at : self._at + 1]
-                if byte not in (b" ", b"\t", b"\r", b"\n"):
-                    return byte
-                self._at += 1
-            if not self._more():
-                return b""
-
-    def _skip_mark(self) -> None:
-        """The byte order mark that some editors write."""
-        while len(self._data) - self._at < 3 and self._more():
-            pass
-        if self._data.startswith(b"\xef\xbb\xbf", self._at):
-            self._at += 3
-
-    # ---- entries
-
-    def _object(self) -> None:
-        while True:
-            following = self._peek()
-            if following == b",":
-                self._at += 1
-                continue
-            if following in (b"}", b""):
-                self._end(following)
-                return
-            key = self._value()
-            if isinstance(key, str) and self._peek() == b":":
-                self._at += 1
-                if key == EVENTS and self._peek() == b"[":
-                    self._at += 1
-                    self._events()
-                    continue
-                value = self._value()
-                if value is not _BROKEN:
-                    self.metadata[key] = value
-                    continue
-            if not self._recover():
-                return
-
-    def _end(self, following: bytes) -> None:
-        if not following:
-            self._problem(TRUNCATED)
-            return
-        self._at += 1
-        if self._peek():
-            self._problem(BEYOND)
-
-    def _value(self) -> Any:
-        """The JSON value that comes next, or _BROKEN; then ``_cut`` tells whether the file ended inside it."""
-        self._peek()
-        self._cut = False
-        window = _WINDOW
-        while True:
-            piece = self._data[self._at : self._at + window]
-            text = piece.decode("utf-8", "surrogateescape")
-            whole = self._at + window >= len(self._data)
-            end = _value_end(text, whole and self._ended)
-            if end >= 0:
-                piece = text[:end].encode("utf-8", "surrogateescape")
-                self._at += len(piece)
-                return _DECODER.decode(piece.decode("utf-8", "replace"))
-            if end == BAD or window > MAX_ENTRY:
-                return _BROKEN
-            if whole and self._ended:
-                self._cut = True
-                return _BROKEN
-            window *= 8
-            while len(self._data) - self._at < window and self._more():
-                pass
-
-    def _recover(self) -> bool:
-        """After a broken entry go on at the events, if they are still to come."""
-        self._problem(TRUNCATED if self._cut or not self._peek() else BROKEN_ENTRY)
-        while True:
-            if found := _EVENTS_BEGIN.search(self._data, self._at):
-                self._at = found.start()
-                return True
-            self._at = max(self._at, len(self._data) - 64)
-            if not self._more():
-                return False
-
-    def _events(self) -> None:
-        """Hand the array to the scanner; what is behind it stays."""
-        rest = self._scanner.feed(self._data[self._at :])
-        while rest is None:
-            chunk = next(self._chunks, b"")
-            rest = self._scanner.feed(chunk, final=not chunk)
-            if not chunk:
-                break
-        self._data = rest or b""
-        self._at = 0
+    before, events = _until_events(chunks)
+    if events is None:
+        return _last_entries(before[1:])
+    behind = _scan(events, chunks, scanner)
+    if before == b"[":
+        return {}, {}
+    metadata, left, _ = _entries(before[1:])
+    problems = {BROKEN_ENTRY: 1} if left else {}
+    if behind is not None:  # else the scanner knows that the events are cut off
+        more, more_problems = _last_entries(_all(behind, chunks))
+        metadata |= more
+        problems |= more_problems
+    return metadata, problems
 
 
-def _value_end(text: str, final: bool) -> int:
-    """Where the JSON value that the text begins with ends, INCOMPLETE or BAD; final: no text will follow."""
+def _until_events(chunks: Iterator[bytes]) -> tuple[bytes, bytes | None]:
+    """What is before the array of events, and what has been read of it; None if there is none."""
+    data = b""
+    for chunk in chunks:
+        data = (data + chunk).lstrip(_SPACE)
+        if data.startswith(b"["):
+            return b"[", data[1:]
+        if data and not data.startswith(b"{"):
+            raise TraceError("no trace that is known here (neither JSON nor SQLite)")
+        if match := _EVENTS_BEGIN.search(data):
+            return data[: match.start()], data[match.end() :]
+        if len(data) > MAX_ENTRIES:
+            break
+    if not data:
+        raise TraceError("the file is empty")
+    return data, None
+
+
+def _scan(events: bytes, chunks: Iterator[bytes], scanner: EventScanner) -> bytes | None:
+    """Read the array; returns what has been read behind it, None if the file ends before."""
+    behind = scanner.feed(events)
+    while behind is None:
+        chunk = next(chunks, b"")
+        behind = scanner.feed(chunk, final=not chunk)
+        if not chunk:
+            break
+    return behind
+
+
+def _all(data: bytes, chunks: Iterator[bytes]) -> bytes:
+    for chunk in chunks:
+        data += chunk
+        if len(data) > MAX_ENTRIES:
+            break
+    return data
+
+
+def _last_entries(data: bytes) -> tuple[dict[str, Any], dict[str, int]]:
+    """The entries up to the end of the file, and what is wrong with them."""
+    entries, left, is_cut = _entries(data)
+    if left.startswith("}"):
+        return entries, {BEYOND: 1} if left != "}" else {}
+    return entries, {TRUNCATED if is_cut or "}" not in left else BROKEN_ENTRY: 1}
+
+
+def _entries(data: bytes) -> tuple[dict[str, Any], str, bool]:
+    """Entries ``"key": value, ...``, what follows those that can be read, and whether it may only be cut off."""
+    text = data.decode("utf-8", "replace")
+    entries: dict[str, Any] = {}
+    at, end = 0, 0
+    while key := _KEY.match(text, at):
+        name, end = next_value(text, key.start(1))
+        if end < 0:
+            break
+        value, end = next_value(text, key.end())
+        if end < 0:
+            break
+        entries[name], at = value, end
+    return entries, text[at:].strip(", \t\r\n"), end == INCOMPLETE
+
+
+def next_value(text: str, at: int = 0, decoder: json.JSONDecoder = DECODER) -> tuple[Any, int]:
+    """The JSON value at this place and where it ends; INCOMPLETE if it may go on behind the text, BAD if it is none."""
     try:
-        end = _DECODER.raw_decode(text)[1]
+        value, end = decoder.raw_decode(text, at)
     except RecursionError:
-        return BAD
+        return None, BAD
     except json.JSONDecodeError as error:
-        return INCOMPLETE if is_unfinished(error) else BAD
-    may_go_on = (text[0] not in '{["' and end == len(text)) or is_number_so_far(text)
-    return INCOMPLETE if may_go_on and not final else end
-
-
-def is_unfinished(error: json.JSONDecodeError) -> bool:
-    """Whether what is wrong with a text is only that it ends."""
-    at, rest = error.pos, error.doc[error.pos : error.pos + len("-Infinity")]
-    if error.msg.startswith("Unterminated string") or not rest:
-        return True
-    if error.msg.startswith("Invalid \\u"):
-        return bool(_ESCAPE_SO_FAR.fullmatch(rest))
-    if error.msg == "Expecting value":
-        return any(word.startswith(rest) for word in _WORDS)
-    if error.msg == "Expecting ',' delimiter" and rest[0] in ".eE":
-        return is_number_so_far(_NUMBER_TAIL.search(error.doc, max(0, at - _MAX_DIGITS))[0])  # type: ignore[index]
-    return False
-
-
-def is_number_so_far(text: str) -> bool:
-    """Whether a text is a number that ends where a digit must follow: after its point, or in its exponent."""
-    return bool(_NUMBER_SO_FAR.fullmatch(text))
+        unfinished = error.msg.startswith("Unterminated string") or _PARTIAL.match(text, error.pos)
+        return None, INCOMPLETE if unfinished else BAD
+    may_go_on = text[at] not in '{["' and _PARTIAL.match(text, end)
+    return value, INCOMPLETE if may_go_on else end

@@ -1,17 +1,20 @@
-"""The scanner in Python, for machines without a C compiler: equal to the one in C, and many times slower."""
+"""The scanner in Python, for machines without a C compiler: the rows of the one in C, many times slower.
+
+It keeps the text of all events, and reads them when the file has ended.
+"""
 
 from __future__ import annotations
 
-import codecs
+import decimal
 import json
 import re
 from array import array
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from unstall.trace.readers.document import BAD, INCOMPLETE, is_number_so_far, is_unfinished
+from unstall.trace.readers.document import BAD, INCOMPLETE, next_value
 from unstall.trace.readers.rows import COLUMNS, FIELDS, SAME_FIELDS, Column, Counts, How, Route, Tables, Texts, route
 from unstall.trace.timeline import NONE
 
@@ -19,34 +22,24 @@ MAX_TIME = 1 << 61
 
 _GAP = re.compile(r"[ \t\r\n,]*")
 _AFTER = frozenset(",] \t\r\n")
-_RESYNC = re.compile(r"\}[ \t\r\n]*(?:,[ \t\r\n]*(?:\{|\Z)|\Z)")
+_NEXT_EVENT = re.compile(r"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _EVENT_FIELDS = frozenset(field for field in FIELDS if not field.startswith("args."))
 
-
-def _decimal(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:  # an exponent beyond Decimal's own limits
-        return Decimal(0 if "e-" in text.lower() else "Infinity")
-
-
-def _integer(text: str) -> int | Decimal:
-    return int(text) if len(text) < 40 else _decimal(text)
-
-
-_DECODER = json.JSONDecoder(parse_float=_decimal, parse_int=_integer, strict=False)
+_EXACT = decimal.Context(60, decimal.ROUND_HALF_UP, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=[])
+_DECODER = json.JSONDecoder(
+    parse_float=_EXACT.create_decimal,
+    parse_int=lambda text: int(text) if len(text) < 40 else _EXACT.create_decimal(text),
+    strict=False,
+)
 
 
 class PythonEventScanner:
     """An EventScanner, see :mod:`unstall.trace.readers.rows`."""
 
     def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._text = ""
-        self._enough = 0
-        """Characters worth another look: an event that is not whole is not parsed again for every few more."""
-        self._resyncing = self._ended = self._truncated = False
+        self._data = bytearray()
+        self._ended = self._truncated = False
         self._malformed = self._no_object = self._beyond = 0
         self._columns = [array(np.dtype(column.dtype).char) for column in COLUMNS]
         self._of_table = {
@@ -58,19 +51,18 @@ class PythonEventScanner:
         self._events: list[int] = []
 
     def feed(self, data: bytes, final: bool = False) -> bytes | None:
-        """See EventScanner."""
+        """See EventScanner; None until the final piece."""
         if self._ended:
             raise ValueError("the events have ended")
-        self._text += self._decoder.decode(data, final)
-        if not final and len(self._text) < self._enough:
+        self._data += data
+        if not final:
             return None
-        at = self._read()
-        if self._ended:
-            return self._text[at:].encode() + self._decoder.getstate()[0]
-        self._text = self._text[at:]
-        self._enough = 2 * len(self._text)
-        self._truncated = final
-        return None
+        text = self._data.decode("utf-8", "replace")
+        self._data.clear()
+        self._ended = True
+        end = self._read(text)
+        self._truncated = end is None
+        return None if end is None else text[end:].encode()
 
     def take(self, column: int) -> bytes:
         """See EventScanner."""
@@ -88,47 +80,38 @@ class PythonEventScanner:
         """See EventScanner."""
         return Counts(self._malformed, self._no_object, self._beyond, self._truncated, list(self._events))
 
-    def _read(self) -> int:
-        """Take in all complete elements; returns where the rest of the text begins."""
-        text, at = self._text, 0
+    def _read(self, text: str) -> int | None:
+        """Take in the elements; returns where the array ends, None if the text ends before."""
+        at = 0
         while True:
-            if self._resyncing:
-                found = _RESYNC.search(text, at)
-                if not found or not found[0].endswith("{"):
-                    return found.start() if found else len(text)
-                at = found.end() - 1
-                self._resyncing = False
             at = _GAP.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
             if at == len(text):
-                return at
+                return None
             if text[at] == "]":
-                self._ended = True
                 return at + 1
             end = self._element(text, at)
             if end == INCOMPLETE:
-                return at
+                return None
             if end == BAD:
                 self._malformed += 1
-                self._resyncing = True
-            at = at + 1 if end == BAD else end
+                following = _NEXT_EVENT.search(text, at + 1)
+                end = following.end() - 1 if following else len(text)
+            at = end
 
     def _element(self, text: str, at: int) -> int:
         """Take in the element at this place; returns where it ends, INCOMPLETE or BAD."""
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except RecursionError:
-            return BAD
-        except json.JSONDecodeError as error:
-            return INCOMPLETE if is_unfinished(error) else BAD
+        value, end = next_value(text, at, _DECODER)
+        if end in (INCOMPLETE, BAD):
+            return end
         if isinstance(value, dict):
             self._add(value)
-        elif end == len(text) or is_number_so_far(text[at:]):
+        elif end == len(text):
             return INCOMPLETE
         elif text[end] not in _AFTER:
             return BAD
         else:
             self._no_object += 1
-        return int(end)
+        return end
 
     # ---- events to rows
 
@@ -172,33 +155,19 @@ class PythonEventScanner:
 
     def _number(self, column: Column, value: Any) -> int:
         if isinstance(value, str) and _NUMBER.fullmatch(value):
-            value = _decimal(value)
+            value = _EXACT.create_decimal(value)
         if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
             return column.absent
-        number = scaled(Decimal(value), column.scale)
-        if number is None:
+        number = _EXACT.scaleb(value, column.scale)
+        rounded = number.to_integral_value(decimal.ROUND_HALF_UP)
+        if rounded != number and not column.scale:
             return column.absent
-        if abs(number) > limit(column):
+        if abs(rounded) > limit(column):
             self._beyond += 1
             return column.absent
-        return number
+        return int(rounded)
 
 
 def limit(column: Column) -> int:
     """The largest integer of a column: of times half of what fits, so that they can be added."""
     return MAX_TIME if column.scale else (1 << (31 if column.dtype is np.int32 else 63)) - 1
-
-
-def scaled(number: Decimal, scale: int) -> int | None:
-    """Number * 10^scale: rounded, halves away from zero, if there is a scale, else None if it is not whole.
-
-    Of a number that is far too large only its size is right.
-    """
-    if not number:
-        return 0
-    if number.is_infinite() or number.adjusted() + scale > 20:
-        return 1 << 80
-    sign, digits, exponent = number.as_tuple()
-    exact = Decimal((sign, digits, int(exponent) + scale))
-    whole = exact.to_integral_value(ROUND_HALF_UP)
-    return int(whole) if scale or whole == exact else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from unstall.trace.library import library
 from unstall.trace.readers.assemble import assemble
-from unstall.trace.readers.document import Document
+from unstall.trace.readers.document import read_document
 from unstall.trace.readers.native import NativeScanner
 from unstall.trace.readers.rows import TRUNCATED, EventScanner
 from unstall.trace.readers.source import Chunks
@@ -32,26 +32,25 @@ def read_kineto(path: Path, progress: Progress | None = None) -> Timeline:
     """Read a trace; TraceError if there is nothing in it to read."""
     chunks = Chunks(path)
     scanner = new_scanner()
-    document = Document(_reporting(chunks, progress), scanner)
     try:
-        document.read()
+        metadata, problems = read_document(_reporting(chunks, progress), scanner)
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
     finally:
         chunks.close()
     timeline = assemble(scanner, str(path))
-    for what, count in document.problems.items():
+    for what, count in problems.items():
         timeline.problems[what] = max(count, timeline.problems.get(what, 0))
     if chunks.broken:
         timeline.problems.pop(TRUNCATED, None)  # that is why
         timeline.problems[chunks.broken] = 1
     if not len(timeline.host) and not len(timeline.device):
         raise TraceError(f"{path}: no trace events in it{_reasons(timeline.problems)}")
-    _describe(timeline, document.metadata)
+    _describe(timeline, metadata)
     return timeline
 
 
-def _reporting(chunks: Chunks, progress: Progress | None) -> Any:
+def _reporting(chunks: Chunks, progress: Progress | None) -> Iterator[bytes]:
     for chunk in chunks:
         if progress:
             progress(chunks.read / max(chunks.size, 1))
@@ -95,5 +94,5 @@ def _device(entry: dict[str, Any]) -> Device:
 
 def rank_from_name(path: str) -> int | None:
     """From names such as rank3.json.gz, rank-34.Jul_15.pt.trace.json, trace_rank_0.json, worker7_step_12.json."""
-    found = re.search(r"(?i)(?:^|[^a-z])(?:rank|worker)[-_ ]?(\d{1,6})(?!\d)", Path(path).name)
-    return int(found[1]) if found else None
+    match = re.search(r"(?i)(?:^|[^a-z])(?:rank|worker)[-_ ]?(\d{1,6})(?!\d)", Path(path).name)
+    return int(match[1]) if match else None

@@ -52,8 +52,8 @@ def host_kind(name: str, kind: HostKind) -> HostKind:
 
 def copy_kind(name: str) -> CopyKind:
     """From a name such as "Memcpy HtoD (Pageable -> Device)", "Host-to-Device", "CopyHostToDevice"."""
-    found = _COPY.search(name)
-    return _COPIES.get((found[1][0] + found[2][0]).lower(), CopyKind.NONE) if found else CopyKind.NONE
+    match = _COPY.search(name)
+    return _COPIES.get((match[1][0] + match[2][0]).lower(), CopyKind.NONE) if match else CopyKind.NONE
 
 
 def is_copy(name: str) -> bool:

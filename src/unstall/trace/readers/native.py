@@ -127,8 +127,8 @@ class NativeScanner:
     def strings(self, which: Texts) -> list[bytes]:
         """See EventScanner."""
         characters, entries = ctypes.c_void_p(), ctypes.c_void_p()
-        found = ctypes.byref(characters), ctypes.byref(entries)
-        count = self._c.scanner_strings(self._events, which, *found)
+        outputs = ctypes.byref(characters), ctypes.byref(entries)
+        count = self._c.scanner_strings(self._events, which, *outputs)
         if not count:
             return []
         table = np.frombuffer(ctypes.string_at(entries, count * _ENTRY_BYTES), np.uint64).reshape(count, 3)

@@ -76,8 +76,8 @@ def _convert(path: Path, progress: Progress | None) -> list[Timeline]:
         command = [nsys, "export", "--type", "sqlite", "--output", str(exported), str(path)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode or not exported.exists():
-            said = (result.stderr or result.stdout).strip().splitlines() or ["no message"]
-            raise TraceError(f"{path}: nsys could not export it: {said[-1]}")
+            message = (result.stderr or result.stdout).strip().splitlines() or ["no message"]
+            raise TraceError(f"{path}: nsys could not export it: {message[-1]}")
         timelines = read_nsight(exported, progress)
     for timeline in timelines:
         timeline.path = str(path)
@@ -238,8 +238,8 @@ class _Reader:
         table = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
         columns = self._database.columns(table, "eventId", "eventSyncId", "streamId", "correlationId")
         records = {(e, s): (stream, correlation) for e, s, stream, correlation in zip(*(c.tolist() for c in columns))}
-        found = [records.get(key, (NONE, NONE)) for key in zip(event.tolist(), sync.tolist())]
-        pairs = np.array(found, np.int64).reshape(-1, 2)
+        waited_for = [records.get(key, (NONE, NONE)) for key in zip(event.tolist(), sync.tolist())]
+        pairs = np.array(waited_for, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
     # ---- host
@@ -254,13 +254,10 @@ class _Reader:
             table, "start", "end", "globalTid", "correlationId", "nameId"
         )
         numbers = self._named(name, strip=_VERSION)
-        if kind is None:
-            names = list(self.names.numbers)
-            drivers = {number for number in set(numbers.tolist()) if re.match(r"cu[A-Z]", names[number])}
-            kinds = np.where(np.isin(numbers, list(drivers)), HostKind.DRIVER, HostKind.RUNTIME).astype(np.uint8)
-        else:
-            kinds = np.full(len(start), kind, np.uint8)
-        return _host_columns(start, self._durations(start, end), numbers, tid, kinds, correlation)
+        is_driver = np.array([bool(re.match(r"cu[A-Z]", name)) for name in self.names.numbers], bool)[numbers]
+        by_name = np.where(is_driver, HostKind.DRIVER, HostKind.RUNTIME)
+        kinds = (by_name if kind is None else np.full(len(start), kind)).astype(np.uint8)
+        return _host_columns(start, self._durations(start, end), numbers, tid, kinds, correlation=correlation)
 
     def _ranges(self) -> Columns:
         """NVTX. Operators are told from other ranges by the ids that emit_nvtx writes, or by their name."""
@@ -269,25 +266,23 @@ class _Reader:
         for start, end, tid, kind, text, text_id in self._database.rows("NVTX_EVENTS", *wanted):
             if kind is not None and kind not in NVTX_RANGES:
                 continue
-            if not all(isinstance(one, int) for one in (start, end, tid)):
+            if not all(isinstance(value, int) for value in (start, end, tid)):
                 self._problem(UNBALANCED if None in (start, end) else UNTIMED)
                 continue
             rows.append((start, end, tid, *self._range(str(text or self._strings.get(text_id, "")))))
         columns = np.array(rows, np.int64).reshape(-1, 8).T.copy()
         start, end, tid, name, host_kind, external, sequence, inputs = columns
-        result = _host_columns(
-            start, self._durations(start, end), name.astype(np.int32), tid, host_kind.astype(np.uint8)
-        )
-        result["external"], result["sequence"], result["inputs"] = external, sequence, inputs.astype(np.int32)
-        return result
+        names, kinds, inputs = name.astype(np.int32), host_kind.astype(np.uint8), inputs.astype(np.int32)
+        known = {"external": external, "sequence": sequence, "inputs": inputs}
+        return _host_columns(start, self._durations(start, end), names, tid, kinds, **known)
 
     def _range(self, text: str) -> tuple[int, int, int, int, int]:
         """Name, kind, external id, sequence number and inputs of a range."""
-        found: Any = _OPERATOR.match(text.replace("\n", " "))
-        operator = found["id"] or found["seq"] or found["sizes"] or re.match(r"\w+::\w", text)
-        sizes = self.inputs.add(f"[{found['sizes']}]") if found["sizes"] else NONE
+        match: Any = _OPERATOR.match(text.replace("\n", " "))
+        operator = match["id"] or match["seq"] or match["sizes"] or re.match(r"\w+::\w", text)
+        sizes = self.inputs.add(f"[{match['sizes']}]") if match["sizes"] else NONE
         kind = HostKind.OPERATOR if operator else HostKind.ANNOTATION
-        return self.names.add(found["name"]), kind, _id(found["id"]), _id(found["seq"]), sizes
+        return self.names.add(match["name"]), kind, _id(match["id"]), _id(match["seq"]), sizes
 
     # ---- what is what
 
@@ -359,24 +354,14 @@ def _host_columns(
     name: NDArray[np.int32],
     tid: NDArray[np.int64],
     kind: NDArray[np.uint8],
-    correlation: NDArray[np.int64] | None = None,
+    **known: NDArray[Any],
 ) -> Columns:
+    """Columns of the host table; -1 in those that are not known."""
     none = np.full(len(start), NONE, np.int64)
-    short = none.astype(np.int32)
-    return {
-        "start_ns": start,
-        "dur_ns": duration,
-        "name": name,
-        "kind": kind,
-        "correlation": none if correlation is None else correlation,
-        "external": none,
-        "sequence": none,
-        "inputs": short,
-        "stack": short,
-        "collective": short,
-        "global_tid": tid,
-        "process": _process(tid),
-    }
+    columns: Columns = {"start_ns": start, "dur_ns": duration, "name": name, "kind": kind, "process": _process(tid)}
+    columns |= {"global_tid": tid, "correlation": none, "external": none, "sequence": none}
+    columns |= dict.fromkeys(("inputs", "stack"), none.astype(np.int32))
+    return columns | known
 
 
 def _direction(label: str) -> str:

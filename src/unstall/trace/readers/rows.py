@@ -38,7 +38,7 @@ class Texts(IntEnum):
     INPUTS = 3
     """JSON of (dims, types, concrete inputs of a convolution)."""
     COLLECTIVES = 4
-    """JSON of six facts of a collective."""
+    """JSON of (name, group, group size)."""
     LANES = 5
     """JSON of (pid, tid)."""
     LABELS = 6
@@ -116,12 +116,7 @@ def _lane(table: Tables) -> Column:
     return Column(table, "lane", np.int32, How.LIST, ("pid", "tid"), Texts.LANES)
 
 
-def _collective(table: Tables) -> Column:
-    facts = ("Collective name", "Process Group Name", "Group size", "dtype", "In msg nelems", "Out msg nelems")
-    fields = tuple(f"args.{fact}" for fact in facts)
-    return Column(table, "collective", np.int32, How.OPTIONAL_LIST, fields, Texts.COLLECTIVES)
-
-
+_COLLECTIVE = ("args.Collective name", "args.Process Group Name", "args.Group size")
 _INPUTS = ("args.Input Dims", "args.Input type", "args.Concrete Inputs")
 
 COLUMNS: list[Column] = [
@@ -132,7 +127,6 @@ COLUMNS: list[Column] = [
     *_integers(Tables.HOST, correlation="correlation", external="External id", sequence="Sequence number"),
     Column(Tables.HOST, "inputs", np.int32, How.INPUTS, _INPUTS, Texts.INPUTS),
     Column(Tables.HOST, "stack", np.int32, How.TEXT, ("args.Call stack",), Texts.STACKS),
-    _collective(Tables.HOST),
     *_times(Tables.DEVICE),
     _name(Tables.DEVICE),
     _lane(Tables.DEVICE),
@@ -140,7 +134,7 @@ COLUMNS: list[Column] = [
     *_place(Tables.DEVICE),
     *_integers(Tables.DEVICE, correlation="correlation", external="External id", bytes="bytes"),
     Column(Tables.DEVICE, "graph", np.uint8, How.POSITIVE, ("args.graph node id",)),
-    _collective(Tables.DEVICE),
+    Column(Tables.DEVICE, "collective", np.int32, How.OPTIONAL_LIST, _COLLECTIVE, Texts.COLLECTIVES),
     *_times(Tables.WAIT),
     _name(Tables.WAIT),
     _lane(Tables.WAIT),
@@ -234,18 +228,18 @@ def has_known_phase(text: bytes) -> bool:
 
 def unescaped(text: bytes) -> str:
     """A string of JSON, with or without escapes; what is no UTF-8 or a lone surrogate becomes U+FFFD."""
-    plain = text.decode("utf-8", "replace")
-    return _SURROGATE.sub("\ufffd", _DECODER.decode(f'"{plain}"')) if "\\" in plain else plain
+    written = text.decode("utf-8", "replace")
+    return _SURROGATE.sub("\ufffd", DECODER.decode(f'"{written}"')) if "\\" in written else written
 
 
 def decoded(text: bytes) -> list[Any]:
     """The list in a text of JSON that a scanner put together."""
-    result: list[Any] = _DECODER.decode(text.decode("utf-8", "replace"))
+    result: list[Any] = DECODER.decode(text.decode("utf-8", "replace"))
     return result
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
+DECODER = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 40 else float(text), strict=False)
 
 # ---- what scanners tell
 
@@ -257,8 +251,6 @@ UNENDED = "events without a duration (read as 0)"
 BEYOND_64_BITS = "integers beyond 64 bits"
 UNKNOWN_PHASE = "events of an unknown phase"
 TRUNCATED = "trace cut off in the middle (a killed job?), read up to there"
-PROBLEMS = (MALFORMED, NO_OBJECT, UNTIMED, NEGATIVE, UNENDED, BEYOND_64_BITS, UNKNOWN_PHASE, TRUNCATED)
-"""What may be wrong with a file, in words."""
 
 
 class Counts(NamedTuple):

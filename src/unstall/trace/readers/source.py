@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import queue
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -85,7 +87,7 @@ class Chunks:
                     self._put(chunk)
         except EOFError:
             self.broken = "packed file cut off in the middle (a killed job?), read up to there"
-        except _damage() as error:
+        except Exception as error:  # each unpacker has its own for data that are not what was packed
             self.broken = f"packed file damaged ({error}), read up to there"
         self._put(b"")
 
@@ -97,25 +99,25 @@ class Chunks:
 
 
 def _unpacked(start: bytes, raw: IO[bytes]) -> Iterator[bytes]:
-    """The bytes that are packed in a file. EOFError if it ends too early, but not before all that can be had was given.
-
-    That is why the decompressors are driven here: gzip.open and its kin raise instead of returning what they have.
-    """
+    """The bytes that are packed in a file; where it ends too early EOFError, after all that can be unpacked."""
     if start.startswith(b"\x1f\x8b"):
         return _inflated(raw)
     if start.startswith(b"BZh"):
-        import bz2
-
-        return _decompressed(raw, bz2.BZ2Decompressor)
+        return _pieces(bz2.open(raw))
     if start.startswith(b"\xfd7zXZ"):
-        import lzma
-
-        return _decompressed(raw, lzma.LZMADecompressor)
+        return _pieces(lzma.open(raw))
     return iter(lambda: raw.read(CHUNK), b"")
 
 
+def _pieces(file: bz2.BZ2File | lzma.LZMAFile) -> Iterator[bytes]:
+    """All that can be unpacked: unlike ``read``, ``read1`` returns what it has before it raises EOFError."""
+    return iter(lambda: file.read1(CHUNK), b"")
+
+
 def _inflated(raw: IO[bytes]) -> Iterator[bytes]:
-    """Of gzip, whose members may follow each other. igzip unpacks several times as fast as zlib."""
+    """Of gzip, whose members may follow each other. igzip unpacks several times as fast as zlib; its file object would
+    lose up to 2 MB before the end of a file that is cut off.
+    """
     library: Any = zlib
     with suppress(ImportError):
         from isal import isal_zlib as library
@@ -130,28 +132,3 @@ def _inflated(raw: IO[bytes]) -> Iterator[bytes]:
                 if not member.eof:
                     raise EOFError
         data = member.unused_data.lstrip(b"\0") or raw.read(PACKED)
-
-
-def _decompressed(raw: IO[bytes], decompressor: Callable[[], Any]) -> Iterator[bytes]:
-    """Of bzip2 and xz."""
-    data = raw.read(PACKED)
-    while data:
-        stream = decompressor()
-        while not stream.eof:
-            yield stream.decompress(data, CHUNK)
-            data = raw.read(PACKED) if stream.needs_input and not stream.eof else b""
-            if not data and stream.needs_input and not stream.eof:
-                raise EOFError
-        data = stream.unused_data or raw.read(PACKED)
-
-
-def _damage() -> tuple[type[BaseException], ...]:
-    """What the unpackers raise for data that is no longer what was packed."""
-    import lzma
-
-    errors: list[Any] = [OSError, ValueError, zlib.error, lzma.LZMAError]
-    with suppress(ImportError):
-        from isal import isal_zlib
-
-        errors.append(isal_zlib.error)
-    return tuple(errors)

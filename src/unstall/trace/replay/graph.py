@@ -59,6 +59,23 @@ class Items:
         return len(self.start_ns)
 
 
+def in_lane_order(items: Items, chosen: Ints) -> tuple[Ints, Ints]:
+    """The chosen items lane by lane, as they start; and for each the one before it on its lane, or -1."""
+    order = chosen[np.lexsort((items.start_ns[chosen], items.lane[chosen]))]
+    before = np.concatenate(([NONE], order[:-1]))
+    before[np.concatenate(([True], items.lane[order][1:] != items.lane[order][:-1]))] = NONE
+    return order, before
+
+
+def latest_end_before(items: Items, chosen: Ints, times: Ints) -> Ints:
+    """For each time the chosen item that ended last before it, or -1."""
+    if not len(chosen):
+        return np.full(len(times), NONE, np.int64)
+    by_end = chosen[np.argsort(items.end_ns[chosen], kind="stable")]
+    at = np.searchsorted(items.end_ns[by_end], times, side="right") - 1
+    return np.where(at >= 0, by_end[np.maximum(at, 0)], NONE)
+
+
 @dataclass
 class Edges:
     """Edges as they are collected: ``dst`` comes no sooner than ``src`` plus a constant plus an item's own time."""
@@ -116,8 +133,8 @@ def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: 
     src, dst = np.concatenate(edges.src), np.concatenate(edges.dst)
     constant, item = np.concatenate(edges.constant), np.concatenate(edges.item)
     kind = np.concatenate(edges.kind)
-    place = np.concatenate((position + 1, [2 * n + 1, 0]))  # -1 and -2 index from the back
-    a, b = place[src], place[dst]
+    node_at = np.concatenate((position + 1, [2 * n + 1, 0]))  # -1 and -2 index from the back
+    a, b = node_at[src], node_at[dst]
     forward = a < b
     sources, targets = _item_of(src), _item_of(dst)
     by_target = np.flatnonzero(forward)[np.argsort(b[forward], kind="stable")]

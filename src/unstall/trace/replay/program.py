@@ -6,7 +6,7 @@ import numpy as np
 
 from unstall.trace import intervals
 from unstall.trace.intervals import Intervals
-from unstall.trace.replay.graph import Edges, Floats, Items, Kind
+from unstall.trace.replay.graph import Edges, Floats, Items, Kind, in_lane_order, latest_end_before
 from unstall.trace.replay.stretch import Stretch
 from unstall.trace.thresholds import HOST_GAP_NS
 from unstall.trace.timeline import NONE, HostKind, Ints
@@ -39,39 +39,28 @@ def beginning(stretches: list[Stretch]) -> int:
 
 def _rank_order(stretch: Stretch, items: Items, mine: Ints, edges: Edges, delay_ns: float) -> None:
     start, end, lane = items.start_ns, items.end_ns, items.lane
-    order = mine[np.lexsort((start[mine], lane[mine]))]
-    first = np.concatenate(([True], lane[order][1:] != lane[order][:-1]))
-    before = np.concatenate(([NONE], order[:-1]))
-    before[first] = NONE
+    order, before = in_lane_order(items, mine)
+    first = before == NONE
     quiet_since = np.where(first, stretch.begin_ns + stretch.offset_ns, end[before])
-    other = _latest_end_before(items, mine, start[order])
+    other = latest_end_before(items, mine, start[order])
     hands_over = (other != NONE) & (other != before) & (end[other] > quiet_since)
     hands_over &= (lane[other] != lane[order]) & (start[order] - quiet_since >= _HANDOFF_NS)
     hands_over &= first | (_own_work(stretch, items, order, quiet_since) < _OWN_WORK)
 
-    plain = ~hands_over
+    goes_on = ~hands_over
     gap = (start[order] - quiet_since).astype(np.float64)
     source = np.where(first, BEGIN, 2 * before + 1)
     lag = gap + np.where(first, delay_ns, 0.0)
-    edges.add(source[plain], 2 * order[plain], lag[plain], _host_kind(gap[plain]))
+    edges.add(source[goes_on], 2 * order[goes_on], lag[goes_on], _host_kind(gap[goes_on]))
     # A rank that begins later than the others does so whatever its calls cost.
     edges.add(np.full(first.sum(), BEGIN), 2 * order[first], np.full(first.sum(), delay_ns), Kind.EDGE)
-    edges.add(source[~plain], 2 * order[~plain], np.zeros((~plain).sum()), Kind.EDGE)
+    edges.add(source[hands_over], 2 * order[hands_over], np.zeros(hands_over.sum()), Kind.EDGE)
     lag = (start[order] - end[other]).astype(np.float64)[hands_over]
     edges.add(2 * other[hands_over] + 1, 2 * order[hands_over], lag, _host_kind(lag))
 
 
 def _host_kind(gap_ns: Floats) -> Ints:
     return np.where(gap_ns >= HOST_GAP_NS, Kind.HOST, Kind.SUBMITTING)
-
-
-def _latest_end_before(items: Items, mine: Ints, times: Ints) -> Ints:
-    """For each time the call that ended last before it, or -1."""
-    if not len(mine):
-        return np.full(len(times), NONE, np.int64)
-    by_end = mine[np.argsort(items.end_ns[mine], kind="stable")]
-    at = np.searchsorted(items.end_ns[by_end], times, side="right") - 1
-    return np.where(at >= 0, by_end[np.maximum(at, 0)], NONE)
 
 
 def _own_work(stretch: Stretch, items: Items, order: Ints, since: Ints) -> Floats:
@@ -107,7 +96,7 @@ def _synchronisation(
     if not len(syncs):
         return
     submitted = np.where(launcher[work] >= 0, items.start_ns[launcher[work]], items.start_ns[work])
-    found = []
+    last_by_lane = []
     for lane in np.unique(items.lane[work]).tolist():
         mine = items.lane[work] == lane
         order = np.argsort(submitted[mine], kind="stable")
@@ -115,15 +104,15 @@ def _synchronisation(
         at = np.searchsorted(when, items.start_ns[syncs], side="left") - 1
         last = np.where(at >= 0, of_lane[np.maximum(at, 0)], NONE)
         agrees = (last != NONE) & (items.end_ns[last] <= items.end_ns[syncs] + _CLOCK_SLACK_NS)
-        found.append(np.where(agrees, last, NONE))
-    last = np.stack(found)
+        last_by_lane.append(np.where(agrees, last, NONE))
+    last = np.stack(last_by_lane)
     ends = np.where(last != NONE, items.end_ns[last], np.iinfo(np.int64).min).max(axis=0)
     blocked = ends > items.start_ns[syncs]
     tail = np.where(blocked, np.maximum(items.end_ns[syncs] - ends, 0), np.minimum(own_ns[syncs], _QUICK_CALL_NS))
     own_ns[syncs] = np.where(blocked, np.minimum(own_ns[syncs], _QUICK_CALL_NS), own_ns[syncs])
     for lane_last in last:
-        some = lane_last != NONE
-        _wait(items, lane_last[some], syncs[some], tail[some], own_ns, edges, Kind.SYNC)
+        known = lane_last != NONE
+        _wait(items, lane_last[known], syncs[known], tail[known], edges, Kind.SYNC)
 
 
 def _copies(
@@ -135,28 +124,26 @@ def _copies(
     call = launcher[copies]
     own_ns[call] = np.minimum(own_ns[call], _QUICK_CALL_NS)
     tail = np.maximum(items.end_ns[call] - items.end_ns[copies], 0)
-    _wait(items, copies, call, tail, own_ns, edges, Kind.SYNC)
+    _wait(items, copies, call, tail, edges, Kind.SYNC)
 
 
 def _back_pressure(stretch: Stretch, items: Items, calls: Ints, work: Ints, own_ns: Floats, edges: Edges) -> None:
     """A launch into a full queue returns when some earlier work is done."""
     full = calls[stretch.queue.back_pressure.contains(items.start_ns[calls] - stretch.offset_ns)]
     full = full[items.kind[full] == Kind.LAUNCH_CALL]
-    done = _latest_end_before(items, work, items.end_ns[full])
-    some = (done != NONE) & (items.end_ns[done] > items.start_ns[full])
-    done, full = done[some], full[some]
+    done = latest_end_before(items, work, items.end_ns[full])
+    waited = (done != NONE) & (items.end_ns[done] > items.start_ns[full])
+    done, full = done[waited], full[waited]
     own_ns[full] = np.minimum(own_ns[full], _QUICK_CALL_NS)
-    _wait(items, done, full, items.end_ns[full] - items.end_ns[done], own_ns, edges, Kind.EDGE)
+    _wait(items, done, full, items.end_ns[full] - items.end_ns[done], edges, Kind.EDGE)
 
 
-def _wait(items: Items, work: Ints, call: Ints, tail: Ints, own_ns: Floats, edges: Edges, kind: Kind) -> None:
+def _wait(items: Items, work: Ints, call: Ints, tail: Ints, edges: Edges, kind: Kind) -> None:
     """Calls that end when device work has ended. Where the clocks say it ended later, count from its start."""
     in_order = items.end_ns[work] <= items.end_ns[call]
-    a = in_order
-    edges.add(2 * work[a] + 1, 2 * call[a] + 1, tail[a].astype(np.float64), kind)
-    b = ~in_order
-    early = (items.end_ns[call] - items.end_ns[work]).astype(np.float64)
-    edges.add(2 * work[b], 2 * call[b] + 1, early[b], kind, work[b])
+    edges.add(2 * work[in_order] + 1, 2 * call[in_order] + 1, tail[in_order].astype(np.float64), kind)
+    work, call = work[~in_order], call[~in_order]
+    edges.add(2 * work, 2 * call + 1, (items.end_ns[call] - items.end_ns[work]).astype(np.float64), kind, work)
 
 
 def close(stretches: list[Stretch], items: Items, edges: Edges) -> tuple[int, int]:
@@ -166,7 +153,7 @@ def close(stretches: list[Stretch], items: Items, edges: Edges) -> tuple[int, in
         host_end = stretch.end_ns + stretch.offset_ns
         calls = np.flatnonzero(items.rank[: items.calls] == number)
         main = calls[stretch.timeline.host.thread[items.row[calls]] == stretch.timeline.main_thread]
-        last = _latest_end_before(items, main if len(main) else calls, np.array([host_end]))
+        last = latest_end_before(items, main if len(main) else calls, np.array([host_end]))
         source = np.where(last != NONE, 2 * last + 1, BEGIN)
         since = items.end_ns[last] if last[0] != NONE else np.array([begin])
         rest = np.maximum(host_end - since, 0).astype(np.float64)

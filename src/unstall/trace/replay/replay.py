@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from unstall.trace.activity import Activity
+from unstall.trace.blame import Blame
 from unstall.trace.queue import Queue
-from unstall.trace.replay.build import build
-from unstall.trace.replay.critical import by_operator
-from unstall.trace.replay.graph import Graph
+from unstall.trace.replay import program, streams
+from unstall.trace.replay.graph import Edges, Graph, Kind, assemble
 from unstall.trace.replay.simulate import Run, critical_path, path_by_kind, simulate
-from unstall.trace.replay.stretch import Stretch
-from unstall.trace.replay.whatif import WhatIf, change, parse
+from unstall.trace.replay.stretch import Stretch, items_of, launchers
+from unstall.trace.replay.whatif import change, parse
+from unstall.trace.steps import Windows
 from unstall.trace.thresholds import REPLAY_ERROR
-from unstall.trace.timeline import Ints
-from unstall.trace.windows import Windows
+from unstall.trace.timeline import NONE, Ids, Ints
 
 MOST_WORK = 20_000
 """Device events that are replayed, in a second or two; of a longer trace the steps nearest to the mean stand in."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What a what-if gives."""
-
-    what_if: WhatIf
-    gain: float
-    """Recorded step time over predicted."""
-    step_s: float
+_OF_NO_OPERATOR = (Kind.HOST, Kind.LOADER, Kind.SYNC, Kind.STREAM, Kind.EDGE)
+"""The program's own time and waits of threads and streams lie before an operator's work, but are not the operator's."""
 
 
 class Replay:
     """The dependency graph of a trace, run under what-ifs."""
 
-    def __init__(self, stretches: list[Stretch], steps: int, of: int, step_s: float, matched: Ints | None = None):
+    def __init__(self, stretches: list[Stretch], steps: int, of: int, matched: Ints | None = None):
         self.stretches = stretches
         self.steps = steps
         self.of = of
-        self.step_s = step_s
         self._matched = matched
-        self._known: dict[str, Prediction] = {}
+        self._gains: dict[str, float] = {}
 
     @cached_property
     def graph(self) -> Graph:
@@ -68,33 +58,32 @@ class Replay:
         """Whether only some of the steps are replayed."""
         return self.steps < self.of
 
-    def predict(self, what_if: str) -> Prediction:
-        """The gain of a what-if. TraceError when it cannot be read, or names nothing in the trace."""
-        if what_if not in self._known:
-            asked = parse(what_if)
-            wanted = change(asked, self.graph, self.stretches)
-            end_ns = max(simulate(self.graph, wanted).end_ns, wanted.least_ns, 1.0)
-            gain = self.base.end_ns / end_ns
-            gain = max(gain, 1.0) if asked.factor is None or asked.factor <= 1 else gain
-            self._known[what_if] = Prediction(asked, gain, self.step_s / gain)
-        return self._known[what_if]
-
     def gain(self, what_if: str) -> float:
-        """As :meth:`predict`, the factor alone."""
-        return self.predict(what_if).gain
+        """Recorded step time over the predicted one.
+
+        Raises:
+            TraceError: the what-if cannot be read, or names nothing in the trace.
+        """
+        if what_if not in self._gains:
+            asked = parse(what_if)
+            changed = change(asked, self.graph, self.stretches)
+            end_ns = max(simulate(self.graph, changed).end_ns, changed.least_ns, 1.0)
+            gain = self.base.end_ns / end_ns
+            self._gains[what_if] = max(gain, 1.0) if asked.factor is None or asked.factor <= 1 else gain
+        return self._gains[what_if]
 
     @cached_property
     def critical(self) -> dict[str, float]:
         """Share of the critical path by kind of time."""
         total = path_by_kind(self.graph, self._path)
-        whole = max(sum(total.values()), 1.0)
-        return {kind.name.lower(): ns / whole for kind, ns in total.items() if ns > 0}
+        total_ns = max(sum(total.values()), 1.0)
+        return {kind.name.lower(): ns / total_ns for kind, ns in total.items() if ns > 0}
 
     @cached_property
     def critical_operators(self) -> dict[str, float]:
         """Share of the critical path by operator, the most first; what is of none is left out."""
-        whole = max(sum(path_by_kind(self.graph, self._path).values()), 1.0)
-        return {name: ns / whole for name, ns in by_operator(self.graph, self._path, self.stretches).items()}
+        total_ns = max(sum(path_by_kind(self.graph, self._path).values()), 1.0)
+        return {name: ns / total_ns for name, ns in by_operator(self.graph, self._path, self.stretches).items()}
 
     @cached_property
     def _path(self) -> Ints:
@@ -128,3 +117,72 @@ def stretch_of(
     if beyond < len(start):
         end = min(end, int(start[beyond]))
     return Stretch(activity, queue, begin, end, offset_ns)
+
+
+def build(stretches: list[Stretch], matched: Ints | None = None) -> Graph:
+    """The graph of one or several ranks' stretches.
+
+    Args:
+        stretches: one a rank.
+        matched: device rows of the collectives that the ranks share, one row a collective, one column a rank.
+    """
+    items = items_of(stretches)
+    own = np.maximum(items.end_ns - items.start_ns, 0).astype(np.float64)
+    launcher = launchers(stretches, items)
+    edges = Edges()
+    program.host_waits(stretches, items, launcher, own, edges)
+    program.thread_order(stretches, items, edges)
+    streams.device_order(items, launcher, own, edges, program.beginning(stretches))
+    streams.event_waits(stretches, items, edges)
+    groups = _items_of_rows(items.rank[items.calls :], items.row[items.calls :], matched, items.calls)
+    shared = streams.collectives(items, groups, own, edges)
+    alone = np.setdiff1d(np.arange(len(items)), shared)
+    edges.add(2 * alone, 2 * alone + 1, np.zeros(len(alone)), Kind.EDGE, alone)
+    begin, end = program.close(stretches, items, edges)
+    return assemble(items, own, edges, begin, end)
+
+
+def _items_of_rows(rank: Ids, row: Ids, matched: Ints | None, first: int) -> Ints:
+    """Device rows of collectives as items; those with a rank outside its stretch are left out."""
+    if matched is None or not len(matched):
+        return np.zeros((0, 0), np.int64)
+    columns = []
+    for number in range(matched.shape[1]):
+        mine = np.flatnonzero(rank == number)
+        table = np.full(max(int(row.max(initial=0)), int(matched.max())) + 1, NONE, np.int64)
+        table[row[mine]] = mine + first
+        columns.append(table[matched[:, number]])
+    groups = np.stack(columns, axis=1)
+    return groups[(groups != NONE).all(axis=1)]
+
+
+def by_operator(graph: Graph, path: Ints, stretches: list[Stretch]) -> dict[str, float]:
+    """Nanoseconds of a path under each outermost operator, the most first; time of none is left out.
+
+    A call's and a kernel's own time is that of the operator around the call; the host's time between two calls, and
+    the latency of a launch, is that of the later one's operator.
+    """
+    item = graph.item[path]
+    own = np.append(graph.own_ns, 0.0)[item]  # an edge without an item is -1
+    constant = np.where(np.isin(graph.kind[path], _OF_NO_OPERATOR), 0.0, graph.constant[path])
+    items, ns = np.concatenate((item, graph.target_item[path])), np.concatenate((own, constant))
+    spent = (items >= 0) & (ns > 0)
+    items, ns = items[spent], ns[spent]
+    total: dict[str, float] = {}
+    for number, stretch in enumerate(stretches):
+        mine = np.flatnonzero((graph.items.rank[items] == number) & (graph.items.kind[items] != Kind.LOADER))
+        blame = Blame(stretch.timeline)
+        operators, of = np.unique(blame.origin(_calls(graph, items[mine], stretch)).operator, return_inverse=True)
+        for row, amount in zip(operators.tolist(), np.bincount(of, weights=ns[mine]).tolist()):
+            if row != NONE:
+                total[blame.name(row)] = total.get(blame.name(row), 0.0) + amount
+    return dict(sorted(total.items(), key=lambda entry: -entry[1]))
+
+
+def _calls(graph: Graph, items: Ints, stretch: Stretch) -> Ids:
+    """The host row of each item: of the call itself, or of the one that launched the work; -1 if not known."""
+    rows = graph.items.row[items]
+    is_call = items < graph.items.calls
+    result = rows.copy()
+    result[~is_call] = stretch.timeline.launch[rows[~is_call]]
+    return result

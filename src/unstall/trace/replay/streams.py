@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.trace.replay.graph import Edges, Floats, Items, Kind
+from unstall.trace.replay.graph import Edges, Floats, Items, Kind, in_lane_order, latest_end_before
 from unstall.trace.replay.program import BEGIN
-from unstall.trace.timeline import NONE, Ints
+from unstall.trace.replay.stretch import Stretch
+from unstall.trace.timeline import NONE, Ints, WaitKind
 
 _USUAL = 25
 """Percentile that stands for the usual latency: delays have a long tail and no negative one."""
@@ -22,6 +23,8 @@ _ROUNDING_NS = 2_000
 """Old traces are in whole microseconds, so kernels in order may seem to overlap."""
 _WAIT_LATENCY_NS = 30_000
 """Work that waited for another stream starts this soon after it."""
+_EVENT_LATENCY_NS = 2_000
+"""From an event to what waited for it, where nothing else held that up."""
 
 
 def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int) -> None:
@@ -29,7 +32,10 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     work = np.arange(items.calls, len(items))
     if not len(work):
         return
-    before = _before_on_stream(items, work)
+    order, previous = in_lane_order(items, work)
+    before = np.full(len(items), NONE, np.int64)
+    before[order] = previous
+    before = before[work]
     has_launch, has_before = launcher[work] != NONE, before != NONE
     start = items.start_ns[work]
     latency = np.where(has_launch, start - items.start_ns[launcher[work]], 0)
@@ -41,9 +47,12 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     usual_latency = min(_usual(latency[empty], latency[has_launch]), _MOST_LATENCY_NS)
     usual_gap = min(_usual(gap[has_launch & has_before & ~empty], gap[has_before & has_launch]), _USUAL_GAP_NS)
 
-    late = np.where(has_before & ~empty, gap > _LONG_GAP_NS, latency > usual_latency + _LONG_GAP_NS)
-    other = _latest_end(items, work)
-    waits = late & (other != NONE) & (start - items.end_ns[other] <= _WAIT_LATENCY_NS)
+    delayed = np.where(has_before & ~empty, gap > _LONG_GAP_NS, latency > usual_latency + _LONG_GAP_NS)
+    other = np.full(len(work), NONE, np.int64)
+    for rank in np.unique(items.rank[work]).tolist():
+        mine = items.rank[work] == rank
+        other[mine] = latest_end_before(items, work[mine], start[mine])
+    waits = delayed & (other != NONE) & (start - items.end_ns[other] <= _WAIT_LATENCY_NS)
     waits &= items.lane[other] != items.lane[work]
     waits &= ~has_launch | (items.end_ns[other] > items.start_ns[launcher[work]])
     edges.add(2 * other[waits] + 1, 2 * work[waits], (start - items.end_ns[other])[waits].astype(float), Kind.EDGE)
@@ -62,30 +71,49 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, Kind.EDGE)
 
 
-def _before_on_stream(items: Items, work: Ints) -> Ints:
-    """For each, the work before it on its stream, or -1."""
-    order = work[np.lexsort((items.start_ns[work], items.lane[work]))]
-    before = np.concatenate(([NONE], order[:-1]))
-    before[np.concatenate(([True], items.lane[order][1:] != items.lane[order][:-1]))] = NONE
-    result = np.full(len(items), NONE, np.int64)
-    result[order] = before
-    return result[work]
+def _usual(preferred: Ints, otherwise: Ints) -> float:
+    values = preferred if len(preferred) else otherwise
+    return float(np.percentile(values, _USUAL)) if len(values) else _USUAL_GAP_NS
 
 
-def _latest_end(items: Items, work: Ints) -> Ints:
-    """For each, the work of the same rank that ended last before it started, or -1."""
-    result = np.full(len(items), NONE, np.int64)
-    for rank in np.unique(items.rank[work]).tolist():
-        mine = work[items.rank[work] == rank]
-        by_end = mine[np.argsort(items.end_ns[mine], kind="stable")]
-        at = np.searchsorted(items.end_ns[by_end], items.start_ns[mine], side="right") - 1
-        result[mine] = np.where(at >= 0, by_end[np.maximum(at, 0)], NONE)
-    return result[work]
+def event_waits(stretches: list[Stretch], items: Items, edges: Edges) -> None:
+    """Work that comes after a wait in its stream, after what came before the event in the other stream.
+
+    Correlation ids grow in the order of the calls, so they tell what came before and after.
+    """
+    for number, stretch in enumerate(stretches):
+        table = stretch.timeline.waits
+        waits = np.flatnonzero((table.kind == WaitKind.STREAM_WAIT) & (table.on_correlation >= 0))
+        mine = items.calls + np.flatnonzero(items.rank[items.calls :] == number)
+        if not len(waits) or not len(mine):
+            continue
+        device = stretch.timeline.device
+        stream, correlation = device.stream[items.row[mine]], device.correlation[items.row[mine]]
+        target = np.full(len(waits), NONE, np.int64)
+        source = np.full(len(waits), NONE, np.int64)
+        for waiter in np.unique(stream).tolist():
+            lane = np.flatnonzero(stream == waiter)
+            lane = lane[np.argsort(correlation[lane], kind="stable")]
+            waiting, waited = table.stream[waits] == waiter, table.on_stream[waits] == waiter
+            after = np.searchsorted(correlation[lane], table.correlation[waits][waiting], side="right")
+            target[waiting] = _pick(mine[lane], after)
+            before = np.searchsorted(correlation[lane], table.on_correlation[waits][waited], side="left") - 1
+            source[waited] = _pick(mine[lane], before)
+        both = (target != NONE) & (source != NONE)
+        _add_waits(items, source[both], target[both], edges)
 
 
-def _usual(those: Ints, otherwise: Ints) -> float:
-    some = those if len(those) else otherwise
-    return float(np.percentile(some, _USUAL)) if len(some) else _USUAL_GAP_NS
+def _pick(items: Ints, at: Ints) -> Ints:
+    """Items at these places; -1 for places outside."""
+    inside = (at >= 0) & (at < len(items))
+    return np.where(inside, items[np.clip(at, 0, len(items) - 1)], NONE)
+
+
+def _add_waits(items: Items, source: Ints, target: Ints, edges: Edges) -> None:
+    lag = items.start_ns[target] - items.end_ns[source]
+    in_order = (lag >= 0) & (items.lane[source] != items.lane[target])
+    held = np.minimum(lag, _EVENT_LATENCY_NS)[in_order].astype(np.float64)
+    edges.add(2 * source[in_order] + 1, 2 * target[in_order], held, Kind.EDGE)
 
 
 def collectives(items: Items, groups: Ints, own_ns: Floats, edges: Edges) -> Ints:

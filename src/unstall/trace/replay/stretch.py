@@ -92,9 +92,9 @@ def launchers(stretches: list[Stretch], items: Items) -> Ints:
     calls = np.concatenate(([0], np.cumsum([len(stretch.call_rows) for stretch in stretches])))
     at = items.calls
     for first, stretch in zip(calls, stretches):
-        found = stretch.launcher
-        result[at : at + len(found)] = np.where(found >= 0, found + first, NONE)
-        at += len(found)
+        within = stretch.launcher
+        result[at : at + len(within)] = np.where(within >= 0, within + first, NONE)
+        at += len(within)
     return result
 
 
@@ -109,8 +109,8 @@ def _calls(number: int, stretch: Stretch) -> tuple[NDArray[Any], ...]:
 
 def _work(number: int, stretch: Stretch) -> tuple[NDArray[Any], ...]:
     work, rows = stretch.timeline.device, stretch.device_rows
-    place = work.device[rows].astype(np.int64) << 40 | work.stream[rows] & (1 << 40) - 1
-    stream = np.unique(place, return_inverse=True)[1].reshape(-1)
+    stream_key = work.device[rows].astype(np.int64) << 40 | work.stream[rows] & (1 << 40) - 1
+    stream = np.unique(stream_key, return_inverse=True)[1].reshape(-1)
     lane = number * _LANES + _LANES // 2 + stream
     start, end = work.start_ns[rows] + stretch.offset_ns, work.end_ns[rows] + stretch.offset_ns
     return start, end, rows, np.full(len(rows), number), lane, _DEVICE_KIND[work.kind[rows]]
@@ -118,10 +118,10 @@ def _work(number: int, stretch: Stretch) -> tuple[NDArray[Any], ...]:
 
 def _outermost(lane: Ids, start: Ints, end: Ints) -> Ints:
     """Indices of intervals that begin inside no earlier one of their lane."""
-    kept: list[int] = []
+    outermost: list[int] = []
     reach: dict[int, int] = {}
     for index, (where, begin, until) in enumerate(zip(lane.tolist(), start.tolist(), end.tolist())):
         if begin >= reach.get(where, begin):
-            kept.append(index)
+            outermost.append(index)
             reach[where] = max(until, begin)
-    return np.array(kept, np.int64)
+    return np.array(outermost, np.int64)

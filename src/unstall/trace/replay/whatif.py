@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,8 +62,11 @@ _ALIASES = {
 def change(what_if: WhatIf, graph: Graph, stretches: list[Stretch]) -> Change:
     """The graph's change. TraceError when nothing in the trace has that name."""
     result = Change.none(graph)
-    if what_if.how:
-        _HOWS[what_if.what, what_if.how](graph, result)
+    if what_if.how == "pinned":  # copies no longer hold up the host; the stream still has them in its order
+        result.drop |= _waits_for(graph, Kind.COPY)
+        return result
+    if what_if.how == "overlapped":
+        _overlap(graph, result, Kind.COMMUNICATION if what_if.what == "nccl" else Kind.COPY)
         return result
     factor = what_if.factor if what_if.factor is not None else 1.0
     if what_if.what in _KINDS:
@@ -90,17 +92,13 @@ _KINDS: dict[str, tuple[list[Kind], list[Kind]]] = {
 """Kinds of items whose own time, and of edges whose constant, the factor applies to."""
 
 
-def _overlap(kind: Kind) -> Callable[[Graph, Change], None]:
+def _overlap(graph: Graph, result: Change, kind: Kind) -> None:
     """Work of this kind takes no time that anything waits for; all of it must still fit into the step."""
-
-    def apply(graph: Graph, result: Change) -> None:
-        chosen = graph.items.kind == kind
-        result.own[chosen] = 0
-        result.drop |= _waits_for(graph, kind)
-        by_rank = np.bincount(graph.items.rank[chosen], weights=graph.own_ns[chosen])
-        result.least_ns = float(by_rank.max(initial=0.0))
-
-    return apply
+    chosen = graph.items.kind == kind
+    result.own[chosen] = 0
+    result.drop |= _waits_for(graph, kind)
+    by_rank = np.bincount(graph.items.rank[chosen], weights=graph.own_ns[chosen])
+    result.least_ns = float(by_rank.max(initial=0.0))
 
 
 def _waits_for(graph: Graph, kind: Kind) -> Flags:
@@ -109,43 +107,31 @@ def _waits_for(graph: Graph, kind: Kind) -> Flags:
     return np.asarray((graph.kind == Kind.SYNC) & (kinds[graph.source_item] == kind))
 
 
-def _pinned(graph: Graph, result: Change) -> None:
-    """Copies no longer hold up the host; the stream still has them in its order."""
-    result.drop |= _waits_for(graph, Kind.COPY)
-
-
-_HOWS: dict[tuple[str, str], Callable[[Graph, Change], None]] = {
-    ("nccl", "overlapped"): _overlap(Kind.COMMUNICATION),
-    ("copies", "overlapped"): _overlap(Kind.COPY),
-    ("copies", "pinned"): _pinned,
-}
-
-
 def _items_named(name: str, graph: Graph, stretches: list[Stretch]) -> Flags:
-    found = np.zeros(len(graph.items), bool)
+    chosen = np.zeros(len(graph.items), bool)
     for number, stretch in enumerate(stretches):
         mine = np.flatnonzero((graph.items.rank == number) & (np.arange(len(graph.items)) >= graph.items.calls))
-        found[mine] = _rows_named(name, stretch.timeline)[graph.items.row[mine]]
-    if not found.any():
+        chosen[mine] = _rows_named(name, stretch.timeline)[graph.items.row[mine]]
+    if not chosen.any():
         raise TraceError(_unknown(name, stretches))
-    return found
+    return chosen
 
 
 def _rows_named(name: str, timeline: Timeline) -> Flags:
     """Device rows inside a host event of that name, or whose kernel's name holds it."""
     inside = np.zeros(len(timeline.device), bool)
-    chosen = timeline.names_where(lambda one: one == name or one.strip("# ") == name)[timeline.host.name]
+    chosen = timeline.names_where(lambda known: name in (known, known.strip("# ")))[timeline.host.name]
     at = timeline.launch.copy()
     while chosen.any() and (at >= 0).any():
         inside |= (at >= 0) & chosen[at]
         at = np.where(at >= 0, timeline.parent[at], -1)
     if inside.any():
         return inside
-    return timeline.names_where(lambda one: name in one)[timeline.device.name]
+    return timeline.names_where(lambda candidate: name in candidate)[timeline.device.name]
 
 
 def _unknown(name: str, stretches: list[Stretch]) -> str:
-    names = {one for stretch in stretches for one in stretch.timeline.names if len(one) < 80}
+    names = {known for stretch in stretches for known in stretch.timeline.names if len(known) < 80}
     close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.5)
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     return f"--what-if {name}: no operator, range or kernel of that name did work on a device{hint}"
