@@ -22,7 +22,7 @@ from unstall.optimize.trial_runner import TrialRunner, Variant
 
 Exactness = Literal["exact", "close"]
 
-TOLERANCES = {"float64": 1e-7, "float32": 1e-3, "bfloat16": 3e-2, "float16": 1e-2, "tf32": 1e-2}
+TOLERANCES = {"float64": 1e-7, "float32": 1e-3, "bfloat16": 3e-2, "float16": 1e-2}
 """Largest difference for close changes, by the coarser data type of the two, or by that which the changed program
 computes in: root mean square of the difference over that of the reference. They allow for another order of summation,
 carried through the first steps of training."""

@@ -32,6 +32,7 @@ class BatchCalls(Remedy):
         "a loop that calls the model for one item, itself or in a function that does one item, calls it for up to "
         f"{_SIZE} at once"
     )
+    needs = "a program that trains nothing, and a loop over what is known as a whole"
     patterns = ("overhead-bound",)
     exactness = "close"
     """Matrix products of another size add in another order."""

@@ -26,6 +26,7 @@ class LoaderWorkers(Remedy):
 
     name = "loader-workers"
     brief = "more or fewer workers, kept alive between epochs"
+    needs = "a `DataLoader` with a map-style dataset"
     patterns = ("input-bound", "transfer-bound")
     exactness = "exact"
     """Under per-sample seeding; without it, workers draw other random augmentations, as in any run."""

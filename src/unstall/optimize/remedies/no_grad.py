@@ -25,6 +25,7 @@ class NoGrad(Remedy):
 
     name = "no-grad"
     brief = "evaluation loops, and programs that train nothing, record no gradients"
+    needs = "calls of the model that record gradients, with no backward after them"
     patterns = ("compute-bound", "overhead-bound", "callback-bound")
     exactness = "exact"
 

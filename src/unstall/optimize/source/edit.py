@@ -16,11 +16,6 @@ def put(*new: cst.CSTNode) -> Edit:
     return lambda _: new[0] if len(new) == 1 else cst.FlattenSentinel(new) if new else cst.RemoveFromParent()
 
 
-def followed_by(*more: cst.CSTNode) -> Edit:
-    """The edit that puts these nodes after one, as it is by then."""
-    return lambda node: cst.FlattenSentinel([node, *more])
-
-
 def edited(tree: cst.Module, edits: Mapping[cst.CSTNode, Edit]) -> cst.Module:
     """The tree with each of these nodes, which must be in it by identity, as its edit makes it."""
     return tree.visit(_Editor(edits))
