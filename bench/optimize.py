@@ -225,8 +225,8 @@ def markdown(rows: list[Row]) -> str:
         "# What optimize reaches", "",
         f"`make optimize-bench` on {describe()}.", "",
         "- **Claimed** is the headline of `unstall optimize`.",
-        "- **Verified** comes from plain runs of the original and the patched script in turn, by the rate that the program"
-        " prints.",
+        "- **Verified** comes from plain runs of the original and the patched script in turn, by the rate that the"
+        " program prints.",
         "  Where samples are cached, it is the rate from the second epoch on: the first one fills the cache.",
         "- **Expert's fix** is the program as an expert would write it, measured in the same way.", "",
     ]  # fmt: skip
