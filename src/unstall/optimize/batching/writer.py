@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from unstall.optimize.batching.loops import BatchableLoop
-from unstall.optimize.source.edit import fresh_name, replaced, statement
+from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import, with_runtime
 
@@ -32,7 +32,10 @@ class _Writer:
         self.varying = {arg: self._fresh("rows") for arg in loop.inputs}
 
     def _fresh(self, wanted: str) -> str:
-        name = fresh_name(wanted, self.used)
+        """The name, with a number where the file uses it."""
+        name, number = wanted, 2
+        while name in self.used:
+            name, number = f"{wanted}{number}", number + 1
         self.used.add(name)
         return name
 

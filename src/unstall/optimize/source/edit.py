@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import libcst as cst
@@ -41,14 +41,6 @@ class _Editor(cst.CSTTransformer):
 def statement(tree: cst.Module, source: str) -> Any:
     """A statement from its source, with the indentation and the line endings of the file."""
     return cst.parse_statement(source if source.endswith("\n") else source + "\n", config=tree.config_for_parsing)
-
-
-def fresh_name(wanted: str, used: Collection[str]) -> str:
-    """The name, with a number where it is used."""
-    name, number = wanted, 2
-    while name in used:
-        name, number = f"{wanted}{number}", number + 1
-    return name
 
 
 def keyword(call: cst.Call, name: str) -> cst.Arg | None:

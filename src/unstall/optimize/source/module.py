@@ -208,12 +208,6 @@ class SourceModule:
         on_line = [one for one in self.all(cst.Call) if self.is_on(one, site.line) and self.name(one).endswith(name)]
         return on_line[0] if len(on_line) == 1 else None
 
-    def site(self, call: cst.Call, near: CallSite) -> CallSite:
-        """Where a call is, as the running program would tell of it from the file and the function of another."""
-        line, column, end_line, end_column = self._span(call)
-        span = (line, end_line, self._bytes(line, column), self._bytes(end_line, end_column))
-        return CallSite(near.file, line, near.function, span)
-
     def function(self, name: str, line: int) -> cst.FunctionDef | None:
         """The function of a name that a line is in; a line of its decorators counts."""
         named = [
@@ -268,10 +262,6 @@ class SourceModule:
         if not 0 < line <= len(self._lines):
             return column
         return len(self._lines[line - 1].encode()[:column].decode(errors="replace"))
-
-    def _bytes(self, line: int, column: int) -> int:
-        """A column in characters in bytes of UTF-8."""
-        return len(self._lines[line - 1][:column].encode())
 
 
 class _Collector(cst.CSTVisitor):
