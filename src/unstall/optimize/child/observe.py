@@ -28,7 +28,6 @@ class Observer:
         self.file: Any = None
         self.pid = os.getpid()
         self.roots: dict[int, Any] = {}
-        self.depth = 0
         self.records = 0
         self.busy = False
 
@@ -131,20 +130,11 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
 
 
 def _forward(module: Any, observer: Observer) -> None:
-    original = module.Module.__call__
+    def record(model: Any, args: tuple[Any, ...], result: Any) -> None:
+        observer.root(model)
+        observer.record("output", result)
 
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        observer.depth += 1
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            observer.depth -= 1
-        if not observer.depth and next(self.parameters(), None) is not None:
-            observer.root(self)
-            observer.record("output", result)
-        return result
-
-    module.Module.__call__ = __call__
+    child.after_model_calls(module, record)
 
 
 def _backward(module: Any, observer: Observer) -> None:
