@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import mean
-from typing import Literal, Protocol
+from typing import Literal
 
-from unstall.optimize import comparison, diagnosis, equivalence
+from unstall.optimize import comparison, diagnosis
 from unstall.optimize.budget import Budget
 from unstall.optimize.comparison import Comparison, TrialFailed, Window, interval_excludes
 from unstall.optimize.diagnosis import Diagnosis
+from unstall.optimize.equivalence import Reference, observe
 from unstall.optimize.program import Program
 from unstall.optimize.proposal import Attempt, Proposal
-from unstall.optimize.reference import Reference
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.trial_runner import TrialNotPossible, TrialRunner, Variant
@@ -95,21 +95,12 @@ class Result:
         return any(attempt.proposal.batches_model_calls for attempt in self.kept)
 
 
-class Compare(Protocol):
-    """Runs two variants in turns, see :func:`unstall.optimize.comparison.compare`."""
-
-    def __call__(
-        self, base: Variant, changed: Variant, window: Window, *, enough: Callable[[Comparison], bool],
-        pairs: int = ..., limit_s: float = ..., earlier: Comparison | None = None,
-    ) -> Comparison: ...  # fmt: skip
-
-
 def search(program: Program, runner: TrialRunner, options: Options, log: Callable[[str], None]) -> Result:
     """Search over one program with real trials. Raises TrialFailed when the original fails."""
     return Search(
         diagnose=partial(diagnosis.diagnose, program, runner),
         compare=partial(comparison.compare, runner),
-        reference=Reference(partial(equivalence.observe, runner)),
+        reference=Reference(partial(observe, runner)),
         remedies=all_remedies(),
         clock=lambda: time.monotonic() - runner.suspended_s,
         options=options,
@@ -124,13 +115,14 @@ class Search:
         self,
         *,
         diagnose: Callable[[Variant], Diagnosis],
-        compare: Compare,
+        compare: Callable[..., Comparison],
         reference: Reference,
         remedies: Mapping[str, Remedy],
         clock: Callable[[], float],
         options: Options,
         log: Callable[[str], None],
     ):
+        """``diagnose``, ``compare`` and ``reference``'s are those of this package, with a runner given."""
         self.diagnose, self.compare, self.reference = diagnose, compare, reference
         self.remedies, self.options, self.log = remedies, options, log
         self.budget = Budget(options.budget_s, clock)

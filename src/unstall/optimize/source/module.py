@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast as python_ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import (
@@ -26,8 +25,6 @@ from unstall.optimize.source.places import CallSite
 
 N = TypeVar("N", bound=cst.CSTNode)
 Definition = TypeVar("Definition", cst.FunctionDef, cst.ClassDef)
-_Span = tuple[int, int, int, int]
-"""First line, first column, last line, column after the last; lines from 1, columns from 0 in characters."""
 
 
 class SourceModule:
@@ -223,37 +220,8 @@ class SourceModule:
         """A node's source, without the spaces and comments around it."""
         return self.tree.code_for_node(node).strip()
 
-    # ------------------------------------------------------------------ readings on Python's own syntax tree
-
-    @cached_property
-    def ast(self) -> python_ast.Module:
-        """The same file as Python's own tree, for readings that are written on it; see :meth:`node`."""
-        return python_ast.parse(self.text)
-
-    def node(self, read: python_ast.AST, kind: type[N]) -> N:
-        """The node of this kind at the very place of one of :attr:`ast`: both trees are of one text.
-
-        Not for tuples and generators, which have their brackets in them in the one tree and not in the other.
-        """
-        span = self.ast_span(read)
-        return next(node for node in self._by_span[span] if isinstance(node, kind))
-
-    def ast_span(self, read: Any) -> _Span:
-        """Where a node of Python's own tree lies, columns in characters."""
-        return (
-            read.lineno, self._characters(read.lineno, read.col_offset),
-            read.end_lineno, self._characters(read.end_lineno, read.end_col_offset),
-        )  # fmt: skip
-
-    @cached_property
-    def _by_span(self) -> dict[_Span, list[cst.CSTNode]]:
-        found: dict[_Span, list[cst.CSTNode]] = {}
-        for node in self._nodes:
-            if node in self._positions:
-                found.setdefault(self._span(node), []).append(node)
-        return found
-
-    def _span(self, node: cst.CSTNode) -> _Span:
+    def _span(self, node: cst.CSTNode) -> tuple[int, int, int, int]:
+        """First line, first column, last line, column after the last; columns from 0 in characters."""
         place = self._positions[node]
         return place.start.line, place.start.column, place.end.line, place.end.column
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from unstall.optimize.source.errors import AnalysisRefused
@@ -147,6 +148,12 @@ def chosen(numpy: str, returns: list[tuple[ast.expr | None, ast.expr]]) -> list[
 def source(node: ast.expr) -> str:
     """An expression as text."""
     return ast.unparse(ast.fix_missing_locations(node))
+
+
+def names_of(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> list[str]:
+    """Names that are loaded or stored in these nodes, in the order in which they appear."""
+    found = (node for top in nodes for node in ast.walk(top) if isinstance(node, ast.Name))
+    return list(dict.fromkeys(node.id for node in found if isinstance(node.ctx, context)))
 
 
 def _both(numpy: str, mask: ast.expr | None, condition: ast.expr) -> ast.expr:

@@ -11,8 +11,7 @@ import libcst as cst
 
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
-from unstall.optimize.source.python_ast import names as names_of
-from unstall.optimize.vectorize.blocks import Block, source
+from unstall.optimize.vectorize.blocks import Block, names_of, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
 from unstall.optimize.vectorize.expressions import Expressions
 from unstall.optimize.vectorize.functions import Functions
@@ -35,7 +34,7 @@ class Vectorized:
 
 def vectorize(module: SourceModule, line: int) -> Vectorized:
     """The array form of the outermost element-wise nest around a line of a module. Raises AnalysisRefused."""
-    function, loops = _around(module.ast, line)
+    function, loops = _around(ast.parse(module.text), line)
     if function is None or not loops:
         raise AnalysisRefused(f"line {line} is in no loop of a function")
     numpy = module.alias("numpy")
@@ -101,7 +100,7 @@ class _Nest:
             lines = [f'with {self.numpy}.errstate(all="ignore"):', *(f"    {line}" for line in inner)]
         return Vectorized(
             self.function.name,
-            self.module.node(self.loop, cst.For),
+            next(loop for loop in self.module.all(cst.For) if self.module.first_line(loop) == self.loop.lineno),
             tuple(_statements(lines)),
             tuple(self.functions.sources()),
         )
