@@ -67,7 +67,7 @@ class _Parts:
 
     def with_moved(self, *expressions: cst.BaseExpression, at: int, **changes: Any) -> _Parts:
         """The parts with more expressions that move, and other changes."""
-        return replace(self, moved=(*self.moved, *((one, at) for one in expressions)), **changes)
+        return replace(self, moved=(*self.moved, *((expression, at) for expression in expressions)), **changes)
 
 
 def find(module: SourceModule) -> list[Attention]:
@@ -80,7 +80,7 @@ def find(module: SourceModule) -> list[Attention]:
         reader = _Reader(module, function)
         for index in range(len(reader.body)):
             try:
-                attention = reader.attention(index, around.name.value if around is not None else "")
+                attention = reader.attention(index, around.name.value if isinstance(around, cst.ClassDef) else "")
             except _NoAttention:
                 continue
             if attention is not None:
@@ -209,8 +209,8 @@ class _Reader:
     def _reads(self, node: cst.CSTNode, wanted: set[str]) -> list[cst.CSTNode]:
         """Where these names are read."""
         return [
-            one for one in self.module.inside(node)
-            if isinstance(one, cst.Name) and one.value in wanted and self.module.context(one) is _LOAD
+            inner for inner in self.module.inside(node)
+            if isinstance(inner, cst.Name) and inner.value in wanted and self.module.context(inner) is _LOAD
         ]  # fmt: skip
 
 

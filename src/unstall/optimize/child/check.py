@@ -81,11 +81,11 @@ def _check_cache(cache: Any, report: Report) -> None:
 
     def checked(self: Any, load: Any, index: Any) -> Any:
         with seed.Generators():
-            made = []
+            contents = []
             for number in (1, 2):
                 seed.seed_all("check", number)
-                made.append(content(load(index)))
-        if made[0] != made[1]:
+                contents.append(content(load(index)))
+        if contents[0] != contents[1]:
             report(f"sample {index!r} is not the same every time it is made")
         return get(self, load, index)
 
@@ -114,7 +114,7 @@ def _checking(original: Any, memoized: set[str], report: Report) -> Any:
             if code is None:
                 return decorate(function)
             if f"{code.co_filename}:{code.co_name}" in memoized or any(
-                one.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for one in memoized
+                argument.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for argument in memoized
             ):
                 return _watched(function, report)
             return decorate(function)
@@ -130,7 +130,7 @@ def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> A
     ``lists``: places of arguments that may be lists, known by which one it is.
     """
     results: dict[Any, tuple[Any, bytes]] = {}
-    asked: dict[int, tuple[Any, bytes]] = {}
+    first_contents: dict[int, tuple[Any, bytes]] = {}
     method = "." in function.__qualname__.rpartition("<locals>.")[2]
 
     def differs(key: Any) -> bool:
@@ -143,13 +143,13 @@ def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> A
 
     @functools.wraps(function)
     def remembered(*args: Any, **kwargs: Any) -> Any:
-        held = [args[place] for place in lists if place < len(args) and isinstance(args[place], list)]
+        given_lists = [args[place] for place in lists if place < len(args) and isinstance(args[place], list)]
         given = [*(args[1:] if method else args), *kwargs.values()]
-        if not all(_is_plain(one) or any(one is known for known in held) for one in given):
+        if not all(_is_plain(argument) or any(argument is known for known in given_lists) for argument in given):
             report(f"{function.__name__} is asked more than plain values")
             return function(*args, **kwargs)
-        for one in held:
-            if content(one) != asked.setdefault(id(one), (one, content(one)))[1]:
+        for argument in given_lists:
+            if content(argument) != first_contents.setdefault(id(argument), (argument, content(argument)))[1]:
                 report(f"a list that {function.__name__} is asked is changed meanwhile")
         key = (tuple(map(_known, args)), tuple(kwargs.items()))
         if key not in results:

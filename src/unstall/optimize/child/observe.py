@@ -92,14 +92,14 @@ def facts(tensor: Any) -> tuple[str, tuple[int, ...], bytes, bytes]:
     """dtype, shape, digest of all bytes, and raw values (of half precision: as float32, which is exact)."""
     torch: Any = sys.modules["torch"]
     with torch.inference_mode(False), torch.no_grad():
-        plain = tensor.detach()
-        if plain.is_sparse:
-            plain = plain.to_dense()
-        plain = plain.cpu()
-        name = str(plain.dtype).removeprefix("torch.")
+        dense = tensor.detach()
+        if dense.is_sparse:
+            dense = dense.to_dense()
+        dense = dense.cpu()
+        name = str(dense.dtype).removeprefix("torch.")
         if name in ("bfloat16", "float16"):
-            plain = plain.float()
-        flat = plain.contiguous().reshape(-1)
+            dense = dense.float()
+        flat = dense.contiguous().reshape(-1)
         digest = hashlib.blake2b(_bytes(torch, flat), digest_size=16).digest()
         stride = max(1, -(-flat.numel() // _MAX_VALUES))
         return name, tuple(tensor.shape), digest, _bytes(torch, flat[::stride].contiguous())

@@ -170,12 +170,12 @@ class _Nest:
             for cell in cells:
                 if cell.base == store.base and cell.offsets != store.offsets:
                     raise AnalysisRefused(f"a turn reads what another wrote in {cell.base}")
-        seen: set[str] = set()
+        assigned_before: set[str] = set()
         for statement in self.body:
-            early = (_read(statement) & self.assigned) - seen - _surely_assigned_first(statement)
+            early = (_read(statement) & self.assigned) - assigned_before - _surely_assigned_first(statement)
             if early:
                 raise AnalysisRefused(f"a turn reads {', '.join(sorted(early))} of the turn before")
-            seen |= _surely_assigned(statement)
+            assigned_before |= _surely_assigned(statement)
         bases = {cell.base for cell in stores}
         if bases & self.assigned:
             raise AnalysisRefused("it writes into what a turn makes anew")
@@ -259,10 +259,10 @@ def _surely_assigned_first(statement: ast.stmt) -> set[str]:
         return set()
     first: set[str] = set()
     for branch in (statement.body, statement.orelse):
-        seen: set[str] = set()
+        assigned_before: set[str] = set()
         for one in branch:
-            first |= _surely_assigned(one) - (_read(one) - seen)
-            seen |= _surely_assigned(one)
+            first |= _surely_assigned(one) - (_read(one) - assigned_before)
+            assigned_before |= _surely_assigned(one)
     return first - _read(statement.test)
 
 
