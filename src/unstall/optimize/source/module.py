@@ -13,6 +13,7 @@ from libcst.metadata import (
     CodeRange,
     ExpressionContext,
     ExpressionContextProvider,
+    ImportAssignment,
     MetadataWrapper,
     ParentNodeProvider,
     PositionProvider,
@@ -134,18 +135,9 @@ class SourceModule:
     def imports(self) -> dict[str, str]:
         """What the imports of the module's top level bind: name as spelled → qualified name."""
         found: dict[str, str] = {}
-        for line in self.tree.body:
-            for one in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-                if isinstance(one, cst.Import):
-                    for alias in one.names:
-                        name = alias.evaluated_name
-                        found[alias.evaluated_alias or name] = name
-                        if alias.asname is None:  # `import torch.nn` binds torch
-                            found[name.partition(".")[0]] = name.partition(".")[0]
-                elif isinstance(one, cst.ImportFrom) and not isinstance(one.names, cst.ImportStar) and one.module:
-                    start = "." * len(one.relative) + dotted(one.module)
-                    found |= {alias.evaluated_alias or alias.evaluated_name: f"{start}.{alias.evaluated_name}"
-                              for alias in one.names}  # fmt: skip
+        for assignment in self.global_scope.assignments:
+            if isinstance(assignment, ImportAssignment) and self.parent(self.statement(assignment.node)) is self.tree:
+                found |= {assignment.name: known.name for known in assignment.get_qualified_names_for(assignment.name)}
         return found
 
     def resolve(self, spelled: str) -> str:
