@@ -137,7 +137,8 @@ class SourceModule:
         found: dict[str, str] = {}
         for assignment in self.global_scope.assignments:
             if isinstance(assignment, ImportAssignment) and self.parent(self.statement(assignment.node)) is self.tree:
-                found |= {assignment.name: known.name for known in assignment.get_qualified_names_for(assignment.name)}
+                for known in assignment.get_qualified_names_for(assignment.name):
+                    found[assignment.name] = known.name
         return found
 
     def resolve(self, spelled: str) -> str:
