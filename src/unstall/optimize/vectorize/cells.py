@@ -22,11 +22,7 @@ class Axis:
         begin = _shifted(self.begin, offset)
         if begin.startswith("-"):
             raise AnalysisRefused("it reads cells before the first one")
-        end = self._open_end(offset)
-        return f"{'' if begin == '0' else begin}:{end}"
-
-    def _open_end(self, offset: int) -> str:
-        return _shifted(self.end, offset)
+        return f"{'' if begin == '0' else begin}:{_shifted(self.end, offset)}"
 
     def values(self, numpy: str) -> str:
         """The variable's values."""

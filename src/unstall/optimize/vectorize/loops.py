@@ -73,7 +73,6 @@ class _Nest:
         self.cells = Cells(self.axes, _pixel_accesses(function))
         self.functions = Functions(module, numpy)
         self.assigned = set(names_of(self.body, ast.Store))
-        self.written: dict[str, Cell] = {}
         self._check_independent()
 
     def vectorized(self) -> Vectorized:
@@ -86,7 +85,7 @@ class _Nest:
         self._arrays_read_often(block)
         writes: list[str] = []
         for statement in self.body:
-            stored = self._store(statement)
+            stored = _stored(self.cells, statement)
             if stored is None:
                 self._statement(block, statement)
             else:
@@ -105,6 +104,10 @@ class _Nest:
             tuple(self.functions.sources()),
         )
 
+    def _stores(self) -> list[tuple[Cell, ast.expr]]:
+        """(cell, value) of each statement of the body that writes a cell."""
+        return [stored for stored in (_stored(self.cells, statement) for statement in self.body) if stored is not None]
+
     def _values_of_variables(self, block: Block) -> None:
         """The loop's variables as arrays, where their values are computed with and not only indexed by."""
         used = _value_names(self.body, self.cells)
@@ -118,7 +121,7 @@ class _Nest:
 
     def _arrays_read_often(self, block: Block) -> None:
         """To make an array of a list takes about as long as a turn over it: it is made once, if the nest leaves it."""
-        stored = {cell.base for cell, _ in filter(None, map(self._store, self.body))}
+        stored = {cell.base for cell, _ in self._stores()}
         read = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
         places = Counter((cell.base, cell.kind) for cell in read)
         for cell in read:
@@ -149,10 +152,6 @@ class _Nest:
         cell = self.cells.of(node)
         return None if cell is None else self.cells.read(cell, self.numpy, None)
 
-    def _store(self, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
-        """(cell, value) of a statement that writes a cell."""
-        return _stored(self.cells, statement)
-
     def _write(self, block: Block, cell: Cell, value: ast.expr) -> list[str]:
         parts = value.elts if isinstance(value, ast.Tuple) else [value]
         arrays = [block.expressions(part) for part in parts]
@@ -165,7 +164,7 @@ class _Nest:
     def _check_independent(self) -> None:
         """No turn may read what another wrote, or a name that an earlier turn set, and nothing may read such after."""
         cells = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
-        stores = [stored[0] for stored in map(self._store, self.body) if stored is not None]
+        stores = [cell for cell, _ in self._stores()]
         for store in stores:
             for cell in cells:
                 if cell.base == store.base and cell.offsets != store.offsets:
@@ -186,6 +185,7 @@ class _Nest:
 
 
 def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
+    """(cell, value) of a statement that writes a cell. Raises AnalysisRefused where it is not the turn's own."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return cells.put(statement.value)
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
