@@ -223,12 +223,15 @@ def markdown(rows: list[Row]) -> str:
     """The table, and the sums below it."""
     text = [
         "# What optimize reaches", "",
-        f"`make optimize-bench` on {describe()}. Said is the command's own headline; measured again are plain runs of",
-        "the original, the patched script and the expert's cure in turn, by the rate that the program prints; where",
-        "samples are kept, that of the second epoch on: the first one makes them.", "",
+        f"`make optimize-bench` on {describe()}.", "",
+        "- **Claimed** is the headline of `unstall optimize`.",
+        "- **Verified** comes from plain runs of the original and the patched script in turn, by the rate that the"
+        " program prints.",
+        "  Where samples are cached, it is the rate from the second epoch on: the first one fills the cache.",
+        "- **Expert's fix** is the program as an expert would write it, measured in the same way.", "",
     ]  # fmt: skip
     text += [
-        "| program | kept | said | measured again | expert's cure | time |",
+        "| program | kept | claimed | verified | expert's fix | time |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from unstall.diagnose.patterns import all_patterns
+from unstall.optimize.remedies import all_remedies
 
 DOCS = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -28,7 +29,13 @@ def patterns() -> str:
     return table(("pattern", "in one line", "causes"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"patterns": patterns}
+def remedies() -> str:
+    """Every remedy: what it does, what it needs, how its results are compared."""
+    rows = [(f"`{name}`", remedy.brief, remedy.needs, remedy.exactness) for name, remedy in all_remedies().items()]
+    return table(("remedy", "in one line", "needs", "results"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"patterns": patterns, "remedies": remedies}
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -155,30 +155,30 @@ def compare(
     ``limit_s``: after this time no other pair is begun, but three are run if two do not decide. ``earlier``: a
     comparison to continue; ``pairs`` counts the new ones.
     """
-    found = Comparison(list(earlier.pairs) if earlier else [])
-    pairs += len(found.pairs)
+    comparison = Comparison(list(earlier.pairs) if earlier else [])
+    pairs += len(comparison.pairs)
     began = time.monotonic()
-    while len(found.pairs) < pairs:
-        if len(found.pairs) % 2:
+    while len(comparison.pairs) < pairs:
+        if len(comparison.pairs) % 2:
             b = time_variant(runner, changed, window)
             a = time_variant(runner, base, window)
         else:
             a = time_variant(runner, base, window)
             b = time_variant(runner, changed, window)
-        found.pairs.append((a, b))
-        over_time = len(found.pairs) >= _FAIR_PAIRS and time.monotonic() - began > limit_s
-        if over_time or (len(found.pairs) >= MIN_PAIRS and enough(found)):
+        comparison.pairs.append((a, b))
+        over_time = len(comparison.pairs) >= _FAIR_PAIRS and time.monotonic() - began > limit_s
+        if over_time or (len(comparison.pairs) >= MIN_PAIRS and enough(comparison)):
             break
-    return found
+    return comparison
 
 
 def interval_excludes(least: float) -> Callable[[Comparison], bool]:
     """Stop when the interval lies on one side of the least gain worth keeping, or there is no hope of one."""
 
-    def enough(found: Comparison) -> bool:
-        ratio = found.ratio()
-        unlike = len(found.pairs) < _FAIR_PAIRS and max(found.log_ratios) > math.log(_HOPE)
-        hopeless = ratio.value < _HOPELESS and len(found.pairs) >= MIN_PAIRS and not unlike
+    def enough(comparison: Comparison) -> bool:
+        ratio = comparison.ratio()
+        unlike = len(comparison.pairs) < _FAIR_PAIRS and max(comparison.log_ratios) > math.log(_HOPE)
+        hopeless = ratio.value < _HOPELESS and len(comparison.pairs) >= MIN_PAIRS and not unlike
         return ratio.low > least or ratio.high < least or hopeless
 
     return enough

@@ -69,8 +69,8 @@ def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds
     started = datetime.now(timezone.utc)
     outcome = launcher.launch(words, folder, options, _Stop(seconds))
     directory = RunDir(folder.name, folder, None)
-    found = make_report(list(program.words), directory, started, outcome)
-    report, measured = found.report, found.measured
+    recorded = make_report(list(program.words), directory, started, outcome)
+    report, measured = recorded.report, recorded.measured
     if measured is None:
         printed = (folder / "output.txt").read_text(errors="replace")
         reason = report.run.notes[-1] if report.run.notes else "no loop was found in it"

@@ -9,7 +9,7 @@ that does not even agree with itself in two runs is judged by the tolerances, as
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,16 +17,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from unstall.optimize.comparison import Window, last_line
+from unstall.optimize.comparison import TrialFailed, Window, last_line
+from unstall.optimize.proposal import Attempt
 from unstall.optimize.trial_runner import TrialRunner, Variant
 
 Exactness = Literal["exact", "close"]
 
-TOLERANCES = {"float64": 1e-7, "float32": 1e-3, "bfloat16": 3e-2, "float16": 1e-2, "tf32": 1e-2}
+TOLERANCES = {"float64": 1e-7, "float32": 1e-3, "bfloat16": 3e-2, "float16": 1e-2}
 """Largest difference for close changes, by the coarser data type of the two, or by that which the changed program
 computes in: root mean square of the difference over that of the reference. They allow for another order of summation,
 carried through the first steps of training."""
 
+_STEPS = 12
 _WIDENING = 4.0  # times the difference between two runs of the original
 _SEED = 20260101
 _TIMEOUT_S = 180.0
@@ -168,3 +170,52 @@ def _by(a: ObservedTensor, b: ObservedTensor, difference: float, allowed: float)
     if a.array().size == 1:
         return f"{float(b.array()[0]):.7g} instead of {float(a.array()[0]):.7g}{limit}"
     return f"differs by {difference:.2g} of its size{limit}"
+
+
+class Reference:
+    """The first steps of the original; :meth:`observe` runs it, then :meth:`judge` compares."""
+
+    def __init__(self, observe: Callable[..., list[ObservedTensor]]):
+        self.observe_variant = observe
+        self.tensors: list[ObservedTensor] = []
+        self.own_difference = 0.0
+        """Largest relative difference between two runs of the original."""
+
+    def observe(self, kind: str) -> None:
+        """Run the original twice: what it computes, and whether it agrees with itself. Raises TrialFailed."""
+        try:
+            first = self.observe_variant(Variant(), kind, _STEPS)
+            second = self.observe_variant(Variant(), kind, _STEPS)
+        except Unobservable as error:
+            raise TrialFailed(f"what the program computes could not be observed: {error}") from error
+        self.tensors = first
+        self.own_difference = own_difference(first, second)
+
+    def judge(self, changed: Variant, kind: str, attempts: Sequence[Attempt]) -> tuple[bool | None, str | None]:
+        """Whether a variant computes the same as the original, and why not.
+
+        ``attempts``: all changes that are in it, the new one last. None where the new one changes the training, so
+        that the results need not be the same.
+        """
+        try:
+            tensors = self.observe_variant(changed, kind, _STEPS, check=_check(attempts))
+        except Unobservable as error:
+            return False, f"what it computes could not be compared: {error}"
+        if attempts[-1].remedy.exactness == "training-changing":
+            return None, None
+        # Kept close changes make the whole close: an exact one on top of them is compared with the same tolerance.
+        exact = all(attempt.remedy.exactness == "exact" for attempt in attempts)
+        exactness: Exactness = "exact" if exact else "close"
+        dtypes = [attempt.proposal.compute_dtype for attempt in attempts if attempt.proposal.compute_dtype]
+        own = self.own_difference
+        why_not = difference_of(self.tensors, tensors, exactness, own=own, compute_dtypes=dtypes)
+        return why_not is None, f"it computes something else: {why_not}" if why_not else None
+
+
+def _check(attempts: Sequence[Attempt]) -> dict[str, Any] | None:
+    """What the child's part ``check`` is to prove of these changes; None where they keep and batch nothing."""
+    proposals = [attempt.proposal for attempt in attempts]
+    memoized = [function for proposal in proposals for function in proposal.memoized_functions]
+    if memoized or any(proposal.needs_revisits or proposal.batches_model_calls for proposal in proposals):
+        return {"memoized": memoized, "tolerances": TOLERANCES}
+    return None

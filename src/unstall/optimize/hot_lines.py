@@ -23,11 +23,11 @@ def hot_lines(context: RemedyContext) -> Iterator[tuple[Path, int, float]]:
 
 def _of_step(context: RemedyContext, spot: Hotspot) -> float:
     """The phase's share of the step, divided among its lines by their samples; in workers, as far as the step waits."""
-    alike = [one for one in context.report.hotspots if one.where == spot.where and one.phase == spot.phase]
-    part = spot.share / (sum(one.share for one in alike) or 1.0)
+    alike = [other for other in context.report.hotspots if other.where == spot.where and other.phase == spot.phase]
+    part = spot.share / (sum(other.share for other in alike) or 1.0)
     if spot.process != "main":
         return spot.share * _workers_hold_up(context)
-    phase = sum(one.share for one in context.report.phases if one.name == spot.phase)
+    phase = _phase_share(context, spot.phase)
     return part * phase if phase else spot.share
 
 
@@ -58,7 +58,9 @@ def share_of_sample_lines(context: RemedyContext, path: Path, first: int, last: 
         )
     if not fetching:
         return 0.0
-    whole = _workers_hold_up(context) if in_workers else sum(
-        one.share for one in context.report.phases if one.name == "data_wait"
-    )  # fmt: skip
-    return inside / fetching * whole
+    loading = _workers_hold_up(context) if in_workers else _phase_share(context, "data_wait")
+    return inside / fetching * loading
+
+
+def _phase_share(context: RemedyContext, name: str) -> float:
+    return sum(phase.share for phase in context.report.phases if phase.name == name)

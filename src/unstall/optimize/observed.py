@@ -22,9 +22,7 @@ class ObservedLoader(_Fact, frozen=True, kw_only=True, tag="loader"):
     id: int = 0
     num_workers: int = 0
     batch_size: int | None = None
-    prefetch_factor: int | None = None
     persistent_workers: bool = False
-    pin_memory: bool = False
     map_style: bool = True
     dataset: str = ""
     """The class of the dataset inside the library's own wrappers."""

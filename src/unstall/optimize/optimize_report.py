@@ -27,14 +27,14 @@ class Outcome:
 def conclude(program: Program, result: Result, *, run_id: str) -> Outcome:
     """The outcome of a search; figures of the run are those of the program as it was."""
     patch = unified(result.best.sources, program.root)
-    known = tuple(remarks(program, result.best.sources))
+    remarked = tuple(remarks(program, result.best.sources))
     first = result.first.report
     report = msgspec.structs.replace(
         first,
         kind="optimize",
-        run=msgspec.structs.replace(first.run, id=run_id, notes=[*result.notes, *known]),
+        run=msgspec.structs.replace(first.run, id=run_id, notes=[*result.notes, *remarked]),
         remedies=[attempt.record() for attempt in result.attempts],
         total_speedup=result.total.value if result.total else None,
         patch=patch.decode(errors="replace") or None,
     )
-    return Outcome(report, patch, known)
+    return Outcome(report, patch, remarked)

@@ -41,9 +41,9 @@ def find(words: Sequence[str]) -> Program:
 
 def repository(folder: Path) -> Path | None:
     """The root of the git repository that holds a folder, if one does."""
-    for one in (folder, *folder.parents):
-        if (one / ".git").exists():
-            return one
+    for above in (folder, *folder.parents):
+        if (above / ".git").exists():
+            return above
     return None
 
 

@@ -41,7 +41,7 @@ class Proposal:
     batches_model_calls: bool = False
     """Calls of a model are made together: its rows are counted, and the comparison makes each call alone as well."""
     compute_dtype: str = ""
-    """The coarsest data type it computes in, where its results do not show that: ``bfloat16``, ``tf32``."""
+    """The coarsest data type it computes in, where its results do not show that: ``bfloat16``."""
     competes_for_cores: bool = False
     """Its best option changes with every other change: it may be tried again after one is kept."""
 

@@ -11,12 +11,26 @@ import msgspec
 if TYPE_CHECKING:
     from unstall.optimize.proposal import Attempt
 
-_KNOWN = {
-    "loader": {"num_workers": int, "persistent_workers": bool, "prefetch_factor": int, "pin_memory": bool},
-    "optimizer": {"fused": bool, "foreach": bool},
-    "threads": int,
-    "gc_freeze": bool,
-}
+
+class _Loader(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    num_workers: int | None = None
+    persistent_workers: bool | None = None
+    prefetch_factor: int | None = None
+    pin_memory: bool | None = None
+
+
+class _Optimizer(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    fused: bool | None = None
+    foreach: bool | None = None
+
+
+class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What :mod:`unstall.optimize.child.settings` can set."""
+
+    loader: _Loader | None = None
+    optimizer: _Optimizer | None = None
+    threads: int | None = None
+    gc_freeze: bool | None = None
 
 
 class RemediesError(Exception):
@@ -42,23 +56,12 @@ def written(kept: Iterable[Attempt]) -> str:
 def read(path: Path) -> dict[str, Any]:
     """The settings in a file. Raises RemediesError."""
     try:
-        found = msgspec.toml.decode(path.read_bytes())
+        settings = msgspec.toml.decode(path.read_bytes(), type=_Settings)
     except OSError as error:
         raise RemediesError(f"{path} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, ImportError) as error:
         raise RemediesError(f"{path} is no remedies file: {error}") from error
-    for name, value in found.items():
-        kind = _KNOWN.get(name)
-        if kind is None:
-            raise RemediesError(f"{path}: there is no remedy {name!r}; known are {', '.join(_KNOWN)}")
-        pairs = value.items() if isinstance(kind, dict) and isinstance(value, dict) else [(name, value)]
-        kinds = kind if isinstance(kind, dict) else {name: kind}
-        if isinstance(kind, dict) != isinstance(value, dict):
-            raise RemediesError(f"{path}: {name} is {'a table' if isinstance(kind, dict) else 'one value'}")
-        for key, one in pairs:
-            if key not in kinds or type(one) is not kinds[key]:
-                raise RemediesError(f"{path}: {name}.{key} = {one!r} is not known")
-    return found
+    return dict(msgspec.to_builtins(settings))
 
 
 def _toml(value: Any) -> str:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import mean
-from typing import Literal, Protocol
+from typing import Literal
 
-from unstall.optimize import comparison, diagnosis, equivalence
+from unstall.optimize import comparison, diagnosis
 from unstall.optimize.budget import Budget
 from unstall.optimize.comparison import Comparison, TrialFailed, Window, interval_excludes
 from unstall.optimize.diagnosis import Diagnosis
+from unstall.optimize.equivalence import Reference, observe
 from unstall.optimize.program import Program
 from unstall.optimize.proposal import Attempt, Proposal
-from unstall.optimize.reference import Reference
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.trial_runner import TrialNotPossible, TrialRunner, Variant
@@ -75,8 +75,8 @@ class Result:
     def add(self, attempt: Attempt) -> None:
         """Add a change that is tried; it replaces earlier attempts at the same change that were not kept."""
         self.attempts = [
-            one for one in self.attempts
-            if one.id != attempt.id or one.status is RemedyStatus.KEPT
+            other for other in self.attempts
+            if other.id != attempt.id or other.status is RemedyStatus.KEPT
         ] + [attempt]  # fmt: skip
 
     @property
@@ -95,21 +95,12 @@ class Result:
         return any(attempt.proposal.batches_model_calls for attempt in self.kept)
 
 
-class Compare(Protocol):
-    """Runs two variants in turns, see :func:`unstall.optimize.comparison.compare`."""
-
-    def __call__(
-        self, base: Variant, changed: Variant, window: Window, *, enough: Callable[[Comparison], bool],
-        pairs: int = ..., limit_s: float = ..., earlier: Comparison | None = None,
-    ) -> Comparison: ...  # fmt: skip
-
-
 def search(program: Program, runner: TrialRunner, options: Options, log: Callable[[str], None]) -> Result:
     """Search over one program with real trials. Raises TrialFailed when the original fails."""
     return Search(
         diagnose=partial(diagnosis.diagnose, program, runner),
         compare=partial(comparison.compare, runner),
-        reference=Reference(partial(equivalence.observe, runner)),
+        reference=Reference(partial(observe, runner)),
         remedies=all_remedies(),
         clock=lambda: time.monotonic() - runner.suspended_s,
         options=options,
@@ -124,13 +115,14 @@ class Search:
         self,
         *,
         diagnose: Callable[[Variant], Diagnosis],
-        compare: Compare,
+        compare: Callable[..., Comparison],
         reference: Reference,
         remedies: Mapping[str, Remedy],
         clock: Callable[[], float],
         options: Options,
         log: Callable[[str], None],
     ):
+        """``diagnose``, ``compare`` and ``reference``'s are those of this package, with a runner given."""
         self.diagnose, self.compare, self.reference = diagnose, compare, reference
         self.remedies, self.options, self.log = remedies, options, log
         self.budget = Budget(options.budget_s, clock)
@@ -253,21 +245,21 @@ class Search:
 
     def _is_faster(self, attempt: Attempt, changed: Variant, window: Window, result: Result) -> bool:
         """Whether it is faster for certain; where more pairs of runs could decide, it may be tried again."""
-        found = attempt.comparison = self.compare(
+        trial = attempt.comparison = self.compare(
             result.best, changed, window, enough=interval_excludes(LEAST_GAIN),
             limit_s=max(_MIN_TRIAL_S, self.options.budget_s * _TRIAL_SHARE), earlier=attempt.comparison,
         )  # fmt: skip
-        speedup = attempt.speedup = found.ratio()
-        result.other_cores.append(found.other_cores())
-        before, after = found.unit_s()
-        self.log(f"  {before * 1e3:.3g} ms → {after * 1e3:.3g} ms a step, in {len(found.pairs)} pairs of runs")
+        speedup = attempt.speedup = trial.ratio()
+        result.other_cores.append(trial.other_cores())
+        before, after = trial.unit_s()
+        self.log(f"  {before * 1e3:.3g} ms → {after * 1e3:.3g} ms a step, in {len(trial.pairs)} pairs of runs")
         if speedup.low > LEAST_GAIN:
             return True
         if speedup.value <= LEAST_GAIN:
             attempt.end(RemedyStatus.SLOWER, "no gain")
             return False
         attempt.end(RemedyStatus.INCONCLUSIVE, "the gain is not certain")
-        if speedup.value - 1 >= self.options.worth and found.could_be_decided(LEAST_GAIN, _MAX_PAIRS):
+        if speedup.value - 1 >= self.options.worth and trial.could_be_decided(LEAST_GAIN, _MAX_PAIRS):
             del self.settled[attempt.id]
         return False
 
@@ -283,7 +275,7 @@ class Search:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         assert attempt.comparison is not None
         pairs = 1 if attempt.comparison.ratio().low > _LARGE_GAIN else _CONFIRM_PAIRS
-        fresh = self.compare(result.best, changed, window, enough=lambda found: True, pairs=pairs)
+        fresh = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=pairs)
         together = attempt.speedup = Comparison([*attempt.comparison.pairs, *fresh.pairs]).ratio()
         again = math.exp(mean(fresh.log_ratios))
         if again < LEAST_GAIN:
@@ -313,14 +305,14 @@ class Search:
             steps = min(max(window.steps, int(_TOTAL_CHANGED_S / result.last.step_s)), longest, _MAX_STEPS)
             window = replace(window, steps=steps)
         try:
-            found = self.compare(
+            trial = self.compare(
                 Variant(), result.best, window, enough=_is_narrow, pairs=_TOTAL_PAIRS, limit_s=self.budget.reserve_s / 2
             )
         except TrialFailed as error:
             result.notes.append(f"the last comparison failed: {error}")
             return
-        result.total = found.ratio()
-        result.other_cores.append(found.other_cores())
+        result.total = trial.ratio()
+        result.other_cores.append(trial.other_cores())
 
 
 def _promise(attempt: Attempt) -> float:
@@ -328,7 +320,7 @@ def _promise(attempt: Attempt) -> float:
     return attempt.speedup.value if attempt.speedup else attempt.proposal.predicted
 
 
-def _is_narrow(found: Comparison) -> bool:
+def _is_narrow(trial: Comparison) -> bool:
     """Whether the total is known well enough to be reported."""
-    ratio = found.ratio()
-    return len(found.pairs) >= _MIN_TOTAL_PAIRS and ratio.high < _NARROW * ratio.low
+    ratio = trial.ratio()
+    return len(trial.pairs) >= _MIN_TOTAL_PAIRS and ratio.high < _NARROW * ratio.low

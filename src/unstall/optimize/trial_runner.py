@@ -108,9 +108,9 @@ class TrialRunner:
         """The command line that puts the variant's sources in place and becomes the program."""
         pairs = []
         for number, (path, _, wanted) in enumerate(variant.sources.differing()):
-            held = folder / f"source-{number}"
-            held.write_bytes(wanted)
-            pairs.append([str(path), str(held)])
+            copy = folder / f"source-{number}"
+            copy.write_bytes(wanted)
+            pairs.append([str(path), str(copy)])
         if not pairs:
             return self.line
         if self.sandbox.force != "overlay":
@@ -192,9 +192,9 @@ def end_tree(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
-    for one in family:
+    for member in family:
         try:
-            one.kill()
+            member.kill()
         except psutil.NoSuchProcess:
             pass
     psutil.wait_procs(family, timeout=3)

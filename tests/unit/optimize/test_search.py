@@ -7,9 +7,8 @@ import pytest
 from optimize_builders import make_diagnosis, make_run
 
 from unstall.optimize.comparison import Comparison, TimedRun, TrialFailed
-from unstall.optimize.equivalence import ObservedTensor, Unobservable
+from unstall.optimize.equivalence import ObservedTensor, Reference, Unobservable
 from unstall.optimize.proposal import Proposal
-from unstall.optimize.reference import Reference
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.search import Options, Search
 from unstall.optimize.source.files import Sources

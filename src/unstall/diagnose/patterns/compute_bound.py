@@ -57,7 +57,12 @@ class ComputeBound(Pattern):
     residual = True
     by_hand = (
         ("model", "write it with the library's fused operator, e.g. scaled_dot_product_attention"),
-        ("kernel", "look for a cheaper operator or shape"),
+        ("kernel", "look for a cheaper operator or shape; for convolutions, try memory_format=torch.channels_last"),
+        (
+            "precision",
+            'compute in float32 or bfloat16; on a GPU, also try torch.set_float32_matmul_precision("high")',
+        ),
+        ("optimizer", "update with fused=True, and let zero_grad() drop the gradients: no set_to_none=False"),
     )
 
     def on_host(self, host: HostFeatures) -> Finding | None:

@@ -58,7 +58,11 @@ class OverheadBound(Pattern):
     residual = True
     by_hand = (
         ("batching", "call the model with many items at once"),
-        ("small-ops", "replace the loop of small operators by one of the library's, or use larger batches"),
+        (
+            "small-ops",
+            "replace the loop of small operators by one of the library's, use larger batches, or try model.compile(),"
+            ' on a GPU with mode="reduce-overhead"',
+        ),
     )
 
     def on_host(self, host: HostFeatures) -> Finding | None:

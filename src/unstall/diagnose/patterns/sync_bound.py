@@ -33,7 +33,12 @@ class SyncBound(Pattern):
     causes = ("item", "copy", "shape")
     phases = ("sync",)
     advice = "read values back every N steps, not each step; keep running sums on the device"
-    by_hand = ((None, "keep values on the device until they are needed"),)
+    by_hand = (
+        (
+            None,
+            "keep values on the device until they are needed: running += loss.detach(), and item() every N steps",
+        ),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in calls that wait for the device."""

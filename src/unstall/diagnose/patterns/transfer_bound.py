@@ -28,7 +28,8 @@ class TransferBound(Pattern):
     by_hand = (
         (
             None,
-            "copy the next batch on a CUDA stream of its own while the step computes, and send images as bytes",
+            "set pin_memory=True in the loader and non_blocking=True in the copies, copy the next batch on a CUDA"
+            " stream of its own while the step computes, and send images as bytes",
         ),
     )
 

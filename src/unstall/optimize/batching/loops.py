@@ -74,7 +74,9 @@ class _Splitter:
         self.loop, self.within = self._loop()
         self.prepare, self.rest = self._parts()
         target = self.loop.target
-        if any(isinstance(one, (cst.Attribute, cst.Subscript, cst.StarredElement)) for one in module.inside(target)):
+        if any(
+            isinstance(inner, (cst.Attribute, cst.Subscript, cst.StarredElement)) for inner in module.inside(target)
+        ):
             self._refuse(self.loop, "the loop sets more than names")
         self.own = set(names(module, [target, *self.prepare], _STORE))
         """Names that belong to an item."""
@@ -142,7 +144,7 @@ class _Splitter:
     def _around(self, block: Any, statement: cst.CSTNode) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
         """The statements of a block before and after one of them, each on a line of its own."""
         lines = list(block.body.body)
-        if any(isinstance(one, cst.SimpleStatementLine) and len(one.body) > 1 for one in lines):
+        if any(isinstance(line, cst.SimpleStatementLine) and len(line.body) > 1 for line in lines):
             self._refuse(block, "several statements of the loop are on a line")
         return lines[: lines.index(statement)], lines[lines.index(statement) + 1 :]
 
@@ -181,7 +183,7 @@ class _Splitter:
                 return ()
             if effect & Effect.WRAPS:
                 given = [arg.value for arg in looped.args if not arg.keyword and not isinstance(arg.value, _CONSTANTS)]
-                return tuple(one for value in given for one in self._sized(value))
+                return tuple(source for value in given for source in self._sized(value))
         self._refuse(looped, f"{self.module.code(looped)} may be a stream, which is not known ahead")
         return ()
 
@@ -236,7 +238,7 @@ class _Splitter:
     def _check_apart(self) -> None:
         """Nothing that follows the call changes what the next items are made from."""
         imports = self.module.all(cst.ImportAlias)
-        modules = {(one.evaluated_alias or one.evaluated_name).partition(".")[0] for one in imports}
+        modules = {(alias.evaluated_alias or alias.evaluated_name).partition(".")[0] for alias in imports}
         read = {
             path
             for path in self._paths_read([self.loop.iter, *self.prepare, self.call])
@@ -253,7 +255,7 @@ class _Splitter:
 
     def _paths_read(self, nodes: Sequence[cst.CSTNode]) -> Iterator[str]:
         """The dotted names that are read in these nodes, whole."""
-        for node in (one for part in nodes for one in self.module.inside(part)):
+        for node in (inner for part in nodes for inner in self.module.inside(part)):
             if isinstance(node, (cst.Name, cst.Attribute)) and self.module.context(node) is _LOAD and dotted(node):
                 above = self.module.parent(node)
                 if not (isinstance(above, cst.Attribute) and above.value is node):
@@ -267,7 +269,7 @@ class _Splitter:
         depth: int = 0,
     ) -> Iterator[str]:
         """The dotted names that are set in these nodes, or of which they call a method: that may change them."""
-        for node in (one for part in nodes for one in self.module.inside(part) if one not in skipped):
+        for node in (inner for part in nodes for inner in self.module.inside(part) if inner not in skipped):
             if self.module.context(node) in (_STORE, ExpressionContext.DEL):
                 changed = node.value if isinstance(node, cst.Subscript) else node
                 yield dotted(changed) or root(changed)

@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from unstall.optimize.batching.loops import BatchableLoop
-from unstall.optimize.source.edit import fresh_name, replaced, statement
+from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import, with_runtime
 
@@ -32,7 +32,10 @@ class _Writer:
         self.varying = {arg: self._fresh("rows") for arg in loop.inputs}
 
     def _fresh(self, wanted: str) -> str:
-        name = fresh_name(wanted, self.used)
+        """The name, with a number where the file uses it."""
+        name, number = wanted, 2
+        while name in self.used:
+            name, number = f"{wanted}{number}", number + 1
         self.used.add(name)
         return name
 
@@ -41,9 +44,11 @@ class _Writer:
         inputs_of, (call, defined) = self._fresh("inputs_of"), self._call()
         output, following = self._following()
         looped = self.module.code(self.loop.loop.iter)
-        sized = " and ".join(f'hasattr({one}, "__len__")' for one in self.loop.sized)
+        sized = " and ".join(f'hasattr({iterable}, "__len__")' for iterable in self.loop.sized)
         made = f"_Batches({call}, {f'{size} if {sized} else 1' if sized else size}{', stacked=True' * self.stacked})"
-        underscore = any(isinstance(one.func, cst.Name) and one.func.value == "_" for one in self.module.all(cst.Call))
+        underscore = any(
+            isinstance(call.func, cst.Name) and call.func.value == "_" for call in self.module.all(cst.Call)
+        )
         target = self._kept(self._fresh("unused") if underscore else "_")
         head = statement(self.module.tree, f"for {target}, {output} in {made}.each({looped}, {inputs_of}):\n    pass\n")
         empty = cst.EmptyLine(indent=False)
@@ -52,7 +57,7 @@ class _Writer:
         around: Any = self.module.parent(self.loop.loop)
         above = [] if around.body[0] is self.loop.loop else [empty]
         first = self._inputs(inputs_of).with_changes(leading_lines=self.loop.loop.leading_lines or above)
-        return [first, *[one.with_changes(leading_lines=[empty]) for one in defined], loop]
+        return [first, *[function.with_changes(leading_lines=[empty]) for function in defined], loop]
 
     def _kept(self, none: str) -> str:
         kept = ", ".join(self.loop.kept)
@@ -96,7 +101,7 @@ class _Writer:
         small = line.body[0]
         target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
         alone = isinstance(small, cst.Assign) and small.value is self.loop.call
-        commented = any(one.comment for one in line.leading_lines) or line.trailing_whitespace.comment is not None
+        commented = any(above.comment for above in line.leading_lines) or line.trailing_whitespace.comment is not None
         if alone and isinstance(target, cst.Name) and not commented:
             output, own = target.value, []
         else:

@@ -12,10 +12,14 @@ import importlib
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unstall import environment
 from unstall.child.importhook import PostImport
+from unstall.child.user_files import is_user_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PARTS = ("settings", "seed", "check", "probe", "observe", "clock")
 """In the order they are put in place: the clock last, so that it is the outermost and stops after the others saw."""
@@ -56,6 +60,30 @@ def complain(folder: str, what: str, error: BaseException) -> None:
         pass
 
 
+def after_model_calls(module: Any, then: Callable[[Any, tuple[Any, ...], Any], None]) -> None:
+    """Call ``then(model, arguments, result)`` after each call of a model from outside of any.
+
+    Args:
+        module: ``torch.nn.modules.module``.
+        then: arguments by keyword come after the others; a module without parameters is no model.
+    """
+    original = module.Module.__call__
+    depth = 0
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal depth
+        depth += 1
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            depth -= 1
+        if not depth and next(self.parameters(), None) is not None:
+            then(self, (*args, *kwargs.values()), result)
+        return result
+
+    module.Module.__call__ = __call__
+
+
 _unseen = 0
 
 
@@ -91,14 +119,6 @@ def user_frame(depth: int) -> Any:
 
 def user_frame_above(frame: Any) -> Any:
     """The nearest frame of code that is not a library's: this one, or one that called it; None when there is none."""
-    while frame is not None and not _is_users(frame.f_code.co_filename):
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
-
-
-def _is_users(file: str) -> bool:
-    return not (file.startswith(("<", _OWN, _LIBRARY)) or "/site-packages/" in file)
-
-
-_OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_LIBRARY = os.path.dirname(os.path.abspath(json.__file__ or "")).rpartition(os.sep)[0] + os.sep

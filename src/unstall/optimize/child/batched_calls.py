@@ -8,7 +8,6 @@ and observed as in the original, must be close to the one that the program gets.
 
 from __future__ import annotations
 
-import builtins
 import itertools
 import sys
 from typing import TYPE_CHECKING, Any
@@ -18,21 +17,12 @@ from unstall.optimize import child
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-CLASS = "_Batches"
 _TOGETHER = 4  # items: few, so that what is computed ahead of the last observed step is little
 
 
-def watch(report: Callable[[str], None], tolerances: Mapping[str, float]) -> None:
-    """From now on, check the class of that name in whatever module it is defined; ``report`` gets what is wrong."""
-    original = builtins.__build_class__
-
-    def build(body: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
-        cls = original(body, name, *bases, **keywords)
-        if name == CLASS:
-            cls.each = _checked(report, tolerances)
-        return cls
-
-    builtins.__build_class__ = build
+def check_class(cls: Any, report: Callable[[str], None], tolerances: Mapping[str, float]) -> None:
+    """Check what the patch's class does from now on; ``report`` gets what is wrong."""
+    cls.each = _checked(report, tolerances)
 
 
 def _checked(report: Callable[[str], None], tolerances: Mapping[str, float]) -> Any:

@@ -9,27 +9,56 @@ for each alone as well, at its turn, with what the item then gives; the outputs 
 
 from __future__ import annotations
 
+import builtins
 import functools
 import io
 import os
 import pickle
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unstall.optimize.child import batched_calls, seed
 from unstall.optimize.child import clock as clocks
 from unstall.optimize.child.observe import facts
 
-_CACHE, _REMEMBERED = "_SampleCache", "_Remembered"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Report = Callable[[str], None]
+    """Gets what is wrong, in one line."""
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
-    """A hook where loaders are made, in ``functools.lru_cache`` for the functions named, and where classes are made."""
-    batched_calls.watch(lambda line: _report(folder, line), plan.get("tolerances") or {})
+    """Watches over the classes that patches bring along, and over ``functools.lru_cache`` for the functions named."""
+
+    def report(line: str) -> None:
+        with open(os.path.join(folder, "mismatch.txt"), "w") as file:
+            file.write(line)
+
+    tolerances = plan.get("tolerances") or {}
+    watch_classes(
+        {
+            "_SampleCache": lambda cls: _check_cache(cls, report),
+            "_Remembered": lambda cls: _check_remembered(cls, report),
+            "_Batches": lambda cls: batched_calls.check_class(cls, report, tolerances),
+        }
+    )
     if plan.get("memoized"):
-        functools.lru_cache = _checking(functools.lru_cache, set(plan["memoized"]), folder)
-        functools.update_wrapper = _checking_class(functools.update_wrapper, folder)
-    return [("torch.utils.data.dataloader", lambda module: _install(module, folder))]
+        functools.lru_cache = _checking(functools.lru_cache, set(plan["memoized"]), report)
+    return []
+
+
+def watch_classes(checks: dict[str, Callable[[Any], None]]) -> None:
+    """From now on, call these with each class of their name, in whatever module it is defined."""
+    original = builtins.__build_class__
+
+    def build(body: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
+        cls = original(body, name, *bases, **keywords)
+        if name in checks:
+            checks[name](cls)
+        return cls
+
+    builtins.__build_class__ = build
 
 
 class _Pickler(pickle.Pickler):
@@ -47,38 +76,34 @@ def content(value: Any) -> bytes:
     return file.getvalue()
 
 
-def _install(module: Any, folder: str) -> None:
-    original = module.DataLoader.__init__
-    done: set[int] = set()
-
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        for name in list(sys.modules):
-            cache = getattr(sys.modules[name], "__dict__", {}).get(_CACHE)
-            if isinstance(cache, type) and id(cache) not in done:
-                done.add(id(cache))
-                _check(cache, folder)
-        original(self, *args, **kwargs)
-
-    module.DataLoader.__init__ = __init__
-
-
-def _check(cache: Any, folder: str) -> None:
+def _check_cache(cache: Any, report: Report) -> None:
     get = cache.get
 
     def checked(self: Any, load: Any, index: Any) -> Any:
         with seed.Generators():
-            made = []
+            contents = []
             for number in (1, 2):
                 seed.seed_all("check", number)
-                made.append(content(load(index)))
-        if made[0] != made[1]:
-            _report(folder, f"sample {index!r} is not the same every time it is made")
+                contents.append(content(load(index)))
+        if contents[0] != contents[1]:
+            report(f"sample {index!r} is not the same every time it is made")
         return get(self, load, index)
 
     cache.get = checked
 
 
-def _checking(original: Any, memoized: set[str], folder: str) -> Any:
+def _check_remembered(cls: Any, report: Report) -> None:
+    init = cls.__init__
+
+    def __init__(self: Any, function: Any, lists: tuple[int, ...]) -> None:
+        init(self, function, lists)
+        self.watched = _watched(function, report, lists=lists)
+
+    cls.__init__ = __init__
+    cls.__call__ = lambda self, *given: self.watched(*given)
+
+
+def _checking(original: Any, memoized: set[str], report: Report) -> Any:
     """``lru_cache`` that watches over the functions named."""
 
     def lru_cache(*args: Any, **kwargs: Any) -> Any:
@@ -89,9 +114,9 @@ def _checking(original: Any, memoized: set[str], folder: str) -> Any:
             if code is None:
                 return decorate(function)
             if f"{code.co_filename}:{code.co_name}" in memoized or any(
-                one.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for one in memoized
+                argument.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for argument in memoized
             ):
-                return _watched(function, folder)
+                return _watched(function, report)
             return decorate(function)
 
         return decorate if args and callable(args[0]) else decorator
@@ -99,27 +124,13 @@ def _checking(original: Any, memoized: set[str], folder: str) -> Any:
     return lru_cache
 
 
-def _checking_class(original: Any, folder: str) -> Any:
-    """``update_wrapper`` that sees the patch's own class remember a function, and watches over it."""
-
-    def update_wrapper(wrapper: Any, wrapped: Any, *args: Any, **kwargs: Any) -> Any:
-        made = original(wrapper, wrapped, *args, **kwargs)
-        cls = type(wrapper)
-        if cls.__name__ == _REMEMBERED:
-            wrapper.watched = _watched(wrapped, folder, lists=wrapper.lists)
-            cls.__call__ = lambda self, *given: self.watched(*given)
-        return made
-
-    return update_wrapper
-
-
-def _watched(function: Any, folder: str, *, lists: tuple[int, ...] = ()) -> Any:
+def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> Any:
     """A function that remembers its results, and sees whether that is right.
 
     ``lists``: places of arguments that may be lists, known by which one it is.
     """
     results: dict[Any, tuple[Any, bytes]] = {}
-    asked: dict[int, tuple[Any, bytes]] = {}
+    first_contents: dict[int, tuple[Any, bytes]] = {}
     method = "." in function.__qualname__.rpartition("<locals>.")[2]
 
     def differs(key: Any) -> bool:
@@ -128,18 +139,18 @@ def _watched(function: Any, folder: str, *, lists: tuple[int, ...] = ()) -> Any:
 
     def verify() -> None:
         if any(map(differs, results)):
-            _report(folder, f"a result of {function.__name__} is changed later")
+            report(f"a result of {function.__name__} is changed later")
 
     @functools.wraps(function)
     def remembered(*args: Any, **kwargs: Any) -> Any:
-        held = [args[place] for place in lists if place < len(args) and isinstance(args[place], list)]
+        given_lists = [args[place] for place in lists if place < len(args) and isinstance(args[place], list)]
         given = [*(args[1:] if method else args), *kwargs.values()]
-        if not all(_is_plain(one) or any(one is known for known in held) for one in given):
-            _report(folder, f"{function.__name__} is asked more than plain values")
+        if not all(_is_plain(argument) or any(argument is known for known in given_lists) for argument in given):
+            report(f"{function.__name__} is asked more than plain values")
             return function(*args, **kwargs)
-        for one in held:
-            if content(one) != asked.setdefault(id(one), (one, content(one)))[1]:
-                _report(folder, f"a list that {function.__name__} is asked is changed meanwhile")
+        for argument in given_lists:
+            if content(argument) != first_contents.setdefault(id(argument), (argument, content(argument)))[1]:
+                report(f"a list that {function.__name__} is asked is changed meanwhile")
         key = (tuple(map(_known, args)), tuple(kwargs.items()))
         if key not in results:
             if not results and clocks.current is not None:
@@ -147,7 +158,7 @@ def _watched(function: Any, folder: str, *, lists: tuple[int, ...] = ()) -> Any:
             result = function(*args, **kwargs)
             results[key] = (result, content(result))
         elif content(function(*args, **kwargs)) != content(results[key][0]) or differs(key):
-            _report(folder, f"{function.__name__} does not always give the same, or its result is changed later")
+            report(f"{function.__name__} does not always give the same, or its result is changed later")
         return results[key][0]
 
     return remembered
@@ -161,8 +172,3 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (str, bytes, int, float, complex))
-
-
-def _report(folder: str, line: str) -> None:
-    with open(os.path.join(folder, "mismatch.txt"), "w") as file:
-        file.write(line)

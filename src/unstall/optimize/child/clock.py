@@ -119,21 +119,7 @@ def _batch(module: Any, clock: Clock) -> None:
 
 
 def _forward(module: Any, clock: Clock) -> None:
-    original = module.Module.__call__
-    depth = 0
-
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal depth
-        depth += 1
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            depth -= 1
-        if not depth and next(self.parameters(), None) is not None:
-            clock.tick(rows((*args, *kwargs.values())))
-        return result
-
-    module.Module.__call__ = __call__
+    child.after_model_calls(module, lambda model, args, result: clock.tick(rows(args)))
 
 
 def rows(args: tuple[Any, ...]) -> int:

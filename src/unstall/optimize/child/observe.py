@@ -28,7 +28,6 @@ class Observer:
         self.file: Any = None
         self.pid = os.getpid()
         self.roots: dict[int, Any] = {}
-        self.depth = 0
         self.records = 0
         self.busy = False
 
@@ -93,14 +92,14 @@ def facts(tensor: Any) -> tuple[str, tuple[int, ...], bytes, bytes]:
     """dtype, shape, digest of all bytes, and raw values (of half precision: as float32, which is exact)."""
     torch: Any = sys.modules["torch"]
     with torch.inference_mode(False), torch.no_grad():
-        plain = tensor.detach()
-        if plain.is_sparse:
-            plain = plain.to_dense()
-        plain = plain.cpu()
-        name = str(plain.dtype).removeprefix("torch.")
+        dense = tensor.detach()
+        if dense.is_sparse:
+            dense = dense.to_dense()
+        dense = dense.cpu()
+        name = str(dense.dtype).removeprefix("torch.")
         if name in ("bfloat16", "float16"):
-            plain = plain.float()
-        flat = plain.contiguous().reshape(-1)
+            dense = dense.float()
+        flat = dense.contiguous().reshape(-1)
         digest = hashlib.blake2b(_bytes(torch, flat), digest_size=16).digest()
         stride = max(1, -(-flat.numel() // _MAX_VALUES))
         return name, tuple(tensor.shape), digest, _bytes(torch, flat[::stride].contiguous())
@@ -131,20 +130,11 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
 
 
 def _forward(module: Any, observer: Observer) -> None:
-    original = module.Module.__call__
+    def record(model: Any, args: tuple[Any, ...], result: Any) -> None:
+        observer.root(model)
+        observer.record("output", result)
 
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        observer.depth += 1
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            observer.depth -= 1
-        if not observer.depth and next(self.parameters(), None) is not None:
-            observer.root(self)
-            observer.record("output", result)
-        return result
-
-    module.Module.__call__ = __call__
+    child.after_model_calls(module, record)
 
 
 def _backward(module: Any, observer: Observer) -> None:

@@ -117,7 +117,7 @@ def _folded(index: Any, fold: int | None) -> Any:
     if fold is None:
         return index
     if isinstance(index, (list, tuple)):
-        return [_folded(one, fold) for one in index]
+        return [_folded(item, fold) for item in index]
     return index % fold if isinstance(index, int) else index
 
 

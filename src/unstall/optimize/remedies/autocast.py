@@ -30,6 +30,7 @@ class Autocast(Remedy):
 
     name = "autocast"
     brief = "from the model's call to the loss in bfloat16, where the processor or GPU has it"
+    needs = "a float32 model, trained in code of your own; a processor with bfloat16 instructions, or a GPU"
     patterns = ("compute-bound",)
     exactness = "close"
     """Within the tolerance of bfloat16, which has 8 bits of precision."""

@@ -22,12 +22,14 @@ data type, or not at all, because the change is one of the training."""
 
 
 class Remedy:
-    """Base of all remedies. A new one sets the four attributes and gives ``propose``."""
+    """Base of all remedies. A new one sets the attributes and gives ``propose``."""
 
     name: ClassVar[str]
     """As reports print it: "fused-optimizer"."""
     brief: ClassVar[str]
     """What it changes, in one line, for the documentation."""
+    needs: ClassVar[str] = ""
+    """What the program must have for it to apply, in half a line, for the documentation."""
     patterns: ClassVar[tuple[str, ...]]
     """The patterns of findings that it is a cure for."""
     exactness: ClassVar[Exactness]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from unstall.optimize.batching.inline import inlined
 from unstall.optimize.batching.loops import NotInLoop, split_loop
 from unstall.optimize.batching.writer import with_batches
 from unstall.optimize.context import RemedyContext
@@ -28,10 +26,8 @@ class BatchCalls(Remedy):
     """Loops of a program that trains nothing, in which the model is called for one item."""
 
     name = "batch-calls"
-    brief = (
-        "a loop that calls the model for one item, itself or in a function that does one item, calls it for up to "
-        f"{_SIZE} at once"
-    )
+    brief = f"a loop that calls the model, or a function around it, for one item calls it for up to {_SIZE} at once"
+    needs = "a program that trains nothing, and a loop over what is known as a whole"
     patterns = ("overhead-bound",)
     exactness = "close"
     """Matrix products of another size add in another order."""
@@ -45,38 +41,22 @@ class BatchCalls(Remedy):
         if share < _MIN_SHARE:
             raise NotApplicable(f"the model takes {percent(share)} of the step")
         return proposals_of(
-            # The way that needs no other change comes last: its reason is the one to give.
-            ((call, way) for call in context.runtime.model_calls if size_of(call) > 1 for way in _WAYS),
-            lambda candidate: _proposal(context, *candidate, share),
+            (call for call in context.runtime.model_calls if size_of(call) > 1),
+            lambda call: _proposal(context, call, share),
             "no call of the model with one item, of a size to have several at once, was seen in the program's own code",
         )
 
 
-@dataclass(frozen=True)
-class BatchedCall:
-    """A loop that calls something for many items at once."""
-
-    sources: Sources
-    call: CallSite
-    """The call that was made for each item."""
-    called: str
-    """What it calls, for a person."""
-
-
-_Way = Callable[[RemedyContext, ObservedModelCall, int], BatchedCall]
-
-
-def _proposal(context: RemedyContext, observed: ObservedModelCall, way: _Way, share: float) -> Proposal:
+def _proposal(context: RemedyContext, observed: ObservedModelCall, share: float) -> Proposal:
+    sources, call, called = in_batches(context, observed)
     size = size_of(observed)
-    batched = way(context, observed, size)
-    call = batched.call
     return Proposal(
-        f"{batched.called} called for {size} items at once in {call.function} ({call.file.name}:{call.line})",
+        f"{called} called for {size} items at once in {call.function} ({call.file.name}:{call.line})",
         speedup_without(share, removed(context)),
         f"its calls for one item take {percent(share)} of the step",
-        sources=batched.sources,
+        sources=sources,
         batches_model_calls=True,
-        key=f"{call.file.name}:{call.line}:{batched.called}",
+        key=f"{call.file.name}:{call.line}:{called}",
     )
 
 
@@ -88,11 +68,6 @@ def size_of(call: ObservedModelCall) -> int:
     return min(_SIZE, _INPUT_BYTES // max(1, call.bytes))
 
 
-def _is_stacked(call: ObservedModelCall) -> bool:
-    """Whether an input is one item, without a dimension of items."""
-    return len(call.shapes[0]) == 1
-
-
 def removed(context: RemedyContext) -> float:
     """The part of the model's time that is not its arithmetic: it is paid once for many items."""
     model, forward = context.measurement.model, context.measurement.phase_s("forward")
@@ -101,10 +76,11 @@ def removed(context: RemedyContext) -> float:
     return max(0.0, min(_REMOVED, 1 - model.flops / (_EFFICIENCY * model.peak_flops) / forward))
 
 
-def in_batches(context: RemedyContext, observed: ObservedModelCall, size: int) -> BatchedCall:
-    """The loop around the model's call, or, where its function has none, around the call of that function.
+def in_batches(context: RemedyContext, observed: ObservedModelCall) -> tuple[Sources, CallSite, str]:
+    """(the sources, the call in the loop, what it calls) with the loop around the model's call running ahead.
 
-    Raises NotApplicable where the loop may not run ahead.
+    Where the function that calls the model has no loop, it is the loop around the call of that function: the function
+    must then do for many items what it does for one. Raises NotApplicable where the loop may not run ahead.
     """
     for number, (call, called) in enumerate(_call_chain(observed)):
         path = context.user_file(call.file)
@@ -115,8 +91,9 @@ def in_batches(context: RemedyContext, observed: ObservedModelCall, size: int) -
             loop = split_loop(module, call)
         except NotInLoop:
             continue
-        tree = with_batches(module, loop, size, stacked=number == 0 and _is_stacked(observed))
-        return BatchedCall(context.sources.with_module(path, tree), call, called)
+        stacked = number == 0 and len(observed.shapes[0]) == 1  # an item has no dimension of items
+        tree = with_batches(module, loop, size_of(observed), stacked=stacked)
+        return context.sources.with_module(path, tree), call, called
     raise AnalysisRefused("the call is in no loop of the program's own")
 
 
@@ -129,18 +106,4 @@ def _call_chain(observed: ObservedModelCall) -> Iterator[tuple[CallSite, str]]:
             called = call.function
 
 
-def inlined_in_batches(context: RemedyContext, observed: ObservedModelCall, size: int) -> BatchedCall:
-    """The same, with the function that calls the model put into its caller's loop first."""
-    path = context.file_of(observed.call)
-    if observed.call is None or not observed.callers or path is None or context.file_of(observed.callers[0]) != path:
-        raise AnalysisRefused("the function around the model's call is in another file than its caller")
-    outer = observed.callers[0]
-    tree, call = inlined(context.sources.module(path), outer, observed.call)
-    sources = context.sources.with_module(path, tree)
-    module = sources.module(path)
-    tree = with_batches(module, split_loop(module, call), size, stacked=_is_stacked(observed))
-    return BatchedCall(sources.with_module(path, tree), outer, f"the model of {observed.call.function}")
-
-
-_WAYS: tuple[_Way, ...] = (inlined_in_batches, in_batches)
 REMEDY = BatchCalls()

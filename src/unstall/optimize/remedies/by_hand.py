@@ -23,6 +23,7 @@ class ByHand(Remedy):
 
     name = "by-hand"
     brief = "advice on what only a person can rewrite: its place, and what it is worth; it is never tried"
+    needs = "a finding with a culprit"
     patterns = tuple(name for name, pattern in all_patterns().items() if pattern.by_hand)
     exactness = "training-changing"
     """Whether the results stay the same is for the person who writes it."""

@@ -36,6 +36,7 @@ class CacheSamples(Remedy):
         "what is the same in every epoch (decode, resize, fetch, look up) is kept in temporary files, bounded, "
         "removed at exit"
     )
+    needs = "a map-style dataset of your own, whose samples begin with what no random number changes"
     patterns = ("input-bound",)
     exactness = "exact"
 

@@ -13,7 +13,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.edit import Edit, edited, put
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import
@@ -28,6 +28,7 @@ class FusedAttention(Remedy):
 
     name = "fused-attention"
     brief = "attention written by hand becomes `scaled_dot_product_attention`"
+    needs = "the formula in code of your own"
     patterns = ("compute-bound", "overhead-bound")
     exactness = "close"
     """The fused operator adds in another order, and never makes the matrix of scores."""
@@ -86,13 +87,9 @@ def share_of(context: RemedyContext, path: Path, module: SourceModule, attention
 
 def with_fused(module: SourceModule, attention: Attention) -> cst.Module:
     """The tree with the statement that makes the result changed, and those that only led to it left out."""
-    old = attention.result
-    new = statement(module.tree, attention.replacement).with_changes(
-        leading_lines=old.leading_lines, trailing_whitespace=old.trailing_whitespace
-    )
     edits: dict[cst.CSTNode, Edit] = {one: put() for one in attention.unneeded}
-    tree = edited(module.tree, {**edits, old: put(new)})
-    return with_import(tree, "torch") if "torch.nn.functional." in attention.replacement else tree
+    tree = edited(module.tree, {**edits, attention.result: put(attention.replacement)})
+    return tree if module.alias("torch.nn.functional") else with_import(tree, "torch")
 
 
 REMEDY = FusedAttention()

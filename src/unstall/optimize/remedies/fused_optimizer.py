@@ -25,6 +25,7 @@ class FusedOptimizer(Remedy):
 
     name = "fused-optimizer"
     brief = "`fused=True` or `foreach=True`"
+    needs = "an optimizer of `torch.optim`"
     patterns = ("compute-bound", "overhead-bound")
     exactness = "close"
     """The same formula in another order of operations."""

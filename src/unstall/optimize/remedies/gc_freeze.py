@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import libcst as cst
+
 from unstall.optimize.context import RemedyContext
+from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
-from unstall.optimize.remedies.compiled_model import with_line_after_optimizer
+from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.files import Sources
+from unstall.optimize.source.toplevel import with_import
 from unstall.text.units import percent
 
 _MIN_SHARE = 0.02
@@ -20,6 +24,7 @@ class GcFreeze(Remedy):
 
     name = "gc-freeze"
     brief = "what lives on is left out of garbage collections"
+    needs = "garbage collections that take 2 % of the step"
     patterns = ("host-bound",)
     exactness = "exact"
 
@@ -30,7 +35,7 @@ class GcFreeze(Remedy):
         sources: Sources | None = None
         title = "gc.freeze() before the first step, at run time"
         with suppress(NotApplicable):
-            sources, where = with_line_after_optimizer(context, "gc.freeze()", imports="gc")
+            sources, where = _frozen_after_optimizer(context)
             title = f"gc.freeze() after the optimizer is made ({where})"
         return [
             Proposal(
@@ -42,6 +47,21 @@ class GcFreeze(Remedy):
                 key="freeze",
             )
         ]
+
+
+def _frozen_after_optimizer(context: RemedyContext) -> tuple[Sources, str]:
+    """The sources with the call after an optimizer is made, and its place. Raises NotApplicable where none is."""
+    nowhere = "the optimizer is not made in the program's own code"
+    return first_of(context.runtime.optimizers, lambda optimizer: _frozen_after(context, optimizer), nowhere)
+
+
+def _frozen_after(context: RemedyContext, optimizer: ObservedOptimizer) -> tuple[Sources, str]:
+    path, module, call = context.locate(optimizer.call)
+    line = module.statement(call)
+    if not isinstance(line, cst.SimpleStatementLine):
+        raise NotApplicable("the optimizer is made in the head of a block")
+    tree = with_import(replaced(module.tree, line, line, statement(module.tree, "gc.freeze()")), "gc")
+    return context.sources.with_module(path, tree), f"{path.name}:{module.first_line(call)}"
 
 
 REMEDY = GcFreeze()

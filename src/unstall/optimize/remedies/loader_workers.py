@@ -1,4 +1,4 @@
-"""The number of loader workers, more or fewer, kept alive between epochs, and how far they work ahead."""
+"""The number of loader workers, more or fewer, kept alive between epochs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from unstall.optimize.source.files import Sources
 from unstall.text.units import percent
 
 _MAX_WORKERS = 32
-_PREFETCH = 6
-_PREFETCH_GAIN = 1.06  # of varying batches; as many as four workers and twice the variance give a third
-_WAITS = 0.15  # of the step, for the next batch
-_PINNED = 0.5  # of the time to copy, that page-locked memory saves
 _LAW = "max(body, loading / workers, all core-seconds / cores)"
 
 
@@ -26,7 +22,8 @@ class LoaderWorkers(Remedy):
 
     name = "loader-workers"
     brief = "more or fewer workers, kept alive between epochs"
-    patterns = ("input-bound", "transfer-bound")
+    needs = "a `DataLoader` with a map-style dataset"
+    patterns = ("input-bound",)
     exactness = "exact"
     """Under per-sample seeding; without it, workers draw other random augmentations, as in any run."""
 
@@ -65,15 +62,6 @@ def _options(context: RemedyContext, loader: ObservedLoader) -> Iterator[_Option
         share = context.measurement.loader.start_s / step_s if context.measurement.loader else 0.0
         because = f"starting {now} workers anew takes {percent(share)} of the time"
         yield _Option("persistent_workers=True", {"persistent_workers": "True"}, speedup_without(share), because)
-    if now and (loader.prefetch_factor or 2) < _PREFETCH and context.share("data_wait") >= _WAITS:
-        # In order, one slow batch holds up those that are ready behind it.
-        keywords = {"prefetch_factor": str(_PREFETCH)}
-        because = "slow batches hold up the ready ones behind them"
-        yield _Option(f"prefetch_factor={_PREFETCH}", keywords, _PREFETCH_GAIN, because)
-    if context.on_gpu and not loader.pin_memory:
-        share = context.share("transfer")
-        because = f"copies to the device take {percent(share)} of the step"
-        yield _Option("pin_memory=True", {"pin_memory": "True"}, speedup_without(share, _PINNED), because)
 
 
 def counts(now: int, cores: int) -> list[int]:

@@ -35,6 +35,7 @@ class Memoize(Remedy):
         "a pure function that is asked the same again remembers its answers; a list that the program never changes "
         "may be asked"
     )
+    needs = "a function of your own that only computes with plain values"
     patterns = ("input-bound", "host-bound", "environment-bound")
     exactness = "exact"
 

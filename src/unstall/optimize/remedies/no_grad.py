@@ -25,22 +25,23 @@ class NoGrad(Remedy):
 
     name = "no-grad"
     brief = "evaluation loops, and programs that train nothing, record no gradients"
+    needs = "calls of the model that record gradients, with no backward after them"
     patterns = ("compute-bound", "overhead-bound", "callback-bound")
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        way = _beside_training if context.trains else _without_training
+        propose = _outside_training if context.trains else _without_training
         return proposals_of(
             (site for site in context.measurement.sites if site.seam == modules.FORWARD.event and site.grad),
-            lambda site: way(context, site),
+            lambda site: propose(context, site),
             "no loop calls the model with gradients on and never goes backward",
         )
 
 
-def _beside_training(context: RemedyContext, site: Site) -> Proposal:
+def _outside_training(context: RemedyContext, site: Site) -> Proposal:
     """A function with a loop of its own, that is no part of the training step."""
-    backward = [one for one in context.measurement.sites if one.seam == autograd.BACKWARD.event]
-    trained = {one.function for one in backward} | {name for one in backward for _, name, _ in one.callers}
+    backward = [other for other in context.measurement.sites if other.seam == autograd.BACKWARD.event]
+    trained = {call.function for call in backward} | {name for call in backward for _, name, _ in call.callers}
     if site.function in trained or any(name in trained for _, name, _ in site.callers[:1]):
         raise NotApplicable(f"{site.function} is part of the training step")
     frame = (site.file, site.function, site.line)
@@ -61,8 +62,8 @@ def _proposal(context: RemedyContext, frame: tuple[str, str, int], *, loop: bool
     if path is None:
         raise NotApplicable("the model is called in a library")
     module = context.sources.module(path)
-    whole = function == "<module>"
-    tree = with_gradients_off(module) if whole else with_no_grad(module, function, line, loop=loop)
+    at_module_level = function == "<module>"
+    tree = with_gradients_off(module) if at_module_level else with_no_grad(module, function, line, loop=loop)
     return Proposal(
         f"no gradients in {function} ({path.name}:{line})",
         speedup_without(share, _REMOVED),

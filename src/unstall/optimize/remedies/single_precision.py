@@ -25,6 +25,7 @@ class SinglePrecision(Remedy):
 
     name = "single-precision"
     brief = "a model in float64 by accident runs in float32"
+    needs = "`model.double()` or a float64 default in the script that calls the model"
     patterns = ("compute-bound",)
     exactness = "close"
     """Within the tolerance of float32."""

@@ -27,6 +27,7 @@ class VectorizeLoop(Remedy):
 
     name = "vectorize-loop"
     brief = "an element-wise Python loop over pixels or cells becomes array operations"
+    needs = "a loop over ranges, in a file that imports NumPy, in which no turn needs another"
     patterns = ("input-bound", "host-bound", "environment-bound")
     exactness = "exact"
 

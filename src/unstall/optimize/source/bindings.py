@@ -48,7 +48,7 @@ def _is_variable(assignment: BaseAssignment) -> bool:
 
 
 def _is_rebound(module: SourceModule, function: cst.FunctionDef, assignment: Assignment) -> bool:
-    others = [one for one in assignment.scope[assignment.name] if _is_variable(one)]
+    others = [other for other in assignment.scope[assignment.name] if _is_variable(other)]
     around = {node for node in module.ancestors(function) if isinstance(node, _LOOPS)}
     loops = [node for node in module.ancestors(assignment.node) if isinstance(node, _LOOPS)]
     return len(others) > 1 or bool(loops) or bool(around & set(loops))
@@ -96,10 +96,10 @@ def constant_arguments(module: SourceModule, function: cst.FunctionDef) -> set[i
         return set()
     shortest = min(len(call.args) for call in calls)
     variables = {
-        place: [_variable(module, call, call.args[place].value) for call in calls] for place in range(shortest)
+        position: [_variable(module, call, call.args[position].value) for call in calls] for position in range(shortest)
     }
-    held = {place for place, found in variables.items() if None not in found}
-    known = {assignment for place in held for assignment in variables[place] if assignment is not None}
+    held = {position for position, found in variables.items() if None not in found}
+    known = {assignment for position in held for assignment in variables[position] if assignment is not None}
     unchanged = all(_is_left_alone(module, assignment, function.name.value) for assignment in known)
     return held if unchanged else set()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import libcst as cst
@@ -14,11 +14,6 @@ Edit = Callable[[Any], Any]
 def put(*new: cst.CSTNode) -> Edit:
     """The edit that puts these nodes in the place of one."""
     return lambda _: new[0] if len(new) == 1 else cst.FlattenSentinel(new) if new else cst.RemoveFromParent()
-
-
-def followed_by(*more: cst.CSTNode) -> Edit:
-    """The edit that puts these nodes after one, as it is by then."""
-    return lambda node: cst.FlattenSentinel([node, *more])
 
 
 def edited(tree: cst.Module, edits: Mapping[cst.CSTNode, Edit]) -> cst.Module:
@@ -46,14 +41,6 @@ class _Editor(cst.CSTTransformer):
 def statement(tree: cst.Module, source: str) -> Any:
     """A statement from its source, with the indentation and the line endings of the file."""
     return cst.parse_statement(source if source.endswith("\n") else source + "\n", config=tree.config_for_parsing)
-
-
-def fresh_name(wanted: str, used: Collection[str]) -> str:
-    """The name, with a number where it is used."""
-    name, number = wanted, 2
-    while name in used:
-        name, number = f"{wanted}{number}", number + 1
-    return name
 
 
 def keyword(call: cst.Call, name: str) -> cst.Arg | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast as python_ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import (
@@ -14,6 +13,7 @@ from libcst.metadata import (
     CodeRange,
     ExpressionContext,
     ExpressionContextProvider,
+    ImportAssignment,
     MetadataWrapper,
     ParentNodeProvider,
     PositionProvider,
@@ -26,8 +26,6 @@ from unstall.optimize.source.places import CallSite
 
 N = TypeVar("N", bound=cst.CSTNode)
 Definition = TypeVar("Definition", cst.FunctionDef, cst.ClassDef)
-_Span = tuple[int, int, int, int]
-"""First line, first column, last line, column after the last; lines from 1, columns from 0 in characters."""
 
 
 class SourceModule:
@@ -137,18 +135,10 @@ class SourceModule:
     def imports(self) -> dict[str, str]:
         """What the imports of the module's top level bind: name as spelled → qualified name."""
         found: dict[str, str] = {}
-        for line in self.tree.body:
-            for one in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-                if isinstance(one, cst.Import):
-                    for alias in one.names:
-                        name = alias.evaluated_name
-                        found[alias.evaluated_alias or name] = name
-                        if alias.asname is None:  # `import torch.nn` binds torch
-                            found[name.partition(".")[0]] = name.partition(".")[0]
-                elif isinstance(one, cst.ImportFrom) and not isinstance(one.names, cst.ImportStar) and one.module:
-                    start = "." * len(one.relative) + dotted(one.module)
-                    found |= {alias.evaluated_alias or alias.evaluated_name: f"{start}.{alias.evaluated_name}"
-                              for alias in one.names}  # fmt: skip
+        for assignment in self.global_scope.assignments:
+            if isinstance(assignment, ImportAssignment) and self.parent(self.statement(assignment.node)) is self.tree:
+                for known in assignment.get_qualified_names_for(assignment.name):
+                    found[assignment.name] = known.name
         return found
 
     def resolve(self, spelled: str) -> str:
@@ -208,12 +198,6 @@ class SourceModule:
         on_line = [one for one in self.all(cst.Call) if self.is_on(one, site.line) and self.name(one).endswith(name)]
         return on_line[0] if len(on_line) == 1 else None
 
-    def site(self, call: cst.Call, near: CallSite) -> CallSite:
-        """Where a call is, as the running program would tell of it from the file and the function of another."""
-        line, column, end_line, end_column = self._span(call)
-        span = (line, end_line, self._bytes(line, column), self._bytes(end_line, end_column))
-        return CallSite(near.file, line, near.function, span)
-
     def function(self, name: str, line: int) -> cst.FunctionDef | None:
         """The function of a name that a line is in; a line of its decorators counts."""
         named = [
@@ -229,37 +213,8 @@ class SourceModule:
         """A node's source, without the spaces and comments around it."""
         return self.tree.code_for_node(node).strip()
 
-    # ------------------------------------------------------------------ readings on Python's own syntax tree
-
-    @cached_property
-    def ast(self) -> python_ast.Module:
-        """The same file as Python's own tree, for readings that are written on it; see :meth:`node`."""
-        return python_ast.parse(self.text)
-
-    def node(self, read: python_ast.AST, kind: type[N]) -> N:
-        """The node of this kind at the very place of one of :attr:`ast`: both trees are of one text.
-
-        Not for tuples and generators, which have their brackets in them in the one tree and not in the other.
-        """
-        span = self.ast_span(read)
-        return next(node for node in self._by_span[span] if isinstance(node, kind))
-
-    def ast_span(self, read: Any) -> _Span:
-        """Where a node of Python's own tree lies, columns in characters."""
-        return (
-            read.lineno, self._characters(read.lineno, read.col_offset),
-            read.end_lineno, self._characters(read.end_lineno, read.end_col_offset),
-        )  # fmt: skip
-
-    @cached_property
-    def _by_span(self) -> dict[_Span, list[cst.CSTNode]]:
-        found: dict[_Span, list[cst.CSTNode]] = {}
-        for node in self._nodes:
-            if node in self._positions:
-                found.setdefault(self._span(node), []).append(node)
-        return found
-
-    def _span(self, node: cst.CSTNode) -> _Span:
+    def _span(self, node: cst.CSTNode) -> tuple[int, int, int, int]:
+        """First line, first column, last line, column after the last; columns from 0 in characters."""
         place = self._positions[node]
         return place.start.line, place.start.column, place.end.line, place.end.column
 
@@ -268,10 +223,6 @@ class SourceModule:
         if not 0 < line <= len(self._lines):
             return column
         return len(self._lines[line - 1].encode()[:column].decode(errors="replace"))
-
-    def _bytes(self, line: int, column: int) -> int:
-        """A column in characters in bytes of UTF-8."""
-        return len(self._lines[line - 1][:column].encode())
 
 
 class _Collector(cst.CSTVisitor):

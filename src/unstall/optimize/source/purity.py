@@ -35,13 +35,13 @@ class Steadiness:
 
     def _check(self, node: cst.CSTNode, depth: int) -> None:
         self.read |= attributes_read(self.module, [node])
-        for one in self.module.inside(node):
-            if isinstance(one, _HAS_EFFECT):
-                self._refuse(one, "has an effect")
-            if self.module.context(one) is ExpressionContext.STORE and not self._may_be_set(one):
-                self._refuse(one, "changes something outside")
-            if isinstance(one, cst.Call):
-                self._check_call(one, depth)
+        for inner in self.module.inside(node):
+            if isinstance(inner, _HAS_EFFECT):
+                self._refuse(inner, "has an effect")
+            if self.module.context(inner) is ExpressionContext.STORE and not self._may_be_set(inner):
+                self._refuse(inner, "changes something outside")
+            if isinstance(inner, cst.Call):
+                self._check_call(inner, depth)
 
     def _may_be_set(self, target: cst.CSTNode) -> bool:
         """Attributes of self may be set (a file opened once); anything else that is not a local name may not."""
@@ -75,8 +75,8 @@ class Steadiness:
 
     def _check_function(self, call: cst.Call, name: cst.Name, depth: int) -> None:
         if self._is_local(name):
-            if not all(isinstance(one, Assignment) and isinstance(one.node, cst.FunctionDef)
-                       for one in self.module.bindings(name)):  # fmt: skip
+            if not all(isinstance(binding, Assignment) and isinstance(binding.node, cst.FunctionDef)
+                       for binding in self.module.bindings(name)):  # fmt: skip
                 self._refuse(call, f"calls {name.value}, a variable")
             return  # a function of the statements themselves, which are judged as a whole
         function = self.module.top_level(cst.FunctionDef, name.value)
@@ -94,7 +94,8 @@ class Steadiness:
         """Whether a name is bound in a function, by it or for it."""
         bound = self.module.bindings(name)
         return any(
-            isinstance(one, Assignment) and isinstance(one.scope, (FunctionScope, ComprehensionScope)) for one in bound
+            isinstance(binding, Assignment) and isinstance(binding.scope, (FunctionScope, ComprehensionScope))
+            for binding in bound
         )
 
     def _method(self, name: str) -> cst.FunctionDef | None:
@@ -155,7 +156,7 @@ def impurity(module: SourceModule, function: cst.FunctionDef) -> str | None:
 
 def _object_at_hand(module: SourceModule, function: cst.FunctionDef, inside: Iterable[cst.CSTNode]) -> str | None:
     """An argument that has attributes other than those of strings, or a class that is called: objects may change."""
-    arguments = {one.name.value for one in (*function.params.params, *function.params.kwonly_params)} - {"self"}
+    arguments = {param.name.value for param in (*function.params.params, *function.params.kwonly_params)} - {"self"}
     for node in inside:
         of = node.value if isinstance(node, cst.Attribute) and not hasattr(str, node.attr.value) else None
         if isinstance(of, cst.Name) and of.value in arguments:
@@ -187,27 +188,29 @@ def is_stored(module: SourceModule, node: cst.CSTNode) -> bool:
 
 def method_of(cls: cst.ClassDef, name: str) -> cst.FunctionDef | None:
     """A method that a class defines itself."""
-    return next((one for one in cls.body.body if isinstance(one, cst.FunctionDef) and one.name.value == name), None)
+    return next(
+        (member for member in cls.body.body if isinstance(member, cst.FunctionDef) and member.name.value == name), None
+    )
 
 
 def attributes_read(module: SourceModule, nodes: Iterable[cst.CSTNode]) -> set[str]:
     """Attributes of ``self`` that are read in these nodes."""
     return {
-        one.attr.value
+        inner.attr.value
         for node in nodes
-        for one in module.inside(node)
-        if isinstance(one, cst.Attribute) and dotted(one.value) == "self"
-        and module.context(one) is ExpressionContext.LOAD
+        for inner in module.inside(node)
+        if isinstance(inner, cst.Attribute) and dotted(inner.value) == "self"
+        and module.context(inner) is ExpressionContext.LOAD
     }  # fmt: skip
 
 
 def names(module: SourceModule, nodes: Iterable[cst.CSTNode], context: ExpressionContext) -> list[str]:
     """Names that are loaded or stored in these nodes, in order of appearance; not those of comprehensions alone."""
-    found = (
-        one.value
+    present = (
+        inner.value
         for node in nodes
-        for one in module.inside(node)
-        if isinstance(one, cst.Name) and module.context(one) is context
-        and not all(isinstance(bound.scope, ComprehensionScope) for bound in module.bindings(one))
+        for inner in module.inside(node)
+        if isinstance(inner, cst.Name) and module.context(inner) is context
+        and not all(isinstance(bound.scope, ComprehensionScope) for bound in module.bindings(inner))
     )  # fmt: skip
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(present))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from unstall.optimize.source.errors import AnalysisRefused
@@ -61,18 +62,18 @@ class Block:
 
     def is_whole(self, node: ast.expr) -> bool:
         """Whether an expression over arrays surely has the shape of the whole nest."""
-        return any(isinstance(one, ast.Name) and one.id in self.whole for one in ast.walk(node)) or any(
-            isinstance(one, ast.Attribute) and one.attr == "asarray" for one in ast.walk(node)
+        return any(isinstance(inner, ast.Name) and inner.id in self.whole for inner in ast.walk(node)) or any(
+            isinstance(inner, ast.Attribute) and inner.attr == "asarray" for inner in ast.walk(node)
         )
 
     def _is_awaited(self, name: str | None) -> bool:
         """Whether a return statement that was met refers to this array: then its name must not be given away."""
         return name is not None and any(
-            isinstance(one, ast.Name) and one.id == name
+            isinstance(inner, ast.Name) and inner.id == name
             for mask, value in self.returns
             for part in (mask, value)
             if part is not None
-            for one in ast.walk(part)
+            for inner in ast.walk(part)
         )
 
     def name(self, wanted: str, *, fresh: bool) -> str:
@@ -89,7 +90,7 @@ class Block:
     def _if(self, statement: ast.If, mask: ast.expr | None) -> None:
         condition = self.expressions.condition(statement.test)
         simple = isinstance(condition, ast.Compare) and all(
-            isinstance(one, (ast.Name, ast.Constant)) for one in (condition.left, *condition.comparators)
+            isinstance(inner, (ast.Name, ast.Constant)) for inner in (condition.left, *condition.comparators)
         )
         if not simple:
             held = self.name("mask", fresh=True)
@@ -109,7 +110,7 @@ class Block:
     def _merge(self, condition: ast.expr, yes: dict[str, str], no: dict[str, str], *, branch: bool) -> None:
         """After a branch, each name that it changed is chosen by the condition."""
         names = self.expressions.names
-        for name in [*yes, *(one for one in no if one not in yes)]:
+        for name in [*yes, *(name for name in no if name not in yes)]:
             then, other = yes.get(name), no.get(name)
             if then == other:
                 continue
@@ -141,12 +142,18 @@ def chosen(numpy: str, returns: list[tuple[ast.expr | None, ast.expr]]) -> list[
         selections.append(f"{numpy}.select(cases, [{values}], {source(last[index])})")
     if len(selections) == 1:
         return [f"cases = [{masks}]", f"return {selections[0]}"]
-    return [f"cases = [{masks}]", "return (", *(f"    {one}," for one in selections), ")"]
+    return [f"cases = [{masks}]", "return (", *(f"    {selection}," for selection in selections), ")"]
 
 
 def source(node: ast.expr) -> str:
     """An expression as text."""
     return ast.unparse(ast.fix_missing_locations(node))
+
+
+def names_of(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> list[str]:
+    """Names that are loaded or stored in these nodes, in the order in which they appear."""
+    found = (node for top in nodes for node in ast.walk(top) if isinstance(node, ast.Name))
+    return list(dict.fromkeys(node.id for node in found if isinstance(node.ctx, context)))
 
 
 def _both(numpy: str, mask: ast.expr | None, condition: ast.expr) -> ast.expr:

@@ -22,11 +22,7 @@ class Axis:
         begin = _shifted(self.begin, offset)
         if begin.startswith("-"):
             raise AnalysisRefused("it reads cells before the first one")
-        end = self._open_end(offset)
-        return f"{'' if begin == '0' else begin}:{end}"
-
-    def _open_end(self, offset: int) -> str:
-        return _shifted(self.end, offset)
+        return f"{'' if begin == '0' else begin}:{_shifted(self.end, offset)}"
 
     def values(self, numpy: str) -> str:
         """The variable's values."""
@@ -89,13 +85,13 @@ class Cells:
             base = base.value
         if not isinstance(base, (ast.Name, ast.Attribute)):
             return None
-        places = [self.index(one) for one in indices]
-        if any(place is None for place in places) or len(places) != len(self.axes):
+        positions = [self.index(index) for index in indices]
+        if any(position is None for position in positions) or len(positions) != len(self.axes):
             return None
         name = source(base)
         if name in self.pixels:
-            return self._cell(self.pixels[name], "image", list(reversed(places)))  # type: ignore[arg-type]
-        return self._cell(name, "list" if nested > 1 or len(places) == 1 else "array", places)  # type: ignore[arg-type]
+            return self._cell(self.pixels[name], "image", list(reversed(positions)))  # type: ignore[arg-type]
+        return self._cell(name, "list" if nested > 1 or len(positions) == 1 else "array", positions)  # type: ignore[arg-type]
 
     def put(self, node: ast.Call) -> tuple[Cell, ast.expr] | None:
         """(cell, value) of ``image.putpixel((x, y), value)``."""
@@ -120,19 +116,19 @@ class Cells:
             return self._image(node.func.value, node.args[0])
         return None
 
-    def _image(self, image: ast.expr, place: ast.expr) -> Cell | None:
-        if not isinstance(place, (ast.Tuple, ast.List)) or len(place.elts) != 2 or len(self.axes) != 2:
+    def _image(self, image: ast.expr, position: ast.expr) -> Cell | None:
+        if not isinstance(position, (ast.Tuple, ast.List)) or len(position.elts) != 2 or len(self.axes) != 2:
             return None
-        places = [self.index(one) for one in place.elts]
-        if any(one is None for one in places):
+        positions = [self.index(coordinate) for coordinate in position.elts]
+        if any(position is None for position in positions):
             return None
-        return self._cell(source(image), "image", list(reversed(places)))  # type: ignore[arg-type]
+        return self._cell(source(image), "image", list(reversed(positions)))  # type: ignore[arg-type]
 
-    def _cell(self, base: str, kind: str, places: list[tuple[int, int]]) -> Cell | None:
-        order = tuple(axis for axis, _ in places)
+    def _cell(self, base: str, kind: str, positions: list[tuple[int, int]]) -> Cell | None:
+        order = tuple(axis for axis, _ in positions)
         if sorted(order) != list(range(len(self.axes))):
             return None
-        return Cell(base, kind, tuple(offset for _, offset in places), order)
+        return Cell(base, kind, tuple(offset for _, offset in positions), order)
 
     def read(self, cell: Cell, numpy: str, channels: int | None) -> ast.expr:
         """The array of a cell's values over the whole nest, one axis a level."""
@@ -179,7 +175,7 @@ class Cells:
         where = "" if corner == ["0", "0"] else f", ({', '.join(corner)})"
         lines, whole = [], f"({self._turned(cell, channels[0], numpy)})"
         if len(channels) > 1:
-            lines = ["pixel_channels = [", *(f"    {self._turned(cell, one, numpy)}," for one in channels), "]"]
+            lines = ["pixel_channels = [", *(f"    {self._turned(cell, channel, numpy)}," for channel in channels), "]"]
             whole = f"{numpy}.stack(pixel_channels, axis=-1)"
         # putpixel clips what is outside of a byte, so this does.
         lines.append(f"pixels_array = {whole}.clip(0, 255).astype({numpy}.uint8)")

@@ -44,7 +44,8 @@ class Expressions:
     def varies(self, node: ast.expr) -> bool:
         """Whether an expression has another value in each turn."""
         return any(
-            isinstance(one, ast.Name) and (one.id in self.names or one.id in self.variables) for one in ast.walk(node)
+            isinstance(inner, ast.Name) and (inner.id in self.names or inner.id in self.variables)
+            for inner in ast.walk(node)
         )
 
     def __call__(self, node: ast.expr) -> ast.expr:
@@ -52,7 +53,7 @@ class Expressions:
         loaded = self.load(node)
         if loaded is not None:
             return loaded
-        if not self.varies(node) and not any(isinstance(one, (ast.Call, ast.Await)) for one in ast.walk(node)):
+        if not self.varies(node) and not any(isinstance(inner, (ast.Call, ast.Await)) for inner in ast.walk(node)):
             return node
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
@@ -75,7 +76,7 @@ class Expressions:
         return ast.Name(self.names[node.id], ast.Load()) if node.id in self.names else node
 
     def _tuple(self, node: ast.Tuple) -> ast.expr:
-        return ast.Tuple([self(one) for one in node.elts], ast.Load())
+        return ast.Tuple([self(element) for element in node.elts], ast.Load())
 
     def _binop(self, node: ast.BinOp) -> ast.expr:
         if not isinstance(node.op, _BINARY):
@@ -92,7 +93,7 @@ class Expressions:
             if not self.varies(node):
                 return node
             raise _cannot(node, "asks for identity or membership")
-        operands = [self(one) for one in (node.left, *node.comparators)]
+        operands = [self(operand) for operand in (node.left, *node.comparators)]
         parts: list[ast.expr] = [
             ast.Compare(left, [op], [right]) for left, op, right in zip(operands, node.ops, operands[1:])
         ]
@@ -100,7 +101,7 @@ class Expressions:
 
     def _boolop(self, node: ast.BoolOp) -> ast.expr:
         name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
-        return self._fold(name, [self.condition(one) for one in node.values])
+        return self._fold(name, [self.condition(value) for value in node.values])
 
     def _ifexp(self, node: ast.IfExp) -> ast.expr:
         return self._numpy("where", [self.condition(node.test), self(node.body), self(node.orelse)])

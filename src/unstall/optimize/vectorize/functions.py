@@ -10,8 +10,7 @@ from pathlib import Path
 
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, parsed
-from unstall.optimize.source.python_ast import names as names_of
-from unstall.optimize.vectorize.blocks import Block, chosen
+from unstall.optimize.vectorize.blocks import Block, chosen, names_of
 from unstall.optimize.vectorize.expressions import Expressions
 
 _MAX_DEPTH = 3
@@ -22,7 +21,7 @@ class Functions:
 
     def __init__(self, module: SourceModule, numpy: str, *, tree: ast.Module | None = None, depth: int = 0):
         self.module, self.numpy, self.depth = module, numpy, depth
-        self.tree = tree or module.ast
+        self.tree = tree or ast.parse(module.text)
         self.made: dict[str, tuple[str, str]] = {}
         """Qualified name → (name of the array form, its source)."""
 

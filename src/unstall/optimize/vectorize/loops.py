@@ -11,8 +11,7 @@ import libcst as cst
 
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
-from unstall.optimize.source.python_ast import names as names_of
-from unstall.optimize.vectorize.blocks import Block, source
+from unstall.optimize.vectorize.blocks import Block, names_of, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
 from unstall.optimize.vectorize.expressions import Expressions
 from unstall.optimize.vectorize.functions import Functions
@@ -35,7 +34,7 @@ class Vectorized:
 
 def vectorize(module: SourceModule, line: int) -> Vectorized:
     """The array form of the outermost element-wise nest around a line of a module. Raises AnalysisRefused."""
-    function, loops = _around(module.ast, line)
+    function, loops = _around(ast.parse(module.text), line)
     if function is None or not loops:
         raise AnalysisRefused(f"line {line} is in no loop of a function")
     numpy = module.alias("numpy")
@@ -74,7 +73,6 @@ class _Nest:
         self.cells = Cells(self.axes, _pixel_accesses(function))
         self.functions = Functions(module, numpy)
         self.assigned = set(names_of(self.body, ast.Store))
-        self.written: dict[str, Cell] = {}
         self._check_independent()
 
     def vectorized(self) -> Vectorized:
@@ -87,7 +85,7 @@ class _Nest:
         self._arrays_read_often(block)
         writes: list[str] = []
         for statement in self.body:
-            stored = self._store(statement)
+            stored = _stored(self.cells, statement)
             if stored is None:
                 self._statement(block, statement)
             else:
@@ -101,10 +99,14 @@ class _Nest:
             lines = [f'with {self.numpy}.errstate(all="ignore"):', *(f"    {line}" for line in inner)]
         return Vectorized(
             self.function.name,
-            self.module.node(self.loop, cst.For),
+            next(loop for loop in self.module.all(cst.For) if self.module.first_line(loop) == self.loop.lineno),
             tuple(_statements(lines)),
             tuple(self.functions.sources()),
         )
+
+    def _stores(self) -> list[tuple[Cell, ast.expr]]:
+        """(cell, value) of each statement of the body that writes a cell."""
+        return [stored for stored in (_stored(self.cells, statement) for statement in self.body) if stored is not None]
 
     def _values_of_variables(self, block: Block) -> None:
         """The loop's variables as arrays, where their values are computed with and not only indexed by."""
@@ -119,7 +121,7 @@ class _Nest:
 
     def _arrays_read_often(self, block: Block) -> None:
         """To make an array of a list takes about as long as a turn over it: it is made once, if the nest leaves it."""
-        stored = {cell.base for cell, _ in filter(None, map(self._store, self.body))}
+        stored = {cell.base for cell, _ in self._stores()}
         read = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
         places = Counter((cell.base, cell.kind) for cell in read)
         for cell in read:
@@ -150,10 +152,6 @@ class _Nest:
         cell = self.cells.of(node)
         return None if cell is None else self.cells.read(cell, self.numpy, None)
 
-    def _store(self, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
-        """(cell, value) of a statement that writes a cell."""
-        return _stored(self.cells, statement)
-
     def _write(self, block: Block, cell: Cell, value: ast.expr) -> list[str]:
         parts = value.elts if isinstance(value, ast.Tuple) else [value]
         arrays = [block.expressions(part) for part in parts]
@@ -166,17 +164,17 @@ class _Nest:
     def _check_independent(self) -> None:
         """No turn may read what another wrote, or a name that an earlier turn set, and nothing may read such after."""
         cells = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
-        stores = [stored[0] for stored in map(self._store, self.body) if stored is not None]
+        stores = [cell for cell, _ in self._stores()]
         for store in stores:
             for cell in cells:
                 if cell.base == store.base and cell.offsets != store.offsets:
                     raise AnalysisRefused(f"a turn reads what another wrote in {cell.base}")
-        seen: set[str] = set()
+        assigned_before: set[str] = set()
         for statement in self.body:
-            early = (_read(statement) & self.assigned) - seen - _surely_assigned_first(statement)
+            early = (_read(statement) & self.assigned) - assigned_before - _surely_assigned_first(statement)
             if early:
                 raise AnalysisRefused(f"a turn reads {', '.join(sorted(early))} of the turn before")
-            seen |= _surely_assigned(statement)
+            assigned_before |= _surely_assigned(statement)
         bases = {cell.base for cell in stores}
         if bases & self.assigned:
             raise AnalysisRefused("it writes into what a turn makes anew")
@@ -187,6 +185,7 @@ class _Nest:
 
 
 def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
+    """(cell, value) of a statement that writes a cell. Raises AnalysisRefused where it is not the turn's own."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return cells.put(statement.value)
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -260,10 +259,10 @@ def _surely_assigned_first(statement: ast.stmt) -> set[str]:
         return set()
     first: set[str] = set()
     for branch in (statement.body, statement.orelse):
-        seen: set[str] = set()
+        assigned_before: set[str] = set()
         for one in branch:
-            first |= _surely_assigned(one) - (_read(one) - seen)
-            seen |= _surely_assigned(one)
+            first |= _surely_assigned(one) - (_read(one) - assigned_before)
+            assigned_before |= _surely_assigned(one)
     return first - _read(statement.test)
 
 

@@ -7,7 +7,7 @@ import builtins
 import libcst as cst
 import pytest
 
-from unstall.optimize.child import batched_calls
+from unstall.optimize.child import batched_calls, check
 from unstall.optimize.source.toplevel import with_runtime
 
 torch = pytest.importorskip("torch")
@@ -19,7 +19,7 @@ def checked(monkeypatch):
     """The patch's class as the check has it, and what it complains of."""
     told = []
     monkeypatch.setattr(builtins, "__build_class__", builtins.__build_class__)
-    batched_calls.watch(told.append, TOLERANCES)
+    check.watch_classes({"_Batches": lambda cls: batched_calls.check_class(cls, told.append, TOLERANCES)})
     text = with_runtime(cst.parse_module(""), "batches").code
     space: dict = {}
     exec(text, space)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
+import random
 from types import SimpleNamespace
 
+import libcst as cst
 import pytest
 
 from unstall.optimize.child import check
+from unstall.optimize.source.toplevel import with_runtime
 
 
 @pytest.fixture
 def told(monkeypatch, tmp_path):
     """The complaints; ``functools.lru_cache`` watches over ``doubled`` of this file."""
-    code = f"{__file__}:doubled"
-    monkeypatch.setattr(functools, "lru_cache", check._checking(functools.lru_cache, {code}, str(tmp_path)))
+    monkeypatch.setattr(functools, "lru_cache", functools.lru_cache)
+    monkeypatch.setattr(builtins, "__build_class__", builtins.__build_class__)
+    check.targets({"memoized": [f"{__file__}:doubled"]}, str(tmp_path))
     return tmp_path / "mismatch.txt"
 
 
@@ -57,12 +62,24 @@ def test_a_result_that_is_changed_later_is_told(told):
 
 
 @pytest.fixture
-def remembering(monkeypatch, tmp_path):
+def remembering(told):
     """The class that a patch writes, watched over; and the complaints."""
-    monkeypatch.setattr(functools, "update_wrapper", check._checking_class(functools.update_wrapper, str(tmp_path)))
-    from unstall.optimize.runtime.remembered import _Remembered
+    return written("remembered")["_Remembered"], told
 
-    return type("_Remembered", (_Remembered,), {}), tmp_path / "mismatch.txt"
+
+def written(name):
+    """What a module of the patches' runtime defines, as a patch has it."""
+    space: dict = {}
+    exec(with_runtime(cst.parse_module(""), name).code, space)
+    return space
+
+
+@pytest.mark.parametrize(("draws", "complains"), [(False, False), (True, True)])
+def test_a_sample_that_is_kept_is_the_same_every_time(told, draws, complains):
+    pytest.importorskip("torch")
+    cache = written("sample_cache")["_SampleCache"]()
+    sample = cache.get(lambda index: [index, random.random() if draws else 0.5], 3)
+    assert sample[0] == 3 and told.exists() is complains
 
 
 def test_lists_that_stay_as_they_are_may_be_asked(remembering):

@@ -214,6 +214,30 @@ def test_a_function_without_a_loop_sends_to_its_caller(tmp_path):
         split_loop(make_module(text), call_of(tmp_path, text, "model(x)"))
 
 
+def test_the_loop_around_the_function_that_calls_the_model(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "infer.py"
+    text = textwrap.dedent("""
+        def score(model, rows):
+            return model(rows)[:, 0]
+
+        def f(model, table):
+            total = 0.0
+            for start in range(0, len(table)):
+                total += score(model, table[start : start + 1]).item()
+            return total
+    """)
+    path.write_text(text)
+    inner = call_of(path, text, "model(rows)")
+    outer = call_of(path, text, "score(model, table[start:start + 1])")
+    observed = ObservedModelCall(call=inner, callers=(outer,), shapes=((1, 3),), bytes=12)
+    sources, call, called = batch_calls.in_batches(make_context(tmp_path), observed)
+    assert (call, called) == (outer, inner.function)
+    model, calls = counting(torch)
+    assert run(sources.bytes_of(path).decode())(model, torch.ones(300, 3)) == 600.0
+    assert calls == [256, 44]
+
+
 def test_the_methods_of_the_object_are_looked_into(tmp_path):
     text = textwrap.dedent("""
         class Runner:

@@ -24,7 +24,9 @@ def finding(pattern, cause):
         ("callback-bound", "checkpoint", "save less often"),
         ("callback-bound", "plotting", "once an epoch"),
         ("memory-growth", "graph", "detach()"),
-        ("compute-bound", "precision", None),
+        ("compute-bound", "precision", "float32_matmul"),
+        ("overhead-bound", "small-ops", "compile"),
+        ("compute-bound", "threads", None),
     ],
 )
 def test_the_cause_has_its_own_sentence_or_that_of_its_pattern(pattern, cause, word):

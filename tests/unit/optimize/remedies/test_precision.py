@@ -5,15 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from optimize_builders import make_context, make_measurement, make_module
 
 from unstall.optimize.equivalence import ObservedTensor, difference_of
-from unstall.optimize.remedies import tf32
 from unstall.optimize.remedies.autocast import arithmetic_bound, removed_by, with_autocast
 from unstall.optimize.remedies.base import NotApplicable
-from unstall.optimize.remedies.gradients_to_none import with_none
 from unstall.optimize.source.files import Sources
-from unstall.records.measurements import ModelMeasurement
 
 TRAIN = """
     import torch
@@ -91,29 +87,3 @@ def test_coarse_arithmetic_has_its_own_tolerance_but_not_for_whole_numbers():
     assert difference_of(tensors(one), tensors(other), "exact", compute_dtypes=["bfloat16"]) is not None
     one, other = np.array([1000]), np.array([1001])
     assert difference_of(tensors(one), tensors(other), "close", compute_dtypes=["bfloat16"]) is not None
-
-
-def context(path, device, **given):
-    measurement = make_measurement(
-        model=ModelMeasurement(device=device, dtype="torch.float32"), phases={"forward": 0.5, "backward": 0.3}
-    )
-    return make_context(path.parent, script=path, measurement=measurement, **given)
-
-
-def test_tf32_is_for_gpus(tmp_path):
-    path = write(tmp_path, "import torch as th\nx = 1\n")
-    with pytest.raises(NotApplicable):
-        tf32.REMEDY.propose(context(path, "cpu"))
-    [proposal] = tf32.REMEDY.propose(context(path, "cuda:0"))
-    assert b'th.set_float32_matmul_precision("high")' in proposal.sources.bytes_of(path)
-    assert proposal.compute_dtype == "tf32" and proposal.predicted > 1.1
-    with pytest.raises(NotApplicable):
-        tf32.REMEDY.propose(context(path, "cuda:0", sources=proposal.sources))
-
-
-def test_gradients_are_dropped_instead_of_filled(tmp_path):
-    path = write(tmp_path, TRAIN)
-    tree, lines = with_none(Sources().module(path))
-    assert "optimizer.zero_grad()\n" in tree.code and lines == [8]
-    with pytest.raises(NotApplicable):
-        with_none(make_module(tree.code))
