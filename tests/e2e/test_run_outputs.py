@@ -134,7 +134,7 @@ def test_cprofile(workspace):
     workspace.write("program.py", TRAINING)
     result = workspace.watched("program.py", options=["--cprofile"])
     assert (result.status, result.out) == (0, "finished\n")
-    (path,) = workspace.folder.glob(".unstall/runs/*/*.pstats")
+    (path,) = workspace.state.glob("runs/*/*.pstats")
     assert str(path.relative_to(workspace.folder)) in result.err
     profile = pstats.Stats(str(path)).get_stats_profile().func_profiles
     assert profile["allocate"].ncalls == "15"
@@ -146,9 +146,9 @@ def test_pyinstrument(workspace):
     workspace.write("program.py", TRAINING)
     result = workspace.watched("program.py", options=["--pyinstrument"])
     assert (result.status, result.out) == (0, "finished\n")
-    (page,) = workspace.folder.glob(".unstall/runs/*/*.html")
+    (page,) = workspace.state.glob("runs/*/*.html")
     assert str(page.relative_to(workspace.folder)) in result.err
-    (text,) = workspace.folder.glob(".unstall/runs/*/pyinstrument-*.txt")
+    (text,) = workspace.state.glob("runs/*/pyinstrument-*.txt")
     assert "training" in text.read_text()
 
 

@@ -131,7 +131,7 @@ def steps_for(pilot: arms.Run) -> int:
 
 @contextlib.contextmanager
 def _workplace(folder: Path) -> Iterator[Path]:
-    """A directory for the baseline's code and the recordings, in ``.unstall``: no tool takes that for the user's."""
+    """A directory for the baseline's code and the recordings, where no tool takes them for the user's."""
     try:
         directory = rundir.make(folder)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The ledger: every run of a project, in ``.unstall/ledger.sqlite`` or in a team's database."""
+"""The ledger: every run of a project, in a file of the project's state or in a team's database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from unstall import environment
-from unstall.benchmark import rundir
+from unstall.benchmark import rundir, state
 from unstall.benchmark.archive import REPORT_NAME
 from unstall.records.comparison import Entry
 from unstall.records.report import Report
@@ -65,16 +65,9 @@ class Ledger:
         return found
 
 
-def default(folder: Path | None = None) -> str | Path:
-    """The ledger that is meant when none is named: the environment's, or the one in the working directory.
-
-    Where the working directory cannot be written to, its runs are kept elsewhere, and so is what is known of them.
-    """
-    named = os.environ.get(environment.LEDGER)
-    if named:
-        return named
-    takes_none = not os.access(folder or Path.cwd(), os.W_OK)
-    return (rundir.elsewhere() if takes_none else rundir.home(folder)) / _FILE
+def default() -> str | Path:
+    """The ledger that is meant when none is named: the environment's, or the project's own."""
+    return os.environ.get(environment.LEDGER) or state.writable() / _FILE
 
 
 def record(report: Report, directory: Path, where: str | Path | None = None, *, code: Revision | None = None) -> None:
@@ -86,20 +79,19 @@ def record(report: Report, directory: Path, where: str | Path | None = None, *, 
         where: the ledger; the environment's, or the one beside the recording, if not given.
         code: what was run; what is checked out in the working directory if not given.
     """
-    beside = directory.parent.parent if directory.parent.name == "runs" else directory.parent
-    ledger = where or os.environ.get(environment.LEDGER) or beside / _FILE
+    ledger = where or os.environ.get(environment.LEDGER) or directory.parent.parent / _FILE
     entry = entry_of(report, directory, code or revision.of(Path.cwd()))
     with Ledger(ledger) as opened:
         opened.add([entry])
 
 
-def keep(report: Report, where: str | Path | None = None, *, folder: Path | None = None) -> str | None:
+def keep(report: Report, where: str | Path | None = None) -> str | None:
     """Keep a report that came about otherwise than by ``unstall run``, and enter it; why that failed, if it did.
 
-    For ``unstall simplify`` and ``optimize``: the report lies in ``.unstall/runs/<id>`` of ``folder``, the working
-    directory if not given, as those of runs do. One line to show, and nothing to raise: the work is done.
+    For ``unstall simplify`` and ``optimize``: the report lies where those of runs do. One line to show, and nothing to
+    raise: the work is done.
     """
-    home = rundir.home(folder)
+    home = state.writable()
     directory = home / "runs" / report.run.id
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
 from collections.abc import Sequence
@@ -116,8 +115,9 @@ def _of_program(runs: Sequence[Entry], name: str | None) -> list[Entry]:
 def _recording(*runs: Entry) -> Path:
     """Where the first of these that is still here is kept."""
     for run in runs:
-        if os.path.isdir(run.directory):
-            return Path(run.directory)
+        kept = [Path(run.directory), *(path for path in rundir.kept(finished=True) if path.name == run.id)]
+        if found := next(filter(Path.is_dir, kept), None):  # the state may have been moved since
+            return found
     elsewhere = runs[-1].host != platform.node()
     where = f"is on {plain(runs[-1].host)}" if elsewhere else "was removed"
     raise Refused(f"the recording of the last run {where}; run the program again: unstall run ...")
