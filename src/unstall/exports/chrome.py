@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unstall.exports.exporter import Exporter, Kind, Spans
+from unstall.exports.exporter import Exporter, Spans
 from unstall.trace.timeline import DeviceKind, HostKind, Timeline
 
 HOST_CATEGORIES = {
@@ -50,7 +50,7 @@ class Chrome(Exporter):
     name = "chrome"
     help = "Write the events of a GPU trace as Chrome JSON (.json, .json.gz)."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("timeline", "spans")
+    takes = ("timeline", "spans")
 
     def export(self, source: Timeline | Spans, target: str, flags: frozenset[str] = frozenset()) -> None:
         """Write the trace, gzipped if the name ends in ``.gz``; it appears whole or not at all."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstall.exports.events import event_columns
-from unstall.exports.exporter import Exporter, Kind
+from unstall.exports.exporter import Exporter
 from unstall.exports.steps import step_columns
 from unstall.records.archive import Archive
 
@@ -25,7 +25,7 @@ class Csv(Exporter):
     name = "csv"
     help = "Write every step (of a GPU trace: every event) as CSV."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("archive", "timeline")
+    takes = ("archive", "timeline")
 
     def export(self, source: Archive | Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
         """Write the table."""

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import unstall
-from unstall.exports.exporter import Exporter, ExportError, Kind
+from unstall.exports.exporter import Exporter, ExportError
 from unstall.exports.metrics import Metric, facts, metrics
 from unstall.records.report import Report
 from unstall.text.sanitize import plain, shorten
@@ -24,7 +24,7 @@ class OpenTelemetry(Exporter):
     name = "otlp"
     help = "Send metrics to an OpenTelemetry collector: http://host:4318/v1/metrics."
     metavar = "URL"
-    takes: tuple[Kind, ...] = ("report",)
+    takes = ("report",)
     extra = "opentelemetry"
 
     def export(self, source: Report, target: str, flags: frozenset[str] = frozenset()) -> None:

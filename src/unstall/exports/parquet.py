@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstall.exports.events import event_columns
-from unstall.exports.exporter import Exporter, Kind
+from unstall.exports.exporter import Exporter
 from unstall.exports.steps import step_columns
 from unstall.records.archive import Archive
 
@@ -20,7 +20,7 @@ class Parquet(Exporter):
     name = "parquet"
     help = "Write every step (of a GPU trace: every event) as Parquet."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("archive", "timeline")
+    takes = ("archive", "timeline")
     extra = "parquet"
 
     def export(self, source: Archive | Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:

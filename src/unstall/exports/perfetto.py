@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unstall.exports.exporter import Exporter, Kind
+from unstall.exports.exporter import Exporter
 from unstall.trace.timeline import Timeline
 
 SEQUENCE = 1
@@ -31,7 +31,7 @@ class Perfetto(Exporter):
     name = "perfetto"
     help = "Write the events of a GPU trace for ui.perfetto.dev (.pftrace)."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("timeline",)
+    takes = ("timeline",)
 
     def export(self, source: Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
         """Write the trace."""

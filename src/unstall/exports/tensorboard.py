@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from unstall.exports.exporter import Exporter, Kind
+from unstall.exports.exporter import Exporter
 from unstall.exports.steps import measured_seconds
 from unstall.records.archive import Archive
 from unstall.records.report import Report
@@ -19,7 +19,7 @@ class TensorBoard(Exporter):
     name = "tensorboard"
     help = "Write TensorBoard scalars into this folder."
     metavar = "FOLDER"
-    takes: tuple[Kind, ...] = ("archive",)
+    takes = ("archive",)
     extra = "tensorboard"
 
     def export(self, source: Archive, target: str, flags: frozenset[str] = frozenset()) -> None:

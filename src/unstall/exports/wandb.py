@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.exports.exporter import Exporter, ExportError, Kind
+from unstall.exports.exporter import Exporter, ExportError
 from unstall.exports.flat import figures, parameters
 from unstall.exports.steps import measured_seconds
 from unstall.records.archive import Archive
@@ -16,7 +16,7 @@ class WeightsAndBiases(Exporter):
     name = "wandb"
     help = "Log to Weights & Biases: a project."
     metavar = "PROJECT"
-    takes: tuple[Kind, ...] = ("archive",)
+    takes = ("archive",)
     extra = "wandb"
     flags = {"offline": "With --wandb: only write files, for `wandb sync`."}  # noqa: RUF012
 

@@ -18,6 +18,8 @@ from unstall import environment
 
 _BUSY_S = 10.0  # to wait for another run that is writing
 _MISSING = 'a ledger on a server needs psycopg; run: pip install "unstall[team]"'
+_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to")
+"""What SQLite says of a file that is no ledger."""
 
 Row = Mapping[str, Any]
 
@@ -120,7 +122,9 @@ class _Sqlite(Database):
         text = str(getattr(error, "strerror", None) or error)
         if "full" in text or "disk I/O" in text:
             return f"{text}; make room and run again, or free some with: unstall prune"
-        if any(sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "decode to")):
+        if any(
+            sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "decode to")
+        ):
             return f"{text}; it is no ledger, or a damaged one: move it away, and the next run begins a new one"
         if "readonly" in text or "unable to open" in text:
             return f"{text}; name another by --ledger or {environment.LEDGER}"
