@@ -54,8 +54,7 @@ def verb(
         plan=gate.Plan(allowance=max_regression, most=pairs),
         steps=steps,
         budget_s=budget,
-        sandbox_required=sandbox.required,
-        network_writes=sandbox.network_writes,
+        sandbox=sandbox,
     )
     interrupt_on_sigterm()
     try:

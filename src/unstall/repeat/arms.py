@@ -24,6 +24,9 @@ from unstall.sandbox import Sandbox
 
 _KILL_AFTER_S = 10.0  # of a program that does not heed SIGTERM
 _TAIL_LINES = 5
+FEWEST_STEPS = 50
+_MOST_STEPS = 2000
+_WANTED_ERROR = 0.025  # of a run's mean step, relative
 
 
 class ArmError(Exception):
@@ -101,6 +104,12 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
         other_cores=measurement.other_cores,
         cores=measurement.cores,
     )
+
+
+def steps_for(pilot: Run) -> int:
+    """How many steps a run needs for its mean to be known well enough; runs differ by more than the rest anyway."""
+    wanted = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
+    return int(min(max(wanted, FEWEST_STEPS), _MOST_STEPS))
 
 
 def relative_error(durations: np.ndarray) -> float:
