@@ -42,6 +42,22 @@ def facts(report: Report) -> dict[str, str]:
     return {name: plain(value) for name, value in found.items()}
 
 
+def figures(report: Report) -> dict[str, float]:
+    """The metrics as trackers of experiments name them: ``unstall/phase_seconds/data_wait``, the label's value last."""
+    named = {}
+    for metric in metrics(report):
+        if metric.name != "unstall_run_info":
+            named["/".join(["unstall", metric.name.removeprefix("unstall_"), *metric.labels.values()])] = metric.value
+    return named
+
+
+def parameters(report: Report) -> dict[str, str]:
+    """The run, its verdict and its environment, for trackers of experiments."""
+    described = {f"unstall/{name}": value for name, value in facts(report).items() if value}
+    environment = report.run.environment.items()
+    return described | {f"unstall/environment/{plain(name)}": plain(str(value)) for name, value in environment}
+
+
 def _all(report: Report) -> Iterator[Metric]:
     for name, unit, text, value in _figures(report):
         if value is not None:

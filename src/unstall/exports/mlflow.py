@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unstall.exports.exporter import Exporter, ExportError
-from unstall.exports.flat import figures, parameters
+from unstall.exports.metrics import figures, parameters
 from unstall.records.report import Report
 
 _EXPERIMENT = "unstall"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from unstall.exports.exporter import Exporter
-from unstall.exports.steps import measured_seconds
+from unstall.exports.tables import measured_seconds
 from unstall.records.archive import Archive
 from unstall.records.report import Report
 from unstall.text.units import known

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from unstall.exports.exporter import Exporter, ExportError
-from unstall.exports.flat import figures, parameters
-from unstall.exports.steps import measured_seconds
+from unstall.exports.metrics import figures, parameters
+from unstall.exports.tables import measured_seconds
 from unstall.records.archive import Archive
 
 _MAX_POINTS = 10_000  # of the series; W&B thins longer ones itself when it draws them
