@@ -11,7 +11,7 @@ import threading
 import msgspec
 import pytest
 
-from unstall.exports import ExportError, export, exporters, exporters_of, flat, metrics, opentelemetry
+from unstall.exports import ExportError, export, exporters, exporters_of, metrics, opentelemetry
 from unstall.exports.tables import step_columns
 from unstall.records.archive import Archive
 
@@ -116,10 +116,10 @@ def test_a_run_without_steps_has_no_table(archive, tmp_path):
 
 
 def test_trackers_get_one_flat_name_a_figure(report):
-    found = flat.figures(report)
+    found = metrics.figures(report)
     assert found["unstall/phase_seconds/data_wait"] == 0.06
     assert found["unstall/step_seconds/0.95"] == 0.2
-    assert flat.parameters(report)["unstall/environment/python"] == "3.11.7"
+    assert metrics.parameters(report)["unstall/environment/python"] == "3.11.7"
 
 
 @pytest.mark.slow
