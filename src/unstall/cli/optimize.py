@@ -10,13 +10,12 @@ import click
 
 from unstall.cli import options
 from unstall.cli.amounts import SHARE
-from unstall.cli.exits import Exit, needs_extra, warn
+from unstall.cli.exits import Exit, interrupt_on_sigterm, needs_extra, warn
 from unstall.cli.outputs import STDOUT, Outputs, deliver, html_page, need_folders, write
-from unstall.cli.signals import interrupt_on_sigterm
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 if TYPE_CHECKING:
     from unstall.runs.optimize import Optimized

@@ -12,7 +12,7 @@ import click
 from unstall import environment
 from unstall.cli.amounts import TIME
 from unstall.cli.outputs import Outputs
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 Verb: TypeAlias = Callable[..., Any]
 

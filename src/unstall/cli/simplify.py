@@ -11,7 +11,7 @@ from unstall.cli.exits import warn
 from unstall.cli.outputs import Outputs, deliver, html_page
 from unstall.report.progress import Progress
 from unstall.runs.errors import Interrupted
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 
 def _kinds() -> list[str]:

@@ -35,7 +35,7 @@ def facts(report: Report) -> dict[str, str]:
         "command": " ".join(run.command),
         "pattern": verdict.pattern if run.steps else "",
         "cause": verdict.cause or "",
-        "culprit": f"{culprit.function} {culprit.file}:{culprit.line}" if culprit else "",
+        "culprit": culprit.label if culprit else "",
         "confidence": verdict.confidence,
         "revision": str(run.environment.get("git_revision") or ""),
     }

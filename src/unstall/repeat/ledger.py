@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import platform
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,13 +17,14 @@ from unstall.records.comparison import Entry
 from unstall.records.report import Report
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
-from unstall.repeat.entry import COLUMNS, entry_of, from_row, to_row
 from unstall.repeat.revision import Revision
 
 _FILE = "ledger.sqlite"
+_COLUMNS = Entry.__struct_fields__
+_STRUCTURED = ("command", "environment")
 _UPSERT = (
-    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)}) "
-    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS if name != 'id')}"
+    f"INSERT INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + name for name in _COLUMNS)}) "
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name != 'id')}"
 )
 
 
@@ -47,19 +50,19 @@ class Ledger:
         """Add runs, all or none; one that is there already is replaced."""
         with self._database.transaction(write=True) as changing:
             for entry in entries:
-                changing.run(_UPSERT, to_row(entry))
+                changing.run(_UPSERT, _to_row(entry))
 
     def runs(self, project: str | None = None, *, most: int | None = None) -> list[Entry]:
         """The latest ``most`` runs of a project, or of all, oldest first. Rows that make no sense are left out."""
         where = "" if project is None else "WHERE project = :project "
         limit = "" if most is None else f"LIMIT {int(most)}"
-        sql = f"SELECT {', '.join(COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
         with self._database.transaction() as looking:
             rows = looking.run(sql, {} if project is None else {"project": project})
         found = []
         for row in reversed(rows):
             try:
-                found.append(from_row(row))
+                found.append(_from_row(row))
             except msgspec.ValidationError:
                 continue
         return found
@@ -115,3 +118,68 @@ def history(where: str | Path | None = None, *, everything: bool = False, most: 
         return []
     with Ledger(ledger) as opened:
         return opened.runs(None if everything else revision.of(Path.cwd()).project, most=most)
+
+
+def entry_of(report: Report, directory: Path, revision: Revision) -> Entry:
+    """The ledger's row for a report."""
+    run, verdict, rates = report.run, report.verdict, report.throughput
+    step = rates.step_s
+    return Entry(
+        id=run.id,
+        kind=report.kind,
+        project=revision.project,
+        started=run.started,
+        host=platform.node(),
+        directory=str(directory),
+        command=run.command,
+        revision=revision.commit,
+        changes=revision.changes,
+        duration_s=run.duration_s,
+        exit_code=run.exit_code,
+        steps=run.steps,
+        steps_per_s=rates.steps_per_s,
+        samples_per_s=rates.samples_per_s,
+        step_p50_s=step.p50 if step else None,
+        step_p95_s=step.p95 if step else None,
+        pattern=verdict.pattern,
+        cause=verdict.cause,
+        culprit=verdict.culprit.label if verdict.culprit else None,
+        headroom=verdict.headroom,
+        known_by=verdict.headroom_known_by,
+        confidence=verdict.confidence,
+        gap=gap_of(report),
+        speedup=report.total_speedup,
+        other_cores=report.utilization.other_processes_cores,
+        environment=run.environment,
+    )
+
+
+def gap_of(report: Report) -> float | None:
+    """1 - actual/ceiling: by the highest measured ceiling if there is one, else by the verdict's headroom."""
+    if not report.run.steps:
+        return None
+    measured = [
+        ceiling.gap for ceiling in report.ceilings if ceiling.known_by == "measured" and ceiling.gap is not None
+    ]
+    if measured:
+        return max(measured)
+    return 1 - 1 / max(report.verdict.headroom, 1.0)
+
+
+def _to_row(entry: Entry) -> dict[str, Any]:
+    """Column by column, lists and mappings as JSON."""
+    row: dict[str, Any] = msgspec.structs.asdict(entry)
+    for name in _STRUCTURED:
+        row[name] = msgspec.json.encode(row[name]).decode()
+    return row
+
+
+def _from_row(row: Mapping[str, Any]) -> Entry:
+    """Back again; raises :class:`msgspec.ValidationError` for a row that nobody's unstall wrote."""
+    values = dict(row)
+    for name in _STRUCTURED:
+        try:
+            values[name] = msgspec.json.decode(values[name])
+        except (TypeError, msgspec.DecodeError) as error:
+            raise msgspec.ValidationError(f"the column {name} is no JSON") from error
+    return msgspec.convert(values, Entry)

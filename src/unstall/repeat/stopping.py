@@ -17,7 +17,7 @@ from typing import Literal
 
 from unstall.records.comparison import Answer, Entry, Iteration, NextStep, Savings, Stopping
 from unstall.records.report import Report
-from unstall.repeat.entry import gap_of
+from unstall.repeat.ledger import gap_of
 
 CLOSE_ENOUGH = 1.05
 """Within five per cent of the bound the rest is not worth a person's day."""

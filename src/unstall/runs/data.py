@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from unstall.benchmark import archive, command, rundir
 from unstall.data.conclude import conclude, model_rate
 from unstall.data.examine import DataError, examine
-from unstall.runs import directory
 from unstall.runs.errors import Refused, refusing
-from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.runs.workplace import SandboxChoice, cannot_start, make_directory, open_sandbox
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
     from unstall.records.archive import Archive
     from unstall.records.what_if import DataReport
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
 
 _MIN_BUDGET_S = 3.0
 
@@ -43,14 +42,14 @@ def measure(
     with refusing(command.CommandError, archive.ArchiveError):
         line = command.resolve(words)
         recorded = archive.load(run) if run is not None else _last_run_of(words)
-    place = directory.make()
+    place = make_directory()
     began = time.monotonic()
 
     def show(session: Session) -> None:
         progress.update(f"measuring the data pipeline, {time.monotonic() - began:.0f} s", session.steps, session.rate)
 
     try:
-        with refusing(DataError), opened(sandbox, place.path) as box:
+        with refusing(DataError), open_sandbox(sandbox, place.path) as box:
             facts = examine(
                 box.command(line),
                 place.path,
@@ -60,7 +59,7 @@ def measure(
                 on_poll=show,
             )
     except OSError as error:
-        raise directory.cannot_start(line, error) from error
+        raise cannot_start(line, error) from error
     finally:
         place.discard_recordings()
     return conclude(list(words), facts, model_items_per_s=model_rate(recorded))

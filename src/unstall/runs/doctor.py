@@ -11,7 +11,7 @@ from unstall.benchmark.capabilities import Check, checks
 
 if TYPE_CHECKING:
     from unstall.benchmark.machine import Ceilings
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
 
 
 class Examined(NamedTuple):

@@ -18,10 +18,9 @@ from unstall.repeat.arms import Arm, ArmError
 from unstall.repeat.gate import Gate, Recorded
 from unstall.repeat.sequential import FIRST_END, Finding, Plan
 from unstall.repeat.worktree import Worktree, WorktreeError, check_out
-from unstall.runs import directory
+from unstall.report.progress import Progress
 from unstall.runs.errors import Refused, refusing
-from unstall.runs.progress import Progress
-from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.runs.workplace import SandboxChoice, make_directory, open_sandbox
 from unstall.sandbox import Sandbox
 
 __all__ = ["Plan", "Request", "hold", "notes_of"]
@@ -82,13 +81,13 @@ def hold(request: Request, progress: Progress, describe: Callable[[Pair, int, in
 
 def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], None]) -> GateResult:
     began = time.monotonic()
-    workplace = directory.make().path  # no tool takes what is there for the user's
+    workplace = make_directory().path  # no tool takes what is there for the user's
     try:
         recordings = workplace / "recordings"
         recordings.mkdir()
         with _baseline(request, Path.cwd(), workplace / "tree") as baseline:
             ready = time.monotonic()
-            with opened(request.sandbox, recordings) as sandbox:
+            with open_sandbox(request.sandbox, recordings) as sandbox:
                 candidate = Arm("candidate", request.words, Path.cwd())
                 run = _Runner(sandbox, recordings, request)
                 if request.steps is None:

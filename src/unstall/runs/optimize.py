@@ -18,12 +18,12 @@ from unstall.optimize.search import Options, Result, search
 from unstall.optimize.trial_runner import TrialRunner
 from unstall.repeat import ledger as ledgers
 from unstall.runs.errors import Failed, refusing
-from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.runs.workplace import SandboxChoice, open_sandbox
 
 if TYPE_CHECKING:
     from unstall.optimize.source.files import Sources
     from unstall.records.report import Report
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
 
 __all__ = ["Optimized", "Options", "apply", "optimize"]
 
@@ -73,7 +73,7 @@ def optimize(
         found = program.find(words)
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     try:
-        with opened(sandbox, folder) as box:
+        with open_sandbox(sandbox, folder) as box:
             result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
             result.notes += [f"refused in the trials: {line}" for line in box.refused()]
     except TrialFailed as error:

@@ -13,8 +13,8 @@ from unstall.benchmark import command, launcher
 from unstall.benchmark.rundir import RunDir
 from unstall.child.seams.loader import FETCH
 from unstall.child.seams.modules import FORWARD
-from unstall.runs import directory
 from unstall.runs.errors import refusing
+from unstall.runs.workplace import cannot_start, make_directory
 
 if TYPE_CHECKING:
     from unstall.benchmark.memory import MemoryLines
@@ -88,13 +88,13 @@ def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
     with refusing(command.CommandError):
         line = command.resolve(request.words)
     options = _options(request)
-    place = directory.make()
+    place = make_directory()
     started = datetime.now(timezone.utc)
     try:
         outcome = launcher.launch(line, place.path, options, on_poll)
     except OSError as error:
         place.discard_recordings()
-        raise directory.cannot_start(line, error) from error
+        raise cannot_start(line, error) from error
     return Ended(request, place, started, outcome)
 
 

@@ -12,9 +12,8 @@ from unstall.benchmark.signals import Signals
 from unstall.diagnose.source_excerpt import of_report
 from unstall.records.archive import Archive
 from unstall.repeat import ledger as ledgers
-from unstall.runs import directory
 from unstall.runs.errors import Interrupted, refusing
-from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.runs.workplace import SandboxChoice, cannot_start, make_directory, open_sandbox
 from unstall.simplify import controlled_process
 from unstall.simplify.budget import Budget
 from unstall.simplify.program_starter import ProgramStarter
@@ -24,7 +23,7 @@ from unstall.simplify.simplify_report import make_report
 if TYPE_CHECKING:
     from unstall.benchmark.rundir import RunDir
     from unstall.records.report import Report
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
     from unstall.sandbox import Sandbox
     from unstall.simplify.experiment import Experiment
 
@@ -61,7 +60,7 @@ def simplify(
     """
     with refusing(command.CommandError):
         line = command.resolve(words)
-    place = directory.make()
+    place = make_directory()
     try:
         report, result = _run_experiments(line, words, place, experiments, budget_s, sandbox, progress)
         first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
@@ -85,13 +84,13 @@ def _run_experiments(
     progress: Progress,
 ) -> tuple[Report, SimplifyResult]:
     """The report, and what it was made from."""
-    with launcher.adopting_orphans(), Signals() as signals, opened(choice, place.path) as sandbox:
+    with launcher.adopting_orphans(), Signals() as signals, open_sandbox(choice, place.path) as sandbox:
         waiter = _Waiter(signals, progress, Budget(budget_s))
         starter = ProgramStarter(line, list(words), place, sandbox, waiter.wait)
         try:
             result = Simplifier(starter, waiter.budget, waiter.announce).run(list(experiments))
         except OSError as error:
-            raise directory.cannot_start(line, error) from error
+            raise cannot_start(line, error) from error
         return make_report(result, sandbox.note, _notes(result, sandbox)), result
 
 

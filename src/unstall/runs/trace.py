@@ -15,7 +15,7 @@ from unstall.trace.timeline import TraceError
 if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.records.trace import TraceComparison
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
     from unstall.trace.ranks import Ranks
     from unstall.trace.summary import Summary
     from unstall.trace.timeline import Timeline

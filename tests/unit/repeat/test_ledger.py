@@ -18,8 +18,7 @@ from unstall.benchmark import archive, state
 from unstall.records.comparison import Entry
 from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
-from unstall.repeat.entry import entry_of
-from unstall.repeat.ledger import Ledger
+from unstall.repeat.ledger import Ledger, entry_of
 from unstall.repeat.revision import Revision
 
 
