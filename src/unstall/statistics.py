@@ -42,10 +42,6 @@ class Ratio:
             return math.inf
         return (math.log(self.high) - math.log(self.low)) / 2
 
-    def inverse(self) -> Ratio:
-        """The same seen from the other side: ``b / a``."""
-        return Ratio(1 / self.value, 1 / self.high, 1 / self.low if self.low else math.inf, self.blocks)
-
 
 def abba_log_ratios(a_segments: ArrayLike, b_segments: ArrayLike) -> Floats:
     """One log-ratio for each ABBA block.

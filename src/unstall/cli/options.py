@@ -52,7 +52,6 @@ class ListingOption(click.Option):
         self._template = self.help or ""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The line of the help."""
         self.help = self._template.format(", ".join(self._names()))
         return super().get_help_record(ctx)
 

@@ -23,7 +23,6 @@ class Csv(Exporter):
     takes = ("archive", "timeline")
 
     def export(self, source: Archive | Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
-        """Write the table."""
         columns = step_columns(source) if isinstance(source, Archive) else _spelled_out(event_columns(source))
         with Path(target).open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)

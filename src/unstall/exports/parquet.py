@@ -18,7 +18,6 @@ class Parquet(Exporter):
     extra = "parquet"
 
     def export(self, source: Archive | Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
-        """Write the table."""
         import polars
 
         from unstall.trace.frames import frame

@@ -34,7 +34,6 @@ class Perfetto(Exporter):
     takes = ("timeline",)
 
     def export(self, source: Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
-        """Write the trace."""
         with Path(target).open("wb") as file:
             file.write(_packet(12, _names(source), flags=STATE_CLEARED))  # first: what needs state is dropped before it
             for message in _tracks(source):

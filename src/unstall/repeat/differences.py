@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from typing import Any
 
 from unstall.records.archive import Archive
 from unstall.records.comparison import Difference, Subject
-from unstall.records.measurements import LoaderMeasurement, ModelMeasurement
 
 _SUBJECTS: dict[str, Subject] = {
     "cpu": "machine",
@@ -69,20 +67,20 @@ def _load(a: Archive, b: Archive) -> list[Difference]:
     return [Difference("load", "cores taken by other processes", f"{first:.2g}", f"{second:.2g}")]
 
 
-_LOADER: dict[str, Callable[[LoaderMeasurement], Any]] = {
-    "batch size": lambda loader: loader.batch_size,
-    "workers": lambda loader: loader.workers,
-    "prefetch factor": lambda loader: loader.prefetch_factor,
-    "persistent workers": lambda loader: loader.persistent_workers,
-    "pinned memory": lambda loader: loader.pin_memory,
-    "dataset": lambda loader: loader.dataset,
+_LOADER = {
+    "batch size": "batch_size",
+    "workers": "workers",
+    "prefetch factor": "prefetch_factor",
+    "persistent workers": "persistent_workers",
+    "pinned memory": "pin_memory",
+    "dataset": "dataset",
 }
-_MODEL: dict[str, Callable[[ModelMeasurement], Any]] = {
-    "model": lambda model: model.root,
-    "parameters": lambda model: model.parameters,
-    "model dtype": lambda model: model.dtype,
-    "device": lambda model: model.device,
-    "compiled": lambda model: model.compiled,
+_MODEL = {
+    "model": "root",
+    "parameters": "parameters",
+    "model dtype": "dtype",
+    "device": "device",
+    "compiled": "compiled",
 }
 
 
@@ -90,12 +88,13 @@ def _settings(a: Archive, b: Archive) -> list[Difference]:
     """The data loader's and the model's, where both runs know them."""
     if a.measurement is None or b.measurement is None:
         return []
-    pairs: list[tuple[str, Any, Any]] = []
-    first, second = a.measurement.loader, b.measurement.loader
-    if first is not None and second is not None:
-        pairs += [(name, of(first), of(second)) for name, of in _LOADER.items()]
-    pairs += [(name, of(a.measurement.model), of(b.measurement.model)) for name, of in _MODEL.items()]
-    return [Difference("settings", name, _said(one), _said(other)) for name, one, other in pairs if one != other]
+    loaders, models = (a.measurement.loader, b.measurement.loader), (a.measurement.model, b.measurement.model)
+    found = []
+    for (first, second), attributes in ((loaders, _LOADER), (models, _MODEL)):
+        if first is not None and second is not None:
+            pairs = {name: (getattr(first, field), getattr(second, field)) for name, field in attributes.items()}
+            found += [Difference("settings", name, _said(x), _said(y)) for name, (x, y) in pairs.items() if x != y]
+    return found
 
 
 def _said(value: Any) -> str:

@@ -80,19 +80,16 @@ class Gate:
             order = [("baseline", self.baseline), ("candidate", self.candidate)]
             turned = reversed(order) if len(self.pairs) % 2 else order
             runs = {side: self._run(arm) for side, arm in turned}
-            pair = _pair(runs["baseline"], runs["candidate"], patient=self._set_aside < min(self.plan.most, FIRST_END))
         else:
             runs = {"candidate": self._run(self.candidate)}
-            pair = _against_record(self.baseline.step_s, runs["candidate"])
+        patient = sum(not pair.counts for pair in self.pairs) < min(self.plan.most, FIRST_END)
+        baseline = runs["baseline"] if isinstance(self.baseline, Arm) else self.baseline
+        pair = _pair(baseline, runs["candidate"], patient=patient)
         self.pairs.append(pair)
         if pair.counts:
             for side, run in runs.items():
                 self._phases[side].append(run.phases)
         self.on_pair(pair, len(self.log_ratios))
-
-    @property
-    def _set_aside(self) -> int:
-        return sum(not pair.counts for pair in self.pairs)
 
     def _run(self, arm: Arm) -> Run:
         run = self.measure(arm, self._runs)
@@ -107,22 +104,14 @@ class Gate:
         return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in names}
 
 
-def _against_record(baseline_s: float, candidate: Run) -> Pair:
-    return Pair(
-        baseline_s=baseline_s,
-        candidate_s=candidate.step_s,
-        baseline_other_cores=0.0,
-        candidate_other_cores=candidate.other_cores,
-        counts=True,
-    )
-
-
-def _pair(baseline: Run, candidate: Run, *, patient: bool) -> Pair:
-    uneven = abs(baseline.other_cores - candidate.other_cores) > _UNEVEN_LOAD * baseline.cores
+def _pair(baseline: Run | Recorded, candidate: Run, *, patient: bool) -> Pair:
+    """The two as a pair; ``patient``: it may be set aside where others used the machine more during one of them."""
+    load = baseline.other_cores if isinstance(baseline, Run) else 0.0
+    uneven = isinstance(baseline, Run) and abs(load - candidate.other_cores) > _UNEVEN_LOAD * baseline.cores
     return Pair(
         baseline_s=baseline.step_s,
         candidate_s=candidate.step_s,
-        baseline_other_cores=baseline.other_cores,
+        baseline_other_cores=load,
         candidate_other_cores=candidate.other_cores,
         counts=not (uneven and patient),
     )

@@ -18,7 +18,6 @@ from unstall.text.sanitize import plain
 if TYPE_CHECKING:
     from unstall.records.comparison import Comparison, Entry, Stopping
     from unstall.records.report import Report
-    from unstall.repeat.noise import Noise
 
 _NOISE_FROM_RUNS = 500
 
@@ -45,6 +44,7 @@ def compare(a: str | None, b: str | None, ledger: str | None) -> tuple[Compariso
     Raises:
         Refused: there are no two different runs to compare.
     """
+    from unstall.repeat import noise
     from unstall.repeat.comparison import compare
 
     with refusing(ArchiveError):
@@ -52,10 +52,10 @@ def compare(a: str | None, b: str | None, ledger: str | None) -> tuple[Compariso
     if first.report.run.id == second.report.run.id:
         raise Refused(f"A and B are the same run, {plain(first.report.run.id)}: name two; see `unstall history`")
     try:
-        noise, problem = _noise(ledger), None
+        spread, problem = noise.of_runs(ledgers.history(ledger, most=_NOISE_FROM_RUNS)), None
     except LedgerError as error:
-        noise, problem = None, str(error)
-    return compare(first, second, noise), problem
+        spread, problem = None, str(error)
+    return compare(first, second, spread), problem
 
 
 def _two_runs(a: str | None, b: str | None) -> tuple[str, str]:
@@ -66,12 +66,6 @@ def _two_runs(a: str | None, b: str | None) -> tuple[str, str]:
     if len(runs) < 2:
         raise Refused("there are no two runs to compare here yet; make them with: unstall run train.py")
     return runs[-2].name, runs[-1].name
-
-
-def _noise(ledger: str | None) -> Noise | None:
-    from unstall.repeat import noise
-
-    return noise.of_runs(ledgers.history(ledger, most=_NOISE_FROM_RUNS))
 
 
 def judge(
