@@ -11,7 +11,7 @@ import click
 from unstall.cli import options
 from unstall.cli.amounts import SHARE
 from unstall.cli.exits import Exit, interrupt_on_sigterm, needs_extra, warn
-from unstall.cli.outputs import STDOUT, Outputs, deliver, html_page, need_folders, write
+from unstall.cli.outputs import STDOUT, Outputs, deliver, need_folders, write
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused
@@ -65,7 +65,7 @@ def verb(
         answer,
         outputs,
         record=found.report,
-        page=lambda: html_page(Archive(report=found.report)),
+        archive=Archive(report=found.report),
         stderr=True,
         width=_WIDTH,
     )

@@ -51,21 +51,21 @@ class Outputs:
         """Whether the answer itself goes to stdout."""
         return STDOUT in (self.json, self.markdown, self.html)
 
-    def write(self, view: View[A], answer: A, *, record: object = None, page: Callable[[], str] | None = None) -> bool:
+    def write(self, view: View[A], answer: A, *, record: object = None, archive: Archive | None = None) -> bool:
         """Write the files; whether all could be written. The user is told of those that could not.
 
         Args:
             view: how the answer looks as Markdown.
             answer: what is shown.
             record: what becomes JSON, where that is not the answer itself.
-            page: makes the page for a browser.
+            archive: what the page for a browser is made of, if there is one.
         """
         forms: list[tuple[Path | None, Callable[[], bytes]]] = [
             (self.json, lambda: _json(answer if record is None else record)),
             (self.markdown, lambda: view.markdown(answer).encode()),
         ]
-        if page is not None:
-            forms.append((self.html, lambda: page().encode()))
+        if archive is not None:
+            forms.append((self.html, lambda: _html_page(archive).encode()))
         written = [write(path, make()) for path, make in forms if path is not None]  # all, whichever fails
         return all(written)
 
@@ -111,18 +111,18 @@ def deliver(
     outputs: Outputs,
     *,
     record: object = None,
-    page: Callable[[], str] | None = None,
+    archive: Archive | None = None,
     stderr: bool = False,
     width: int = _WIDTH,
 ) -> Exit:
     """Write and show an answer; arguments as of :meth:`Outputs.write` and :func:`show`. The exit code of the verb."""
-    written = outputs.write(view, answer, record=record, page=page)
+    written = outputs.write(view, answer, record=record, archive=archive)
     if stderr or not outputs.take_stdout:
         show(view, answer, stderr=stderr, width=width)
     return Exit.OK if written else Exit.REFUSED
 
 
-def html_page(archive: Archive) -> str:
+def _html_page(archive: Archive) -> str:
     """The page of a run, with the source that is blamed, and sliders where the recording gives a model to predict."""
     from unstall.report import html
     from unstall.runs.archives import predictions, with_source

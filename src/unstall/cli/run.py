@@ -12,7 +12,7 @@ import click
 from unstall.benchmark import launcher, signals
 from unstall.cli import options
 from unstall.cli.exits import Exit, warn
-from unstall.cli.outputs import Outputs, html_page, ignore_broken_pipe, need_folders, show
+from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
 from unstall.runs import record
 
@@ -86,7 +86,7 @@ def _report(recorded: record.RecordedRun, outputs: Outputs, ledger: str | None) 
     """Write, keep and show the report; on stderr, so that the program's stdout, piped or not, stays its own."""
     from unstall.report import run_view
 
-    outputs.write(run_view, recorded.report, page=lambda: html_page(recorded.archive))
+    outputs.write(run_view, recorded.report, archive=recorded.archive)
     problem = record.keep(recorded)
     show(run_view, recorded.report, stderr=True)
     with ignore_broken_pipe(sys.stderr):

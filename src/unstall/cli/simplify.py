@@ -8,7 +8,7 @@ import click
 
 from unstall.cli import options
 from unstall.cli.exits import warn
-from unstall.cli.outputs import Outputs, deliver, html_page
+from unstall.cli.outputs import Outputs, deliver
 from unstall.report.progress import Progress
 from unstall.runs.errors import Interrupted
 from unstall.runs.workplace import SandboxChoice
@@ -63,7 +63,7 @@ def verb(
         found = simplify.simplify(words, asked, budget_s=budget, sandbox=sandbox, ledger=ledger, progress=progress)
     if found.problem:
         warn(found.problem)
-    code = deliver(simplify_view, found.report, outputs, page=lambda: html_page(found.archive), stderr=True)
+    code = deliver(simplify_view, found.report, outputs, archive=found.archive, stderr=True)
     if found.interrupted:
         raise Interrupted("the report covers what was tried until then")
     return code

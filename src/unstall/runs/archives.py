@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,21 +46,13 @@ def _run_or_trace(run: str) -> Archive | list[Timeline]:
     try:
         return archive.load(run)
     except ArchiveError as error:
-        timelines = _timelines(Path(run)) if Path(run).is_file() else None
-        if timelines is None:
-            raise Refused(str(error)) from error
-        return timelines
+        if Path(run).is_file():
+            from unstall.trace.readers import read
+            from unstall.trace.timeline import TraceError
 
-
-def _timelines(path: Path) -> list[Timeline] | None:
-    """The processes of a GPU trace; None where the file is none."""
-    from unstall.trace.readers import read
-    from unstall.trace.timeline import TraceError
-
-    try:
-        return read(path)
-    except TraceError:
-        return None
+            with contextlib.suppress(TraceError):
+                return read(Path(run))
+        raise Refused(str(error)) from error
 
 
 def predictions(found: Archive) -> Sliders | None:

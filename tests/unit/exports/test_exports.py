@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(report, tmp_path):
 def test_opentelemetry_reads_it_back(report):
     export = pytest.importorskip("opentelemetry.sdk.metrics.export")
     reader = export.InMemoryMetricReader()
-    opentelemetry.send(report, reader)
+    opentelemetry.collect(report, reader)
     (resource,) = reader.get_metrics_data().resource_metrics
     assert resource.resource.attributes["unstall.run"] == "20260102-030405-abcdef"
     found = {one.name: one for one in resource.scope_metrics[0].metrics}
