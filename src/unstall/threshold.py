@@ -11,6 +11,6 @@ class Threshold(float):
 
     def __new__(cls, value: float, why: str) -> Threshold:
         """Make a threshold of ``value``, whose reason is ``why``."""
-        made = super().__new__(cls, value)
-        made.why = why
-        return made
+        threshold = super().__new__(cls, value)
+        threshold.why = why
+        return threshold

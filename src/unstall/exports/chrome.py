@@ -95,8 +95,8 @@ def _complete(name: str, category: str, lane: str, start_ns: int, duration_ns: i
 def _microseconds(nanoseconds: int) -> str:
     """Exact, with the digits that a float of a long uptime would lose."""
     sign = "-" if nanoseconds < 0 else ""
-    whole, rest = divmod(abs(nanoseconds), 1000)
-    return f"{sign}{whole}.{rest:03d}"
+    micros, rest = divmod(abs(nanoseconds), 1000)
+    return f"{sign}{micros}.{rest:03d}"
 
 
 @lru_cache(maxsize=4096)

@@ -29,7 +29,7 @@ def facts(report: Report) -> dict[str, str]:
     """What identifies the run and its verdict, as short strings."""
     verdict, run = report.verdict, report.run
     culprit = verdict.culprit
-    found = {
+    values = {
         "run": run.id,
         "kind": report.kind,
         "command": " ".join(run.command),
@@ -39,7 +39,7 @@ def facts(report: Report) -> dict[str, str]:
         "confidence": verdict.confidence,
         "revision": str(run.environment.get("git_revision") or ""),
     }
-    return {name: plain(value) for name, value in found.items()}
+    return {name: plain(value) for name, value in values.items()}
 
 
 def figures(report: Report) -> dict[str, float]:

@@ -124,8 +124,8 @@ def _events(
 ) -> Iterator[bytes]:
     """Beginnings and ends in an order that nests: what lasts longer than what is around it is cut off there."""
     ends: list[int] = []
-    place = _number(11, track)
-    begin, end = _number(9, BEGIN) + place, _number(9, END) + place
+    track_id = _number(11, track)
+    begin, end = _number(9, BEGIN) + track_id, _number(9, END) + track_id
     origin = timeline.origin_ns
     columns = (table.start_ns[rows], table.dur_ns[rows], table.name[rows], flow[rows])
     for start, duration, name, arrow in zip(*(column.tolist() for column in columns)):

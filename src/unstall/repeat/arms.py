@@ -91,11 +91,11 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
 
 
 def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: Path) -> Run:
-    found = measure(read_all(directory), outcome.observation, wanted=steps)
-    if found is None:
+    measured = measure(read_all(directory), outcome.observation, wanted=steps)
+    if measured is None:
         raise ArmError(f"the {arm.name} took no steps that could be measured{_tail(output)}")
-    measurement = found.measurement
-    durations = found.loop.durations[found.chosen]
+    measurement = measured.measurement
+    durations = measured.loop.durations[measured.chosen]
     return Run(
         step_s=float(durations.mean()),
         error=relative_error(durations),
@@ -135,10 +135,10 @@ class _Limit:
         self._deadline = time.monotonic() + seconds
 
     def __call__(self, session: Session) -> None:
-        late = time.monotonic() - self._deadline
-        if late > 0:
+        overdue_s = time.monotonic() - self._deadline
+        if overdue_s > 0:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(session.pid, signal.SIGKILL if late > _KILL_AFTER_S else signal.SIGTERM)
+                os.kill(session.pid, signal.SIGKILL if overdue_s > _KILL_AFTER_S else signal.SIGTERM)
 
 
 @contextlib.contextmanager

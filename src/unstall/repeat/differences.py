@@ -30,19 +30,19 @@ def between(a: Archive, b: Archive) -> list[Difference]:
     return [*_environment(a, b), *_load(a, b), *_settings(a, b), *_command(a, b), *_code(a, b)]
 
 
-def of_the_machine(found: list[Difference]) -> list[Difference]:
+def of_the_machine(differences: list[Difference]) -> list[Difference]:
     """Those that are no change of the program: they could explain a change of speed by themselves."""
-    return [difference for difference in found if difference.subject in ("machine", "software", "load")]
+    return [difference for difference in differences if difference.subject in ("machine", "software", "load")]
 
 
 def _environment(a: Archive, b: Archive) -> list[Difference]:
     first, second = a.report.run.environment, b.report.run.environment
-    found = []
+    differences = []
     for key, subject in _SUBJECTS.items():
         if key not in first or key not in second or _alike(key, first[key], second[key]):
             continue
-        found.append(Difference(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key])))
-    return found
+        differences.append(Difference(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key])))
+    return differences
 
 
 def _alike(key: str, a: Any, b: Any) -> bool:
@@ -89,15 +89,17 @@ def _settings(a: Archive, b: Archive) -> list[Difference]:
     if a.measurement is None or b.measurement is None:
         return []
     loaders, models = (a.measurement.loader, b.measurement.loader), (a.measurement.model, b.measurement.model)
-    found = []
+    differences = []
     for (first, second), attributes in ((loaders, _LOADER), (models, _MODEL)):
         if first is not None and second is not None:
             pairs = {name: (getattr(first, field), getattr(second, field)) for name, field in attributes.items()}
-            found += [Difference("settings", name, _said(x), _said(y)) for name, (x, y) in pairs.items() if x != y]
-    return found
+            differences += [
+                Difference("settings", name, _text(x), _text(y)) for name, (x, y) in pairs.items() if x != y
+            ]
+    return differences
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value in (None, "") else str(value)

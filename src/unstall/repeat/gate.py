@@ -72,8 +72,8 @@ class Gate:
         """Both sides' phases, those that grew most first."""
         sides = [self._median_phases(side) for side in ("baseline", "candidate")]
         names = sides[0] | sides[1]
-        found = [PhaseMedians(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
-        return sorted(found, key=lambda phase: phase.baseline_s - phase.candidate_s)
+        medians = [PhaseMedians(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
+        return sorted(medians, key=lambda phase: phase.baseline_s - phase.candidate_s)
 
     def _run_pair(self) -> None:
         if isinstance(self.baseline, Arm):

@@ -48,24 +48,24 @@ class Ledger:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add runs, all or none; one that is there already is replaced."""
-        with self._database.transaction(write=True) as changing:
+        with self._database.transaction(write=True) as transaction:
             for entry in entries:
-                changing.run(_UPSERT, _to_row(entry))
+                transaction.run(_UPSERT, _to_row(entry))
 
     def runs(self, project: str | None = None, *, most: int | None = None) -> list[Entry]:
         """The latest ``most`` runs of a project, or of all, oldest first. Rows that make no sense are left out."""
         where = "" if project is None else "WHERE project = :project "
         limit = "" if most is None else f"LIMIT {int(most)}"
         sql = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
-        with self._database.transaction() as looking:
-            rows = looking.run(sql, {} if project is None else {"project": project})
-        found = []
+        with self._database.transaction() as transaction:
+            rows = transaction.run(sql, {} if project is None else {"project": project})
+        entries = []
         for row in reversed(rows):
             try:
-                found.append(_from_row(row))
+                entries.append(_from_row(row))
             except msgspec.ValidationError:
                 continue
-        return found
+        return entries
 
 
 def default() -> str | Path:

@@ -81,11 +81,11 @@ class Plan:
 
 
 def _doubling(first: int, below: int) -> list[int]:
-    found = []
+    counts = []
     while first < below:
-        found.append(first)
+        counts.append(first)
         first *= 2
-    return found
+    return counts
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def trimmed(values: np.ndarray, *, recorded: bool = False) -> tuple[float, float
     ordered = np.sort(values)
     n = len(ordered)
     cut = int(_TRIM * n)
-    kept = ordered[cut : n - cut]
-    winsorised = np.clip(ordered, kept[0], kept[-1])
+    middle = ordered[cut : n - cut]
+    winsorised = np.clip(ordered, middle[0], middle[-1])
     error = float(winsorised.std(ddof=1)) / (1 - 2 * cut / n) / math.sqrt(n)
-    return float(kept.mean()), error * math.sqrt(1 + n) if recorded else error, len(kept) - 1
+    return float(middle.mean()), error * math.sqrt(1 + n) if recorded else error, len(middle) - 1
 
 
 @lru_cache

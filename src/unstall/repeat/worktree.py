@@ -51,7 +51,7 @@ class Worktree:
     def shared_code(self) -> list[str]:
         """The Python files and packages among what is linked."""
         return sorted(
-            str(one) for one in self.linked if one.suffix == ".py" or (self.top / one / "__init__.py").is_file()
+            str(path) for path in self.linked if path.suffix == ".py" or (self.top / path / "__init__.py").is_file()
         )
 
     def words(self, words: Sequence[str]) -> list[str]:
@@ -98,8 +98,8 @@ def _git(folder: Path, *words: str) -> str:
     except OSError as error:
         raise WorktreeError(f"git cannot be started: {error.strerror}") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise WorktreeError(f"git cannot make a worktree: {said[-1] if said else f'exit code {done.returncode}'}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise WorktreeError(f"git cannot make a worktree: {lines[-1] if lines else f'exit code {done.returncode}'}")
     return os.fsdecode(done.stdout)
 
 
@@ -132,7 +132,7 @@ def _link_submodules(top: Path, into: Path) -> frozenset[Path]:
 
 def _editable_sources(top: Path) -> list[Path]:
     """Where the packages lie that are installed as links into this repository (``pip install -e``)."""
-    found = []
+    sources = []
     for distribution in importlib.metadata.distributions():
         try:
             facts = json.loads(distribution.read_text("direct_url.json") or "{}")
@@ -141,5 +141,5 @@ def _editable_sources(top: Path) -> list[Path]:
         url = urlparse(facts.get("url", ""))
         project = Path(unquote(url.path))
         if facts.get("dir_info", {}).get("editable") and url.scheme == "file" and project.is_relative_to(top):
-            found.append(project / "src" if (project / "src").is_dir() else project)
-    return found
+            sources.append(project / "src" if (project / "src").is_dir() else project)
+    return sources

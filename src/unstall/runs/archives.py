@@ -26,20 +26,20 @@ def load(run: str) -> Archive:
 
 def load_report(run: str) -> Archive:
     """A kept run, a report alone, or the diagnosis of a GPU trace. Raises Refused where it is none of them."""
-    found = _run_or_trace(run)
-    if not isinstance(found, list):
-        return found
+    recording = _run_or_trace(run)
+    if not isinstance(recording, list):
+        return recording
     from unstall.diagnose.trace_report import report
     from unstall.records.archive import Archive
     from unstall.trace.ranks import Ranks
 
-    return Archive(report=report(Ranks.of(found), [run]))
+    return Archive(report=report(Ranks.of(recording), [run]))
 
 
 def load_exportable(run: str) -> Archive | Timeline:
     """A kept run, a report alone, or the first process of a GPU trace. Raises Refused where it is none of them."""
-    found = _run_or_trace(run)
-    return found[0] if isinstance(found, list) else found
+    recording = _run_or_trace(run)
+    return recording[0] if isinstance(recording, list) else recording
 
 
 def _run_or_trace(run: str) -> Archive | list[Timeline]:
@@ -55,15 +55,15 @@ def _run_or_trace(run: str) -> Archive | list[Timeline]:
         raise Refused(str(error)) from error
 
 
-def predictions(found: Archive) -> Sliders | None:
+def predictions(run: Archive) -> Sliders | None:
     """What the page's sliders show; None where the run gives no model to predict with."""
     from unstall.simplify.sliders import sliders
 
-    return sliders(found)
+    return sliders(run)
 
 
-def with_source(found: Archive) -> Archive:
+def with_source(run: Archive) -> Archive:
     """The run with excerpts of the source that its report blames, read from the files where none were kept with it."""
     from unstall.diagnose.source_excerpt import of_report
 
-    return msgspec.structs.replace(found, excerpts=of_report(found.report, found.excerpts))
+    return msgspec.structs.replace(run, excerpts=of_report(run.report, run.excerpts))

@@ -42,17 +42,17 @@ def measure(
     with refusing(command.CommandError, archive.ArchiveError):
         line = command.resolve(words)
         recorded = archive.load(run) if run is not None else _last_run_of(words)
-    place = make_directory()
+    directory = make_directory()
     began = time.monotonic()
 
     def show(session: Session) -> None:
         progress.update(f"measuring the data pipeline, {time.monotonic() - began:.0f} s", session.steps, session.rate)
 
     try:
-        with refusing(DataError), open_sandbox(sandbox, place.path) as box:
+        with refusing(DataError), open_sandbox(sandbox, directory.path) as box:
             facts = examine(
                 box.command(line),
-                place.path,
+                directory.path,
                 budget_s=budget_s,
                 loader=loader,
                 environ=box.environment,
@@ -61,7 +61,7 @@ def measure(
     except OSError as error:
         raise cannot_start(line, error) from error
     finally:
-        place.discard_recordings()
+        directory.discard_recordings()
     return conclude(list(words), facts, model_items_per_s=model_rate(recorded))
 
 
@@ -69,9 +69,9 @@ def _last_run_of(words: Sequence[str]) -> Archive | None:
     """The last run of the same command that is kept here, if there is one."""
     for path in reversed(rundir.kept(finished=True)):
         try:
-            found = archive.load(str(path))
+            recorded = archive.load(str(path))
         except archive.ArchiveError:
             continue
-        if found.report.run.command == list(words) and found.measurement is not None:
-            return found
+        if recorded.report.run.command == list(words) and recorded.measurement is not None:
+            return recorded
     return None

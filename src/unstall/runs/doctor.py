@@ -37,12 +37,12 @@ def examine(*, quick: bool, progress: Progress) -> Examined:
     The ceilings are cached for the commands that compare with them.
     """
     progress.update("trying out what can be measured")
-    found = checks()
+    results = checks()
     progress.update("measuring this machine's ceilings")
     ceilings = machine.measure(quick=quick)
     with contextlib.suppress(OSError):  # without a cache they are measured again
         machine.save(ceilings)
-    return Examined(found, ceilings)
+    return Examined(results, ceilings)
 
 
 def rates(ceilings: Ceilings) -> Iterator[Rate]:

@@ -109,9 +109,9 @@ def _of_program(runs: Sequence[Entry], name: str | None) -> list[Entry]:
 def _recording(*runs: Entry) -> Path:
     """Where the first of these that is still here is kept."""
     for run in runs:
-        kept = [Path(run.directory), *(path for path in rundir.kept(finished=True) if path.name == run.id)]
-        if found := next(filter(Path.is_dir, kept), None):  # the state may have been moved since
-            return found
+        folders = [Path(run.directory), *(path for path in rundir.kept(finished=True) if path.name == run.id)]
+        if folder := next(filter(Path.is_dir, folders), None):  # the state may have been moved since
+            return folder
     elsewhere = runs[-1].host != platform.node()
     where = f"is on {plain(runs[-1].host)}" if elsewhere else "was removed"
     raise Refused(f"the recording of the last run {where}; run the program again: unstall run ...")

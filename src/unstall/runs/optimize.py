@@ -70,22 +70,22 @@ def optimize(
         Failed: a run of the original gave nothing to optimize.
     """
     with refusing(command.CommandError):
-        found = program.find(words)
+        target = program.find(words)
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     try:
         with open_sandbox(sandbox, folder) as box:
-            result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
+            result = search(target, TrialRunner(target.line, folder, box), options, progress.log)
             result.notes += [f"refused in the trials: {line}" for line in box.refused()]
     except TrialFailed as error:
         raise Failed(str(error)) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    outcome = conclude(found, result, run_id=rundir.new_id())
+    outcome = conclude(target, result, run_id=rundir.new_id())
     return Optimized(
         report=outcome.report,
         patch=outcome.patch,
         remedies=remedies_file.written(result.kept).encode(),
-        root=found.root,
+        root=target.root,
         interval=(result.total.low, result.total.high) if result.total else None,
         remarks=[f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_standing(result), *outcome.patch_remarks],
         problem=ledgers.keep(outcome.report, ledger),

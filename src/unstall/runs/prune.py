@@ -43,16 +43,16 @@ def prune(*, keep: int | None, older_than_s: float | None, max_bytes: int | None
     if keep is None and older_than_s is None and max_bytes is None:
         max_bytes = _DEFAULT_MAX_BYTES
     runs = kept_runs()
-    gone, problems = [], []
+    removed, problems = [], []
     for run in choose(runs, keep=keep, older_than_s=older_than_s, max_bytes=max_bytes):
         try:
             if not dry_run:
                 shutil.rmtree(run.path)
-            gone.append(run)
+            removed.append(run)
         except OSError as error:
             problems.append(f"{run.path} was not removed: {error.strerror or error}")
-    freed = sum(run.bytes for run in gone)
-    return Pruned(len(runs), len(gone), freed, sum(run.bytes for run in runs) - freed, problems)
+    freed = sum(run.bytes for run in removed)
+    return Pruned(len(runs), len(removed), freed, sum(run.bytes for run in runs) - freed, problems)
 
 
 def kept_runs(project: Path | None = None) -> list[Kept]:

@@ -88,14 +88,14 @@ def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
     with refusing(command.CommandError):
         line = command.resolve(request.words)
     options = _options(request)
-    place = make_directory()
+    directory = make_directory()
     started = datetime.now(timezone.utc)
     try:
-        outcome = launcher.launch(line, place.path, options, on_poll)
+        outcome = launcher.launch(line, directory.path, options, on_poll)
     except OSError as error:
-        place.discard_recordings()
+        directory.discard_recordings()
         raise cannot_start(line, error) from error
-    return Ended(request, place, started, outcome)
+    return Ended(request, directory, started, outcome)
 
 
 def _options(request: Request) -> launcher.Options:
@@ -127,17 +127,17 @@ def diagnose(ended: Ended) -> RecordedRun:
     from unstall.repeat import revision
 
     request, outcome = ended.request, ended.outcome
-    found = make_report(
+    diagnosis = make_report(
         list(request.words), ended.directory, ended.started, outcome, steps=request.steps, modules=request.modules
     )
-    report = found.report
+    report = diagnosis.report
     code = revision.of(Path.cwd())
     if code.dirty:
         report = report.with_run(environment={**report.run.environment, "git_changes": code.changes})
     return RecordedRun(
         report=report,
-        archive=archive.make(report, found.measured, outcome.observation, of_report(report)),
-        processes=found.recordings,
+        archive=archive.make(report, diagnosis.measured, outcome.observation, of_report(report)),
+        processes=diagnosis.recordings,
         tools=_tool_results(ended.directory.path, request.tools),
         directory=ended.directory,
         revision=code,

@@ -60,33 +60,33 @@ def simplify(
     """
     with refusing(command.CommandError):
         line = command.resolve(words)
-    place = make_directory()
+    directory = make_directory()
     try:
-        report, result = _run_experiments(line, words, place, experiments, budget_s, sandbox, progress)
+        report, result = _run_experiments(line, words, directory, experiments, budget_s, sandbox, progress)
         first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
         problem = ledgers.keep(report, ledger)
         if problem is None:
-            problem = _keep_first_run(place, first)
+            problem = _keep_first_run(directory, first)
         return Simplified(report, first, result.interrupted, problem)
     except controlled_process.Interrupted as error:
         raise Interrupted("nothing of the program's was changed") from error
     finally:
-        _discard(place)
+        _discard(directory)
 
 
 def _run_experiments(
     line: list[str],
     words: Sequence[str],
-    place: RunDir,
+    directory: RunDir,
     experiments: Sequence[Experiment],
     budget_s: float,
     choice: SandboxChoice,
     progress: Progress,
 ) -> tuple[Report, SimplifyResult]:
     """The report, and what it was made from."""
-    with launcher.adopting_orphans(), Signals() as signals, open_sandbox(choice, place.path) as sandbox:
+    with launcher.adopting_orphans(), Signals() as signals, open_sandbox(choice, directory.path) as sandbox:
         waiter = _Waiter(signals, progress, Budget(budget_s))
-        starter = ProgramStarter(line, list(words), place, sandbox, waiter.wait)
+        starter = ProgramStarter(line, list(words), directory, sandbox, waiter.wait)
         try:
             result = Simplifier(starter, waiter.budget, waiter.announce).run(list(experiments))
         except OSError as error:
@@ -121,16 +121,16 @@ def _notes(result: SimplifyResult, sandbox: Sandbox) -> list[str]:
     return notes
 
 
-def _keep_first_run(place: RunDir, first: Archive) -> str | None:
+def _keep_first_run(directory: RunDir, first: Archive) -> str | None:
     try:
-        archive.write(place.path / archive.FILE_NAME, first)
+        archive.write(directory.path / archive.FILE_NAME, first)
     except OSError as error:
         return f"the first run could not be kept: {error.strerror or error}"
     return None
 
 
-def _discard(place: RunDir) -> None:
+def _discard(directory: RunDir) -> None:
     """Remove the recordings of all runs; what is left of the directory is the report's."""
-    for folder in place.path.glob("*/"):
+    for folder in directory.path.glob("*/"):
         shutil.rmtree(folder, ignore_errors=True)
-    place.discard_recordings()
+    directory.discard_recordings()

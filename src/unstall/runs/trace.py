@@ -79,7 +79,7 @@ def _read_ranks(files: Sequence[Path], progress: Progress) -> tuple[Ranks, list[
 
     outcomes = read_each(files, summarise, progress=_reading(progress, 0, 1))
     problems = [f"left out: {outcome.error}" for outcome in outcomes if outcome.error]
-    summaries = [replace(one, part=part) for outcome in outcomes for part, one in enumerate(outcome.results)]
+    summaries = [replace(summary, part=part) for outcome in outcomes for part, summary in enumerate(outcome.results)]
     if not summaries:
         raise Refused("none of the files can be read as a trace")
 

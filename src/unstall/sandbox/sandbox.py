@@ -129,8 +129,8 @@ def open_sandbox(
     for path in keep:
         if not path.is_dir():
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
-    kept = [path.resolve() for path in keep]
-    sandbox = _open(folder.resolve(), kept, network_writes, required)
+    writable = [path.resolve() for path in keep]
+    sandbox = _open(folder.resolve(), writable, network_writes, required)
     try:
         yield sandbox
     finally:
