@@ -32,7 +32,7 @@ class Ratio:
     blocks: int
 
     def excludes(self, ratio: float = 1.0) -> bool:
-        """Whether the interval leaves this ratio out: with 1, that the two differ."""
+        """Whether the interval excludes this ratio; for 1: whether the two differ."""
         return not self.low <= ratio <= self.high
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Threshold(float):
-    """A number to compare with, that carries the reason for its value."""
+    """A number to compare with, and the reason for its value."""
 
     why: str
     """Where the value comes from: a measurement, a rule of another tool, or a bound that follows from something."""

@@ -75,7 +75,7 @@ def verb(
 
 
 def _write(result: Optimized, patch: Path | None, remedies_file: Path | None) -> bool:
-    """Write the patch and the remedies; what took a quarter of an hour is not lost where a file cannot be written."""
+    """Write the patch and the remedies; where the patch cannot be written, it goes to stdout."""
     written = True
     if patch is not None and result.patch and not write(patch, result.patch):
         warn("the patch is on stdout")
@@ -87,7 +87,7 @@ def _write(result: Optimized, patch: Path | None, remedies_file: Path | None) ->
 
 
 def _about_patch(result: Optimized, patch: Path | None) -> list[str]:
-    """How the changes are had."""
+    """How to get the changes."""
     if patch is not None:
         return [f"git apply {patch}  (from {result.root})" if result.patch else "there is nothing to patch"]
     return ["--patch FILE writes the changes, --apply makes them"] if result.patch else []

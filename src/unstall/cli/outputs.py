@@ -1,4 +1,4 @@
-"""What every verb does with its answer: show it, and write it to the files that were asked for."""
+"""Show a verb's answer, and write it to the files that were asked for."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def need_folders(*paths: Path | None) -> None:
 
 @contextlib.contextmanager
 def ignore_broken_pipe(stream: TextIO) -> Iterator[Any]:
-    """A reader who is gone, as of ``| head``, is no failure: what follows is done all the same, and written nowhere.
+    """A reader that is gone, as with ``| head``, is no failure: go on, and write to nowhere.
 
     rich answers with SystemExit to a pipe that nobody reads.
     """

@@ -54,5 +54,5 @@ def _open(path: Path) -> None:
 
 
 def _file_name(run_id: str) -> str:
-    """A run's id where it may become part of a path: a recording from elsewhere can call itself anything."""
+    """A run's id as part of a path: the id in a stranger's recording may be anything."""
     return "".join(character if character.isalnum() or character == "-" else "_" for character in run_id)[:60]

@@ -69,7 +69,7 @@ def _update(progress: Progress, session: Session) -> None:
 
 
 def _export(targets: dict[str, Path | None], recorded: record.RecordedRun) -> None:
-    """The run in other formats, as ``unstall export`` writes it; the spans are at hand only now."""
+    """Write the run in other formats, as ``unstall export`` does; the spans exist only now."""
     from unstall import exports
 
     for name, target in targets.items():

@@ -56,7 +56,7 @@ def export(
 
 
 def _forms(source: Archive | Timeline | Spans) -> dict[Kind, Any]:
-    """What the source can be given as."""
+    """The source, by the kinds that it can be exported as."""
     from unstall.records.archive import Archive
 
     if isinstance(source, Archive):

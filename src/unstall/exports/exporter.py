@@ -1,4 +1,4 @@
-"""What every exporter has, and the things that can be exported.
+"""The base of every exporter, and what can be exported.
 
 An exporter is one file in this package with a constant ``EXPORTER``, or an entry point ``unstall.exporters`` of another
 package. It imports its library when it is used, not before.

@@ -1,4 +1,4 @@
-"""One run of one side of a gate: start the program, let it take its steps, measure them, throw the rest away."""
+"""One run of one side of a gate: start the program, measure its steps, throw the rest away."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WANTED_ERROR = 0.025  # of a run's mean step, relative
 
 
 class ArmError(Exception):
-    """A run that gave nothing to compare; the message says which, why, and the last the program wrote."""
+    """A run that gave nothing to compare; the message says which one, why, and what the program wrote last."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Run:
     steps: int
     phases: Mapping[PhaseName, float]
     other_cores: float
-    """Taken by processes outside the program, mean."""
+    """Cores that other processes used, on average."""
     cores: float
     error: float
-    """Standard error of ``step_s``, relative: how well so many steps tell the mean."""
+    """Relative standard error of ``step_s``."""
 
 
 def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: float) -> Run:
@@ -107,7 +107,7 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
 
 
 def steps_for(pilot: Run) -> int:
-    """How many steps a run needs for its mean to be known well enough; runs differ by more than the rest anyway."""
+    """How many steps a run needs for its mean to be known well enough; the remaining error is smaller than the noise between runs."""
     wanted = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
     return int(min(max(wanted, FEWEST_STEPS), _MOST_STEPS))
 
@@ -143,7 +143,7 @@ class _Limit:
 
 @contextlib.contextmanager
 def _working_in(folder: Path) -> Iterator[None]:
-    """The program starts where this process is."""
+    """Change the working directory, which the program inherits."""
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -161,7 +161,7 @@ def _ending(outcome: Outcome, limit_s: float) -> str:
 
 
 def _tail(output: Path) -> str:
-    """The last lines that the program wrote, on lines of their own."""
+    """The last lines of the program's output, each on a line of its own."""
     try:
         lines = output.read_text(errors="replace").rstrip().splitlines()[-_TAIL_LINES:]
     except OSError:

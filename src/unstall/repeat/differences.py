@@ -1,4 +1,4 @@
-"""What was not the same about two runs, besides their speed: named before any conclusion is drawn."""
+"""How two runs differ, besides their speed: named before any conclusion is drawn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def between(a: Archive, b: Archive) -> list[Difference]:
 
 
 def of_the_machine(differences: list[Difference]) -> list[Difference]:
-    """Those that are no change of the program: they could explain a change of speed by themselves."""
+    """Those that are not changes of the program: they could explain a change of speed by themselves."""
     return [difference for difference in differences if difference.subject in ("machine", "software", "load")]
 
 

@@ -45,12 +45,12 @@ class Gate:
     on_pair: Callable[[Pair, int], None] = lambda pair, counted: None
     pairs: list[Pair] = field(default_factory=list)
     out_of_time: bool = False
-    """Whether it was the time that ended it."""
+    """Whether the gate ended because its time was up."""
     _runs: int = 0
     _phases: dict[str, list[Mapping[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
 
     def decide(self) -> Finding:
-        """Run pairs until it is clear, there have been enough, or the next would not fit into the time."""
+        """Run pairs until the answer is clear, there are enough, or the next one would not fit into the time."""
         began, longest = time.monotonic(), 0.0
         while True:
             ratios = self.log_ratios
@@ -105,7 +105,7 @@ class Gate:
 
 
 def _pair(baseline: Run | Recorded, candidate: Run, *, patient: bool) -> Pair:
-    """The two as a pair; ``patient``: it may be set aside where others used the machine more during one of them."""
+    """The two as a pair; ``patient``: set it aside if others used the machine much more during one of them."""
     load = baseline.other_cores if isinstance(baseline, Run) else 0.0
     uneven = isinstance(baseline, Run) and abs(load - candidate.other_cores) > _UNEVEN_LOAD * baseline.cores
     return Pair(

@@ -53,7 +53,7 @@ class Ledger:
                 transaction.run(_UPSERT, _to_row(entry))
 
     def runs(self, project: str | None = None, *, most: int | None = None) -> list[Entry]:
-        """The latest ``most`` runs of a project, or of all, oldest first. Rows that make no sense are left out."""
+        """The latest ``most`` runs of a project, or of all, oldest first. Invalid rows are left out."""
         where = "" if project is None else "WHERE project = :project "
         limit = "" if most is None else f"LIMIT {int(most)}"
         sql = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
@@ -111,7 +111,7 @@ def keep(report: Report, where: str | Path | None = None) -> str | None:
 def history(where: str | Path | None = None, *, everything: bool = False, most: int | None = None) -> list[Entry]:
     """The runs of this project, oldest first; ``everything``: of all projects in the ledger.
 
-    A ledger file that is not there yet is not made for the asking: it has no runs.
+    Where there is no ledger file yet, none is made: there are no runs.
     """
     ledger = where or default()
     if (isinstance(ledger, Path) or "://" not in ledger) and not Path(ledger).exists():
@@ -167,7 +167,7 @@ def gap_of(report: Report) -> float | None:
 
 
 def _to_row(entry: Entry) -> dict[str, Any]:
-    """Column by column, lists and mappings as JSON."""
+    """The columns' values, lists and mappings as JSON."""
     row: dict[str, Any] = msgspec.structs.asdict(entry)
     for name in _STRUCTURED:
         row[name] = msgspec.json.encode(row[name]).decode()
@@ -175,7 +175,7 @@ def _to_row(entry: Entry) -> dict[str, Any]:
 
 
 def _from_row(row: Mapping[str, Any]) -> Entry:
-    """Back again; raises :class:`msgspec.ValidationError` for a row that nobody's unstall wrote."""
+    """The entry of a row. Raises :class:`msgspec.ValidationError` for one that unstall did not write."""
     values = dict(row)
     for name in _STRUCTURED:
         try:

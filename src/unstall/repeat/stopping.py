@@ -122,7 +122,7 @@ def faster_before(entries: Sequence[Entry]) -> tuple[str, float] | None:
 
 
 def _states(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Runs with a speed by state, in the order in which the states first ran."""
+    """The runs that have a speed, grouped by state, in the order in which the states first ran."""
     states: dict[tuple[str, ...], list[Entry]] = {}
     code: tuple[str, ...] = ()
     for entry in entries:
@@ -205,7 +205,7 @@ def _time(started: str) -> datetime | None:
 def _savings(
     best: NextStep | None, hours: float, price: float | None, known_by: Literal["history", "given"]
 ) -> Savings | None:
-    """None where nobody knows how much it runs."""
+    """None where it is unknown how much the program runs."""
     if hours <= 0:
         return None
     saved = hours * (1 - 1 / best.gain) if best is not None else 0.0
@@ -243,7 +243,7 @@ def _answer(
 
 
 def _so_far(history: Sequence[Iteration]) -> list[str]:
-    """What the effort has brought, where that is no reason to stop."""
+    """What the changes have gained so far, as a reason to go on."""
     gains = [iteration.gain for iteration in history if iteration.gain is not None]
     if not gains:
         return ["one state of the code has run so far: what changes bring is not known yet"]

@@ -1,4 +1,4 @@
-"""What is kept of a run, or can be read as one: by the name that a person gives it."""
+"""Find the run that a person names: a kept one, a report, or a GPU trace."""
 
 from __future__ import annotations
 

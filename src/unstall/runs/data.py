@@ -26,13 +26,7 @@ def measure(
 ) -> DataReport:
     """Measure the DataLoader number ``loader`` that the program iterates.
 
-    Args:
-        words: the program.
-        loader: from 1, in the order in which they are iterated.
-        run: the recorded run that knows the model's pace; the last one of the same command if not given.
-        budget_s: seconds to measure for, about.
-        sandbox: what the program may do.
-        progress: where to show what is going on.
+    ``run`` knows the model's pace; the last run of the same command, if not given. Measuring takes about ``budget_s``.
 
     Raises:
         Refused: nothing could be measured; the message says why.

@@ -218,7 +218,7 @@ def _result(
 
 
 def notes_of(gate: Gate, finding: Finding) -> list[str]:
-    """What is to be minded about a finding, and what would tell more."""
+    """What to keep in mind about a finding, and what would make it clearer."""
     notes = []
     aside = sum(not pair.counts for pair in gate.pairs)
     if aside:

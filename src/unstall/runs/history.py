@@ -29,7 +29,7 @@ def entries(ledger: str | None, *, everything: bool = False) -> list[Entry]:
 
 
 def having(runs: Sequence[Entry], words: Sequence[str]) -> list[Entry]:
-    """Those whose command has all the words in it."""
+    """The runs whose command contains all the words."""
     return [run for run in runs if all(word in shlex.join(run.command) for word in words)]
 
 
@@ -73,12 +73,6 @@ def judge(
 ) -> tuple[Stopping, Report]:
     """Whether a program is fast enough, and the report that says so most surely.
 
-    Args:
-        program: script or module; the one that ran last if not given.
-        ledger: as every command takes it.
-        price: of an hour of the machine.
-        hours_per_week: that the program runs; as the ledger has it if not given.
-
     Raises:
         Refused: nothing is known of such a program, or its recording is gone.
     """
@@ -107,7 +101,7 @@ def _of_program(runs: Sequence[Entry], name: str | None) -> list[Entry]:
 
 
 def _recording(*runs: Entry) -> Path:
-    """Where the first of these that is still here is kept."""
+    """The directory of the first of these runs whose recording still exists."""
     for run in runs:
         folders = [Path(run.directory), *(path for path in rundir.kept(finished=True) if path.name == run.id)]
         if folder := next(filter(Path.is_dir, folders), None):  # the state may have been moved since

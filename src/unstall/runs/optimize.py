@@ -99,7 +99,7 @@ def apply(optimized: Optimized) -> list[tuple[Path, Path]]:
 
 
 def _standing(result: Result) -> list[str]:
-    """What makes the figures less sure, what leads now, and how far the program is from its ceiling."""
+    """What makes the figures less certain, what stalls the program now, and how far it is from its ceiling."""
     lines = []
     if result.total and result.needs_revisits:
         lines.append("the speed-up holds from the second epoch on; the first one still fills the cache")

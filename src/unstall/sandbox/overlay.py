@@ -1,4 +1,4 @@
-"""Whether children can run on an overlay here, and what it takes: tried out once when the sandbox opens."""
+"""Whether children can run on an overlay here, and how: tried once when the sandbox opens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTENING = 0x00010000  # __SO_ACCEPTCON in /proc/net/unix
 
 @dataclass
 class Overlays:
-    """The way in, and what to say of it."""
+    """How to enter overlays, and what to tell the user about them."""
 
     entrance: list[str]
     """The words to put before a command."""

@@ -1,4 +1,4 @@
-"""Where what children write is put: a folder on the roomiest disk that the user may write to."""
+"""Where the writes of children go: a folder on the disk with the most space that the user may write to."""
 
 from __future__ import annotations
 
