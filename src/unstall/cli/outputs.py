@@ -61,17 +61,16 @@ class Outputs:
             archive: what the page for a browser is made of, if there is one.
         """
         forms: list[tuple[Path | None, Callable[[], bytes]]] = [
-            (self.json, lambda: _json(answer if record is None else record)),
+            (
+                self.json,
+                lambda: msgspec.json.format(msgspec.json.encode(answer if record is None else record), indent=2),
+            ),
             (self.markdown, lambda: view.markdown(answer).encode()),
         ]
         if archive is not None:
             forms.append((self.html, lambda: _html_page(archive).encode()))
         written = [write(path, make()) for path, make in forms if path is not None]  # all, whichever fails
         return all(written)
-
-
-def _json(record: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(record), indent=2)
 
 
 def write(path: Path, content: bytes) -> bool:

@@ -21,6 +21,7 @@ from unstall.benchmark.reader import read_all
 from unstall.benchmark.session import Session
 from unstall.records.vocabulary import PhaseName
 from unstall.sandbox import Sandbox
+from unstall.statistics import autocorrelation
 
 _KILL_AFTER_S = 10.0  # of a program that does not heed SIGTERM
 _TAIL_LINES = 5
@@ -107,7 +108,7 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
 
 
 def steps_for(pilot: Run) -> int:
-    """How many steps a run needs for its mean to be known well enough; the remaining error is smaller than the noise between runs."""
+    """How many steps a run needs for its mean to be known well enough; beyond, the noise between runs is larger."""
     wanted = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
     return int(min(max(wanted, FEWEST_STEPS), _MOST_STEPS))
 
@@ -119,11 +120,9 @@ def relative_error(durations: np.ndarray) -> float:
     of about (1+4φ)/n made up for (Marriott and Pope, Biometrika 41, 1954).
     """
     n = len(durations)
-    centred = durations - durations.mean()
-    variance = float(centred @ centred)
-    if n < 3 or variance <= 0:
+    if n < 3 or durations.std() == 0:
         return 0.0
-    phi = float(centred[1:] @ centred[:-1]) / variance
+    phi = autocorrelation(durations)
     phi = min(max(phi + (1 + 4 * phi) / n, 0.0), 0.95)
     return float(durations.std(ddof=1) / durations.mean()) * math.sqrt((1 + phi) / ((1 - phi) * n))
 

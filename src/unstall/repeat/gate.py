@@ -7,11 +7,12 @@ and never at the result.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from unstall.records.comparison import Pair, PhaseMedians
@@ -46,7 +47,7 @@ class Gate:
     pairs: list[Pair] = field(default_factory=list)
     out_of_time: bool = False
     """Whether the gate ended because its time was up."""
-    _runs: int = 0
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _phases: dict[str, list[Mapping[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
 
     def decide(self) -> Finding:
@@ -79,9 +80,9 @@ class Gate:
         if isinstance(self.baseline, Arm):
             order = [("baseline", self.baseline), ("candidate", self.candidate)]
             turned = reversed(order) if len(self.pairs) % 2 else order
-            runs = {side: self._run(arm) for side, arm in turned}
+            runs = {side: self.measure(arm, next(self._numbers)) for side, arm in turned}
         else:
-            runs = {"candidate": self._run(self.candidate)}
+            runs = {"candidate": self.measure(self.candidate, next(self._numbers))}
         patient = sum(not pair.counts for pair in self.pairs) < min(self.plan.most, FIRST_END)
         baseline = runs["baseline"] if isinstance(self.baseline, Arm) else self.baseline
         pair = _pair(baseline, runs["candidate"], patient=patient)
@@ -90,11 +91,6 @@ class Gate:
             for side, run in runs.items():
                 self._phases[side].append(run.phases)
         self.on_pair(pair, len(self.log_ratios))
-
-    def _run(self, arm: Arm) -> Run:
-        run = self.measure(arm, self._runs)
-        self._runs += 1
-        return run
 
     def _median_phases(self, side: str) -> dict[PhaseName, float]:
         if side == "baseline" and isinstance(self.baseline, Recorded):

@@ -13,7 +13,6 @@ import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
-from typing import Literal
 
 from unstall.records.comparison import Answer, Entry, Iteration, NextStep, Savings, Stopping
 from unstall.records.report import Report
@@ -51,10 +50,12 @@ def judge(
     history = iterations(here)
     expected = expected_gain(history, bound)
     best = best_remedy(report)
-    hours = hours_per_week
-    if hours is None:
-        hours = weekly_hours(entries, now or datetime.now(timezone.utc))
-    known_by: Literal["history", "given"] = "history" if hours_per_week is None else "given"
+    savings = None
+    hours = weekly_hours(entries, now or datetime.now(timezone.utc)) if hours_per_week is None else hours_per_week
+    if bound is not None and hours > 0:
+        saved = hours * (1 - 1 / best.gain) if best is not None else 0.0
+        worth = saved * price if price is not None else None
+        savings = Savings(hours, saved, worth, "history" if hours_per_week is None else "given")
     little = max(_LITTLE, math.exp(2 * noise))
     answer, why = _answer(report, bound, history, expected, best, little)
     before = faster_before(here) if here else None
@@ -71,7 +72,7 @@ def judge(
         iterations=history,
         expected_gain=expected,
         best=best,
-        savings=_savings(best, hours, price, known_by) if bound is not None else None,
+        savings=savings,
     )
 
 
@@ -200,16 +201,6 @@ def _time(started: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-
-
-def _savings(
-    best: NextStep | None, hours: float, price: float | None, known_by: Literal["history", "given"]
-) -> Savings | None:
-    """None where it is unknown how much the program runs."""
-    if hours <= 0:
-        return None
-    saved = hours * (1 - 1 / best.gain) if best is not None else 0.0
-    return Savings(hours, saved, saved * price if price is not None else None, known_by)
 
 
 def _answer(

@@ -62,36 +62,21 @@ def simplify(
         line = command.resolve(words)
     directory = make_directory()
     try:
-        report, result = _run_experiments(line, words, directory, experiments, budget_s, sandbox, progress)
+        with launcher.adopting_orphans(), Signals() as signals, open_sandbox(sandbox, directory.path) as box:
+            waiter = _Waiter(signals, progress, Budget(budget_s))
+            starter = ProgramStarter(line, list(words), directory, box, waiter.wait)
+            try:
+                result = Simplifier(starter, waiter.budget, waiter.announce).run(list(experiments))
+            except OSError as error:
+                raise cannot_start(line, error) from error
+            report = make_report(result, box.note, _notes(result, box))
         first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
-        problem = ledgers.keep(report, ledger)
-        if problem is None:
-            problem = _keep_first_run(directory, first)
+        problem = ledgers.keep(report, ledger) or _keep_first_run(directory, first)
         return Simplified(report, first, result.interrupted, problem)
     except controlled_process.Interrupted as error:
         raise Interrupted("nothing of the program's was changed") from error
     finally:
         _discard(directory)
-
-
-def _run_experiments(
-    line: list[str],
-    words: Sequence[str],
-    directory: RunDir,
-    experiments: Sequence[Experiment],
-    budget_s: float,
-    choice: SandboxChoice,
-    progress: Progress,
-) -> tuple[Report, SimplifyResult]:
-    """The report, and what it was made from."""
-    with launcher.adopting_orphans(), Signals() as signals, open_sandbox(choice, directory.path) as sandbox:
-        waiter = _Waiter(signals, progress, Budget(budget_s))
-        starter = ProgramStarter(line, list(words), directory, sandbox, waiter.wait)
-        try:
-            result = Simplifier(starter, waiter.budget, waiter.announce).run(list(experiments))
-        except OSError as error:
-            raise cannot_start(line, error) from error
-        return make_report(result, sandbox.note, _notes(result, sandbox)), result
 
 
 class _Waiter:
