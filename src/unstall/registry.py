@@ -16,21 +16,13 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-class Named(Protocol):
-    """What every plug-in has: the name under which it is found."""
-
-    @property
-    def name(self) -> str:
-        """As people type it, e.g. ``gc-freeze``."""
-
-
-T = TypeVar("T", bound=Named)
+T = TypeVar("T")
 
 
 def warn(message: str) -> None:
@@ -44,7 +36,7 @@ def load(group: str, package: str, base: type[T], on_error: Callable[[str], None
     Args:
         group: the entry-point group, e.g. ``unstall.exporters``.
         package: the package whose modules hold the built-in ones, e.g. ``unstall.exports``.
-        base: the class that plug-ins are instances of; they have every attribute that it annotates.
+        base: the class that plug-ins are instances of; they have all attributes that it annotates, as ``name``.
         on_error: gets one line for each plug-in of another package that is ignored because it cannot be imported, does
             not fit, or takes a name that is in use.
 

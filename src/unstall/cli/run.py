@@ -43,14 +43,17 @@ def verb(
     memory: bool,
     cprofile: bool,
     pyinstrument: bool,
+    modules: bool,
+    remedies: Path | None,
     **recording: Any,
 ) -> None:
     """Run a program unchanged and report what stalls it, where, and the possible speed-up."""
     need_folders(chrome)
     wanted = {"memray": memory, "cprofile": cprofile, "pyinstrument": pyinstrument}
     tools = [name for name, on in wanted.items() if on]
+    request = record.Request(words, launcher.Options(tools=tools, **recording), modules, remedies)
     with Progress() as progress:
-        ended = record.run(record.Request(words, tools=tools, **recording), lambda session: _update(progress, session))
+        ended = record.run(request, lambda session: _update(progress, session))
     signals.ignore_messages()
     try:
         recorded = record.diagnose(ended)

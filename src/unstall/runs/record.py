@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,16 +33,10 @@ class Request:
     """What ``unstall run`` was asked for."""
 
     words: Sequence[str]
-    steps: int | None = None
-    """Stop after so many measured steps."""
-    sampling: bool = True
+    options: launcher.Options
+    """What to record."""
     modules: bool = False
     """Whether the report tells the forward time of each module."""
-    tools: Sequence[str] = ()
-    """Of memray, cprofile and pyinstrument."""
-    nvtx: bool = False
-    gpu_window: int = 0
-    """Steps of the GPU's work to record; 0 for none."""
     remedies: Path | None = None
     """A file of ``unstall optimize --remedies``, to be set at run time."""
 
@@ -87,7 +81,7 @@ def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
     """
     with refusing(command.CommandError):
         line = command.resolve(request.words)
-    options = _options(request)
+    options = _with_extensions(request)
     directory = make_directory()
     started = datetime.now(timezone.utc)
     try:
@@ -98,25 +92,18 @@ def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
     return Ended(request, directory, started, outcome)
 
 
-def _options(request: Request) -> launcher.Options:
-    """What to record, for the launcher."""
-    extensions = ["unstall.child.gpu_window"] if request.gpu_window else []
-    settings: dict[str, Any] = {"gpu_window": request.gpu_window}
+def _with_extensions(request: Request) -> launcher.Options:
+    """The options, with what the program's processes import to record GPU work and to set remedies."""
+    window = request.options.gpu_window
+    extensions = ["unstall.child.gpu_window"] if window else []
+    settings: dict[str, Any] = {"gpu_window": window}
     if request.remedies is not None:
         from unstall.optimize.remedies_file import RemediesError, read
 
         with refusing(RemediesError):
             settings["settings"] = read(request.remedies)
         extensions.append("unstall.optimize.child.extension")
-    return launcher.Options(
-        steps=request.steps,
-        sampling=request.sampling,
-        nvtx=request.nvtx,
-        tools=list(request.tools),
-        gpu_window=request.gpu_window,
-        extensions=extensions,
-        settings=settings,
-    )
+    return replace(request.options, extensions=extensions, settings=settings)
 
 
 def diagnose(ended: Ended) -> RecordedRun:
@@ -127,9 +114,8 @@ def diagnose(ended: Ended) -> RecordedRun:
     from unstall.repeat import revision
 
     request, outcome = ended.request, ended.outcome
-    diagnosis = make_report(
-        list(request.words), ended.directory, ended.started, outcome, steps=request.steps, modules=request.modules
-    )
+    steps, modules = request.options.steps, request.modules
+    diagnosis = make_report(list(request.words), ended.directory, ended.started, outcome, steps=steps, modules=modules)
     report = diagnosis.report
     code = revision.of(Path.cwd())
     if code.dirty:
@@ -138,7 +124,7 @@ def diagnose(ended: Ended) -> RecordedRun:
         report=report,
         archive=archive.make(report, diagnosis.measured, outcome.observation, of_report(report)),
         processes=diagnosis.recordings,
-        tools=_tool_results(ended.directory.path, request.tools),
+        tools=_tool_results(ended.directory.path, request.options.tools),
         directory=ended.directory,
         revision=code,
     )

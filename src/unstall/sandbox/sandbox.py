@@ -23,8 +23,6 @@ from unstall.sandbox.trackers import offline
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-Force = Literal["overlay", "guard", "none"]
-
 _BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 
 
@@ -46,7 +44,7 @@ class Sandbox:
     _network_writes: bool
 
     @property
-    def force(self) -> Force:
+    def force(self) -> Literal["overlay", "guard"]:
         """Which means is in force."""
         return "overlay" if self._overlays else "guard"
 
