@@ -135,7 +135,7 @@ def test_cprofile(workspace):
     result = workspace.watched("program.py", options=["--cprofile"])
     assert (result.status, result.out) == (0, "finished\n")
     (path,) = workspace.state.glob("runs/*/*.pstats")
-    assert str(path.relative_to(workspace.folder)) in result.err
+    assert str(path) in result.err
     profile = pstats.Stats(str(path)).get_stats_profile().func_profiles
     assert profile["allocate"].ncalls == "15"
     assert profile["training"].cumtime > 0
@@ -147,7 +147,7 @@ def test_pyinstrument(workspace):
     result = workspace.watched("program.py", options=["--pyinstrument"])
     assert (result.status, result.out) == (0, "finished\n")
     (page,) = workspace.state.glob("runs/*/*.html")
-    assert str(page.relative_to(workspace.folder)) in result.err
+    assert str(page) in result.err
     (text,) = workspace.state.glob("runs/*/pyinstrument-*.txt")
     assert "training" in text.read_text()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -188,7 +187,7 @@ def _tool_results(folder: Path, tools: Sequence[str]) -> ToolResults:
     results = ToolResults()
     for path in sorted(folder.iterdir()):
         if path.suffix in _TOOL_FILES and path.name != "bootstrap-error.txt":
-            results.files.append(Path(os.path.relpath(path)))
+            results.files.append(path)
         elif path.suffix == ".error":
             results.errors.append(f"{path.stem}: {path.read_text().strip()}")
     if "memray" in tools:
@@ -196,5 +195,5 @@ def _tool_results(folder: Path, tools: Sequence[str]) -> ToolResults:
 
         for path in sorted(folder.glob("memray-*.bin")):
             results.memory.append(memory.allocating_lines(path))
-            results.files.append(Path(os.path.relpath(path)))
+            results.files.append(path)
     return results
