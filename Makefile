@@ -9,6 +9,9 @@ JOBS   ?= 2
 PYTEST_ARGS ?=
 PACKAGES := chromium postgresql gcc libc6-dev
 
+# The runs of benchmarks and demos stay in the folders that they run in.
+export UNSTALL_STATE := .unstall
+
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:

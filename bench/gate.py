@@ -26,9 +26,8 @@ from pathlib import Path
 import numpy as np
 from scipy.signal import lfilter
 
-from unstall.repeat.arms import Arm, Run, relative_error
+from unstall.repeat.arms import Arm, Run, relative_error, steps_for
 from unstall.repeat.gate import Gate
-from unstall.repeat.gating import steps_for
 from unstall.repeat.sequential import Plan
 
 _BASELINE, _CANDIDATE = Arm("baseline", (), Path()), Arm("candidate", (), Path())

@@ -125,8 +125,9 @@ def sampled() -> str:
     from unstall.benchmark import archive
 
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*UNSTALL, *LOOP, "--steps", "28000"], cwd=folder, capture_output=True, check=True)
-        (path,) = Path(folder).glob(f".unstall/runs/*/{archive.FILE_NAME}")
+        own = {**os.environ, "UNSTALL_STATE": folder}
+        subprocess.run([*UNSTALL, *LOOP, "--steps", "28000"], cwd=folder, env=own, capture_output=True, check=True)
+        (path,) = Path(folder).glob(f"runs/*/{archive.FILE_NAME}")
         steps = archive.read(path).steps
     turns = np.flatnonzero(np.diff(steps.measured)) + 1
     stretches = list(zip([0, *turns], [*turns, len(steps)], strict=True))

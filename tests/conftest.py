@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 
 def pytest_configure(config):
     """A suite that is started in the background or with nohup ignores Ctrl-C and hang-ups.
@@ -12,3 +14,12 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _state(tmp_path_factory):
+    """The runs that tests record are not kept among the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.delenv("UNSTALL_STATE", raising=False)
+        yield

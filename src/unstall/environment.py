@@ -8,6 +8,9 @@ from __future__ import annotations
 LEDGER = "UNSTALL_LEDGER"
 """Set by the user: the ledger of every command, a path or a ``postgresql://`` URL."""
 
+STATE = "UNSTALL_STATE"
+"""Set by the user: the folder of a project's runs and ledger; relative to the working directory, as ``.unstall``."""
+
 RUN_DIR = "UNSTALL_RUN_DIR"
 """Set for recorded programs: the folder that their processes write their recordings to."""
 

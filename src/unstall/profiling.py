@@ -66,8 +66,8 @@ class Profile:
             show_reports()
             directory = RunDir(self._directory.name, self._directory, None)
             outcome = Outcome(0, self._observation)
-            found = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
-            self._report = found.report
+            diagnosis = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
+            self._report = diagnosis.report
             if _owned(self._directory):
                 directory.discard_recordings()
         return self._report

@@ -32,7 +32,7 @@ class Ratio:
     blocks: int
 
     def excludes(self, ratio: float = 1.0) -> bool:
-        """Whether the interval leaves this ratio out: with 1, that the two differ."""
+        """Whether the interval excludes this ratio; for 1: whether the two differ."""
         return not self.low <= ratio <= self.high
 
     @property
@@ -41,10 +41,6 @@ class Ratio:
         if self.low <= 0 or math.isinf(self.high):
             return math.inf
         return (math.log(self.high) - math.log(self.low)) / 2
-
-    def inverse(self) -> Ratio:
-        """The same seen from the other side: ``b / a``."""
-        return Ratio(1 / self.value, 1 / self.high, 1 / self.low if self.low else math.inf, self.blocks)
 
 
 def abba_log_ratios(a_segments: ArrayLike, b_segments: ArrayLike) -> Floats:
@@ -131,6 +127,13 @@ def smallest_detectable(ratio: Ratio, *, level: float = 0.95, power: float = 0.8
     return math.exp(ratio.half_width * (wanted + normal.inv_cdf(power)) / wanted)
 
 
+def autocorrelation(series: Floats) -> float:
+    """The first autocorrelation; 0 of a constant series."""
+    centred = series - series.mean()
+    variance = float(centred @ centred)
+    return float(centred[1:] @ centred[:-1]) / variance if variance > 0 else 0.0
+
+
 def student_quantile(probability: float, degrees: int) -> float:
     """Quantile of Student's t for ``probability`` in [0.5, 1); SciPy is not needed for this alone.
 
@@ -168,10 +171,7 @@ def _block_length(series: Floats) -> int:
     circular bootstrap up to the constant (3/2)^⅓); φ is taken from the first autocorrelation.
     """
     n = len(series)
-    centred = series - series.mean()
-    variance = float(centred @ centred)
-    phi = float(centred[1:] @ centred[:-1]) / variance if variance > 0 else 0.0
-    phi = min(max(phi, 0.0), 0.97)
+    phi = min(max(autocorrelation(series), 0.0), 0.97)
     length = (1.5 * n) ** (1 / 3) * (2 * phi / (1 - phi**2)) ** (2 / 3)
     return int(min(max(1, math.ceil(length)), max(1, n // 4)))
 

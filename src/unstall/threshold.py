@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 class Threshold(float):
-    """A number to compare with, that carries the reason for its value."""
+    """A number to compare with, and the reason for its value."""
 
     why: str
     """Where the value comes from: a measurement, a rule of another tool, or a bound that follows from something."""
 
     def __new__(cls, value: float, why: str) -> Threshold:
         """Make a threshold of ``value``, whose reason is ``why``."""
-        made = super().__new__(cls, value)
-        made.why = why
-        return made
+        threshold = super().__new__(cls, value)
+        threshold.why = why
+        return threshold

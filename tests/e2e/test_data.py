@@ -169,7 +169,7 @@ def test_interrupted_it_leaves_nothing_and_says_so(workspace):
     command = [sys.executable, "-m", "unstall", "data", "--no-sandbox", "--budget", "60", "program.py", "signals"]
     running = workspace.start(command)
     deadline = time.monotonic() + 60
-    while not _measuring(workspace.folder) and time.monotonic() < deadline:
+    while not _measuring(workspace.beside / "state") and time.monotonic() < deadline:
         time.sleep(0.05)
     running.signal(signal.SIGINT, group=True)
     result = running.result()
@@ -178,4 +178,4 @@ def test_interrupted_it_leaves_nothing_and_says_so(workspace):
 
 def _measuring(folder):
     """Whether the program has begun to iterate its loader, in the sandbox or not."""
-    return any(b'"data"' in path.read_bytes() for path in folder.glob(".unstall/runs/*/info-*.jsonl"))
+    return any(b'"data"' in path.read_bytes() for path in folder.glob("unstall/*/runs/*/info-*.jsonl"))

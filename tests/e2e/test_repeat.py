@@ -44,7 +44,7 @@ def program(workspace):
 
 @pytest.fixture
 def repository(program):
-    program.write(".gitignore", "log.txt\n.unstall/\n")
+    program.write(".gitignore", "log.txt\n")
     _git(program, "init", "-q", "-b", "main")
     _git(program, "add", ".")
     _git(program, "commit", "-q", "-m", "one")
@@ -92,7 +92,7 @@ def test_a_team_ledger_is_named_by_option_or_environment(program):
     team = program.beside / "team.sqlite"
     _run(program, "train.py", options=("--ledger", str(team)))
     _run(program, "train.py", env={"UNSTALL_LEDGER": str(team)})
-    assert not (program.folder / ".unstall" / "ledger.sqlite").exists()
+    assert not (program.state / "ledger.sqlite").exists()
     assert len(json.loads(_unstall(program, "history", "--json", "-", "--ledger", str(team)).out)) == 2
 
 
@@ -122,7 +122,7 @@ def test_nothing_yet_is_told_in_one_line(workspace, words):
     result = _unstall(workspace, *words)
     assert result.status == (0 if words == ("history",) else 2)
     assert result.err.startswith("unstall: ") and result.err.count("\n") == 1
-    assert not (workspace.folder / ".unstall").exists()
+    assert not (workspace.beside / "state").exists()
 
 
 def test_hostile_names_are_data(workspace):
@@ -140,7 +140,7 @@ def test_hostile_names_are_data(workspace):
 
 def test_a_recording_of_somebody_else_is_refused_in_one_line(program):
     _run(program, "train.py")
-    (run,) = (program.folder / ".unstall" / "runs").iterdir()
+    (run,) = (program.state / "runs").iterdir()
     (run / "recording.msgpack.gz").write_bytes(b"\x80\x04cos\nsystem\n(S'touch owned'\ntR.")
     for words in (("compare", "last", "last"), ("export", "--csv", "x.csv"), ("next",)):
         result = _unstall(program, *words)
@@ -163,7 +163,7 @@ def test_the_stopping_rule(program):
 def test_prune_removes_recordings_and_keeps_the_history(program):
     for _ in range(3):
         _run(program, "train.py", "1")
-    runs = program.folder / ".unstall" / "runs"
+    runs = program.state / "runs"
     assert "would remove 2 of 3" in _unstall(program, "prune", "--keep", "1", "--dry-run").out
     assert len(list(runs.iterdir())) == 3
     assert "removed 2 of 3" in _unstall(program, "prune", "--keep", "1").out
@@ -205,7 +205,7 @@ def test_the_gate_lets_the_same_code_pass_and_refuses_a_slower_one(repository):
     assert found["candidate"].endswith("with uncommitted changes")
     assert "regression" in (repository.folder / "gate.md").read_text()
     assert len(_git(repository, "worktree", "list").splitlines()) == 1
-    assert not (repository.folder / ".unstall").exists()
+    assert not (repository.state / "runs").exists()
 
 
 @pytest.mark.serial
@@ -272,7 +272,7 @@ def test_a_gate_that_is_interrupted_leaves_nothing(repository, number):
     result = running.result()
     assert result.status == 130 and "Traceback" not in result.out
     assert len(_git(repository, "worktree", "list").splitlines()) == 1
-    assert not (repository.folder / ".unstall").exists()
+    assert not (repository.state / "runs").exists()
 
 
 def test_a_gate_without_such_a_baseline_says_so(repository):
@@ -282,7 +282,7 @@ def test_a_gate_without_such_a_baseline_says_so(repository):
 
 def test_a_ledger_that_was_begun_by_a_killed_run_still_works(program):
     _run(program, "train.py")
-    connection = sqlite3.connect(program.folder / ".unstall" / "ledger.sqlite", isolation_level=None)
+    connection = sqlite3.connect(program.state / "ledger.sqlite", isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("UPDATE runs SET kind = 'half'")
     connection.close()  # without a commit

@@ -14,6 +14,7 @@ PROGRAM = """
     for step, loss in training(int(sys.argv[1])):
         print(step, loss.hex())
 """
+_READ_ONLY = 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"'
 _SMALL = 'mkdir "$0"; mount -t tmpfs -o size={size} tmpfs "$0"'
 
 
@@ -25,7 +26,7 @@ def test_a_full_disk_for_the_recording(workspace, namespace):
     assert_same(plain, watched)
     assert watched.steps >= 1
     assert "No space left on device" in watched.notes
-    assert list(workspace.beside.glob("unstall-*/*/report.json"))
+    assert list(workspace.beside.glob("unstall-*/work-*/runs/*/report.json"))
     assert f"{workspace.folder / '.unstall'} cannot hold the recording" in watched.notes
 
 
@@ -67,12 +68,25 @@ def test_the_disk_fills_up_meanwhile(workspace, namespace):
 def test_a_read_only_working_directory(workspace, namespace):
     workspace.write("program.py", PROGRAM)
     plain = workspace.plain("program.py", "60")
-    read_only = namespace('mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"', workspace.folder)
-    watched = workspace.watched("program.py", "60", wrapper=read_only, env={"TMPDIR": str(workspace.beside)})
+    watched = workspace.watched("program.py", "60", wrapper=namespace(_READ_ONLY, workspace.folder))
     assert_same(plain, watched)
     assert watched.steps >= 1
-    assert "Read-only file system" in watched.notes
-    assert not (workspace.folder / ".unstall").exists()
+    assert [run.name for run in (workspace.state / "runs").iterdir()] == [watched.report["run"]["id"]]
+
+
+def test_a_read_only_home(workspace, namespace):
+    """The temporary folder stands in, and every verb finds the run there."""
+    workspace.write("program.py", PROGRAM)
+    state = workspace.beside / "state"
+    state.mkdir()
+    places = {"wrapper": namespace(_READ_ONLY, state), "env": {"TMPDIR": str(workspace.beside)}}
+    watched = workspace.watched("program.py", "60", **places)
+    assert watched.steps >= 1
+    assert "Read-only file system" in watched.notes and "it went to" in watched.notes
+    for verb in ("history", "report"):
+        words = [*places["wrapper"], sys.executable, "-m", "unstall", verb, "--json", "-"]
+        assert watched.report["run"]["id"] in workspace.start(words, env=places["env"]).result().out
+    assert list(state.iterdir()) == []
 
 
 def test_a_path_with_spaces_and_other_alphabets(workspace):
@@ -102,7 +116,7 @@ def test_two_runs_at_once_in_one_directory(workspace):
     assert (len(few.out.splitlines()), len(many.out.splitlines())) == (20, 120)
     assert few.report["run"]["id"] != many.report["run"]["id"]
     assert few.steps < 20 < many.steps < 120
-    runs = {path.name for path in (workspace.folder / ".unstall" / "runs").iterdir()}
+    runs = {path.name for path in (workspace.state / "runs").iterdir()}
     assert runs == {few.report["run"]["id"], many.report["run"]["id"]}
 
 
@@ -152,14 +166,31 @@ def test_a_program_that_closes_files_it_did_not_open(workspace):
     assert watched.steps + watched.report["run"]["warmup_steps"] > 30
 
 
-def test_nothing_but_its_own_folder_is_left_in_the_working_directory(workspace):
+def test_nothing_is_left_in_the_working_directory(workspace):
     workspace.write("program.py", PROGRAM)
     before = set(workspace.folder.iterdir())
     watched = workspace.watched("program.py", "60")
     assert watched.status == 0
-    assert set(workspace.folder.iterdir()) - before == {workspace.folder / ".unstall"}
-    left = {path.name for path in (workspace.folder / ".unstall").rglob("*") if path.is_file()}
+    assert set(workspace.folder.iterdir()) == before
+    left = {path.name for path in workspace.state.rglob("*") if path.is_file()}
     assert left == {".gitignore", "report.json", "recording.msgpack.gz", "ledger.sqlite"}
+
+
+def test_a_program_that_looks_about_finds_nothing_of_unstalls(workspace):
+    """A dataset that takes each folder for a class, each JSON file for a label."""
+    workspace.write("program.py", "from pathlib import Path\nprint(sorted(map(str, Path().rglob('*'))))\n")
+    workspace.both("program.py")
+    workspace.both("program.py")  # the first run is kept by now
+
+
+def test_a_folder_of_the_project_that_is_there_or_asked_for_is_used(workspace):
+    workspace.write("program.py", PROGRAM)
+    asked = workspace.watched("program.py", "60", env={"UNSTALL_STATE": ".unstall"})
+    there = workspace.watched("program.py", "60")
+    runs = {path.name for path in (workspace.folder / ".unstall" / "runs").iterdir()}
+    assert runs == {asked.report["run"]["id"], there.report["run"]["id"]}
+    assert (workspace.folder / ".unstall" / ".gitignore").read_text() == "*\n"
+    assert not (workspace.beside / "state").exists()
 
 
 def test_it_runs_without_a_home_or_a_path(workspace):

@@ -278,7 +278,7 @@ def test_ctrl_c_leaves_nothing(workspace):
     workspace.write("train.py", TRAINER)
     running = workspace.start_watched("train.py", options=["--budget", "60s"], unstall=SIMPLIFY)
     deadline = time.monotonic() + 60
-    while not list(workspace.folder.glob(".unstall/runs/*/*/rec-*.bin")) and time.monotonic() < deadline:
+    while not list(workspace.beside.glob("state/unstall/*/runs/*/*/rec-*.bin")) and time.monotonic() < deadline:
         time.sleep(0.05)
     running.signal(signal.SIGINT, group=True)
     result = running.result()

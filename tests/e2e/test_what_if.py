@@ -45,7 +45,7 @@ def test_a_function_by_its_samples(recorded):
 
 
 def test_without_a_question_it_tells_what_would_help(recorded):
-    run = next((recorded.folder / ".unstall" / "runs").iterdir())
+    run = next((recorded.state / "runs").iterdir())
     for name in (run.name, run.name[:-2], str(run)):
         result = ask(recorded, name)
         assert result.status == 0, result.err
@@ -68,7 +68,7 @@ def test_bad_questions_are_refused_in_one_line(recorded, words, message):
 
 
 def test_a_report_alone_is_not_enough(recorded, tmp_path):
-    run = next((recorded.folder / ".unstall" / "runs").iterdir())
+    run = next((recorded.state / "runs").iterdir())
     (tmp_path / "report.json").write_bytes((run / "report.json").read_bytes())
     result = ask(recorded, str(tmp_path / "report.json"))
     assert result.status == 2 and "holds no recorded steps" in result.err

@@ -153,6 +153,12 @@ class Workspace:
         self.folder.mkdir()
         self._started = []
 
+    @property
+    def state(self):
+        """Where the runs and the ledger of the working directory are kept, once there are any."""
+        (state,) = (self.beside / "state" / "unstall").glob(f"{self.folder.name}-*")
+        return state
+
     def write(self, name, source):
         """Write a file of the program's, its indentation taken off."""
         path = self.folder / name
@@ -163,7 +169,8 @@ class Workspace:
     def start(self, command, *, cwd=None, env=None, stdin=None, report_path=None):
         """Start any command; ``env`` is added to this process's own."""
         mark = uuid.uuid4().hex
-        environment = os.environ | {_MARK: mark, "PYTHONDONTWRITEBYTECODE": "1"} | (env or {})
+        own = {_MARK: mark, "PYTHONDONTWRITEBYTECODE": "1", "XDG_STATE_HOME": os.fspath(self.beside / "state")}
+        environment = os.environ | own | (env or {})
         if stdin is not None:
             (self.beside / f"stdin-{mark}").write_bytes(stdin)
         with open(os.devnull if stdin is None else self.beside / f"stdin-{mark}", "rb") as given:

@@ -4,44 +4,43 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
+from typing import ClassVar
 
 import pytest
 
 from unstall import registry
 
 
-class Greeter(Protocol):
-    @property
-    def name(self) -> str: ...
+class Greeter:
+    name: ClassVar[str]
+    extras: ClassVar[tuple[str, ...]]
 
-    @property
-    def extras(self) -> tuple[str, ...]: ...
-
-    def greet(self, whom: str, *, loudly: bool) -> str: ...
+    def greet(self, whom: str) -> str:
+        raise NotImplementedError
 
 
 BUILT_IN = """
-class English:
+from test_registry_base import Greeter
+class English(Greeter):
     name = "english"
     extras = ()
-    def greet(self, whom, *, loudly): return "hello " + whom
+    def greet(self, whom): return "hello " + whom
 GREETER = English()
 """
 PLUGIN = """
-class German:
+from test_registry_base import Greeter
+class German(Greeter):
     name = "german"
     extras = ()
-    def greet(self, whom, *, loudly): return "hallo " + whom
+    def greet(self, whom): return "hallo " + whom
 german = German()
-class Mute:
-    name = "mute"
-    extras = ()
-mute = Mute()
-class Shy(German):
-    name = "shy"
-    def greet(self): return ""
-shy = Shy()
+class Stranger:
+    name = "stranger"
+stranger = Stranger()
+class Bare(Greeter):
+    name = "bare"
+bare = Bare()
 class Numbered(German):
     name = 3
 numbered = Numbered()
@@ -60,6 +59,9 @@ def greeters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (package / "english.py").write_text(BUILT_IN)
     (package / "helper.py").write_text("VALUE = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
+    base = ModuleType("test_registry_base")
+    base.Greeter = Greeter
+    monkeypatch.setitem(sys.modules, "test_registry_base", base)
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] in ("greeters", "greeters_plugin")]:
         del sys.modules[name]
@@ -89,16 +91,16 @@ def test_an_entry_point_of_another_package_is_loaded_after_them(greeters):
     errors: list[str] = []
     found = load(errors)
     assert list(found) == ["english", "german"]
-    assert found["german"].greet("world", loudly=False) == "hallo world"
+    assert found["german"].greet("world") == "hallo world"
     assert errors == []
 
 
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("mute", "it has no 'greet'"),
-        ("shy", "its 'greet' cannot be called as greet(whom: 'str', *, loudly: 'bool')"),
-        ("numbered", "its 'name' is no str"),
+        ("stranger", "it is no Greeter"),
+        ("bare", "it has no 'extras'"),
+        ("numbered", "its 'name' is no text"),
         ("usurper", "there is already one named 'english'"),
         ("German", "it is a class"),
         ("absent", "AttributeError"),
@@ -115,11 +117,11 @@ def test_what_does_not_fit_is_ignored_with_one_line_that_names_it(greeters, valu
 
 def test_a_built_in_one_that_does_not_fit_is_an_error_of_ours(greeters):
     (greeters / "greeters" / "broken.py").write_text("GREETER = object()\n")
-    with pytest.raises(TypeError, match=r"greeters\.broken is no Greeter: it has no 'name'"):
+    with pytest.raises(TypeError, match=r"greeters\.broken is no Greeter: it is no Greeter"):
         load([])
 
 
 def test_by_default_the_line_goes_to_stderr(greeters, capsys):
-    install(greeters, bad="mute")
+    install(greeters, bad="stranger")
     registry.load("test.greeters", "greeters", Greeter)
     assert capsys.readouterr().err.startswith("unstall: plug-in 'bad'")

@@ -182,7 +182,6 @@ def test_series_that_are_no_step_times_are_refused(a, b):
 def test_what_differs_is_excluded_and_what_does_not_is_not():
     assert ratio_of_blocks([0.5, 0.52, 0.49, 0.5]).excludes()
     assert not ratio_of_blocks([0.05, -0.04, 0.02, -0.03]).excludes()
-    assert ratio_of_blocks([0.5, 0.52]).inverse().value == pytest.approx(math.exp(-0.51))
 
 
 def test_the_smallest_detectable_speed_up_shrinks_with_the_noise():

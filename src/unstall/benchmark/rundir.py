@@ -1,4 +1,4 @@
-"""Where a run's recordings lie: ``.unstall/runs/<id>`` in the working directory, or elsewhere if that takes none."""
+"""Where a run's recordings lie: ``runs/<id>`` in the project's state (state.py), or in what stands in for it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import contextlib
 import os
 import secrets
 import shutil
-import tempfile
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+
+from unstall.benchmark import state
 
 _NEEDED_BYTES = 4 << 20
 
@@ -21,7 +22,7 @@ class RunDir:
     id: str
     path: Path
     note: str | None
-    """Why it is not in the working directory, if it is not."""
+    """Why it is not where the project's other runs are, if it is not."""
 
     def discard_recordings(self) -> None:
         """Remove what the report was made from; the directory too when nothing else is in it."""
@@ -33,21 +34,20 @@ class RunDir:
 
 
 def make(folder: Path | None = None) -> RunDir:
-    """Make the run directory; OSError only when not even the temporary directory takes a file."""
+    """Make the run directory of a program in ``folder``, the working directory if not given.
+
+    OSError only when not even the temporary directory takes a file.
+    """
     run_id = new_id()
-    runs, elsewhere = _homes(folder)
-    here = runs.parent
+    home, fallback = state.home(folder), state.fallback(folder)
     try:
-        path = _make(runs / run_id)
-        hide(here)
+        path = _make(home / "runs" / run_id)
+        hide(home)
         return RunDir(run_id, path, None)
     except OSError as error:
-        path = _make(elsewhere / run_id)
-        return RunDir(
-            run_id,
-            path,
-            f"{here} cannot hold the recording ({error.strerror}): it went to {path.parent}",
-        )
+        path = _make(fallback / "runs" / run_id)
+        note = f"{home} cannot hold the recording ({error.strerror}): it went to {path.parent}"
+        return RunDir(run_id, path, note)
 
 
 def new_id() -> str:
@@ -60,7 +60,7 @@ def new_id() -> str:
 
 
 def hide(home: Path) -> None:
-    """Keep what unstall knows out of the user's version control."""
+    """Keep the state out of the user's version control: it may be in the project."""
     ignore = home / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")
@@ -74,20 +74,16 @@ def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Pa
 
     Args:
         name: what the person typed.
-        folder: where ``.unstall`` is; the working directory if not given.
+        folder: the project; the working directory if not given.
         finished: leave out runs that have no report yet.
     """
-    here, elsewhere = _homes(folder)
-    # Elsewhere are runs of other directories as well: the last of them is meant only where this one can hold none.
-    takes_none = not os.access(folder or Path.cwd(), os.W_OK)
-    for home in (here, elsewhere) if takes_none or name != "last" else (here,):
-        runs = _runs(home, finished)
-        meant = runs[-1:] if name == "last" else [path for path in runs if path.name == name]
-        meant = meant or [path for path in runs if name and _abbreviates(name, path.name)]
-        if len(meant) > 1:
-            raise LookupError(f"{name} is short for {len(meant)} runs: give more of the id")
-        if meant:
-            return meant[0]
+    runs = list_runs(folder, finished=finished)
+    meant = runs[-1:] if name == "last" else [path for path in runs if path.name == name]
+    meant = meant or [path for path in runs if name and _abbreviates(name, path.name)]
+    if len(meant) > 1:
+        raise LookupError(f"{name} is short for {len(meant)} runs: give more of the id")
+    if meant:
+        return meant[0]
     if name == "last":
         raise LookupError("no run is kept here yet; make one with: unstall run train.py")
     path = (folder or Path.cwd()) / name
@@ -97,14 +93,10 @@ def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Pa
 
 
 def list_runs(folder: Path | None = None, *, finished: bool = False) -> list[Path]:
-    """The directories of the runs that are kept in the working directory, or ``folder``, oldest first."""
-    return _runs(_homes(folder)[0], finished)
-
-
-def _runs(home: Path, finished: bool) -> list[Path]:
-    if not home.is_dir():
-        return []
-    runs = [path for path in home.iterdir() if path.is_dir() and (not finished or (path / "report.json").exists())]
+    """The directories of the runs of a project that are kept, oldest first, wherever there was room for them."""
+    homes = {state.home(folder), state.fallback(folder)}
+    runs = [path for home in homes if (home / "runs").is_dir() for path in (home / "runs").iterdir() if path.is_dir()]
+    runs = [path for path in runs if not finished or (path / "report.json").exists()]
     return sorted(runs, key=lambda path: (path.name[:15], path.stat().st_mtime))
 
 
@@ -113,31 +105,15 @@ def _abbreviates(name: str, run_id: str) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove a run's directory with all that is in it, and those above it that unstall made and that are now empty."""
+    """Remove a run's directory with all that is in it."""
     shutil.rmtree(path, ignore_errors=True)
-    for above in (path.parent, path.parent.parent):
-        if [entry.name for entry in above.iterdir()] in ([], [".gitignore"]) and above.name in ("runs", ".unstall"):
-            shutil.rmtree(above, ignore_errors=True)
-
-
-def home(folder: Path | None = None) -> Path:
-    """Where unstall keeps what it knows of the programs in a folder, the working directory if not given."""
-    return _homes(folder)[0].parent
-
-
-def elsewhere() -> Path:
-    """Where runs of this user are kept whose working directory takes no file."""
-    return _homes(None)[1]
-
-
-def _homes(folder: Path | None) -> tuple[Path, Path]:
-    """Where runs are: in the working directory, and where they go if that takes none."""
-    return (folder or Path.cwd()) / ".unstall" / "runs", Path(tempfile.gettempdir()) / f"unstall-{os.getuid()}"
+    with contextlib.suppress(OSError):  # other runs are there
+        path.parent.rmdir()
 
 
 def _make(path: Path) -> Path:
     """Make a directory and see that it takes a recording's first megabytes."""
-    above = [parent for parent in (path.parent, path.parent.parent) if not parent.exists()]
+    above = [parent for parent in path.parents if not parent.exists()]
     try:
         path.mkdir(parents=True, mode=0o700)
         probe = path / "probe"

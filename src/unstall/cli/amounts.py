@@ -64,7 +64,6 @@ class Amount(click.ParamType):
         self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The amount in its base unit."""
         return self._parse(value) if isinstance(value, str) else value
 
 

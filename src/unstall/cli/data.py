@@ -9,7 +9,7 @@ import click
 from unstall.cli import options
 from unstall.cli.outputs import Outputs, deliver
 from unstall.report.progress import Progress
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 
 @options.program_command("data", short_help="Measure the data pipeline alone, without the model.")

@@ -52,7 +52,7 @@ def verb(run: str, **given: Any) -> int:
 
 
 def _export(exporter: Exporter, source: Any, target: str, flags: set[str]) -> bool:
-    """One target; the others are done all the same where it fails."""
+    """Export to one target; whether that worked."""
     try:
         export(exporter, source, target, flags & set(exporter.flags))
     except ExportError as error:
@@ -63,5 +63,5 @@ def _export(exporter: Exporter, source: Any, target: str, flags: set[str]) -> bo
 
 
 def _parameter(name: str) -> str:
-    """The name of an option as Python has it."""
+    """The keyword argument of an option."""
     return name.replace("-", "_")

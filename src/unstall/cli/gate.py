@@ -8,12 +8,11 @@ import click
 
 from unstall.cli import options
 from unstall.cli.amounts import SHARE
-from unstall.cli.exits import Exit
+from unstall.cli.exits import Exit, interrupt_on_sigterm
 from unstall.cli.outputs import Outputs, deliver, write
-from unstall.cli.signals import interrupt_on_sigterm
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 EXIT_CODES = {"pass": Exit.OK, "regression": Exit.FAILED, "cannot tell": Exit.REFUSED}
 """By the gate's decision, whether or not the files could be written."""
@@ -54,8 +53,7 @@ def verb(
         plan=gate.Plan(allowance=max_regression, most=pairs),
         steps=steps,
         budget_s=budget,
-        sandbox_required=sandbox.required,
-        network_writes=sandbox.network_writes,
+        sandbox=sandbox,
     )
     interrupt_on_sigterm()
     try:

@@ -25,11 +25,9 @@ class LazyGroup(click.Group):
     """A group that imports a verb's module when it is needed, as click's documentation describes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in their order."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb of a name."""
         if cmd_name not in VERBS:
             return None
         command: click.Command = importlib.import_module(f"unstall.cli.{cmd_name.replace('-', '_')}").verb

@@ -10,13 +10,12 @@ import click
 
 from unstall.cli import options
 from unstall.cli.amounts import SHARE
-from unstall.cli.exits import Exit, needs_extra, warn
-from unstall.cli.outputs import STDOUT, Outputs, deliver, html_page, need_folders, write
-from unstall.cli.signals import interrupt_on_sigterm
+from unstall.cli.exits import Exit, interrupt_on_sigterm, needs_extra, warn
+from unstall.cli.outputs import STDOUT, Outputs, deliver, need_folders, write
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 if TYPE_CHECKING:
     from unstall.runs.optimize import Optimized
@@ -55,54 +54,54 @@ def verb(
     interrupt_on_sigterm()
     search = optimize.Options(budget_s=budget, worth=worth, allow_training_change=allow_training_change)
     with Progress() as progress:
-        found = optimize.optimize(words, search, sandbox=sandbox, ledger=ledger, progress=progress)
-    if found.problem:
-        warn(found.problem)
-    written = _write(found, patch, remedies_file)
-    remarks = [*found.remarks, *_about_patch(found, patch)]
-    answer = optimize_view.OptimizeAnswer(found.report, found.interval, remarks)
+        result = optimize.optimize(words, search, sandbox=sandbox, ledger=ledger, progress=progress)
+    if result.problem:
+        warn(result.problem)
+    written = _write(result, patch, remedies_file)
+    remarks = [*result.remarks, *_about_patch(result, patch)]
+    answer = optimize_view.OptimizeAnswer(result.report, result.interval, remarks)
     code = deliver(
         optimize_view,
         answer,
         outputs,
-        record=found.report,
-        page=lambda: html_page(Archive(report=found.report)),
+        record=result.report,
+        archive=Archive(report=result.report),
         stderr=True,
         width=_WIDTH,
     )
-    if apply and found.changed_files:
-        _apply(found)
+    if apply and result.changed_files:
+        _apply(result)
     return code if written else Exit.REFUSED
 
 
-def _write(found: Optimized, patch: Path | None, remedies_file: Path | None) -> bool:
-    """Write the patch and the remedies; what took a quarter of an hour is not lost where a file cannot be written."""
+def _write(result: Optimized, patch: Path | None, remedies_file: Path | None) -> bool:
+    """Write the patch and the remedies; where the patch cannot be written, it goes to stdout."""
     written = True
-    if patch is not None and found.patch and not write(patch, found.patch):
+    if patch is not None and result.patch and not write(patch, result.patch):
         warn("the patch is on stdout")
-        write(STDOUT, found.patch)
+        write(STDOUT, result.patch)
         written = False
     if remedies_file is not None:
-        written &= write(remedies_file, found.remedies)
+        written &= write(remedies_file, result.remedies)
     return written
 
 
-def _about_patch(found: Optimized, patch: Path | None) -> list[str]:
-    """How the changes are had."""
+def _about_patch(result: Optimized, patch: Path | None) -> list[str]:
+    """How to get the changes."""
     if patch is not None:
-        return [f"git apply {patch}  (from {found.root})" if found.patch else "there is nothing to patch"]
-    return ["--patch FILE writes the changes, --apply makes them"] if found.patch else []
+        return [f"git apply {patch}  (from {result.root})" if result.patch else "there is nothing to patch"]
+    return ["--patch FILE writes the changes, --apply makes them"] if result.patch else []
 
 
-def _apply(found: Optimized) -> None:
+def _apply(result: Optimized) -> None:
     """Ask, then change the files."""
     from unstall.runs.optimize import apply
 
-    names = ", ".join(map(str, found.changed_files))
+    names = ", ".join(map(str, result.changed_files))
     if not click.confirm(f"change {names}?", err=True):
         return
     try:
-        for path, backup in apply(found):
+        for path, backup in apply(result):
             warn(f"changed {path}; it was kept as {backup.name}")
     except OSError as error:
         raise Refused(f"cannot change {error.filename}: {error.strerror}") from error

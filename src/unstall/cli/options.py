@@ -12,7 +12,7 @@ import click
 from unstall import environment
 from unstall.cli.amounts import TIME
 from unstall.cli.outputs import Outputs
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 Verb: TypeAlias = Callable[..., Any]
 
@@ -52,7 +52,6 @@ class ListingOption(click.Option):
         self._template = self.help or ""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The line of the help."""
         self.help = self._template.format(", ".join(self._names()))
         return super().get_help_record(ctx)
 

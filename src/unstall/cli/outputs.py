@@ -1,4 +1,4 @@
-"""What every verb does with its answer: show it, and write it to the files that were asked for."""
+"""Show a verb's answer, and write it to the files that were asked for."""
 
 from __future__ import annotations
 
@@ -51,27 +51,26 @@ class Outputs:
         """Whether the answer itself goes to stdout."""
         return STDOUT in (self.json, self.markdown, self.html)
 
-    def write(self, view: View[A], answer: A, *, record: object = None, page: Callable[[], str] | None = None) -> bool:
+    def write(self, view: View[A], answer: A, *, record: object = None, archive: Archive | None = None) -> bool:
         """Write the files; whether all could be written. The user is told of those that could not.
 
         Args:
             view: how the answer looks as Markdown.
             answer: what is shown.
             record: what becomes JSON, where that is not the answer itself.
-            page: makes the page for a browser.
+            archive: what the page for a browser is made of, if there is one.
         """
         forms: list[tuple[Path | None, Callable[[], bytes]]] = [
-            (self.json, lambda: _json(answer if record is None else record)),
+            (
+                self.json,
+                lambda: msgspec.json.format(msgspec.json.encode(answer if record is None else record), indent=2),
+            ),
             (self.markdown, lambda: view.markdown(answer).encode()),
         ]
-        if page is not None:
-            forms.append((self.html, lambda: page().encode()))
+        if archive is not None:
+            forms.append((self.html, lambda: _html_page(archive).encode()))
         written = [write(path, make()) for path, make in forms if path is not None]  # all, whichever fails
         return all(written)
-
-
-def _json(record: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(record), indent=2)
 
 
 def write(path: Path, content: bytes) -> bool:
@@ -111,18 +110,18 @@ def deliver(
     outputs: Outputs,
     *,
     record: object = None,
-    page: Callable[[], str] | None = None,
+    archive: Archive | None = None,
     stderr: bool = False,
     width: int = _WIDTH,
 ) -> Exit:
     """Write and show an answer; arguments as of :meth:`Outputs.write` and :func:`show`. The exit code of the verb."""
-    written = outputs.write(view, answer, record=record, page=page)
+    written = outputs.write(view, answer, record=record, archive=archive)
     if stderr or not outputs.take_stdout:
         show(view, answer, stderr=stderr, width=width)
     return Exit.OK if written else Exit.REFUSED
 
 
-def html_page(archive: Archive) -> str:
+def _html_page(archive: Archive) -> str:
     """The page of a run, with the source that is blamed, and sliders where the recording gives a model to predict."""
     from unstall.report import html
     from unstall.runs.archives import predictions, with_source
@@ -139,7 +138,7 @@ def need_folders(*paths: Path | None) -> None:
 
 @contextlib.contextmanager
 def ignore_broken_pipe(stream: TextIO) -> Iterator[Any]:
-    """A reader who is gone, as of ``| head``, is no failure: what follows is done all the same, and written nowhere.
+    """A reader that is gone, as with ``| head``, is no failure: go on, and write to nowhere.
 
     rich answers with SystemExit to a pipe that nobody reads.
     """

@@ -8,7 +8,7 @@ import click
 
 from unstall.cli import options
 from unstall.cli.exits import Exit, warn
-from unstall.cli.outputs import STDOUT, Outputs, html_page, show
+from unstall.cli.outputs import STDOUT, Outputs, show
 from unstall.runs.errors import Refused
 
 
@@ -32,7 +32,7 @@ def verb(run: str, outputs: Outputs, open_: bool) -> int:
         show(run_view, archive.report)
         return Exit.OK
     try:
-        written = outputs.write(run_view, archive.report, page=lambda: html_page(archive))
+        written = outputs.write(run_view, archive.report, archive=archive)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A recording from elsewhere may hold anything that its types allow.
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -54,5 +54,5 @@ def _open(path: Path) -> None:
 
 
 def _file_name(run_id: str) -> str:
-    """A run's id where it may become part of a path: a recording from elsewhere can call itself anything."""
+    """A run's id as part of a path: the id in a stranger's recording may be anything."""
     return "".join(character if character.isalnum() or character == "-" else "_" for character in run_id)[:60]

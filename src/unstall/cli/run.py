@@ -12,7 +12,7 @@ import click
 from unstall.benchmark import launcher, signals
 from unstall.cli import options
 from unstall.cli.exits import Exit, warn
-from unstall.cli.outputs import Outputs, html_page, ignore_broken_pipe, need_folders, show
+from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
 from unstall.runs import record
 
@@ -38,12 +38,15 @@ def verb(
     chrome: Path | None,
     tensorboard: Path | None,
     ledger: str | None,
+    modules: bool,
+    remedies: Path | None,
     **recording: Any,
 ) -> None:
     """Run a program unchanged and report what stalls it, where, and the possible speed-up."""
     need_folders(chrome)
+    request = record.Request(words, launcher.Options(**recording), modules, remedies)
     with Progress() as progress:
-        ended = record.run(record.Request(words, **recording), lambda session: _update(progress, session))
+        ended = record.run(request, lambda session: _update(progress, session))
     signals.ignore_messages()
     try:
         recorded = record.diagnose(ended)
@@ -62,7 +65,7 @@ def _update(progress: Progress, session: Session) -> None:
 
 
 def _export(targets: dict[str, Path | None], recorded: record.RecordedRun) -> None:
-    """The run in other formats, as ``unstall export`` writes it; the spans are at hand only now."""
+    """Write the run in other formats, as ``unstall export`` does; the spans exist only now."""
     from unstall import exports
 
     for name, target in targets.items():
@@ -79,7 +82,7 @@ def _report(recorded: record.RecordedRun, outputs: Outputs, ledger: str | None) 
     """Write, keep and show the report; on stderr, so that the program's stdout, piped or not, stays its own."""
     from unstall.report import run_view
 
-    outputs.write(run_view, recorded.report, page=lambda: html_page(recorded.archive))
+    outputs.write(run_view, recorded.report, archive=recorded.archive)
     problem = record.keep(recorded)
     show(run_view, recorded.report, stderr=True)
     with ignore_broken_pipe(sys.stderr):

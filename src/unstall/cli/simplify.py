@@ -8,10 +8,10 @@ import click
 
 from unstall.cli import options
 from unstall.cli.exits import warn
-from unstall.cli.outputs import Outputs, deliver, html_page
+from unstall.cli.outputs import Outputs, deliver
 from unstall.report.progress import Progress
 from unstall.runs.errors import Interrupted
-from unstall.runs.sandboxed import SandboxChoice
+from unstall.runs.workplace import SandboxChoice
 
 
 def _kinds() -> list[str]:
@@ -60,10 +60,10 @@ def verb(
 
     asked = experiments.parse(stubs, delays, settings)
     with Progress() as progress:
-        found = simplify.simplify(words, asked, budget_s=budget, sandbox=sandbox, ledger=ledger, progress=progress)
-    if found.problem:
-        warn(found.problem)
-    code = deliver(simplify_view, found.report, outputs, page=lambda: html_page(found.archive), stderr=True)
-    if found.interrupted:
+        result = simplify.simplify(words, asked, budget_s=budget, sandbox=sandbox, ledger=ledger, progress=progress)
+    if result.problem:
+        warn(result.problem)
+    code = deliver(simplify_view, result.report, outputs, archive=result.archive, stderr=True)
+    if result.interrupted:
         raise Interrupted("the report covers what was tried until then")
     return code

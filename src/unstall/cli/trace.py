@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
 from unstall.cli import options
 from unstall.cli.exits import Exit, warn
-from unstall.cli.outputs import Outputs, deliver, html_page, need_folders
+from unstall.cli.outputs import Outputs, deliver, need_folders
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused
 
@@ -22,13 +21,6 @@ def _export_kinds() -> list[str]:
     from unstall.exports import exporters_of
 
     return list(exporters_of("timeline"))
-
-
-class _Export(NamedTuple):
-    """Events to be written for another tool."""
-
-    kind: str
-    target: Path
 
 
 @options.command("trace", short_help="Read GPU traces and report what stalls the device.")
@@ -63,36 +55,33 @@ def verb(
 
     FILE is a torch.profiler trace or an Nsight Systems export; give all ranks of a run.
     """
-    export = _wanted_export(kind, output)
-    _check(files, what_ifs, compare, export, outputs)
+    _check(files, what_ifs, compare, kind, output, outputs)
     with Progress(after_s=_PROGRESS_AFTER_S) as progress:
-        if export is not None:
-            return _export(files, export, progress)
+        if kind and output:
+            return _export(files[0], kind, output, progress)
         if compare:
             return _compare(files, outputs, progress)
         return _diagnose(files, what_ifs, outputs, progress)
 
 
-def _wanted_export(kind: str | None, output: Path | None) -> _Export | None:
-    """Raises Refused where only half of it is given, or there is no such format."""
-    if kind is None and output is None:
-        return None
-    if kind is None or output is None:
-        raise Refused("--export KIND and --output FILE go together")
-    if kind not in _export_kinds():
-        raise Refused(f"no export format {kind!r}; there are {', '.join(_export_kinds())}")
-    need_folders(output)
-    return _Export(kind, output)
-
-
 def _check(
-    files: Sequence[Path], what_ifs: Sequence[str], compare: bool, export: _Export | None, outputs: Outputs
+    files: Sequence[Path],
+    what_ifs: Sequence[str],
+    compare: bool,
+    kind: str | None,
+    output: Path | None,
+    outputs: Outputs,
 ) -> None:
     """Raises Refused for files that are none, and for options that another one would leave without effect."""
+    if (kind is None) != (output is None):
+        raise Refused("--export KIND and --output FILE go together")
+    if kind and kind not in _export_kinds():
+        raise Refused(f"no export format {kind!r}; there are {', '.join(_export_kinds())}")
+    need_folders(output)
     for file in files:
         if not file.is_file():
             raise Refused(f"{file}: {'is a folder' if file.is_dir() else 'no such file'}")
-    if export is not None and len(files) != 1:
+    if kind and len(files) != 1:
         raise Refused("--export takes one file at a time")
     if compare and len(files) != 2:
         raise Refused(f"--compare takes two files, before and after; there are {len(files)}")
@@ -100,7 +89,7 @@ def _check(
         "--compare": compare, "--what-if": bool(what_ifs), "--html": outputs.html, "--markdown": outputs.markdown,
         "--json": outputs.json,
     }  # fmt: skip
-    goal = "--export" if export else "--compare" if compare else ""
+    goal = "--export" if kind else "--compare" if compare else ""
     allowed = {"--export": (), "--compare": ("--compare", "--json", "--markdown"), "": tuple(given)}[goal]
     for option, value in given.items():
         if value and option not in allowed:
@@ -113,8 +102,8 @@ def _diagnose(files: Sequence[Path], what_ifs: Sequence[str], outputs: Outputs, 
     from unstall.runs import trace
 
     report, problems = trace.diagnose(files, what_ifs, progress)
-    _tell(problems, progress)
-    return deliver(trace_view, report, outputs, page=lambda: html_page(Archive(report=report)))
+    _warn(problems, progress)
+    return deliver(trace_view, report, outputs, archive=Archive(report=report))
 
 
 def _compare(files: Sequence[Path], outputs: Outputs, progress: Progress) -> Exit:
@@ -122,25 +111,25 @@ def _compare(files: Sequence[Path], outputs: Outputs, progress: Progress) -> Exi
     from unstall.runs import trace
 
     comparison, problems = trace.compare(files[0], files[1], progress)
-    _tell(problems, progress)
+    _warn(problems, progress)
     return deliver(trace_compare_view, comparison, outputs)
 
 
-def _export(files: Sequence[Path], export: _Export, progress: Progress) -> Exit:
+def _export(file: Path, kind: str, output: Path, progress: Progress) -> Exit:
     from unstall import exports
     from unstall.runs import trace
 
-    timeline, problems = trace.read_first(files[0], progress)
-    _tell(problems, progress)
+    timeline, problems = trace.read_first(file, progress)
+    _warn(problems, progress)
     try:
-        exports.export(exports.exporters()[export.kind], timeline, str(export.target))
+        exports.export(exports.exporters()[kind], timeline, str(output))
     except exports.ExportError as error:
-        raise Refused(f"cannot write {export.target}: {error}") from error
-    click.echo(f"wrote {export.target}", err=True)
+        raise Refused(f"cannot write {output}: {error}") from error
+    click.echo(f"wrote {output}", err=True)
     return Exit.OK
 
 
-def _tell(problems: Sequence[str], progress: Progress) -> None:
+def _warn(problems: Sequence[str], progress: Progress) -> None:
     progress.clear()
     for line in problems:
         warn(line)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstall import registry
 from unstall.exports.exporter import Exporter, ExportError, Kind, Spans
+from unstall.text.sanitize import plain
 
 if TYPE_CHECKING:
     from unstall.records.archive import Archive
@@ -50,13 +51,13 @@ def export(
     except ImportError as error:
         raise ExportError(_missing(exporter, error)) from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise ExportError(_one_line(error)) from error
+        raise ExportError(plain(str(error)) or type(error).__name__) from error
     except Exception as error:
-        raise ExportError(f"{type(error).__name__}: {_one_line(error)}") from error
+        raise ExportError(f"{type(error).__name__}: {plain(str(error))}") from error
 
 
 def _forms(source: Archive | Timeline | Spans) -> dict[Kind, Any]:
-    """What the source can be given as."""
+    """The source, by the kinds that it can be exported as."""
     from unstall.records.archive import Archive
 
     if isinstance(source, Archive):
@@ -65,10 +66,6 @@ def _forms(source: Archive | Timeline | Spans) -> dict[Kind, Any]:
 
 
 def _missing(exporter: Exporter, error: ImportError) -> str:
-    library = error.name.partition(".")[0] if error.name else _one_line(error)
+    library = error.name.partition(".")[0] if error.name else plain(str(error))
     install = f'; run: pip install "unstall[{exporter.extra}]"' if exporter.extra else ""
     return f"{library} is not installed{install}"
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unstall.exports.exporter import Exporter, Kind, Spans
+from unstall.exports.exporter import Exporter, Spans
+from unstall.exports.tables import rows
 from unstall.trace.timeline import DeviceKind, HostKind, Timeline
 
 HOST_CATEGORIES = {
@@ -39,8 +39,6 @@ DEVICE_CATEGORIES = {
     DeviceKind.MEMSET: "gpu_memset",
     DeviceKind.COLLECTIVE: "kernel",
 }
-_CHUNK_ROWS = 100_000
-"""Rows that are Python objects at a time."""
 _GZIP_LEVEL = 4
 
 
@@ -50,7 +48,7 @@ class Chrome(Exporter):
     name = "chrome"
     help = "Write the events of a GPU trace as Chrome JSON (.json, .json.gz)."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("timeline", "spans")
+    takes = ("timeline", "spans")
 
     def export(self, source: Timeline | Spans, target: str, flags: frozenset[str] = frozenset()) -> None:
         """Write the trace, gzipped if the name ends in ``.gz``; it appears whole or not at all."""
@@ -97,8 +95,8 @@ def _complete(name: str, category: str, lane: str, start_ns: int, duration_ns: i
 def _microseconds(nanoseconds: int) -> str:
     """Exact, with the digits that a float of a long uptime would lose."""
     sign = "-" if nanoseconds < 0 else ""
-    whole, rest = divmod(abs(nanoseconds), 1000)
-    return f"{sign}{whole}.{rest:03d}"
+    micros, rest = divmod(abs(nanoseconds), 1000)
+    return f"{sign}{micros}.{rest:03d}"
 
 
 @lru_cache(maxsize=4096)
@@ -171,7 +169,7 @@ def _host(timeline: Timeline) -> Iterator[str]:
     lanes = _lanes(timeline)
     categories = [HOST_CATEGORIES[kind] for kind in HostKind]
     columns = (t.start_ns, t.dur_ns, t.name, t.thread, t.kind, t.correlation, t.external, t.sequence)
-    for start, duration, name, thread, kind, correlation, external, sequence in _rows(*columns):
+    for start, duration, name, thread, kind, correlation, external, sequence in rows(columns):
         args = _args(correlation=correlation, External_id=external, Sequence_number=sequence)
         yield _complete(names[name], categories[kind], lanes[thread], start, duration, args)
 
@@ -181,14 +179,14 @@ def _device(timeline: Timeline) -> Iterator[str]:
     names = [_quoted(name) for name in timeline.names]
     categories = [DEVICE_CATEGORIES[kind] for kind in DeviceKind]
     columns = (t.start_ns, t.dur_ns, t.name, t.device, t.stream, t.kind, t.correlation, t.external, t.bytes)
-    for start, duration, name, device, stream, kind, correlation, external, size in _rows(*columns):
+    for start, duration, name, device, stream, kind, correlation, external, size in rows(columns):
         args = _args(device=device, stream=stream, correlation=correlation, External_id=external, bytes=size)
         yield _complete(names[name], categories[kind], f'"pid":{device},"tid":{stream}', start, duration, args)
 
 
 def _ranges(timeline: Timeline) -> Iterator[str]:
     t = timeline.ranges
-    for start, duration, name, device, stream in _rows(t.start_ns, t.dur_ns, t.name, t.device, t.stream):
+    for start, duration, name, device, stream in rows((t.start_ns, t.dur_ns, t.name, t.device, t.stream)):
         lane, args = f'"pid":{device},"tid":{stream}', _args(device=device, stream=stream)
         yield _complete(_quoted(timeline.names[name]), "gpu_user_annotation", lane, start, duration, args)
 
@@ -201,12 +199,7 @@ def _flows(timeline: Timeline) -> Iterator[str]:
     lanes = _lanes(timeline)
     columns = (host.start_ns[calls], host.thread[calls])
     arrivals = (device.start_ns[launched], device.device[launched], device.stream[launched], launched)
-    for begun, thread, start, number, stream, row in _rows(*columns, *arrivals):
+    for begun, thread, start, number, stream, row in rows((*columns, *arrivals)):
         flow = f'"cat":"ac2g","name":"ac2g","id":{row + 1}'
         yield f'{{"ph":"s",{flow},{lanes[thread]},"ts":{_microseconds(begun)}}}'
         yield f'{{"ph":"f","bp":"e",{flow},"pid":{number},"tid":{stream},"ts":{_microseconds(start)}}}'
-
-
-def _rows(*columns: NDArray[Any]) -> Iterator[tuple[int, ...]]:
-    for first in range(0, len(columns[0]), _CHUNK_ROWS):
-        yield from zip(*(column[first : first + _CHUNK_ROWS].tolist() for column in columns))

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from unstall.exports.events import event_columns
-from unstall.exports.exporter import Exporter, Kind
-from unstall.exports.steps import step_columns
+import numpy as np
+
+from unstall.exports.exporter import Exporter
+from unstall.exports.tables import event_columns, rows, step_columns
 from unstall.records.archive import Archive
-
-if TYPE_CHECKING:
-    from unstall.trace.timeline import Timeline
-
-_CHUNK_ROWS = 100_000
-"""Rows that are Python objects at a time."""
+from unstall.trace.timeline import Timeline
 
 
 class Csv(Exporter):
@@ -25,41 +20,28 @@ class Csv(Exporter):
     name = "csv"
     help = "Write every step (of a GPU trace: every event) as CSV."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("archive", "timeline")
+    takes = ("archive", "timeline")
 
     def export(self, source: Archive | Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
-        """Write the table."""
-        columns = step_columns(source) if isinstance(source, Archive) else event_columns(source, _Category)
+        columns = step_columns(source) if isinstance(source, Archive) else _spelled_out(event_columns(source))
         with Path(target).open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(columns)
-            writer.writerows(_rows(list(columns.values())))
+            writer.writerows(rows(columns.values(), _cells))
 
 
 EXPORTER = Csv()
 
 
-class _Category:
-    """A column of few distinct words, each stored once."""
-
-    def __init__(self, words: Sequence[str], numbers: Any) -> None:
-        import numpy as np
-
-        self.words, self.numbers = np.array(words, object), numbers
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, rows: slice) -> Any:
-        return self.words[self.numbers[rows]]
+def _spelled_out(columns: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Words in the place of their numbers; each is one object, however many rows have it."""
+    return {
+        name: column if isinstance(column, np.ndarray) else np.array(column.words, object)[column.numbers]
+        for name, column in columns.items()
+    }
 
 
-def _rows(columns: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    for first in range(0, len(columns[0]), _CHUNK_ROWS):
-        yield from zip(*(_cells(column[first : first + _CHUNK_ROWS]) for column in columns))
-
-
-def _cells(column: Any) -> list[Any]:
+def _cells(column: np.ndarray) -> list[Any]:
     """Times to the nanosecond, flags as 0 and 1."""
     if column.dtype.kind == "b":
         return column.astype(int).tolist()

@@ -1,4 +1,4 @@
-"""What every exporter has, and the things that can be exported.
+"""The base of every exporter, and what can be exported.
 
 An exporter is one file in this package with a constant ``EXPORTER``, or an entry point ``unstall.exporters`` of another
 package. It imports its library when it is used, not before.
@@ -6,10 +6,10 @@ package. It imports its library when it is used, not before.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 Kind = Literal["report", "archive", "timeline", "spans"]
 """A run's figures; the figures with every step; the events of a GPU trace; the spans of a run that has just ended."""
@@ -32,41 +32,24 @@ class ExportError(RuntimeError):
     """The export failed; the message is one line for the user."""
 
 
-class Exporter(Protocol):
-    """One format or service."""
+class Exporter(ABC):
+    """One format or service. A new one sets the first four attributes and gives ``export``."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The option of ``unstall export`` without its dashes: ``csv``."""
-
-    @property
-    @abstractmethod
-    def help(self) -> str:
-        """What it writes, one line for ``--help``."""
-
-    @property
-    @abstractmethod
-    def metavar(self) -> str:
-        """What its option takes: ``FILE``, ``FOLDER``, ``URL``."""
-
-    @property
-    @abstractmethod
-    def takes(self) -> tuple[Kind, ...]:
-        """What it can export."""
-
-    @property
-    def extra(self) -> str:
-        """The extra of unstall that installs the libraries it imports; empty where it needs none."""
-        return ""
-
-    @property
-    def flags(self) -> Mapping[str, str]:
-        """Further switches of ``unstall export`` that only this exporter knows: name without dashes, help."""
-        return {}
+    name: ClassVar[str]
+    """The option of ``unstall export`` without its dashes: ``csv``."""
+    help: ClassVar[str]
+    """What it writes, one line for ``--help``."""
+    metavar: ClassVar[str]
+    """What its option takes: ``FILE``, ``FOLDER``, ``URL``."""
+    takes: ClassVar[tuple[Kind, ...]]
+    """What it can export, the kind that it prefers first."""
+    extra: ClassVar[str] = ""
+    """The extra of unstall that installs the libraries it imports; empty where it needs none."""
+    flags: ClassVar[Mapping[str, str]] = {}
+    """Further switches of ``unstall export`` that only this exporter knows: name without dashes, help."""
 
     @abstractmethod
-    def export(self, source: Any, target: str, flags: frozenset[str]) -> None:
+    def export(self, source: Any, target: str, flags: frozenset[str] = frozenset()) -> None:
         """Write or send it.
 
         Args:

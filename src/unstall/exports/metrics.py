@@ -29,17 +29,33 @@ def facts(report: Report) -> dict[str, str]:
     """What identifies the run and its verdict, as short strings."""
     verdict, run = report.verdict, report.run
     culprit = verdict.culprit
-    found = {
+    values = {
         "run": run.id,
         "kind": report.kind,
         "command": " ".join(run.command),
         "pattern": verdict.pattern if run.steps else "",
         "cause": verdict.cause or "",
-        "culprit": f"{culprit.function} {culprit.file}:{culprit.line}" if culprit else "",
+        "culprit": culprit.label if culprit else "",
         "confidence": verdict.confidence,
         "revision": str(run.environment.get("git_revision") or ""),
     }
-    return {name: plain(value) for name, value in found.items()}
+    return {name: plain(value) for name, value in values.items()}
+
+
+def figures(report: Report) -> dict[str, float]:
+    """The metrics as trackers of experiments name them: ``unstall/phase_seconds/data_wait``, the label's value last."""
+    named = {}
+    for metric in metrics(report):
+        if metric.name != "unstall_run_info":
+            named["/".join(["unstall", metric.name.removeprefix("unstall_"), *metric.labels.values()])] = metric.value
+    return named
+
+
+def parameters(report: Report) -> dict[str, str]:
+    """The run, its verdict and its environment, for trackers of experiments."""
+    described = {f"unstall/{name}": value for name, value in facts(report).items() if value}
+    environment = report.run.environment.items()
+    return described | {f"unstall/environment/{plain(name)}": plain(str(value)) for name, value in environment}
 
 
 def _all(report: Report) -> Iterator[Metric]:

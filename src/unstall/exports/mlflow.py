@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from unstall.exports.exporter import Exporter, ExportError, Kind
-from unstall.exports.flat import figures, parameters
+from unstall.exports.exporter import Exporter, ExportError
+from unstall.exports.metrics import figures, parameters
 from unstall.records.report import Report
 
 _EXPERIMENT = "unstall"
@@ -20,7 +20,7 @@ class MLflow(Exporter):
     name = "mlflow"
     help = "Log to MLflow: a tracking URI or folder."
     metavar = "URI"
-    takes: tuple[Kind, ...] = ("report",)
+    takes = ("report",)
     extra = "mlflow"
 
     def export(self, source: Report, target: str, flags: frozenset[str] = frozenset()) -> None:

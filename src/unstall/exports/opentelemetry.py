@@ -9,12 +9,12 @@ from itertools import groupby
 from typing import Any
 
 import unstall
-from unstall.exports.exporter import Exporter, ExportError, Kind
+from unstall.exports.exporter import Exporter, ExportError
 from unstall.exports.metrics import Metric, facts, metrics
 from unstall.records.report import Report
 from unstall.text.sanitize import plain, shorten
 
-_TIMEOUT_MS = 10_000
+_TIMEOUT_S = 10
 _MAX_REASON_CHARACTERS = 200
 
 
@@ -24,19 +24,22 @@ class OpenTelemetry(Exporter):
     name = "otlp"
     help = "Send metrics to an OpenTelemetry collector: http://host:4318/v1/metrics."
     metavar = "URL"
-    takes: tuple[Kind, ...] = ("report",)
+    takes = ("report",)
     extra = "opentelemetry"
 
     def export(self, source: Report, target: str, flags: frozenset[str] = frozenset()) -> None:
         """Send the metrics once; ExportError where the collector does not take them."""
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult
+
+        reader = InMemoryMetricReader()
+        collect(source, reader)
         log = _ErrorLog()
         with log.capturing():
-            reader = _otlp_reader(target, log)
-            try:
-                send(source, reader)
-            finally:
-                reader.shutdown(_TIMEOUT_MS)
-        if log.failed:
+            exporter = OTLPMetricExporter(endpoint=target, timeout=_TIMEOUT_S)
+            result = exporter.export(reader.get_metrics_data())
+            exporter.shutdown()
+        if result is not MetricExportResult.SUCCESS:
             reason = f": {log.first_message}" if log.first_message else ""
             raise ExportError(f"the collector did not take the metrics{reason}")
 
@@ -44,8 +47,8 @@ class OpenTelemetry(Exporter):
 EXPORTER = OpenTelemetry()
 
 
-def send(report: Report, reader: Any) -> None:
-    """Put the metrics of a report through a metric reader, once."""
+def collect(report: Report, reader: Any) -> None:
+    """Let a metric reader read the metrics of a report."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
 
@@ -56,13 +59,11 @@ def send(report: Report, reader: Any) -> None:
     for name, group in groupby(metrics(report), key=lambda metric: metric.name):
         points = list(group)
         meter.create_observable_gauge(name, [_callback(points)], unit=points[0].unit, description=points[0].help)
-    provider.force_flush(_TIMEOUT_MS)
 
 
 class _ErrorLog(logging.Handler):
-    """Whether the OTLP exporter failed, and the first message that it logged: it logs several lines an attempt."""
+    """The first message that the OTLP exporter logs: it logs several lines an attempt."""
 
-    failed = False
     first_message = ""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -77,21 +78,6 @@ class _ErrorLog(logging.Handler):
             yield
         finally:
             logger.handlers, logger.propagate = before
-
-
-def _otlp_reader(endpoint: str, log: _ErrorLog) -> Any:
-    """A reader that exports when it is flushed, and remembers a failure."""
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-    from opentelemetry.sdk.metrics.export import MetricExportResult, PeriodicExportingMetricReader
-
-    class RememberingExporter(OTLPMetricExporter):
-        def export(self, *args: Any, **kwargs: Any) -> Any:
-            result = super().export(*args, **kwargs)
-            log.failed |= result is not MetricExportResult.SUCCESS
-            return result
-
-    exporter = RememberingExporter(endpoint=endpoint, timeout=_TIMEOUT_MS // 1000)
-    return PeriodicExportingMetricReader(exporter, export_interval_millis=float("inf"))
 
 
 def _callback(points: list[Metric]) -> Callable[[Any], Iterable[Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unstall.exports.exporter import Exporter, Kind
+from unstall.exports.exporter import Exporter
 from unstall.trace.timeline import Timeline
 
 SEQUENCE = 1
@@ -31,10 +31,9 @@ class Perfetto(Exporter):
     name = "perfetto"
     help = "Write the events of a GPU trace for ui.perfetto.dev (.pftrace)."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("timeline",)
+    takes = ("timeline",)
 
     def export(self, source: Timeline, target: str, flags: frozenset[str] = frozenset()) -> None:
-        """Write the trace."""
         with Path(target).open("wb") as file:
             file.write(_packet(12, _names(source), flags=STATE_CLEARED))  # first: what needs state is dropped before it
             for message in _tracks(source):
@@ -125,8 +124,8 @@ def _events(
 ) -> Iterator[bytes]:
     """Beginnings and ends in an order that nests: what lasts longer than what is around it is cut off there."""
     ends: list[int] = []
-    place = _number(11, track)
-    begin, end = _number(9, BEGIN) + place, _number(9, END) + place
+    track_id = _number(11, track)
+    begin, end = _number(9, BEGIN) + track_id, _number(9, END) + track_id
     origin = timeline.origin_ns
     columns = (table.start_ns[rows], table.dur_ns[rows], table.name[rows], flow[rows])
     for start, duration, name, arrow in zip(*(column.tolist() for column in columns)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from unstall.exports.exporter import Exporter, Kind
+from unstall.exports.exporter import Exporter
 from unstall.exports.metrics import metrics
 from unstall.records.report import Report
 
@@ -16,7 +16,7 @@ class Prometheus(Exporter):
     name = "prometheus"
     help = "Write metrics for node_exporter's textfile collector."
     metavar = "FILE"
-    takes: tuple[Kind, ...] = ("report",)
+    takes = ("report",)
 
     def export(self, source: Report, target: str, flags: frozenset[str] = frozenset()) -> None:
         """Write the file whole or not at all, so that the collector never reads half of one."""

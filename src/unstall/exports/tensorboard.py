@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from unstall.exports.exporter import Exporter, Kind
-from unstall.exports.steps import measured_seconds
+from unstall.exports.exporter import Exporter
+from unstall.exports.tables import measured_seconds
 from unstall.records.archive import Archive
 from unstall.records.report import Report
 from unstall.text.units import known
@@ -19,7 +18,7 @@ class TensorBoard(Exporter):
     name = "tensorboard"
     help = "Write TensorBoard scalars into this folder."
     metavar = "FOLDER"
-    takes: tuple[Kind, ...] = ("archive",)
+    takes = ("archive",)
     extra = "tensorboard"
 
     def export(self, source: Archive, target: str, flags: frozenset[str] = frozenset()) -> None:
@@ -40,23 +39,17 @@ class TensorBoard(Exporter):
 EXPORTER = TensorBoard()
 
 
-class _Scalar(NamedTuple):
-    tag: str
-    value: float
-    step: int
-    wall_time: float
-
-
-def _scalars(report: Report, seconds: Sequence[float]) -> Iterator[_Scalar]:
+def _scalars(report: Report, seconds: Sequence[float]) -> Iterator[tuple[str, float, int, float]]:
+    """Tag, value, step, wall time."""
     # The run has just ended: counting back from now gives the steps the spacing they had.
     now = time.time()
     wall_time = now - sum(seconds)
     last = 0
     for last, duration in enumerate(seconds):
         wall_time += duration
-        yield _Scalar("unstall/step_seconds", duration, last, wall_time)
+        yield ("unstall/step_seconds", duration, last, wall_time)
     for phase in report.phases:
         if known(phase.share):
-            yield _Scalar(f"unstall/share/{phase.name}", phase.share, last, now)
+            yield (f"unstall/share/{phase.name}", phase.share, last, now)
     if report.run.steps and known(report.verdict.headroom):
-        yield _Scalar("unstall/headroom", report.verdict.headroom, last, now)
+        yield ("unstall/headroom", report.verdict.headroom, last, now)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from unstall.exports.exporter import Exporter, ExportError, Kind
-from unstall.exports.flat import figures, parameters
-from unstall.exports.steps import measured_seconds
+from unstall.exports.exporter import Exporter, ExportError
+from unstall.exports.metrics import figures, parameters
+from unstall.exports.tables import measured_seconds
 from unstall.records.archive import Archive
 
 _MAX_POINTS = 10_000  # of the series; W&B thins longer ones itself when it draws them
@@ -16,7 +16,7 @@ class WeightsAndBiases(Exporter):
     name = "wandb"
     help = "Log to Weights & Biases: a project."
     metavar = "PROJECT"
-    takes: tuple[Kind, ...] = ("archive",)
+    takes = ("archive",)
     extra = "wandb"
     flags = {"offline": "With --wandb: only write files, for `wandb sync`."}  # noqa: RUF012
 

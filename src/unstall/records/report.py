@@ -142,6 +142,11 @@ class Culprit(LineTime, kw_only=True, omit_defaults=True, frozen=True):
         """The function's name; for module-level code, the file and line it stands on."""
         return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
 
+    @property
+    def label(self) -> str:
+        """``function file:line``."""
+        return f"{self.function} {self.file}:{self.line}"
+
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """One pattern that matched: who, why, how much faster it could get, how sure we are."""

@@ -1,1 +1,1 @@
-"""The fourth step: every run kept, compared with honest statistics, gated, and told when good is good enough."""
+"""The fourth step: keep every run, compare runs, gate changes, and say when the program is fast enough."""

@@ -1,4 +1,4 @@
-"""One run of one side of a gate: start the program, let it take its steps, measure them, throw the rest away."""
+"""One run of one side of a gate: start the program, measure its steps, throw the rest away."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ from unstall.benchmark.reader import read_all
 from unstall.benchmark.session import Session
 from unstall.records.vocabulary import PhaseName
 from unstall.sandbox import Sandbox
+from unstall.statistics import autocorrelation
 
 _KILL_AFTER_S = 10.0  # of a program that does not heed SIGTERM
 _TAIL_LINES = 5
+FEWEST_STEPS = 50
+_MOST_STEPS = 2000
+_WANTED_ERROR = 0.025  # of a run's mean step, relative
 
 
 class ArmError(Exception):
-    """A run that gave nothing to compare; the message says which, why, and the last the program wrote."""
+    """A run that gave nothing to compare; the message says which one, why, and what the program wrote last."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,10 @@ class Run:
     steps: int
     phases: Mapping[PhaseName, float]
     other_cores: float
-    """Taken by processes outside the program, mean."""
+    """Cores that other processes used, on average."""
     cores: float
     error: float
-    """Standard error of ``step_s``, relative: how well so many steps tell the mean."""
+    """Relative standard error of ``step_s``."""
 
 
 def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: float) -> Run:
@@ -89,11 +93,11 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
 
 
 def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: Path) -> Run:
-    found = measure(read_all(directory), outcome.observation, wanted=steps)
-    if found is None:
+    measured = measure(read_all(directory), outcome.observation, wanted=steps)
+    if measured is None:
         raise ArmError(f"the {arm.name} took no steps that could be measured{_tail(output)}")
-    measurement = found.measurement
-    durations = found.loop.durations[found.chosen]
+    measurement = measured.measurement
+    durations = measured.loop.durations[measured.chosen]
     return Run(
         step_s=float(durations.mean()),
         error=relative_error(durations),
@@ -104,6 +108,12 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
     )
 
 
+def steps_for(pilot: Run) -> int:
+    """How many steps a run needs for its mean to be known well enough; beyond, the noise between runs is larger."""
+    wanted = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
+    return int(min(max(wanted, FEWEST_STEPS), _MOST_STEPS))
+
+
 def relative_error(durations: np.ndarray) -> float:
     """Standard error of the mean over the mean, for steps that are alike to those before them.
 
@@ -111,11 +121,9 @@ def relative_error(durations: np.ndarray) -> float:
     of about (1+4φ)/n made up for (Marriott and Pope, Biometrika 41, 1954).
     """
     n = len(durations)
-    centred = durations - durations.mean()
-    variance = float(centred @ centred)
-    if n < 3 or variance <= 0:
+    if n < 3 or durations.std() == 0:
         return 0.0
-    phi = float(centred[1:] @ centred[:-1]) / variance
+    phi = autocorrelation(durations)
     phi = min(max(phi + (1 + 4 * phi) / n, 0.0), 0.95)
     return float(durations.std(ddof=1) / durations.mean()) * math.sqrt((1 + phi) / ((1 - phi) * n))
 
@@ -127,15 +135,15 @@ class _Limit:
         self._deadline = time.monotonic() + seconds
 
     def __call__(self, session: Session) -> None:
-        late = time.monotonic() - self._deadline
-        if late > 0:
+        overdue_s = time.monotonic() - self._deadline
+        if overdue_s > 0:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(session.pid, signal.SIGKILL if late > _KILL_AFTER_S else signal.SIGTERM)
+                os.kill(session.pid, signal.SIGKILL if overdue_s > _KILL_AFTER_S else signal.SIGTERM)
 
 
 @contextlib.contextmanager
 def _working_in(folder: Path) -> Iterator[None]:
-    """The program starts where this process is."""
+    """Change the working directory, which the program inherits."""
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -153,7 +161,7 @@ def _ending(outcome: Outcome, limit_s: float) -> str:
 
 
 def _tail(output: Path) -> str:
-    """The last lines that the program wrote, on lines of their own."""
+    """The last lines of the program's output, each on a line of its own."""
     try:
         lines = output.read_text(errors="replace").rstrip().splitlines()[-_TAIL_LINES:]
     except OSError:

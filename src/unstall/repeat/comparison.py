@@ -92,7 +92,7 @@ def _side(archive: Archive) -> Side:
         p50_s=rates.step_s.p50 if rates.step_s else None,
         p95_s=rates.step_s.p95 if rates.step_s else None,
         verdict=f"{verdict.pattern} ({verdict.cause})" if verdict.cause else verdict.pattern,
-        culprit=f"{culprit.function} {culprit.file}:{culprit.line}" if culprit else None,
+        culprit=culprit.label if culprit else None,
         headroom=verdict.headroom,
     )
 

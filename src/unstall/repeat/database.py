@@ -1,7 +1,7 @@
-"""Two ways to the same tables: SQLite by the standard library, anything else through SQLAlchemy.
+"""The ledger's database: an SQLite file, or a PostgreSQL server that a team shares.
 
-Both take the same SQL with ``:name`` parameters, so there is one ledger and not two, and a plain installation needs
-no database library. Every failure of either is a :class:`LedgerError` of one line.
+Both are reached by Python's DB-API with the same SQL, so there is one ledger and not two, and a plain installation
+needs no database library. Every failure of either is a :class:`LedgerError` of one line.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from unstall import environment
 
 _BUSY_S = 10.0  # to wait for another run that is writing
-_MISSING = 'a ledger by URL needs SQLAlchemy and a driver; run: pip install "unstall[team]"'
+_MISSING = 'a ledger on a server needs psycopg; run: pip install "unstall[team]"'
+_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to")
+"""What SQLite says of a file that is no ledger."""
 
 Row = Mapping[str, Any]
 
@@ -26,52 +28,85 @@ class LedgerError(Exception):
     """The ledger cannot be read or written; the message is one line and names it."""
 
 
-class Database(Protocol):
-    """What the ledger asks of a database."""
+class Database:
+    """An open database, made by :func:`connect`."""
 
-    name: str
     tables_named: str
     """The query that gives a row for a table called ``:name``."""
+    _begin_writing: tuple[str, ...]
+    """Begins a transaction while which nobody else writes."""
+    _connection: Any
+    _failures: tuple[type[Exception], ...]
 
-    def transaction(self, *, write: bool = False) -> contextlib.AbstractContextManager[Transaction]:
-        """All of it or nothing; with ``write``, no other writer comes in between."""
+    def __init__(self, name: str):
+        self.name = name
+        """As it may be shown."""
 
-    def close(self) -> None: ...
+    def run(self, sql: str, values: Row | None = None) -> list[Row]:
+        """Run a statement with parameters ``:name``; its rows, none for a statement that gives none."""
+        cursor = self._connection.execute(self._spelled(sql), dict(values or {}))
+        columns = [column[0] for column in cursor.description or ()]
+        return [dict(zip(columns, row)) for row in cursor] if columns else []
 
+    @contextlib.contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[Database]:
+        """All that is run inside or nothing; with ``write``, no other writer comes in between."""
+        with self._in_one_line():
+            for statement in self._begin_writing if write else ("BEGIN",):
+                self._connection.execute(statement)
+            try:
+                yield self
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(*self._failures):  # SQLite has ended some already
+                    self._connection.execute("ROLLBACK")
+                raise
 
-class Transaction(Protocol):
-    """Statements that belong together."""
+    def close(self) -> None:
+        """Nothing can be run afterwards."""
+        self._connection.close()
 
-    def run(self, sql: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-        """The rows, none for a statement that gives none."""
+    @contextlib.contextmanager
+    def _in_one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except self._failures as error:
+            raise LedgerError(f"the ledger {self.name}: {self._trouble(error)}") from error
+
+    def _spelled(self, sql: str) -> str:
+        """The statement as this database's library wants its parameters."""
+        return sql
+
+    def _trouble(self, error: Exception) -> str:
+        raise NotImplementedError
 
 
 def connect(where: str | Path) -> Database:
-    """Open a database: the path of an SQLite file, or a URL as SQLAlchemy takes it."""
-    if isinstance(where, Path) or "://" not in where:
+    """Open the path of an SQLite file, or a ``postgresql://`` URL."""
+    scheme, separator, rest = str(where).partition("://")
+    if isinstance(where, Path) or not separator:
         return _Sqlite(Path(where))
-    if where.startswith("sqlite:///"):
-        return _Sqlite(Path(where.removeprefix("sqlite:///")))
-    return _Sql(where)
+    if scheme == "sqlite":
+        return _Sqlite(Path(rest.removeprefix("/")))
+    return _Postgres(f"{scheme.partition('+')[0]}://{rest}")  # SQLAlchemy's name of a driver is allowed
 
 
-class _Sqlite:
+class _Sqlite(Database):
     """An SQLite file with a write-ahead log: readers never wait, writers wait for each other."""
 
     tables_named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = :name"
+    _begin_writing = ("BEGIN IMMEDIATE",)
+    _failures = (sqlite3.Error, OSError)
 
     def __init__(self, path: Path):
-        self.name = str(path)
-        self._connection: sqlite3.Connection | None = None
-        with self._telling():
+        super().__init__(str(path))
+        with self._in_one_line():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
-            self._connection.row_factory = sqlite3.Row
             self._use_write_ahead_log()
 
     def _use_write_ahead_log(self) -> None:
         """The switch takes the whole file, and SQLite does not wait for it by itself."""
-        assert self._connection is not None
         deadline = time.monotonic() + _BUSY_S
         while True:
             try:
@@ -83,104 +118,48 @@ class _Sqlite:
                     raise
                 time.sleep(0.02)
 
-    @contextlib.contextmanager
-    def transaction(self, *, write: bool = False) -> Iterator[_SqliteTransaction]:
-        connection = self._connection
-        assert connection is not None
-        with self._telling():
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            try:
-                yield _SqliteTransaction(connection)
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise LedgerError(f"the ledger {self.name}: {_sqlite_trouble(error)}") from error
+    def _trouble(self, error: Exception) -> str:
+        text = str(getattr(error, "strerror", None) or error)
+        if "full" in text or "disk I/O" in text:
+            return f"{text}; make room and run again, or free some with: unstall prune"
+        if any(
+            sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "decode to")
+        ):
+            return f"{text}; it is no ledger, or a damaged one: move it away, and the next run begins a new one"
+        if "readonly" in text or "unable to open" in text:
+            return f"{text}; name another by --ledger or {environment.LEDGER}"
+        if "locked" in text:
+            return f"another run has been writing to it for {_BUSY_S:.0f} s"
+        return text
 
 
-class _SqliteTransaction:
-    def __init__(self, connection: sqlite3.Connection):
-        self._connection = connection
-
-    def run(self, sql: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-        return [dict(row) for row in self._connection.execute(sql, dict(values or {}))]
-
-
-def _sqlite_trouble(error: Exception) -> str:
-    text = str(getattr(error, "strerror", None) or error)
-    if "full" in text or "disk I/O" in text:
-        return f"{text}; make room and run again, or free some with: unstall prune"
-    if any(sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "decode to")):
-        return f"{text}; it is no ledger, or a damaged one: move it away, and the next run begins a new one"
-    if "readonly" in text or "unable to open" in text:
-        return f"{text}; name another by --ledger or {environment.LEDGER}"
-    if "locked" in text:
-        return f"another run has been writing to it for {_BUSY_S:.0f} s"
-    return text
-
-
-class _Sql:
-    """A database server, or whatever else SQLAlchemy can reach."""
+class _Postgres(Database):
+    """A PostgreSQL server."""
 
     tables_named = (
         "SELECT table_name FROM information_schema.tables WHERE table_name = :name AND table_schema = current_schema()"
     )
+    # One writer at a time, as in SQLite: two first runs of a team must not both make the tables.
+    _begin_writing = ("BEGIN", "SELECT pg_advisory_xact_lock(7859466171)")
 
     def __init__(self, url: str):
-        self.name = without_password(url)
+        super().__init__(without_password(url))
+        if not url.startswith(("postgresql:", "postgres:")):
+            raise LedgerError(f"the ledger {self.name}: give a file or postgresql://user@host/database")
         try:
-            import sqlalchemy
+            import psycopg
         except ImportError as error:
             raise LedgerError(_MISSING) from error
-        self._text, self._failure = sqlalchemy.text, sqlalchemy.exc.SQLAlchemyError
-        try:
-            engine_url = sqlalchemy.make_url(url)
-            if engine_url.drivername in ("postgresql", "postgres"):
-                engine_url = engine_url.set(drivername="postgresql+psycopg")
-            self._engine = sqlalchemy.create_engine(engine_url, pool_pre_ping=True)
-        except ImportError as error:
-            raise LedgerError(_MISSING) from error
-        except self._failure as error:
-            raise self._trouble(error) from error
+        self._failures = (psycopg.Error,)
+        with self._in_one_line():
+            self._connection = psycopg.connect(url, autocommit=True)
 
-    @contextlib.contextmanager
-    def transaction(self, *, write: bool = False) -> Iterator[_SqlTransaction]:
-        try:
-            with self._engine.begin() as connection:
-                if write and self._engine.dialect.name == "postgresql":
-                    # One writer at a time, as in SQLite: two first runs of a team must not both make the tables.
-                    connection.execute(self._text("SELECT pg_advisory_xact_lock(7859466171)"))
-                yield _SqlTransaction(connection, self._text)
-        except self._failure as error:
-            raise self._trouble(error) from error
+    def _spelled(self, sql: str) -> str:
+        return re.sub(r":(\w+)", r"%(\1)s", sql)
 
-    def close(self) -> None:
-        self._engine.dispose()
-
-    def _trouble(self, error: Exception) -> LedgerError:
-        cause = str(getattr(error, "orig", None) or error).strip()
-        first_line = cause.splitlines()[0] if cause else type(error).__name__
-        return LedgerError(f"the ledger {self.name}: {without_password(first_line)}")
-
-
-class _SqlTransaction:
-    def __init__(self, connection: Any, text: Any):
-        self._connection, self._text = connection, text
-
-    def run(self, sql: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-        result = self._connection.execute(self._text(sql), dict(values or {}))
-        return [dict(row) for row in result.mappings()] if result.returns_rows else []
+    def _trouble(self, error: Exception) -> str:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return without_password(lines[0])
 
 
 def without_password(text: str) -> str:

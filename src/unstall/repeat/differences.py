@@ -1,14 +1,12 @@
-"""What was not the same about two runs, besides their speed: named before any conclusion is drawn."""
+"""How two runs differ, besides their speed: named before any conclusion is drawn."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from typing import Any
 
 from unstall.records.archive import Archive
 from unstall.records.comparison import Difference, Subject
-from unstall.records.measurements import LoaderMeasurement, ModelMeasurement
 
 _SUBJECTS: dict[str, Subject] = {
     "cpu": "machine",
@@ -32,19 +30,19 @@ def between(a: Archive, b: Archive) -> list[Difference]:
     return [*_environment(a, b), *_load(a, b), *_settings(a, b), *_command(a, b), *_code(a, b)]
 
 
-def of_the_machine(found: list[Difference]) -> list[Difference]:
-    """Those that are no change of the program: they could explain a change of speed by themselves."""
-    return [difference for difference in found if difference.subject in ("machine", "software", "load")]
+def of_the_machine(differences: list[Difference]) -> list[Difference]:
+    """Those that are not changes of the program: they could explain a change of speed by themselves."""
+    return [difference for difference in differences if difference.subject in ("machine", "software", "load")]
 
 
 def _environment(a: Archive, b: Archive) -> list[Difference]:
     first, second = a.report.run.environment, b.report.run.environment
-    found = []
+    differences = []
     for key, subject in _SUBJECTS.items():
         if key not in first or key not in second or _alike(key, first[key], second[key]):
             continue
-        found.append(Difference(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key])))
-    return found
+        differences.append(Difference(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key])))
+    return differences
 
 
 def _alike(key: str, a: Any, b: Any) -> bool:
@@ -69,20 +67,20 @@ def _load(a: Archive, b: Archive) -> list[Difference]:
     return [Difference("load", "cores taken by other processes", f"{first:.2g}", f"{second:.2g}")]
 
 
-_LOADER: dict[str, Callable[[LoaderMeasurement], Any]] = {
-    "batch size": lambda loader: loader.batch_size,
-    "workers": lambda loader: loader.workers,
-    "prefetch factor": lambda loader: loader.prefetch_factor,
-    "persistent workers": lambda loader: loader.persistent_workers,
-    "pinned memory": lambda loader: loader.pin_memory,
-    "dataset": lambda loader: loader.dataset,
+_LOADER = {
+    "batch size": "batch_size",
+    "workers": "workers",
+    "prefetch factor": "prefetch_factor",
+    "persistent workers": "persistent_workers",
+    "pinned memory": "pin_memory",
+    "dataset": "dataset",
 }
-_MODEL: dict[str, Callable[[ModelMeasurement], Any]] = {
-    "model": lambda model: model.root,
-    "parameters": lambda model: model.parameters,
-    "model dtype": lambda model: model.dtype,
-    "device": lambda model: model.device,
-    "compiled": lambda model: model.compiled,
+_MODEL = {
+    "model": "root",
+    "parameters": "parameters",
+    "model dtype": "dtype",
+    "device": "device",
+    "compiled": "compiled",
 }
 
 
@@ -90,15 +88,18 @@ def _settings(a: Archive, b: Archive) -> list[Difference]:
     """The data loader's and the model's, where both runs know them."""
     if a.measurement is None or b.measurement is None:
         return []
-    pairs: list[tuple[str, Any, Any]] = []
-    first, second = a.measurement.loader, b.measurement.loader
-    if first is not None and second is not None:
-        pairs += [(name, of(first), of(second)) for name, of in _LOADER.items()]
-    pairs += [(name, of(a.measurement.model), of(b.measurement.model)) for name, of in _MODEL.items()]
-    return [Difference("settings", name, _said(one), _said(other)) for name, one, other in pairs if one != other]
+    loaders, models = (a.measurement.loader, b.measurement.loader), (a.measurement.model, b.measurement.model)
+    differences = []
+    for (first, second), attributes in ((loaders, _LOADER), (models, _MODEL)):
+        if first is not None and second is not None:
+            pairs = {name: (getattr(first, field), getattr(second, field)) for name, field in attributes.items()}
+            differences += [
+                Difference("settings", name, _text(x), _text(y)) for name, (x, y) in pairs.items() if x != y
+            ]
+    return differences
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value in (None, "") else str(value)

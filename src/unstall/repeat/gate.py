@@ -7,11 +7,12 @@ and never at the result.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from unstall.records.comparison import Pair, PhaseMedians
@@ -45,12 +46,12 @@ class Gate:
     on_pair: Callable[[Pair, int], None] = lambda pair, counted: None
     pairs: list[Pair] = field(default_factory=list)
     out_of_time: bool = False
-    """Whether it was the time that ended it."""
-    _runs: int = 0
+    """Whether the gate ended because its time was up."""
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _phases: dict[str, list[Mapping[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
 
     def decide(self) -> Finding:
-        """Run pairs until it is clear, there have been enough, or the next would not fit into the time."""
+        """Run pairs until the answer is clear, there are enough, or the next one would not fit into the time."""
         began, longest = time.monotonic(), 0.0
         while True:
             ratios = self.log_ratios
@@ -72,32 +73,24 @@ class Gate:
         """Both sides' phases, those that grew most first."""
         sides = [self._median_phases(side) for side in ("baseline", "candidate")]
         names = sides[0] | sides[1]
-        found = [PhaseMedians(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
-        return sorted(found, key=lambda phase: phase.baseline_s - phase.candidate_s)
+        medians = [PhaseMedians(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
+        return sorted(medians, key=lambda phase: phase.baseline_s - phase.candidate_s)
 
     def _run_pair(self) -> None:
         if isinstance(self.baseline, Arm):
             order = [("baseline", self.baseline), ("candidate", self.candidate)]
             turned = reversed(order) if len(self.pairs) % 2 else order
-            runs = {side: self._run(arm) for side, arm in turned}
-            pair = _pair(runs["baseline"], runs["candidate"], patient=self._set_aside < min(self.plan.most, FIRST_END))
+            runs = {side: self.measure(arm, next(self._numbers)) for side, arm in turned}
         else:
-            runs = {"candidate": self._run(self.candidate)}
-            pair = _against_record(self.baseline.step_s, runs["candidate"])
+            runs = {"candidate": self.measure(self.candidate, next(self._numbers))}
+        patient = sum(not pair.counts for pair in self.pairs) < min(self.plan.most, FIRST_END)
+        baseline = runs["baseline"] if isinstance(self.baseline, Arm) else self.baseline
+        pair = _pair(baseline, runs["candidate"], patient=patient)
         self.pairs.append(pair)
         if pair.counts:
             for side, run in runs.items():
                 self._phases[side].append(run.phases)
         self.on_pair(pair, len(self.log_ratios))
-
-    @property
-    def _set_aside(self) -> int:
-        return sum(not pair.counts for pair in self.pairs)
-
-    def _run(self, arm: Arm) -> Run:
-        run = self.measure(arm, self._runs)
-        self._runs += 1
-        return run
 
     def _median_phases(self, side: str) -> dict[PhaseName, float]:
         if side == "baseline" and isinstance(self.baseline, Recorded):
@@ -107,22 +100,14 @@ class Gate:
         return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in names}
 
 
-def _against_record(baseline_s: float, candidate: Run) -> Pair:
-    return Pair(
-        baseline_s=baseline_s,
-        candidate_s=candidate.step_s,
-        baseline_other_cores=0.0,
-        candidate_other_cores=candidate.other_cores,
-        counts=True,
-    )
-
-
-def _pair(baseline: Run, candidate: Run, *, patient: bool) -> Pair:
-    uneven = abs(baseline.other_cores - candidate.other_cores) > _UNEVEN_LOAD * baseline.cores
+def _pair(baseline: Run | Recorded, candidate: Run, *, patient: bool) -> Pair:
+    """The two as a pair; ``patient``: set it aside if others used the machine much more during one of them."""
+    load = baseline.other_cores if isinstance(baseline, Run) else 0.0
+    uneven = isinstance(baseline, Run) and abs(load - candidate.other_cores) > _UNEVEN_LOAD * baseline.cores
     return Pair(
         baseline_s=baseline.step_s,
         candidate_s=candidate.step_s,
-        baseline_other_cores=baseline.other_cores,
+        baseline_other_cores=load,
         candidate_other_cores=candidate.other_cores,
         counts=not (uneven and patient),
     )

@@ -1,27 +1,30 @@
-"""The ledger: every run of a project, in ``.unstall/ledger.sqlite`` or in a team's database."""
+"""The ledger: every run of a project, in a file of the project's state or in a team's database."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import platform
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from unstall import environment
-from unstall.benchmark import rundir
+from unstall.benchmark import rundir, state
 from unstall.benchmark.archive import REPORT_NAME
 from unstall.records.comparison import Entry
 from unstall.records.report import Report
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
-from unstall.repeat.entry import COLUMNS, entry_of, from_row, to_row
 from unstall.repeat.revision import Revision
 
 _FILE = "ledger.sqlite"
+_COLUMNS = Entry.__struct_fields__
+_STRUCTURED = ("command", "environment")
 _UPSERT = (
-    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)}) "
-    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS if name != 'id')}"
+    f"INSERT INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + name for name in _COLUMNS)}) "
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name != 'id')}"
 )
 
 
@@ -45,36 +48,29 @@ class Ledger:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add runs, all or none; one that is there already is replaced."""
-        with self._database.transaction(write=True) as changing:
+        with self._database.transaction(write=True) as transaction:
             for entry in entries:
-                changing.run(_UPSERT, to_row(entry))
+                transaction.run(_UPSERT, _to_row(entry))
 
     def runs(self, project: str | None = None, *, most: int | None = None) -> list[Entry]:
-        """The latest ``most`` runs of a project, or of all, oldest first. Rows that make no sense are left out."""
+        """The latest ``most`` runs of a project, or of all, oldest first. Invalid rows are left out."""
         where = "" if project is None else "WHERE project = :project "
         limit = "" if most is None else f"LIMIT {int(most)}"
-        sql = f"SELECT {', '.join(COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
-        with self._database.transaction() as looking:
-            rows = looking.run(sql, {} if project is None else {"project": project})
-        found = []
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
+        with self._database.transaction() as transaction:
+            rows = transaction.run(sql, {} if project is None else {"project": project})
+        entries = []
         for row in reversed(rows):
             try:
-                found.append(from_row(row))
+                entries.append(_from_row(row))
             except msgspec.ValidationError:
                 continue
-        return found
+        return entries
 
 
-def default(folder: Path | None = None) -> str | Path:
-    """The ledger that is meant when none is named: the environment's, or the one in the working directory.
-
-    Where the working directory cannot be written to, its runs are kept elsewhere, and so is what is known of them.
-    """
-    named = os.environ.get(environment.LEDGER)
-    if named:
-        return named
-    takes_none = not os.access(folder or Path.cwd(), os.W_OK)
-    return (rundir.elsewhere() if takes_none else rundir.home(folder)) / _FILE
+def default() -> str | Path:
+    """The ledger that is meant when none is named: the environment's, or the project's own."""
+    return os.environ.get(environment.LEDGER) or state.writable() / _FILE
 
 
 def record(report: Report, directory: Path, where: str | Path | None = None, *, code: Revision | None = None) -> None:
@@ -86,20 +82,19 @@ def record(report: Report, directory: Path, where: str | Path | None = None, *, 
         where: the ledger; the environment's, or the one beside the recording, if not given.
         code: what was run; what is checked out in the working directory if not given.
     """
-    beside = directory.parent.parent if directory.parent.name == "runs" else directory.parent
-    ledger = where or os.environ.get(environment.LEDGER) or beside / _FILE
+    ledger = where or os.environ.get(environment.LEDGER) or directory.parent.parent / _FILE
     entry = entry_of(report, directory, code or revision.of(Path.cwd()))
     with Ledger(ledger) as opened:
         opened.add([entry])
 
 
-def keep(report: Report, where: str | Path | None = None, *, folder: Path | None = None) -> str | None:
+def keep(report: Report, where: str | Path | None = None) -> str | None:
     """Keep a report that came about otherwise than by ``unstall run``, and enter it; why that failed, if it did.
 
-    For ``unstall simplify`` and ``optimize``: the report lies in ``.unstall/runs/<id>`` of ``folder``, the working
-    directory if not given, as those of runs do. One line to show, and nothing to raise: the work is done.
+    For ``unstall simplify`` and ``optimize``: the report lies where those of runs do. One line to show, and nothing to
+    raise: the work is done.
     """
-    home = rundir.home(folder)
+    home = state.writable()
     directory = home / "runs" / report.run.id
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -116,10 +111,75 @@ def keep(report: Report, where: str | Path | None = None, *, folder: Path | None
 def history(where: str | Path | None = None, *, everything: bool = False, most: int | None = None) -> list[Entry]:
     """The runs of this project, oldest first; ``everything``: of all projects in the ledger.
 
-    A ledger file that is not there yet is not made for the asking: it has no runs.
+    Where there is no ledger file yet, none is made: there are no runs.
     """
     ledger = where or default()
     if (isinstance(ledger, Path) or "://" not in ledger) and not Path(ledger).exists():
         return []
     with Ledger(ledger) as opened:
         return opened.runs(None if everything else revision.of(Path.cwd()).project, most=most)
+
+
+def entry_of(report: Report, directory: Path, revision: Revision) -> Entry:
+    """The ledger's row for a report."""
+    run, verdict, rates = report.run, report.verdict, report.throughput
+    step = rates.step_s
+    return Entry(
+        id=run.id,
+        kind=report.kind,
+        project=revision.project,
+        started=run.started,
+        host=platform.node(),
+        directory=str(directory),
+        command=run.command,
+        revision=revision.commit,
+        changes=revision.changes,
+        duration_s=run.duration_s,
+        exit_code=run.exit_code,
+        steps=run.steps,
+        steps_per_s=rates.steps_per_s,
+        samples_per_s=rates.samples_per_s,
+        step_p50_s=step.p50 if step else None,
+        step_p95_s=step.p95 if step else None,
+        pattern=verdict.pattern,
+        cause=verdict.cause,
+        culprit=verdict.culprit.label if verdict.culprit else None,
+        headroom=verdict.headroom,
+        known_by=verdict.headroom_known_by,
+        confidence=verdict.confidence,
+        gap=gap_of(report),
+        speedup=report.total_speedup,
+        other_cores=report.utilization.other_processes_cores,
+        environment=run.environment,
+    )
+
+
+def gap_of(report: Report) -> float | None:
+    """1 - actual/ceiling: by the highest measured ceiling if there is one, else by the verdict's headroom."""
+    if not report.run.steps:
+        return None
+    measured = [
+        ceiling.gap for ceiling in report.ceilings if ceiling.known_by == "measured" and ceiling.gap is not None
+    ]
+    if measured:
+        return max(measured)
+    return 1 - 1 / max(report.verdict.headroom, 1.0)
+
+
+def _to_row(entry: Entry) -> dict[str, Any]:
+    """The columns' values, lists and mappings as JSON."""
+    row: dict[str, Any] = msgspec.structs.asdict(entry)
+    for name in _STRUCTURED:
+        row[name] = msgspec.json.encode(row[name]).decode()
+    return row
+
+
+def _from_row(row: Mapping[str, Any]) -> Entry:
+    """The entry of a row. Raises :class:`msgspec.ValidationError` for one that unstall did not write."""
+    values = dict(row)
+    for name in _STRUCTURED:
+        try:
+            values[name] = msgspec.json.decode(values[name])
+        except (TypeError, msgspec.DecodeError) as error:
+            raise msgspec.ValidationError(f"the column {name} is no JSON") from error
+    return msgspec.convert(values, Entry)

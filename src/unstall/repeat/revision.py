@@ -72,7 +72,7 @@ def _git_bytes(folder: Path, *words: str) -> bytes:
 
 
 def _tidy(origin: str) -> str:
-    """``host/owner/name`` of any way to write a remote; a name or a token in it is nobody's business."""
+    """``host/owner/name`` of a remote, however it is written; without user name or token."""
     path = re.sub(r"^[a-z+]+://", "", origin)
     path = re.sub(r"^[^/@]*@", "", path).replace(":", "/", 1)
     return path.removesuffix("/").removesuffix(".git")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.repeat.database import Database, LedgerError, Transaction
+from unstall.repeat.database import Database, LedgerError
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -49,28 +49,28 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 def migrate(database: Database, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring the ledger to this version; many may do so at once. LedgerError if it is newer than this unstall."""
-    with database.transaction() as looking:
-        if _version(looking, database) == len(migrations):
+    with database.transaction():
+        if _version(database) == len(migrations):
             return
-    with database.transaction(write=True) as changing:
-        changing.run("CREATE TABLE IF NOT EXISTS ledger_version (version INTEGER NOT NULL)")
-        version = _version(changing, database)
+    with database.transaction(write=True):
+        database.run("CREATE TABLE IF NOT EXISTS ledger_version (version INTEGER NOT NULL)")
+        version = _version(database)
         if version > len(migrations):
             raise LedgerError(
                 f"the ledger {database.name} was written by a newer unstall (version {version}): update this one"
             )
         for statements in migrations[version:]:
             for statement in statements:
-                changing.run(statement)
-        changing.run("DELETE FROM ledger_version")
-        changing.run("INSERT INTO ledger_version (version) VALUES (:version)", {"version": len(migrations)})
+                database.run(statement)
+        database.run("DELETE FROM ledger_version")
+        database.run("INSERT INTO ledger_version (version) VALUES (:version)", {"version": len(migrations)})
 
 
-def _version(transaction: Transaction, database: Database) -> int:
+def _version(database: Database) -> int:
     """0 for a ledger that is new."""
-    if not transaction.run(database.tables_named, {"name": "ledger_version"}):
+    if not database.run(database.tables_named, {"name": "ledger_version"}):
         return 0
-    rows = transaction.run("SELECT version FROM ledger_version")
+    rows = database.run("SELECT version FROM ledger_version")
     version = rows[0]["version"] if rows else 0
     if not isinstance(version, int) or version < 0:
         raise LedgerError(f"the ledger {database.name} has no version that makes sense: move it away")

@@ -48,10 +48,10 @@ _FEWEST = 3  # pairs for any answer at all
 
 @dataclass(frozen=True)
 class Plan:
-    """What was settled before the first run."""
+    """What is fixed before the first run."""
 
     allowance: float = 0.05
-    """The slowdown that is put up with: 0.05 is five per cent more time a step."""
+    """The slowdown to tolerate: 0.05 is five per cent more time per step."""
     most: int = 128
     """Pairs of runs."""
     alarm: float = 0.01
@@ -62,15 +62,15 @@ class Plan:
     """The baseline is one recorded run, and each value is another run of the candidate over that."""
 
     def looks(self) -> list[int]:
-        """Numbers of pairs after which plain cases end."""
+        """Numbers of pairs after which clear cases end."""
         return _doubling(_FIRST_LOOK, min(self.most, FIRST_END))
 
     def ends(self) -> list[int]:
-        """Numbers of pairs after which whatever can be told by then is told; the last is the end."""
+        """Numbers of pairs after which the milder rule may decide; the last one is the end."""
         return [*_doubling(FIRST_END, self.most), self.most]
 
     def next_look(self, pairs: int) -> int:
-        """The number of pairs after which so many, or more, are looked at."""
+        """The next number of pairs, from ``pairs`` on, at which the gate looks."""
         return next((count for count in (*self.looks(), *self.ends()) if count >= pairs), self.most)
 
     def end_share(self, pairs: int) -> float:
@@ -81,16 +81,16 @@ class Plan:
 
 
 def _doubling(first: int, below: int) -> list[int]:
-    found = []
+    counts = []
     while first < below:
-        found.append(first)
+        counts.append(first)
         first *= 2
-    return found
+    return counts
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What can be said now."""
+    """What the pairs so far show."""
 
     decision: Decision
     slowdown: Ratio | None
@@ -126,10 +126,10 @@ def trimmed(values: np.ndarray, *, recorded: bool = False) -> tuple[float, float
     ordered = np.sort(values)
     n = len(ordered)
     cut = int(_TRIM * n)
-    kept = ordered[cut : n - cut]
-    winsorised = np.clip(ordered, kept[0], kept[-1])
+    middle = ordered[cut : n - cut]
+    winsorised = np.clip(ordered, middle[0], middle[-1])
     error = float(winsorised.std(ddof=1)) / (1 - 2 * cut / n) / math.sqrt(n)
-    return float(kept.mean()), error * math.sqrt(1 + n) if recorded else error, len(kept) - 1
+    return float(middle.mean()), error * math.sqrt(1 + n) if recorded else error, len(middle) - 1
 
 
 @lru_cache

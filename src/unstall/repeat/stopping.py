@@ -13,11 +13,10 @@ import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
-from typing import Literal
 
 from unstall.records.comparison import Answer, Entry, Iteration, NextStep, Savings, Stopping
 from unstall.records.report import Report
-from unstall.repeat.entry import gap_of
+from unstall.repeat.ledger import gap_of
 
 CLOSE_ENOUGH = 1.05
 """Within five per cent of the bound the rest is not worth a person's day."""
@@ -48,15 +47,17 @@ def judge(
     gap = gap_of(report)
     bound = 1 / max(1 - gap, 1e-3) if gap is not None else None
     here = [entry for entry in entries if entry.host == entries[-1].host]
-    found = iterations(here)
-    expected = expected_gain(found, bound)
+    history = iterations(here)
+    expected = expected_gain(history, bound)
     best = best_remedy(report)
-    hours = hours_per_week
-    if hours is None:
-        hours = weekly_hours(entries, now or datetime.now(timezone.utc))
-    known_by: Literal["history", "given"] = "history" if hours_per_week is None else "given"
+    savings = None
+    hours = weekly_hours(entries, now or datetime.now(timezone.utc)) if hours_per_week is None else hours_per_week
+    if bound is not None and hours > 0:
+        saved = hours * (1 - 1 / best.gain) if best is not None else 0.0
+        worth = saved * price if price is not None else None
+        savings = Savings(hours, saved, worth, "history" if hours_per_week is None else "given")
     little = max(_LITTLE, math.exp(2 * noise))
-    answer, why = _answer(report, bound, found, expected, best, little)
+    answer, why = _answer(report, bound, history, expected, best, little)
     before = faster_before(here) if here else None
     if before is not None and before[1] > little and answer != "unknown":
         slower = f"{before[0]} was {before[1]:.3g}× as fast as what ran last: `unstall compare` says what is different"
@@ -68,10 +69,10 @@ def judge(
         program=entries[-1].program if entries else " ".join(report.run.command[:1]),
         steps_per_s=report.throughput.steps_per_s,
         bound=bound,
-        iterations=found,
+        iterations=history,
         expected_gain=expected,
         best=best,
-        savings=_savings(best, hours, price, known_by) if bound is not None else None,
+        savings=savings,
     )
 
 
@@ -81,11 +82,11 @@ def most_telling(entries: Sequence[Entry]) -> Entry:
     Remedies that were tested and ceilings that were measured hold as long as the code is the same.
     """
     last = entries[-1]
-    same = [one for one in entries if last.revision and (one.revision, one.changes) == (last.revision, last.changes)]
+    same = [run for run in entries if last.revision and (run.revision, run.changes) == (last.revision, last.changes)]
     for kind in ("optimize", "simplify"):
-        for one in reversed(same):
-            if one.kind == kind:
-                return one
+        for run in reversed(same):
+            if run.kind == kind:
+                return run
     return last
 
 
@@ -95,13 +96,13 @@ def iterations(entries: Sequence[Entry]) -> list[Iteration]:
     A state is code and arguments together. Where no revision is known, a run is of the same state as the one before it
     unless its speed differs by more than a little: nobody knows whether the code was changed in between.
     """
-    found: list[Iteration] = []
+    listed: list[Iteration] = []
     best = 0.0
     for runs in _states(entries):
         speed = statistics.median(run.steps_per_s or 0.0 for run in runs)
-        found.append(Iteration(_label(runs[0]), speed, len(runs), speed / best if best else None))
+        listed.append(Iteration(_label(runs[0]), speed, len(runs), speed / best if best else None))
         best = max(best, speed)
-    return found
+    return listed
 
 
 def faster_before(entries: Sequence[Entry]) -> tuple[str, float] | None:
@@ -122,7 +123,7 @@ def faster_before(entries: Sequence[Entry]) -> tuple[str, float] | None:
 
 
 def _states(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Runs with a speed by state, in the order in which the states first ran."""
+    """The runs that have a speed, grouped by state, in the order in which the states first ran."""
     states: dict[tuple[str, ...], list[Entry]] = {}
     code: tuple[str, ...] = ()
     for entry in entries:
@@ -150,12 +151,12 @@ def _label(entry: Entry) -> str:
     return entry.revision[:8] + ("*" if entry.changes else "")
 
 
-def expected_gain(found: Sequence[Iteration], bound: float | None) -> float | None:
+def expected_gain(history: Sequence[Iteration], bound: float | None) -> float | None:
     """Gain of one more iteration: the last two gains and the rate at which the logarithms of gains shrink.
 
     None with fewer than two gains. An iteration that made it slower gained nothing. Never more than the bound.
     """
-    gains = [math.log(max(one.gain, 1.0)) for one in found if one.gain is not None]
+    gains = [math.log(max(iteration.gain, 1.0)) for iteration in history if iteration.gain is not None]
     if len(gains) < 2:
         return None
     shrinking = [min(after / before, 1.0) for before, after in pairwise(gains) if before > 0]
@@ -166,11 +167,11 @@ def expected_gain(found: Sequence[Iteration], bound: float | None) -> float | No
 
 def best_remedy(report: Report) -> NextStep | None:
     """What is known to help most: a tested remedy first, then one that is predicted to, then the verdict's culprit."""
-    tested = [one for one in report.remedies if one.kept and one.speedup]
+    tested = [remedy for remedy in report.remedies if remedy.kept and remedy.speedup]
     if tested and report.total_speedup:
-        names = ", ".join(one.name for one in tested)
+        names = ", ".join(remedy.name for remedy in tested)
         return NextStep(f"the patch of unstall optimize ({names})", report.total_speedup, "measured", at_most=False)
-    untried = [(one.predicted_speedup or 0.0, one.name) for one in report.remedies if one.speedup is None]
+    untried = [(remedy.predicted_speedup or 0.0, remedy.name) for remedy in report.remedies if remedy.speedup is None]
     gain, name = max(untried, default=(0.0, ""))
     if gain > 1:
         return NextStep(name, gain, "predicted", at_most=False)
@@ -202,20 +203,10 @@ def _time(started: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
-def _savings(
-    best: NextStep | None, hours: float, price: float | None, known_by: Literal["history", "given"]
-) -> Savings | None:
-    """None where nobody knows how much it runs."""
-    if hours <= 0:
-        return None
-    saved = hours * (1 - 1 / best.gain) if best is not None else 0.0
-    return Savings(hours, saved, saved * price if price is not None else None, known_by)
-
-
 def _answer(
     report: Report,
     bound: float | None,
-    found: Sequence[Iteration],
+    history: Sequence[Iteration],
     expected: float | None,
     best: NextStep | None,
     little: float,
@@ -232,19 +223,19 @@ def _answer(
     if bound <= CLOSE_ENOUGH:
         return "stop", [f"{left}, and {CLOSE_ENOUGH:.3g}× is close enough", *unsure]
     if expected is not None and expected <= little:
-        last = " and ".join(f"{one.gain:.3g}×" for one in found[-2:] if one.gain is not None)
+        last = " and ".join(f"{iteration.gain:.3g}×" for iteration in history[-2:] if iteration.gain is not None)
         return "stop", [
             f"the last two changes brought {last}: one more is expected to bring {expected:.3g}×, "
             f"and under {little:.3g}× is little{' beside the noise between runs' if little > _LITTLE else ''}",
             f"{left}, but not by more of the same",
             *unsure,
         ]
-    return "go on", [left, *_so_far(found), *unsure]
+    return "go on", [left, *_so_far(history), *unsure]
 
 
-def _so_far(found: Sequence[Iteration]) -> list[str]:
-    """What the effort has brought, where that is no reason to stop."""
-    gains = [one.gain for one in found if one.gain is not None]
+def _so_far(history: Sequence[Iteration]) -> list[str]:
+    """What the changes have gained so far, as a reason to go on."""
+    gains = [iteration.gain for iteration in history if iteration.gain is not None]
     if not gains:
         return ["one state of the code has run so far: what changes bring is not known yet"]
     return [f"the last change brought {gains[-1]:.3g}×"] if gains[-1] > 1 else ["the last change made it no faster"]

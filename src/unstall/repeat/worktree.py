@@ -1,4 +1,4 @@
-"""The baseline's code beside the user's own: a git worktree of a revision, with what git does not know linked in."""
+"""The baseline's code beside the user's own: a git worktree of a revision, with untracked files linked in."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Worktree:
     top: Path
     commit: str
     linked: frozenset[Path] = frozenset()
-    """What git does not know, relative to the top: the same files on both sides."""
+    """Untracked files and folders, relative to the top: the same ones on both sides."""
 
     def twin(self, path: Path) -> Path:
-        """The place in the worktree of a path in the repository; the path itself if it lies outside."""
+        """The path in the worktree of a path in the repository; one outside the repository stays."""
         absolute = Path(os.path.abspath(path))
         return self.path / absolute.relative_to(self.top) if absolute.is_relative_to(self.top) else path
 
     def shares(self, path: Path) -> bool:
-        """Whether a path in the repository is, or lies in, what is linked."""
+        """Whether a path in the repository is linked, or lies in a linked folder."""
         absolute = Path(os.path.abspath(path))
         if not absolute.is_relative_to(self.top):
             return False
@@ -49,9 +49,9 @@ class Worktree:
 
     @property
     def shared_code(self) -> list[str]:
-        """The Python files and packages among what is linked."""
+        """The linked Python files and packages."""
         return sorted(
-            str(one) for one in self.linked if one.suffix == ".py" or (self.top / one / "__init__.py").is_file()
+            str(path) for path in self.linked if path.suffix == ".py" or (self.top / path / "__init__.py").is_file()
         )
 
     def words(self, words: Sequence[str]) -> list[str]:
@@ -70,7 +70,7 @@ class Worktree:
 def check_out(revision: str, folder: Path, into: Path) -> Iterator[Worktree]:
     """A worktree of ``revision`` of the repository that ``folder`` is in, made as ``into`` and removed at the end.
 
-    Data, environments and whatever else git does not know are links to the user's own, so that the program finds them.
+    Data, environments and other untracked files are links to the user's own, so that the program finds them.
 
     Raises:
         WorktreeError: no repository, no such revision, or git refuses.
@@ -92,19 +92,19 @@ def check_out(revision: str, folder: Path, into: Path) -> Iterator[Worktree]:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git says, however long that takes; file names as Python has them, whatever bytes they are of."""
+    """What git prints, without a time limit; file names decoded as Python does."""
     try:
         done = subprocess.run(["git", *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
     except OSError as error:
         raise WorktreeError(f"git cannot be started: {error.strerror}") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise WorktreeError(f"git cannot make a worktree: {said[-1] if said else f'exit code {done.returncode}'}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise WorktreeError(f"git cannot make a worktree: {lines[-1] if lines else f'exit code {done.returncode}'}")
     return os.fsdecode(done.stdout)
 
 
 def _link_unknown(top: Path, into: Path) -> frozenset[Path]:
-    """Link what git does not know, ignored or not, wherever the worktree has nothing of that name; returns it."""
+    """Link untracked files, ignored or not, unless the worktree has something of that name; returns them."""
     linked = set()
     listed = _git(top, "ls-files", "--others", "--directory", "-z").split("\0")
     for name in listed[:_MOST_LINKS]:
@@ -132,7 +132,7 @@ def _link_submodules(top: Path, into: Path) -> frozenset[Path]:
 
 def _editable_sources(top: Path) -> list[Path]:
     """Where the packages lie that are installed as links into this repository (``pip install -e``)."""
-    found = []
+    sources = []
     for distribution in importlib.metadata.distributions():
         try:
             facts = json.loads(distribution.read_text("direct_url.json") or "{}")
@@ -141,5 +141,5 @@ def _editable_sources(top: Path) -> list[Path]:
         url = urlparse(facts.get("url", ""))
         project = Path(unquote(url.path))
         if facts.get("dir_info", {}).get("editable") and url.scheme == "file" and project.is_relative_to(top):
-            found.append(project / "src" if (project / "src").is_dir() else project)
-    return found
+            sources.append(project / "src" if (project / "src").is_dir() else project)
+    return sources

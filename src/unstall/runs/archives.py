@@ -1,7 +1,8 @@
-"""What is kept of a run, or can be read as one: by the name that a person gives it."""
+"""Find the run that a person names: a kept one, a report, or a GPU trace."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,52 +26,44 @@ def load(run: str) -> Archive:
 
 def load_report(run: str) -> Archive:
     """A kept run, a report alone, or the diagnosis of a GPU trace. Raises Refused where it is none of them."""
-    found = _run_or_trace(run)
-    if not isinstance(found, list):
-        return found
+    recording = _run_or_trace(run)
+    if not isinstance(recording, list):
+        return recording
     from unstall.diagnose.trace_report import report
     from unstall.records.archive import Archive
     from unstall.trace.ranks import Ranks
 
-    return Archive(report=report(Ranks.of(found), [run]))
+    return Archive(report=report(Ranks.of(recording), [run]))
 
 
 def load_exportable(run: str) -> Archive | Timeline:
     """A kept run, a report alone, or the first process of a GPU trace. Raises Refused where it is none of them."""
-    found = _run_or_trace(run)
-    return found[0] if isinstance(found, list) else found
+    recording = _run_or_trace(run)
+    return recording[0] if isinstance(recording, list) else recording
 
 
 def _run_or_trace(run: str) -> Archive | list[Timeline]:
     try:
         return archive.load(run)
     except ArchiveError as error:
-        timelines = _timelines(Path(run)) if Path(run).is_file() else None
-        if timelines is None:
-            raise Refused(str(error)) from error
-        return timelines
+        if Path(run).is_file():
+            from unstall.trace.readers import read
+            from unstall.trace.timeline import TraceError
+
+            with contextlib.suppress(TraceError):
+                return read(Path(run))
+        raise Refused(str(error)) from error
 
 
-def _timelines(path: Path) -> list[Timeline] | None:
-    """The processes of a GPU trace; None where the file is none."""
-    from unstall.trace.readers import read
-    from unstall.trace.timeline import TraceError
-
-    try:
-        return read(path)
-    except TraceError:
-        return None
-
-
-def predictions(found: Archive) -> Sliders | None:
+def predictions(run: Archive) -> Sliders | None:
     """What the page's sliders show; None where the run gives no model to predict with."""
     from unstall.model.sliders import sliders
 
-    return sliders(found)
+    return sliders(run)
 
 
-def with_source(found: Archive) -> Archive:
+def with_source(run: Archive) -> Archive:
     """The run with excerpts of the source that its report blames, read from the files where none were kept with it."""
     from unstall.diagnose.source_excerpt import of_report
 
-    return msgspec.structs.replace(found, excerpts=of_report(found.report, found.excerpts))
+    return msgspec.structs.replace(run, excerpts=of_report(run.report, run.excerpts))

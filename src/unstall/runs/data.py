@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from unstall.benchmark import archive, command, rundir
 from unstall.data.conclude import conclude, model_rate
 from unstall.data.examine import DataError, examine
-from unstall.runs import directory
 from unstall.runs.errors import Refused, refusing
-from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.runs.workplace import SandboxChoice, cannot_start, make_directory, open_sandbox
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
     from unstall.records.archive import Archive
     from unstall.records.what_if import DataReport
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
 
 _MIN_BUDGET_S = 3.0
 
@@ -27,13 +26,7 @@ def measure(
 ) -> DataReport:
     """Measure the DataLoader number ``loader`` that the program iterates.
 
-    Args:
-        words: the program.
-        loader: from 1, in the order in which they are iterated.
-        run: the recorded run that knows the model's pace; the last one of the same command if not given.
-        budget_s: seconds to measure for, about.
-        sandbox: what the program may do.
-        progress: where to show what is going on.
+    ``run`` knows the model's pace; the last run of the same command, if not given. Measuring takes about ``budget_s``.
 
     Raises:
         Refused: nothing could be measured; the message says why.
@@ -43,17 +36,17 @@ def measure(
     with refusing(command.CommandError, archive.ArchiveError):
         line = command.resolve(words)
         recorded = archive.load(run) if run is not None else _last_run_of(words)
-    place = directory.make()
+    directory = make_directory()
     began = time.monotonic()
 
     def show(session: Session) -> None:
         progress.update(f"measuring the data pipeline, {time.monotonic() - began:.0f} s", session.steps, session.rate)
 
     try:
-        with refusing(DataError), opened(sandbox, place.path) as box:
+        with refusing(DataError), open_sandbox(sandbox, directory.path) as box:
             facts = examine(
                 box.command(line),
-                place.path,
+                directory.path,
                 budget_s=budget_s,
                 loader=loader,
                 environ=box.environment,
@@ -61,9 +54,9 @@ def measure(
                 on_poll=show,
             )
     except OSError as error:
-        raise directory.cannot_start(line, error) from error
+        raise cannot_start(line, error) from error
     finally:
-        place.discard_recordings()
+        directory.discard_recordings()
     return conclude(list(words), facts, model_items_per_s=model_rate(recorded))
 
 
@@ -71,9 +64,9 @@ def _last_run_of(words: Sequence[str]) -> Archive | None:
     """The last run of the same command that is kept here, if there is one."""
     for path in reversed(rundir.list_runs(finished=True)):
         try:
-            found = archive.load(str(path))
+            recorded = archive.load(str(path))
         except archive.ArchiveError:
             continue
-        if found.report.run.command == list(words) and found.measurement is not None:
-            return found
+        if recorded.report.run.command == list(words) and recorded.measurement is not None:
+            return recorded
     return None

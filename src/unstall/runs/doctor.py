@@ -11,7 +11,7 @@ from unstall.benchmark.capabilities import Check, checks
 
 if TYPE_CHECKING:
     from unstall.benchmark.machine import Ceilings
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
 
 
 class Examined(NamedTuple):
@@ -37,12 +37,12 @@ def examine(*, quick: bool, progress: Progress) -> Examined:
     The ceilings are cached for the commands that compare with them.
     """
     progress.update("trying out what can be measured")
-    found = checks()
+    results = checks()
     progress.update("measuring this machine's ceilings")
     ceilings = machine.measure(quick=quick)
     with contextlib.suppress(OSError):  # without a cache they are measured again
         machine.save(ceilings)
-    return Examined(found, ceilings)
+    return Examined(results, ceilings)
 
 
 def rates(ceilings: Ceilings) -> Iterator[Rate]:

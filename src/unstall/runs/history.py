@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ from unstall.text.sanitize import plain
 if TYPE_CHECKING:
     from unstall.records.comparison import Comparison, Entry, Stopping
     from unstall.records.report import Report
-    from unstall.repeat.noise import Noise
 
 _NOISE_FROM_RUNS = 500
 
@@ -31,7 +29,7 @@ def entries(ledger: str | None, *, everything: bool = False) -> list[Entry]:
 
 
 def having(runs: Sequence[Entry], words: Sequence[str]) -> list[Entry]:
-    """Those whose command has all the words in it."""
+    """The runs whose command contains all the words."""
     return [run for run in runs if all(word in shlex.join(run.command) for word in words)]
 
 
@@ -46,6 +44,7 @@ def compare(a: str | None, b: str | None, ledger: str | None) -> tuple[Compariso
     Raises:
         Refused: there are no two different runs to compare.
     """
+    from unstall.repeat import noise
     from unstall.repeat.comparison import compare
 
     with refusing(ArchiveError):
@@ -53,10 +52,10 @@ def compare(a: str | None, b: str | None, ledger: str | None) -> tuple[Compariso
     if first.report.run.id == second.report.run.id:
         raise Refused(f"A and B are the same run, {plain(first.report.run.id)}: name two; see `unstall history`")
     try:
-        noise, problem = _noise(ledger), None
+        spread, problem = noise.of_runs(ledgers.history(ledger, most=_NOISE_FROM_RUNS)), None
     except LedgerError as error:
-        noise, problem = None, str(error)
-    return compare(first, second, noise), problem
+        spread, problem = None, str(error)
+    return compare(first, second, spread), problem
 
 
 def _two_runs(a: str | None, b: str | None) -> tuple[str, str]:
@@ -69,22 +68,10 @@ def _two_runs(a: str | None, b: str | None) -> tuple[str, str]:
     return runs[-2].name, runs[-1].name
 
 
-def _noise(ledger: str | None) -> Noise | None:
-    from unstall.repeat import noise
-
-    return noise.of_runs(ledgers.history(ledger, most=_NOISE_FROM_RUNS))
-
-
 def judge(
     program: str | None, ledger: str | None, *, price: float | None, hours_per_week: float | None
 ) -> tuple[Stopping, Report]:
     """Whether a program is fast enough, and the report that says so most surely.
-
-    Args:
-        program: script or module; the one that ran last if not given.
-        ledger: as every command takes it.
-        price: of an hour of the machine.
-        hours_per_week: that the program runs; as the ledger has it if not given.
 
     Raises:
         Refused: nothing is known of such a program, or its recording is gone.
@@ -114,10 +101,11 @@ def _of_program(runs: Sequence[Entry], name: str | None) -> list[Entry]:
 
 
 def _recording(*runs: Entry) -> Path:
-    """Where the first of these that is still here is kept."""
+    """The directory of the first of these runs whose recording still exists."""
     for run in runs:
-        if os.path.isdir(run.directory):
-            return Path(run.directory)
+        folders = [Path(run.directory), *(path for path in rundir.list_runs(finished=True) if path.name == run.id)]
+        if folder := next(filter(Path.is_dir, folders), None):  # the state may have been moved since
+            return folder
     elsewhere = runs[-1].host != platform.node()
     where = f"is on {plain(runs[-1].host)}" if elsewhere else "was removed"
     raise Refused(f"the recording of the last run {where}; run the program again: unstall run ...")

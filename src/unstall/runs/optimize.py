@@ -18,12 +18,12 @@ from unstall.optimize.search import Options, Result, search
 from unstall.optimize.trial_runner import TrialRunner
 from unstall.repeat import ledger as ledgers
 from unstall.runs.errors import Failed, refusing
-from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.runs.workplace import SandboxChoice, open_sandbox
 
 if TYPE_CHECKING:
     from unstall.optimize.source.files import Sources
     from unstall.records.report import Report
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
 
 __all__ = ["Optimized", "Options", "apply", "optimize"]
 
@@ -70,22 +70,22 @@ def optimize(
         Failed: a run of the original gave nothing to optimize.
     """
     with refusing(command.CommandError):
-        found = program.find(words)
+        target = program.find(words)
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     try:
-        with opened(sandbox, folder) as box:
-            result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
+        with open_sandbox(sandbox, folder) as box:
+            result = search(target, TrialRunner(target.line, folder, box), options, progress.log)
             result.notes += [f"refused in the trials: {line}" for line in box.refused()]
     except TrialFailed as error:
         raise Failed(str(error)) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    outcome = conclude(found, result, run_id=rundir.new_id())
+    outcome = conclude(target, result, run_id=rundir.new_id())
     return Optimized(
         report=outcome.report,
         patch=outcome.patch,
         remedies=remedies_file.written(result.kept).encode(),
-        root=found.root,
+        root=target.root,
         interval=(result.total.low, result.total.high) if result.total else None,
         remarks=[f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_standing(result), *outcome.patch_remarks],
         problem=ledgers.keep(outcome.report, ledger),
@@ -99,7 +99,7 @@ def apply(optimized: Optimized) -> list[tuple[Path, Path]]:
 
 
 def _standing(result: Result) -> list[str]:
-    """What makes the figures less sure, what leads now, and how far the program is from its ceiling."""
+    """What makes the figures less certain, what stalls the program now, and how far it is from its ceiling."""
     lines = []
     if result.total and result.needs_revisits:
         lines.append("the speed-up holds from the second epoch on; the first one still fills the cache")

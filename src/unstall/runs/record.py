@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,8 @@ from unstall.benchmark import command, launcher
 from unstall.benchmark.rundir import RunDir
 from unstall.child.seams.loader import FETCH
 from unstall.child.seams.modules import FORWARD
-from unstall.runs import directory
 from unstall.runs.errors import refusing
+from unstall.runs.workplace import cannot_start, make_directory
 
 if TYPE_CHECKING:
     from unstall.benchmark.memory import MemoryLines
@@ -31,16 +30,10 @@ class Request:
     """What ``unstall run`` was asked for."""
 
     words: Sequence[str]
-    steps: int | None = None
-    """Stop after so many measured steps."""
-    sampling: bool = True
+    options: launcher.Options
+    """What to record."""
     modules: bool = False
     """Whether the report tells the forward time of each module."""
-    memory: bool = False
-    """Whether memray records the allocations."""
-    nvtx: bool = False
-    gpu_window: int = 0
-    """Steps of the GPU's work to record; 0 for none."""
     remedies: Path | None = None
     """A file of ``unstall optimize --remedies``, to be set at run time."""
 
@@ -76,36 +69,29 @@ def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
     """
     with refusing(command.CommandError):
         line = command.resolve(request.words)
-    options = _options(request)
-    place = directory.make()
+    options = _with_extensions(request)
+    directory = make_directory()
     started = datetime.now(timezone.utc)
     try:
-        outcome = launcher.launch(line, place.path, options, on_poll)
+        outcome = launcher.launch(line, directory.path, options, on_poll)
     except OSError as error:
-        place.discard_recordings()
-        raise directory.cannot_start(line, error) from error
-    return Ended(request, place, started, outcome)
+        directory.discard_recordings()
+        raise cannot_start(line, error) from error
+    return Ended(request, directory, started, outcome)
 
 
-def _options(request: Request) -> launcher.Options:
-    """What to record, for the launcher."""
-    extensions = ["unstall.child.gpu_window"] if request.gpu_window else []
-    settings: dict[str, Any] = {"gpu_window": request.gpu_window}
+def _with_extensions(request: Request) -> launcher.Options:
+    """The options, with what the program's processes import to record GPU work and to set remedies."""
+    window = request.options.gpu_window
+    extensions = ["unstall.child.gpu_window"] if window else []
+    settings: dict[str, Any] = {"gpu_window": window}
     if request.remedies is not None:
         from unstall.optimize.remedies_file import RemediesError, read
 
         with refusing(RemediesError):
             settings["settings"] = read(request.remedies)
         extensions.append("unstall.optimize.child.extension")
-    return launcher.Options(
-        steps=request.steps,
-        sampling=request.sampling,
-        nvtx=request.nvtx,
-        memory=request.memory,
-        gpu_window=request.gpu_window,
-        extensions=extensions,
-        settings=settings,
-    )
+    return replace(request.options, extensions=extensions, settings=settings)
 
 
 def diagnose(ended: Ended) -> RecordedRun:
@@ -116,18 +102,17 @@ def diagnose(ended: Ended) -> RecordedRun:
     from unstall.repeat import revision
 
     request, outcome = ended.request, ended.outcome
-    found = make_report(
-        list(request.words), ended.directory, ended.started, outcome, steps=request.steps, modules=request.modules
-    )
-    report = found.report
+    steps, modules = request.options.steps, request.modules
+    diagnosis = make_report(list(request.words), ended.directory, ended.started, outcome, steps=steps, modules=modules)
+    report = diagnosis.report
     code = revision.of(Path.cwd())
     if code.dirty:
         report = report.with_run(environment={**report.run.environment, "git_changes": code.changes})
     return RecordedRun(
         report=report,
-        archive=archive.make(report, found.measured, outcome.observation, of_report(report)),
-        processes=found.recordings,
-        memory=_memory_lines(ended.directory.path) if request.memory else {},
+        archive=archive.make(report, diagnosis.measured, outcome.observation, of_report(report)),
+        processes=diagnosis.recordings,
+        memory=_memory_lines(ended.directory.path) if request.options.memory else {},
         directory=ended.directory,
         revision=code,
     )
@@ -190,4 +175,4 @@ def _process_name(process: ProcessRecording) -> str:
 def _memory_lines(folder: Path) -> dict[Path, MemoryLines]:
     from unstall.benchmark import memory
 
-    return {Path(os.path.relpath(path)): memory.allocating_lines(path) for path in sorted(folder.glob("memray-*.bin"))}
+    return {path: memory.allocating_lines(path) for path in sorted(folder.glob("memray-*.bin"))}

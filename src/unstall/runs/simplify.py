@@ -12,9 +12,8 @@ from unstall.benchmark.signals import Signals
 from unstall.diagnose.source_excerpt import of_report
 from unstall.records.archive import Archive
 from unstall.repeat import ledger as ledgers
-from unstall.runs import directory
 from unstall.runs.errors import Interrupted, refusing
-from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.runs.workplace import SandboxChoice, cannot_start, make_directory, open_sandbox
 from unstall.simplify import controlled_process
 from unstall.simplify.budget import Budget
 from unstall.simplify.program_starter import ProgramStarter
@@ -24,7 +23,7 @@ from unstall.simplify.simplify_report import make_report
 if TYPE_CHECKING:
     from unstall.benchmark.rundir import RunDir
     from unstall.records.report import Report
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
     from unstall.sandbox import Sandbox
     from unstall.simplify.experiment import Experiment
 
@@ -61,38 +60,23 @@ def simplify(
     """
     with refusing(command.CommandError):
         line = command.resolve(words)
-    place = directory.make()
+    directory = make_directory()
     try:
-        report, result = _run_experiments(line, words, place, experiments, budget_s, sandbox, progress)
+        with launcher.adopting_orphans(), Signals() as signals, open_sandbox(sandbox, directory.path) as box:
+            waiter = _Waiter(signals, progress, Budget(budget_s))
+            starter = ProgramStarter(line, list(words), directory, box, waiter.wait)
+            try:
+                result = Simplifier(starter, waiter.budget, waiter.announce).run(list(experiments))
+            except OSError as error:
+                raise cannot_start(line, error) from error
+            report = make_report(result, box.note, _notes(result, box))
         first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
-        problem = ledgers.keep(report, ledger)
-        if problem is None:
-            problem = _keep_first_run(place, first)
+        problem = ledgers.keep(report, ledger) or _keep_first_run(directory, first)
         return Simplified(report, first, result.interrupted, problem)
     except controlled_process.Interrupted as error:
         raise Interrupted("nothing of the program's was changed") from error
     finally:
-        _discard(place)
-
-
-def _run_experiments(
-    line: list[str],
-    words: Sequence[str],
-    place: RunDir,
-    experiments: Sequence[Experiment],
-    budget_s: float,
-    choice: SandboxChoice,
-    progress: Progress,
-) -> tuple[Report, SimplifyResult]:
-    """The report, and what it was made from."""
-    with launcher.adopting_orphans(), Signals() as signals, opened(choice, place.path) as sandbox:
-        waiter = _Waiter(signals, progress, Budget(budget_s))
-        starter = ProgramStarter(line, list(words), place, sandbox, waiter.wait)
-        try:
-            result = Simplifier(starter, waiter.budget, waiter.announce).run(list(experiments))
-        except OSError as error:
-            raise directory.cannot_start(line, error) from error
-        return make_report(result, sandbox.note, _notes(result, sandbox)), result
+        _discard(directory)
 
 
 class _Waiter:
@@ -122,16 +106,16 @@ def _notes(result: SimplifyResult, sandbox: Sandbox) -> list[str]:
     return notes
 
 
-def _keep_first_run(place: RunDir, first: Archive) -> str | None:
+def _keep_first_run(directory: RunDir, first: Archive) -> str | None:
     try:
-        archive.write(place.path / archive.FILE_NAME, first)
+        archive.write(directory.path / archive.FILE_NAME, first)
     except OSError as error:
         return f"the first run could not be kept: {error.strerror or error}"
     return None
 
 
-def _discard(place: RunDir) -> None:
+def _discard(directory: RunDir) -> None:
     """Remove the recordings of all runs; what is left of the directory is the report's."""
-    for folder in place.path.glob("*/"):
+    for folder in directory.path.glob("*/"):
         shutil.rmtree(folder, ignore_errors=True)
-    place.discard_recordings()
+    directory.discard_recordings()

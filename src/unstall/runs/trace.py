@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from unstall.trace.timeline import TraceError
 if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.records.trace import TraceComparison
-    from unstall.runs.progress import Progress
+    from unstall.report.progress import Progress
     from unstall.trace.ranks import Ranks, Summary
     from unstall.trace.timeline import Timeline
 
@@ -61,13 +60,9 @@ def read_first(file: Path, progress: Progress) -> tuple[Timeline, list[str]]:
     return first, [f"{first.path} holds {len(timelines)} processes: the first{rank} is taken"]
 
 
-def _reading(progress: Progress, number: int, of: int) -> partial[None]:
+def _reading(progress: Progress, number: int, of: int) -> Callable[[float], None]:
     """Shows how much of one of several files has been read."""
-    return partial(_show_share, progress, number, of)
-
-
-def _show_share(progress: Progress, number: int, of: int, share: float) -> None:
-    progress.update(f"reading {(number + share) / of:.0%}")
+    return lambda share: progress.update(f"reading {(number + share) / of:.0%}")
 
 
 def _read_ranks(files: Sequence[Path], progress: Progress) -> tuple[Ranks, list[str]]:

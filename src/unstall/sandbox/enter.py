@@ -55,7 +55,7 @@ class Entrance:
         kernel.make_private()
         known = {mount.device for mount in mountinfo.read_all()}
         self.lay_out()
-        self.tell()
+        self.note_degraded()
         kernel.change_root(self.root)
         written = [*self.plan["keep"], os.path.join(self.plan["home"], "notes")]
         proof.check_mounts(known, self.layer, written)
@@ -96,8 +96,8 @@ class Entrance:
         """Lay an overlay over the tree at ``path``; whether the kernel could."""
         self.layers += 1
         upper, work = (os.path.join(self.layer, f"{name}{self.layers}") for name in ("upper", "work"))
-        for made in (upper, work):
-            os.mkdir(made)
+        for folder in (upper, work):
+            os.mkdir(folder)
         target = self.target(path)
         try:
             for reached in self.reach:
@@ -167,11 +167,11 @@ class Entrance:
                 os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
         return target
 
-    def tell(self) -> None:
+    def note_degraded(self) -> None:
         """Which folders could only be made read-only."""
-        told = os.path.join(self.plan["home"], "notes", "readonly.json")
-        if not os.path.exists(told):
-            with open(told, "w") as file:
+        note = os.path.join(self.plan["home"], "notes", "readonly.json")
+        if not os.path.exists(note):
+            with open(note, "w") as file:
                 json.dump(self.degraded, file)
 
 
@@ -209,13 +209,13 @@ def _make_readonly(target: str) -> bool:
 def _reached(known: Sequence[str], words: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:
     """Folders that this child may write to: those known to the parent, and those its words and environment name."""
     named = [word.rpartition("=")[2] for word in words] + [os.fsdecode(value) for value in environment.values()]
-    found = dict.fromkeys(known)
+    folders = dict.fromkeys(known)
     for name in [os.getcwd(), *named]:
         while os.path.isabs(name) and not os.path.isdir(name):
             name = os.path.dirname(name)
         if os.path.isabs(name) and os.access(name, os.W_OK):
-            found[os.path.realpath(name)] = None
-    return list(found)
+            folders[os.path.realpath(name)] = None
+    return list(folders)
 
 
 def _open_way(path: str, upper: str, reached: str) -> None:
@@ -227,14 +227,14 @@ def _open_way(path: str, upper: str, reached: str) -> None:
     inside = os.path.relpath(reached, path)
     if inside.split(os.sep)[0] in (os.curdir, os.pardir):
         return
-    made = []
+    opened = []
     below, above = path, upper
     for name in inside.split(os.sep):
         below, above = os.path.join(below, name), os.path.join(above, name)
         if not os.path.isdir(above):
             os.mkdir(above)
-            made.append((below, above))
-    for below, above in reversed(made):
+            opened.append((below, above))
+    for below, above in reversed(opened):
         facts = os.stat(below)
         closed = 0 if os.access(below, os.W_OK) else 0o222
         os.chmod(above, facts.st_mode & 0o7777 & ~closed)

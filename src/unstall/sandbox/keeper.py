@@ -75,8 +75,8 @@ class Home:
         container's: so the namespace must show this home as well, as every child's does once it is entered.
         """
         alive = namespaces()
-        mine = {namespace for name in self.layers() if (namespace := self.namespace(name))}
-        candidates = {pid for namespace in mine for pid in alive.get(namespace, ())}
+        own = {namespace for name in self.layers() if (namespace := self.namespace(name))}
+        candidates = {pid for namespace in own for pid in alive.get(namespace, ())}
         return {pid for pid in candidates if self.sees_home(pid)} | self.guarded()
 
     def sees_home(self, pid: int) -> bool:
@@ -144,18 +144,18 @@ class Home:
 
 def namespaces() -> dict[str, set[int]]:
     """Mount namespaces that processes are in, with those processes' pids; ours to see."""
-    found: dict[str, set[int]] = {}
+    processes: dict[str, set[int]] = {}
     try:
         entries = os.listdir("/proc")
     except OSError:
-        return found
+        return processes
     for entry in entries:
         if entry.isdigit():
             try:
-                found.setdefault(os.readlink(f"/proc/{entry}/ns/mnt"), set()).add(int(entry))
+                processes.setdefault(os.readlink(f"/proc/{entry}/ns/mnt"), set()).add(int(entry))
             except OSError:
                 pass
-    return found
+    return processes
 
 
 def remove(path: str) -> None:

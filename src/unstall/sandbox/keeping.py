@@ -40,7 +40,7 @@ class Keeper:
                 raise OSError(answer or "the process that does it has ended")
 
     def close(self) -> str:
-        """End it, and with it all that is left in the sandbox; what went wrong with that, in words, or nothing."""
+        """End it, and with it everything left in the sandbox; what went wrong, or an empty string."""
         if self._process.stdin is None or self._process.stdin.closed:
             return ""
         try:

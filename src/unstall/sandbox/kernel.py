@@ -70,8 +70,8 @@ def make_readonly(target: str) -> None:
     """No writes through this one mount; OSError with EINVAL when nothing is mounted there."""
     # What the mount forbids already must be said again.
     names = ((os.ST_NOSUID, _MS_NOSUID), (4, _MS_NODEV), (8, _MS_NOEXEC), (1024, 1024), (2048, 2048))
-    kept = sum(flag for seen, flag in names if os.statvfs(target).f_flag & seen)
-    _mount("none", target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None)
+    kept_flags = sum(flag for reported, flag in names if os.statvfs(target).f_flag & reported)
+    _mount("none", target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept_flags, None)
 
 
 def memory(target: str, options: str) -> None:

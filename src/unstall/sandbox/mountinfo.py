@@ -51,10 +51,10 @@ def read_all(source: str = "/proc/self/mountinfo") -> list[Mount]:
 def read_mounts(source: str = "/proc/self/mountinfo") -> list[Mount]:
     """What is mounted, shortest path first; of several mounts at one path the last, which is the one seen."""
     try:
-        found = {mount.path: mount for mount in read_all(source)}
+        by_path = {mount.path: mount for mount in read_all(source)}
     except OSError:
         return []
-    return sorted(found.values(), key=lambda mount: (mount.path != "/", mount.path.count("/"), mount.path))
+    return sorted(by_path.values(), key=lambda mount: (mount.path != "/", mount.path.count("/"), mount.path))
 
 
 def parse(line: str) -> Mount | None:
@@ -75,8 +75,8 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
 
 def directly_below(path: str, mounts: Sequence[Mount]) -> list[Mount]:
     """The mounts below a folder that are not below another of them."""
-    found = [mount for mount in mounts if below(mount.path, path)]
-    return [mount for mount in found if not any(below(mount.path, other.path) for other in found)]
+    inner = [mount for mount in mounts if below(mount.path, path)]
+    return [mount for mount in inner if not any(below(mount.path, other.path) for other in inner)]
 
 
 def below(path: str, folder: str) -> bool:

@@ -1,4 +1,4 @@
-"""Whether children can run on an overlay here, and what it takes: tried out once when the sandbox opens."""
+"""Whether children can run on an overlay here, and how: tried once when the sandbox opens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTENING = 0x00010000  # __SO_ACCEPTCON in /proc/net/unix
 
 @dataclass
 class Overlays:
-    """The way in, and what to say of it."""
+    """How to enter overlays, and what to tell the user about them."""
 
     entrance: list[str]
     """The words to put before a command."""
@@ -52,17 +52,17 @@ def prepare(home: Path, folder: Path, keep: Sequence[Path], reasons: list[str]) 
 
 def _write_plan(home: Path, reach: Sequence[str], keep: Sequence[Path], privileged: bool) -> dict[str, list[str]]:
     """Write down what to do at the entrance; the folders that will be read-only, with those below that will not."""
-    laid = plan(read_mounts(), privileged=privileged, reach=reach)
+    layout = plan(read_mounts(), privileged=privileged, reach=reach)
     facts = {
         "privileged": privileged,
         "home": str(home),
         "keep": [str(path) for path in keep],
-        "steps": [list(asdict(step).values()) for step in laid.steps],
+        "steps": [list(asdict(step).values()) for step in layout.steps],
         "sockets": _sockets(),
         "reach": reach,
     }
     (home / "plan.json").write_text(json.dumps(facts))
-    return laid.readonly
+    return layout.readonly
 
 
 def _entrance(home: Path) -> list[str]:
@@ -139,7 +139,7 @@ def _writable(folder: Path) -> list[str]:
 
 def _sockets() -> list[str]:
     """Paths of the unix sockets that somebody listens on: unix(7), proc_net(5)."""
-    found = set()
+    paths = set()
     try:
         lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
     except OSError:
@@ -149,5 +149,5 @@ def _sockets() -> list[str]:
         if len(words) == 8 and words[7].startswith("/"):
             flags, datagram = int(words[3], 16), words[4] == "0002"
             if flags & _LISTENING or datagram:
-                found.add(words[7])
-    return sorted(path for path in found if os.path.exists(path))
+                paths.add(words[7])
+    return sorted(path for path in paths if os.path.exists(path))

@@ -1,4 +1,4 @@
-"""Where what children write is put: a folder on the roomiest disk that the user may write to."""
+"""Where the writes of children go: a folder on the disk with the most space that the user may write to."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def homes(folder: Path) -> Iterator[Path]:
         key=lambda path: (not _in_memory(path), free_bytes(path), -known.index(path)),
         reverse=True,
     )
-    seen: set[int] = set()
+    devices: set[int] = set()
     for path in roomy:
         device = path.stat().st_dev
-        if device not in seen:
-            seen.add(device)
+        if device not in devices:
+            devices.add(device)
             home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
             (home / "notes").mkdir()
             yield home
@@ -45,5 +45,5 @@ def _in_memory(path: Path) -> bool:
     """Whether a path lies on a tmpfs."""
     from unstall.sandbox.mountinfo import mount_of, read_mounts
 
-    found = mount_of(str(path.resolve()), read_mounts())
-    return found is not None and found.kind in {"tmpfs", "ramfs"}
+    mount = mount_of(str(path.resolve()), read_mounts())
+    return mount is not None and mount.kind in {"tmpfs", "ramfs"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,8 +23,6 @@ from unstall.sandbox.trackers import offline
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-Force = Literal["overlay", "guard", "none"]
-
 _BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 
 
@@ -31,29 +30,23 @@ class SandboxError(Exception):
     """Nothing can guarantee that the user's files stay as they are; the message is one line that says why."""
 
 
+@dataclass(frozen=True)
 class Sandbox:
     """Runs programs without their consequences. Made by :func:`open_sandbox`; used for any number of children."""
 
-    def __init__(
-        self,
-        folder: Path,
-        home: Path,
-        keeper: Keeper,
-        overlays: overlay.Overlays | None,
-        reason: str,
-        keep: Sequence[Path],
-        network_writes: bool,
-    ):
-        self.force: Force = "overlay" if overlays else "guard"
+    _folder: Path
+    _home: Path
+    _keeper: Keeper
+    _overlays: overlay.Overlays | None
+    note: str
+    """Which means is in force, in one line for the person."""
+    _keep: Sequence[Path]
+    _network_writes: bool
+
+    @property
+    def force(self) -> Literal["overlay", "guard"]:
         """Which means is in force."""
-        self.note = overlays.note if overlays else f"{GUARD_NOTE} ({reason})"
-        """The same in one line for the person."""
-        self._folder = folder
-        self._home = home
-        self._keeper = keeper
-        self._overlays = overlays
-        self._keep = keep
-        self._network_writes = network_writes
+        return "overlay" if self._overlays else "guard"
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The command to spawn in the place of ``words``: its process becomes the program, with the same pid.
@@ -132,8 +125,8 @@ def open_sandbox(
     for path in keep:
         if not path.is_dir():
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
-    kept = [path.resolve() for path in keep]
-    sandbox = _open(folder.resolve(), kept, network_writes, required)
+    writable = [path.resolve() for path in keep]
+    sandbox = _open(folder.resolve(), writable, network_writes, required)
     try:
         yield sandbox
     finally:
@@ -151,7 +144,7 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             keeper.close()
             raise
         if overlays:
-            return Sandbox(folder, home, keeper, overlays, "", keep, network_writes)
+            return Sandbox(folder, home, keeper, overlays, overlays.note, keep, network_writes)
         keeper.close()
     reason = reasons[0] if reasons else "there is no folder to put what is written"
     if required:
@@ -160,5 +153,5 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             " --no-sandbox runs it all the same, with only Python's own writes undone"
         )
     for home in place.homes(folder):
-        return Sandbox(folder, home, Keeper(home), None, reason, keep, network_writes)
+        return Sandbox(folder, home, Keeper(home), None, f"{GUARD_NOTE} ({reason})", keep, network_writes)
     raise SandboxError("there is no folder to save files in before they are changed")

@@ -28,7 +28,7 @@ def plain(text: str) -> str:
 
 
 def literal(line: str) -> str:
-    """A line of source code, its spaces and tabs as they are; what is not seen is replaced by what is."""
+    """A line of source code, spaces and tabs unchanged, invisible characters replaced."""
     return "".join(map(_literal, line.rstrip("\r\n")))
 
 

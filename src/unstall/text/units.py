@@ -7,6 +7,7 @@ Trailing zeros are dropped: they would claim a precision that an estimate does n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypeGuard
 
 _LARGE = ("", "k", "M", "G", "T", "P", "E")
@@ -35,7 +36,7 @@ def seconds(x: float) -> str:
         return f"{_digits(x / 60)} min"
     if magnitude >= 1 or magnitude == 0:
         return f"{_digits(x)} s"
-    number, prefix = _small(x)
+    number, prefix = _scaled(x, _SMALL, 1000)
     return f"{number} {prefix}s"
 
 
@@ -53,7 +54,7 @@ def rate(x: float, noun: str = "") -> str:
     """Things a second: ``rate(1330, "samples")`` is "1.33 k samples/s"; small ones as decimals."""
     if not known(x):
         return _UNKNOWN
-    number, prefix = _large(x)
+    number, prefix = _scaled(x, _LARGE, 1 / 1000)
     return f"{' '.join(part for part in (number, prefix, noun) if part)}/s"
 
 
@@ -90,28 +91,18 @@ def _digits(x: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _large(x: float) -> tuple[str, str]:
-    """The number and its prefix, thousands upwards."""
+def _scaled(x: float, prefixes: Sequence[str], step: float) -> tuple[str, str]:
+    """The number and its prefix: by so many ``step`` that it is from 1 to 1000, or there is no further prefix."""
     value = _rounded(x)
     power = 0
-    while abs(value) >= 1000 and power < len(_LARGE) - 1:
-        value = _rounded(value / 1000)
+    while power < len(prefixes) - 1 and (abs(value) >= 1000 if step < 1 else abs(value) < 1):
+        value = _rounded(value * step)
         power += 1
-    return _digits(value), _LARGE[power]
-
-
-def _small(x: float) -> tuple[str, str]:
-    """The number and its prefix, thousandths downwards; under a nano there is no smaller one."""
-    value = _rounded(x)
-    power = 0
-    while abs(value) < 1 and power < len(_SMALL) - 1:
-        value = _rounded(value * 1000)
-        power += 1
-    return _digits(value), _SMALL[power]
+    return _digits(value), prefixes[power]
 
 
 def _prefixed(x: float, unit: str) -> str:
     if not known(x):
         return _UNKNOWN
-    number, prefix = _large(x)
+    number, prefix = _scaled(x, _LARGE, 1 / 1000)
     return f"{number} {prefix}{unit}"

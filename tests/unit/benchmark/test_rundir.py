@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from unstall.benchmark import rundir
+from unstall.benchmark import rundir, state
 
 
 @pytest.fixture
@@ -29,22 +29,39 @@ def project(tmp_path):
     return path
 
 
-def test_a_run_has_a_private_directory_in_the_working_directory(project, monkeypatch):
+def test_a_run_has_a_private_directory_in_the_projects_state(project, monkeypatch):
     monkeypatch.chdir(project)
     made = rundir.make()
-    assert made.path == project / ".unstall" / "runs" / made.id
+    assert made.path == state.home(project) / "runs" / made.id
     assert made.note is None
-    assert list(made.path.iterdir()) == []
+    assert list(made.path.iterdir()) == list(project.iterdir()) == []
     assert made.path.stat().st_mode & 0o077 == 0
 
 
 def test_git_is_told_to_ignore_it_and_the_users_word_is_kept(project):
+    (project / ".unstall").mkdir()
     rundir.make(project)
     ignore = project / ".unstall" / ".gitignore"
     assert ignore.read_text() == "*\n"
     ignore.write_text("mine\n")
     rundir.make(project)
     assert ignore.read_text() == "mine\n"
+
+
+def test_a_run_is_found_where_there_was_no_room_for_it_either(project, temporary):
+    made = rundir.make(project)
+    other = state.fallback(project) / "runs" / "99990101-000000-abcdef"
+    other.mkdir(parents=True)
+    assert rundir.list_runs(project) == [made.path, other]
+    assert rundir.find("last", project) == other and rundir.find(made.id, project) == made.path
+
+
+def test_a_removed_run_leaves_the_others(project):
+    made, other = rundir.make(project), rundir.make(project)
+    rundir.remove(made.path)
+    assert rundir.list_runs(project) == [other.path]
+    rundir.remove(other.path)
+    assert not other.path.parent.exists()
 
 
 def test_names_are_in_the_order_of_the_beginnings_within_a_second_too():
@@ -78,14 +95,15 @@ def test_a_place_that_takes_no_file_gives_way_to_the_temporary_directory(project
     assert made.path.is_dir()
     assert os.strerror(error) in made.note
     assert str(made.path.parent) in made.note
-    assert list(project.iterdir()) == []  # nothing half-made is left
+    assert not state.home(project).exists()  # nothing half-made is left
 
 
-def test_a_place_that_is_a_file_gives_way_too(project, temporary):
-    (project / ".unstall").write_text("mine")
+def test_a_place_that_is_a_file_gives_way_too(project, temporary, monkeypatch):
+    (project / "mine").write_text("mine")
+    monkeypatch.setenv("UNSTALL_STATE", "mine")
     made = rundir.make(project)
     assert temporary in made.path.parents
-    assert (project / ".unstall").read_text() == "mine"
+    assert (project / "mine").read_text() == "mine"
 
 
 def test_where_no_place_takes_a_file_it_is_an_os_error(project, temporary, monkeypatch):
@@ -95,7 +113,7 @@ def test_where_no_place_takes_a_file_it_is_an_os_error(project, temporary, monke
     monkeypatch.setattr(os, "posix_fallocate", fallocate)
     with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
         rundir.make(project)
-    assert list(project.iterdir()) == list(temporary.iterdir()) == []
+    assert not state.home(project).exists() and list(temporary.iterdir()) == []
 
 
 def test_earlier_runs_survive_a_disk_that_is_full_now(project, temporary, monkeypatch):

@@ -111,7 +111,7 @@ def test_the_table_of_exit_codes_in_the_documentation_is_the_one_in_force():
 
 
 def test_help_imports_none_of_the_libraries_that_the_work_needs():
-    heavy = "{'libcst', 'numpy', 'torch', 'polars', 'sqlalchemy'}"
+    heavy = "{'libcst', 'numpy', 'torch', 'polars', 'psycopg'}"
     program = (
         "import sys\n"
         "from unstall.cli.main import app\n"

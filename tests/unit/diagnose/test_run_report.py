@@ -103,8 +103,8 @@ def test_a_command_is_run_and_reported_and_leaves_nothing(folder, capfd):
     assert (report.run.exit_code, report.run.command, report.run.steps) == (3, ["hello.py"], 0)
     out, err = capfd.readouterr()
     assert (out, err) == ("out\n", "")
-    assert sorted(path.name for path in folder.iterdir()) == [".unstall", "hello.py"]
-    assert list((folder / ".unstall" / "runs").iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == ["hello.py"]
+    assert rundir.list_runs() == []
 
 
 def test_what_cannot_be_started_is_an_error_and_leaves_nothing(folder):

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from unstall.cli.gate import EXIT_CODES
 from unstall.records.comparison import GateResult, Pair, PhaseMedians, Slowdown
-from unstall.repeat.arms import Arm, Run, relative_error
+from unstall.repeat.arms import Arm, Run, relative_error, steps_for
 from unstall.repeat.gate import Gate, Recorded
-from unstall.repeat.gating import notes_of, steps_for
 from unstall.repeat.sequential import Finding, Plan
 from unstall.report import gate_view
+from unstall.runs.gate import notes_of
 from unstall.statistics import Ratio
 
 _A, _B = Arm("baseline", ["train.py"], Path("a")), Arm("candidate", ["train.py"], Path("b"))

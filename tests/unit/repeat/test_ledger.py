@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
@@ -15,12 +14,11 @@ from changes import changed
 from makers import entry, report
 
 from unstall import environment
-from unstall.benchmark import archive, rundir
+from unstall.benchmark import archive, state
 from unstall.records.comparison import Entry
 from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
-from unstall.repeat.entry import entry_of
-from unstall.repeat.ledger import Ledger
+from unstall.repeat.ledger import Ledger, entry_of
 from unstall.repeat.revision import Revision
 
 
@@ -220,19 +218,20 @@ def test_the_environment_names_the_ledger(tmp_path, monkeypatch):
 
 def test_where_nothing_can_be_written_the_ledger_is_with_the_recordings(tmp_path, monkeypatch):
     monkeypatch.delenv(environment.LEDGER, raising=False)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    ledger.record(report(), rundir.elsewhere() / "20260102-030405-abcdef")
-    assert ledger.default().parent == rundir.elsewhere()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    ledger.record(report(), state.fallback() / "runs" / "20260102-030405-abcdef")
+    assert ledger.default().parent == state.fallback()
     assert len(ledger.history()) == 1
 
 
 def test_a_run_is_entered_beside_its_recording(tmp_path, monkeypatch):
     monkeypatch.delenv(environment.LEDGER, raising=False)
     monkeypatch.chdir(tmp_path)
-    assert ledger.history() == [] and not (tmp_path / ".unstall").exists()
-    ledger.record(report(), tmp_path / ".unstall" / "runs" / "20260102-030405-abcdef")
+    assert ledger.history() == [] and not state.home().exists()
+    ledger.record(report(), state.home() / "runs" / "20260102-030405-abcdef")
     (found,) = ledger.history()
     assert (found.project, found.pattern, found.gap) == (tmp_path.name, "input-bound", 0.5)
 
@@ -243,7 +242,7 @@ def test_a_report_of_another_kind_is_kept_as_runs_are(tmp_path, monkeypatch):
     assert ledger.keep(report(kind="optimize")) is None
     (found,) = ledger.history()
     assert found.kind == "optimize" and archive.load(found.id).report == report(kind="optimize")
-    (tmp_path / ".unstall" / "ledger.sqlite").write_bytes(b"no database" * 100)
+    (state.home() / "ledger.sqlite").write_bytes(b"no database" * 100)
     assert "is not in the history" in ledger.keep(report(kind="optimize"))
 
 

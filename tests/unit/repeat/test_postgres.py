@@ -19,7 +19,6 @@ from unstall.repeat import database, ledger, schema
 from unstall.repeat.database import LedgerError
 from unstall.repeat.ledger import Ledger
 
-pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
 _SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))

@@ -103,3 +103,10 @@ def test_a_recording_that_is_gone_is_said_to_be(host, where):
     runs = [entry("a", directory="/nowhere", host=host)]
     with pytest.raises(Refused, match=f"the recording of the last run {where}"):
         history.judge(None, ledger_of(*runs), price=None, hours_per_week=None)
+
+
+def test_a_recording_is_found_where_the_state_was_moved_to():
+    runs = [entry("20260102-030400-aaaaa0", directory="/where/it/was/20260102-030400-aaaaa0")]
+    record("20260102-030400-aaaaa0")
+    _, judged = history.judge(None, ledger_of(*runs), price=None, hours_per_week=None)
+    assert judged.run.id == "20260102-030400-aaaaa0"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from unstall.runs.prune import prune
+from unstall.runs.prune import Kept, choose, kept_runs, prune
+
+_RUNS = [Kept(Path(f"run{number}"), 100, 1000.0 * number) for number in range(1, 6)]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number in range(3):
@@ -46,3 +50,64 @@ def test_what_cannot_be_removed_is_named(runs, monkeypatch):
     pruned = prune(**limits(keep=2))
     assert pruned.removed == 0 and pruned.left_bytes == 300
     assert pruned.problems[0].endswith("was not removed: Operation not permitted")
+
+
+@pytest.mark.parametrize(
+    "limits, left",
+    [
+        ({"keep": 2}, 2),
+        ({"keep": 0}, 0),
+        ({"max_bytes": 250}, 2),
+        ({"max_bytes": 10_000}, 5),
+        ({"older_than_s": 2500}, 3),
+        ({"keep": 4, "older_than_s": 1500}, 2),
+        ({}, 5),
+    ],
+)
+def test_the_newest_stay(limits, left):
+    removed = choose(_RUNS, now=5000.0, **limits)
+    assert removed == _RUNS[: 5 - left]
+
+
+def test_a_huge_run_does_not_push_out_the_small_ones():
+    runs = [Kept(Path("old"), 10, 1.0), Kept(Path("huge"), 1000, 2.0), Kept(Path("new"), 10, 3.0)]
+    assert choose(runs, max_bytes=100) == [runs[1]]
+
+
+def test_a_run_that_vanishes_meanwhile_is_left_out(tmp_path, monkeypatch):
+    for name in ("20260101-000000-aaaaaa", "20260102-000000-bbbbbb"):
+        (tmp_path / ".unstall" / "runs" / name).mkdir(parents=True)
+        (tmp_path / ".unstall" / "runs" / name / "report.json").write_text("{}")
+    lstat = Path.lstat
+
+    def gone(path):
+        if "aaaaaa" in str(path) and path.name == "report.json":
+            raise FileNotFoundError(path)
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", gone)
+    assert [run.path.name for run in kept_runs(tmp_path)] == ["20260102-000000-bbbbbb"]
+
+
+def test_only_finished_runs_of_ours_are_looked_at(tmp_path):
+    runs = tmp_path / ".unstall" / "runs"
+    for name in (
+        "20260101-000000-aaaaaa",
+        "20260102-000000-bbbbbb",
+        "20250101-000000-cccccc",
+        "notes",
+        "20260103-000000-dddddd",
+    ):
+        (runs / name).mkdir(parents=True)
+        (runs / name / "rec-1.bin").write_bytes(bytes(10))
+    for name in ("20260101-000000-aaaaaa", "notes", "20260103-000000-dddddd"):
+        (runs / name / "report.json").write_text("{}")
+    long_ago = time.time() - 10 * 86400
+    os.utime(runs / "20250101-000000-cccccc" / "rec-1.bin", (long_ago, long_ago))
+    (runs / "20260104-000000-eeeeee").symlink_to(runs / "notes")
+    found = kept_runs(tmp_path)
+    assert [(run.path.name[-6:], run.bytes) for run in found] == [("cccccc", 10), ("aaaaaa", 12), ("dddddd", 12)]
+
+
+def test_no_runs_at_all(tmp_path):
+    assert kept_runs(tmp_path) == []

@@ -1,0 +1,53 @@
+"""Where a command runs programs: the directory of their recording, and the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unstall.benchmark import rundir
+from unstall.benchmark.rundir import RunDir
+from unstall.runs.errors import Refused, refusing
+
+if TYPE_CHECKING:
+    from unstall.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class SandboxChoice:
+    """What the user allows."""
+
+    required: bool = True
+    """Whether to refuse where nothing can guarantee that files stay as they are."""
+    network_writes: bool = False
+    """Whether programs may send to the network."""
+
+
+def make_directory() -> RunDir:
+    """A fresh directory to record into. Raises Refused where not even the temporary one takes a file."""
+    try:
+        return rundir.make()
+    except OSError as error:
+        where = "neither the project's state nor the temporary directory is writable"
+        raise Refused(f"cannot write the recording: {where} ({error.strerror})") from error
+
+
+@contextlib.contextmanager
+def open_sandbox(choice: SandboxChoice, recordings: Path) -> Iterator[Sandbox]:
+    """A sandbox over the working directory; ``recordings`` stays writable for real.
+
+    Raises Refused where it cannot be had, or its programs cannot be kept in it.
+    """
+    from unstall import sandbox
+
+    given = {"network_writes": choice.network_writes, "required": choice.required}
+    with refusing(sandbox.SandboxError), sandbox.open_sandbox(Path.cwd(), [recordings], **given) as opened:
+        yield opened
+
+
+def cannot_start(command: list[str], error: OSError) -> Refused:
+    """The program could not be started."""
+    return Refused(f"{command[0]} cannot be started: {error.strerror}")
