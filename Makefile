@@ -17,7 +17,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help setup system demo test check quick lint format types unit fuzz sanitize wheel docs accuracy overhead \
+.PHONY: help setup system demo test check quick lint format types unit attack fuzz sanitize wheel docs accuracy overhead \
         simplify-bench predictions-bench model-bench optimize-bench trace-bench gate-bench page-bench gpu-check lock clean
 
 help: ## list the targets
@@ -63,11 +63,16 @@ types: $(READY) ## check types
 # Tests that measure time or load run alone, after the rest. Property tests draw the same examples every time, so that a
 # change is judged by what it changed; `make fuzz` looks for new ones.
 unit: $(READY) ## run the tests only (PYTEST_ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not serial" --hypothesis-profile=ci $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m serial --hypothesis-profile=ci $(PYTEST_ARGS) || test $$? -eq 5
+	$(BIN)/python -m pytest -n $(JOBS) -m "not serial and not attack" --hypothesis-profile=ci $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "serial and not attack" --hypothesis-profile=ci $(PYTEST_ARGS) || test $$? -eq 5
 
 quick: $(READY) ## the unit tests that take less than ten seconds each
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not serial" --hypothesis-profile=ci tests/unit tests/zoo $(PYTEST_ARGS)
+
+# Every odd program there is a case of, with unstall and without, and every way to write a file in the sandbox; as root, and
+# by root as an ordinary user too. A part of it is in `make test`.
+attack: $(READY) ## hostile and odd programs: does unstall change anything of theirs, do they get out of the sandbox?
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/attack $(PYTEST_ARGS)
 
 fuzz: $(READY) ## the property tests, with examples of their own
 	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests/unit $(PYTEST_ARGS)

@@ -1,0 +1,50 @@
+"""Processes that a program starts, in every way there is."""
+
+from __future__ import annotations
+
+from .case import programs
+
+CASES = programs(
+    "process",
+    {
+        "fork": "import os, sys\npid = os.fork()\nif not pid:\n    print('child', flush=True)\n    os._exit(3)\nprint('parent', os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))",
+        "fork that ends as python does": "import os, sys\npid = os.fork()\nif not pid:\n    sys.exit(4)\nprint(os.waitstatus_to_exitcode(os.wait()[1]))",
+        "fork in a thread": "import os, threading\ndef go():\n    pid = os.fork()\n    if not pid:\n        os._exit(5)\n    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\nt = threading.Thread(target=go)\nt.start()\nt.join()",
+        "fork of a fork": "import os\nfor _ in range(3):\n    pid = os.fork()\n    if pid:\n        os.waitpid(pid, 0)\n        break\nprint('x', flush=True)\nos._exit(0)",
+        "many": "import os\nfor n in range(20):\n    if not os.fork():\n        os._exit(n)\nprint(sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(20)))",
+        "nobody else's children": "import os\ntry:\n    os.waitpid(-1, os.WNOHANG)\nexcept ChildProcessError as error:\n    print(error)",
+        "hooks of fork": "import os\nos.register_at_fork(before=lambda: print('before', flush=True), after_in_child=lambda: print('child', flush=True), after_in_parent=lambda: print('parent', flush=True))\nif not os.fork():\n    os._exit(0)\nos.wait()",
+        "subprocess": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'import sys; print(sys.argv, sys.path[1:] == [], end=\"\")', 'a'], capture_output=True))",
+        "subprocess without an environment": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'import os; print(sorted(os.environ))'], env={}, capture_output=True))",
+        "subprocess that fails": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', '1/0'], capture_output=True))",
+        "subprocess with options": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-ISE', '-c', 'import sys; print(sys.path)'], capture_output=True))",
+        "subprocess of a shell": "import subprocess\nprint(subprocess.getstatusoutput('echo $0 $#; exit 7'))",
+        "os.system": "import os\nprint(os.system('exit 5'), os.popen('echo hello').read())",
+        "posix_spawn": "import os, sys\npid = os.posix_spawn('/bin/sh', ['sh', '-c', 'exit 9'], os.environ)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))",
+        "a session of its own": "import subprocess\nprint(subprocess.run(['sh', '-c', 'echo in; exit 2'], start_new_session=True, capture_output=True))",
+        "a group of its own": "import os\npid = os.fork()\nif not pid:\n    os.setpgid(0, 0)\n    os._exit(int(os.getpgrp() != os.getpid()))\nprint(os.waitstatus_to_exitcode(os.wait()[1]))",
+        "setsid": "import os\npid = os.fork()\nif not pid:\n    os.setsid()\n    os._exit(0)\nprint(os.waitstatus_to_exitcode(os.wait()[1]))",
+        "an orphan that ends": "import os, time\nr, w = os.pipe()\nif not os.fork():\n    if not os.fork():\n        time.sleep(0.2)\n        os.write(w, b'orphan')\n    os._exit(0)\nos.wait()\nos.close(w)\nprint(os.read(r, 9))",
+        "pipes": "import subprocess\na = subprocess.Popen(['printf', 'b\\\\na\\\\n'], stdout=subprocess.PIPE)\nprint(subprocess.run(['sort'], stdin=a.stdout, capture_output=True))\na.wait()",
+        "signals to a child": "import signal, subprocess\nc = subprocess.Popen(['sleep', '60'])\nc.send_signal(signal.SIGTERM)\nprint(c.wait())",
+        "SIGCHLD": "import os, signal, time\nheard = []\nsignal.signal(signal.SIGCHLD, lambda n, f: heard.append(n))\nif not os.fork():\n    os._exit(0)\nos.wait()\ntime.sleep(0.05)\nprint(heard)",
+        "SIGCHLD ignored": "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nif not os.fork():\n    os._exit(0)\ntry:\n    os.wait()\nexcept ChildProcessError as error:\n    print(error)",
+        "a pool": "import multiprocessing as m\ndef double(n):\n    return 2 * n\nif __name__ == '__main__':\n    with m.get_context('fork').Pool(2) as pool:\n        print(pool.map(double, range(5)))",
+        "a pool by spawn": "import multiprocessing as m\ndef double(n):\n    return 2 * n\nif __name__ == '__main__':\n    with m.get_context('spawn').Pool(2) as pool:\n        print(pool.map(double, range(5)))",
+        "a pool by forkserver": "import multiprocessing as m\ndef double(n):\n    return 2 * n\nif __name__ == '__main__':\n    with m.get_context('forkserver').Pool(2) as pool:\n        print(pool.map(double, range(5)))",
+        "an executor": "from concurrent.futures import ProcessPoolExecutor\ndef half(n):\n    return n / 2\nif __name__ == '__main__':\n    with ProcessPoolExecutor(2) as pool:\n        print(list(pool.map(half, range(4))))",
+        "an executor whose worker dies": "import os\nfrom concurrent.futures import ProcessPoolExecutor\nif __name__ == '__main__':\n    with ProcessPoolExecutor(1) as pool:\n        try:\n            pool.submit(os._exit, 1).result()\n        except Exception as error:\n            print(type(error).__name__)",
+        "a daemon process": "import multiprocessing as m, time\nif __name__ == '__main__':\n    m.Process(target=time.sleep, args=(60,), daemon=True).start()\n    print('on')",
+        "a process that raises": "import multiprocessing as m\ndef fail():\n    raise SystemExit(6)\nif __name__ == '__main__':\n    p = m.Process(target=fail)\n    p.start()\n    p.join()\n    print(p.exitcode)",
+        "shared memory": "from multiprocessing import shared_memory as s\nb = s.SharedMemory(create=True, size=64)\nb.buf[0] = 7\nprint(s.SharedMemory(b.name).buf[0])\nb.close()\nb.unlink()",
+        "a manager": "import multiprocessing as m\nif __name__ == '__main__':\n    with m.Manager() as manager:\n        d = manager.dict(a=1)\n        print(dict(d))",
+        "a queue": "import multiprocessing as m\ndef put(q):\n    q.put([1, 'two'])\nif __name__ == '__main__':\n    q = m.Queue()\n    p = m.Process(target=put, args=(q,))\n    p.start()\n    print(q.get())\n    p.join()",
+        "asyncio's": "import asyncio\nasync def main():\n    p = await asyncio.create_subprocess_exec('echo', 'hello', stdout=asyncio.subprocess.PIPE)\n    print(await p.communicate(), p.returncode)\nasyncio.run(main())",
+        "itself": "import os, sys\nif len(sys.argv) < 4:\n    os.execv(sys.executable, [sys.executable, *sys.argv, 'again'])\nprint(sys.argv[1:])",
+        "itself by subprocess": "import subprocess, sys\nif len(sys.argv) == 1:\n    sys.exit(subprocess.run([sys.executable, *sys.argv, 'inner']).returncode)\nprint('inner')\nsys.exit(8)",
+        "a pseudo terminal": "import os, pty\npid, fd = pty.fork()\nif not pid:\n    os.execvp('sh', ['sh', '-c', 'test -t 0 && echo terminal'])\nprint(os.read(fd, 99))\nos.waitpid(pid, 0)",
+        "locks over fork": "import os, threading\nlock = threading.Lock()\nwith lock:\n    pid = os.fork()\n    if not pid:\n        os._exit(lock.locked())\nprint(os.waitstatus_to_exitcode(os.wait()[1]))",
+        "a limit on processes": "import resource\nprint(resource.getrlimit(resource.RLIMIT_NPROC))",
+        "resources of children": "import os, resource\nif not os.fork():\n    os._exit(0)\nos.wait()\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_nswap)",
+    },
+)
