@@ -52,13 +52,6 @@ def usable_cores(root: Path = Path("/")) -> float:
     return cores
 
 
-def l2_cache_bytes(root: Path = Path("/")) -> int:
-    """Of the second cache of a core; 0 where the system does not tell."""
-    text = _first_word(root / "sys/devices/system/cpu/cpu0/cache/index2/size")
-    digits, unit = text.rstrip("KM"), text[-1:]
-    return int(digits) * {"K": 1 << 10, "M": 1 << 20}.get(unit, 1) if digits.isdigit() else 0
-
-
 def usable_memory_bytes(root: Path = Path("/")) -> int:
     """Memory this process may use: the machine's, or its control group's if that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

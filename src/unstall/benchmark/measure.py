@@ -13,7 +13,7 @@ import numpy.typing as npt
 from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark import steadystate
-from unstall.benchmark.environment import l2_cache_bytes, usable_cores, usable_memory_bytes
+from unstall.benchmark.environment import usable_cores, usable_memory_bytes
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, other_cores, run_delay_between, team_delay_between
@@ -86,7 +86,6 @@ def measure(
         step=_step_time(durations, regular),
         phases=_phases(loop, chosen),
         cores=usable_cores(),
-        l2_bytes=l2_cache_bytes(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
         worker_pids=frozenset().union(*(_workers(pid, processes) for pid in rank_pids)),

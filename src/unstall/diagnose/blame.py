@@ -66,10 +66,15 @@ class Blame:
                     self.ranks[roles[sample.pid]].append(self._place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, "data_wait", _user_frames(sample.frames)))
-        self.total = sum(placed.count for placed in self.main)
+        self.total = count(self.main)
 
     def in_phase(self, *phases: str) -> list[Placed]:
+        """Samples of the main thread in these phases or places."""
         return [placed for placed in self.main if placed.phase in phases]
+
+    def main_culprit(self, samples: Sequence[Placed]) -> Culprit | None:
+        """Who holds the time of these samples of the main thread; None when no user code is in them."""
+        return culprit(samples, self.total, "main")
 
     def _place(self, sample: StackSample) -> Placed:
         user = _user_frames(sample.frames)
@@ -251,6 +256,11 @@ def _user_frames(frames: Sequence[Frame]) -> tuple[tuple[Frame, source.Function]
     )
 
 
+def count(samples: Iterable[Placed]) -> int:
+    """How many samples were taken, alike or not."""
+    return sum(placed.count for placed in samples)
+
+
 def is_idle(placed: Placed) -> bool:
     """Whether a worker's sample is a wait for something to do: no user code, no library work below the loop."""
     if placed.user:
@@ -267,7 +277,6 @@ def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None
     """
     weights: Counter[tuple[str, str]] = Counter()
     depths: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    count = sum(placed.count for placed in samples)
     for placed in samples:
         seen = set()
         for depth, (frame, function) in enumerate(placed.user):
@@ -277,7 +286,7 @@ def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None
                 weights[key] += placed.count
                 depths[key][0] += depth * placed.count
                 depths[key][1] += placed.count
-    holders = [key for key, weight in weights.items() if weight >= HOLDS * count]
+    holders = [key for key, weight in weights.items() if weight >= HOLDS * count(samples)]
     if not holders:
         holders = [key for key, _ in weights.most_common(1)]
     if not holders:

@@ -12,7 +12,6 @@ import pytest
 from unstall.benchmark.environment import (
     environment,
     git_revision,
-    l2_cache_bytes,
     usable_cores,
     usable_memory_bytes,
 )
@@ -57,15 +56,6 @@ def test_a_memory_limit(tmp_path: Path):
     assert usable_memory_bytes(tmp_path) == 1048576
     write(tmp_path / "sys/fs/cgroup/memory.max", "max\n")
     assert usable_memory_bytes(tmp_path) == unlimited
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("2048K\n", 2 << 20), ("1M\n", 1 << 20), ("524288\n", 512 << 10), ("", 0), ("none\n", 0)]
-)
-def test_the_size_of_the_second_cache(tmp_path: Path, text: str, size: int):
-    assert l2_cache_bytes(tmp_path) == 0, "a system that does not tell"
-    write(tmp_path / "sys/devices/system/cpu/cpu0/cache/index2/size", text)
-    assert l2_cache_bytes(tmp_path) == size
 
 
 def test_the_environment_is_plain_data():
