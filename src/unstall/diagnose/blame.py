@@ -336,11 +336,11 @@ def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
     return f"{module}.{called.function}" if module and not module.startswith("<") else called.function
 
 
-def line_culprit(site: Site, where: str = "main", share: float = 0.0) -> Culprit:
+def line_culprit(site: Site, share: float) -> Culprit:
     """A culprit that is known from where a seam is called, not from samples."""
     function = source.function_at(site.file, site.line, site.function).qualname
     code = source.code_at(site.file, site.line)
-    return Culprit(function=function, file=site.file, line=site.line, share=share, where=where, code=code)
+    return Culprit(function=function, file=site.file, line=site.line, share=share, code=code)
 
 
 def hotspots(blame: Blame, *, top: int = 10) -> list[Hotspot]:
