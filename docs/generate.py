@@ -1,7 +1,7 @@
 """Write the tables of the documentation that are made from the program's own objects: ``python docs/generate.py``.
 
 A table stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. With ``--check`` nothing is written, and the
-exit code says whether something would be. What installed plug-ins add is in the tables too.
+exit code says whether something would be. Patterns that installed plug-ins add are in their table too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from unstall.child import seams as seam_files
 from unstall.diagnose.patterns import all_patterns
 from unstall.optimize.remedies import all_remedies
+from unstall.records.vocabulary import PHASES
 
 DOCS = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -35,7 +37,31 @@ def remedies() -> str:
     return table(("remedy", "in one line", "needs", "results"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"patterns": patterns, "remedies": remedies}
+def phases() -> str:
+    """Every built-in phase: what its time goes into, and what else is true of it."""
+    flags = (
+        " ".join(f"`{flag}`" for flag, is_set in (("model", phase.model), ("serves", phase.serves)) if is_set)
+        for phase in PHASES
+    )
+    rows = [(f"`{phase.name}`", phase.what, flag) for phase, flag in zip(PHASES, flags)]
+    return table(("phase", "what the time goes into", "flags"), rows)
+
+
+def seams() -> str:
+    """Every built-in seam: the name of its spans, the phase of its time, what its calls count."""
+    rows = [
+        (
+            f"`{seam.event}`",
+            f"`{seam.phase}`" if seam.phase else "the one around it",
+            f"`{seam.counts.name}`" if seam.counts is not None else "",
+            f"`{seam.stub}`" if seam.stub else "",
+        )
+        for seam in sorted(seam_files.built_in(), key=lambda seam: seam.event)
+    ]
+    return table(("spans", "phase", "counts", "stub"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"patterns": patterns, "remedies": remedies, "phases": phases, "seams": seams}
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -24,6 +24,12 @@ from unstall.records.vocabulary import BACKWARD, FORWARD, Plugins, seam_of
 HOLDS = 0.5
 """A function holds the time of a set of samples when it is in at least this share of them."""
 
+UserFrames = Sequence[tuple[Frame, source.Function]]
+"""The user's frames of a stack, outermost first, with the functions they are in."""
+
+_CallPath = Sequence[tuple[str, str, int]]
+"""(file, function, line) of the user's frames that lead to a call of a seam, outermost first."""
+
 _FUNCTIONAL = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
 
 
@@ -34,8 +40,7 @@ class Placed:
     sample: StackSample
     phase: str
     """A phase of the schema, or before, between, after: host code by where it stands to the model's call."""
-    user: tuple[tuple[Frame, source.Function], ...]
-    """The user's frames, outermost first, with the functions they are in."""
+    user: UserFrames
     in_seam: bool = False
     """Whether the stack passes through the call that times the phase: torch's loader for data, a module for forward."""
 
@@ -66,10 +71,15 @@ class Blame:
                     self.ranks[roles[sample.pid]].append(self._place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, "data_wait", _user_frames(sample.frames)))
-        self.total = sum(placed.count for placed in self.main)
+        self.total = count(self.main)
 
     def in_phase(self, *phases: str) -> list[Placed]:
+        """Samples of the main thread in these phases or places."""
         return [placed for placed in self.main if placed.phase in phases]
+
+    def main_culprit(self, samples: Sequence[Placed]) -> Culprit | None:
+        """Who holds the time of these samples of the main thread; None when no user code is in them."""
+        return culprit(samples, self.total, "main")
 
     def _place(self, sample: StackSample) -> Placed:
         user = _user_frames(sample.frames)
@@ -81,7 +91,7 @@ class Blame:
             phase = "validation"
         return Placed(sample, phase, user, in_seam)
 
-    def _phase(self, seam: str, frames: Sequence[Frame], user: tuple[tuple[Frame, source.Function], ...]) -> str:
+    def _phase(self, seam: str, frames: Sequence[Frame], user: UserFrames) -> str:
         if seam in self.seams.serving:
             return seam
         if vocabulary.is_callback_library(frames):
@@ -112,14 +122,14 @@ class _Seams:
 
         Empty where no seam is on the stack.
         """
-        found = ""
+        phase = ""
         for frame in frames:
-            name = self._of(frame)
-            if name and not (name == FORWARD.name and found == BACKWARD.name):
-                found = name
-            if found in self.serving:
-                return found
-        return found
+            inner = self._of(frame)
+            if inner and not (inner == FORWARD.name and phase == BACKWARD.name):
+                phase = inner
+            if phase in self.serving:
+                return phase
+        return phase
 
     def _of(self, frame: Frame) -> str:
         function = short(frame.function)
@@ -129,20 +139,20 @@ class _Seams:
 
 def _plugin_lines(measurement: Measurement) -> dict[tuple[str, int], str]:
     """The user's lines that call a plug-in's seam, and its phase: the function's own frames need not be known."""
-    found = {}
+    phases = {}
     for site in measurement.sites:
         seam = seam_of(site.seam, measurement.plugins.seams)
         if seam is not None and seam.phase is not None:
-            found[(site.file, site.line)] = seam.phase
-    return found
+            phases[(site.file, site.line)] = seam.phase
+    return phases
 
 
 class _Positions:
     """Where a line stands to the calls of the model, backward and the optimizer in the loop."""
 
     def __init__(self, sites: Iterable[Site]):
-        self.paths: dict[str, list[list[tuple[str, str, int]]]] = defaultdict(list)
-        self.training: list[list[tuple[str, str, int]]] = []
+        self.paths: dict[str, list[_CallPath]] = defaultdict(list)
+        self.training: list[_CallPath] = []
         self.has_loader = False
         for site in sites:
             path = [*reversed(site.callers), (site.file, site.function, site.line)]
@@ -151,12 +161,12 @@ class _Positions:
                 self.training.append(path)
             self.has_loader = self.has_loader or site.seam == loader.NEXT.event
 
-    def relation(self, user: Sequence[tuple[Frame, source.Function]], seam: str) -> int:
+    def relation(self, user: UserFrames, seam: str) -> int:
         """-1 before the seam's first call, 1 after its last, 0 unknown."""
         relations = {_compare(user, path) for path in self.paths.get(seam, ())} - {0}
         return relations.pop() if len(relations) == 1 else 0
 
-    def is_elsewhere(self, user: Sequence[tuple[Frame, source.Function]]) -> bool:
+    def is_elsewhere(self, user: UserFrames) -> bool:
         """Whether a call of the model or the loader is made from no place that training makes it from."""
         return bool(self.training) and not any(
             len(user) >= len(path)
@@ -164,7 +174,7 @@ class _Positions:
             for path in self.training
         )
 
-    def place(self, user: Sequence[tuple[Frame, source.Function]], frames: Sequence[Frame]) -> str:
+    def place(self, user: UserFrames, frames: Sequence[Frame]) -> str:
         names = [function.qualname for _, function in user[1:]] or [function.qualname for _, function in user[-1:]]
         calls = source.calls_at(user[-1][0].file, user[-1][0].line) if user else ()
         inner = _inside(user, self.paths)
@@ -192,7 +202,7 @@ class _Positions:
         return "other"
 
 
-def _compare(user: Sequence[tuple[Frame, source.Function]], path: Sequence[tuple[str, str, int]]) -> int:
+def _compare(user: UserFrames, path: _CallPath) -> int:
     """Where the first frames that part from the path stand to it: -1 before, 1 after, 0 not to be told."""
     for (frame, _), (file, function, line) in zip(user, path):
         if frame.file != file or short(frame.function) != function:
@@ -203,25 +213,20 @@ def _compare(user: Sequence[tuple[Frame, source.Function]], path: Sequence[tuple
 
 
 def _inside(
-    user: Sequence[tuple[Frame, source.Function]],
-    paths: dict[str, list[list[tuple[str, str, int]]]],
-) -> list[tuple[Frame, source.Function]]:
+    user: UserFrames,
+    paths: dict[str, list[_CallPath]],
+) -> UserFrames:
     """The user's frames below the loop: those of no function that itself leads to a seam's call."""
     leading = {(file, function) for lists in paths.values() for path in lists for file, function, _ in path}
     return [(frame, function) for frame, function in user if (frame.file, short(frame.function)) not in leading]
 
 
-def _makes_data(inner: Sequence[tuple[Frame, source.Function]]) -> bool:
+def _makes_data(inner: UserFrames) -> bool:
     """Whether the outermost function below the loop is a generator or an iterator's or dataset's method."""
     if not inner:
         return False
     _, function = inner[0]
-    return function.generator or function.qualname.rpartition(".")[2] in (
-        "__next__",
-        "__iter__",
-        "__getitem__",
-        "__getitems__",
-    )
+    return function.generator or short(function.qualname) in ("__next__", "__iter__", "__getitem__", "__getitems__")
 
 
 def _calls_functional(frames: Sequence[Frame]) -> bool:
@@ -243,12 +248,17 @@ def short(function: str) -> str:
     return function.rpartition(".")[2]
 
 
-def _user_frames(frames: Sequence[Frame]) -> tuple[tuple[Frame, source.Function], ...]:
+def _user_frames(frames: Sequence[Frame]) -> UserFrames:
     return tuple(
         (frame, source.function_at(frame.file, frame.line, short(frame.function)))
         for frame in frames
         if is_user_file(frame.file)
     )
+
+
+def count(samples: Iterable[Placed]) -> int:
+    """How many samples were taken, alike or not."""
+    return sum(placed.count for placed in samples)
 
 
 def is_idle(placed: Placed) -> bool:
@@ -267,7 +277,6 @@ def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None
     """
     weights: Counter[tuple[str, str]] = Counter()
     depths: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    count = sum(placed.count for placed in samples)
     for placed in samples:
         seen = set()
         for depth, (frame, function) in enumerate(placed.user):
@@ -277,7 +286,7 @@ def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None
                 weights[key] += placed.count
                 depths[key][0] += depth * placed.count
                 depths[key][1] += placed.count
-    holders = [key for key, weight in weights.items() if weight >= HOLDS * count]
+    holders = [key for key, weight in weights.items() if weight >= HOLDS * count(samples)]
     if not holders:
         holders = [key for key, _ in weights.most_common(1)]
     if not holders:
@@ -310,10 +319,7 @@ def _at_hottest_line(samples: Sequence[Placed], file: str, qualname: str, share:
 
 def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
     """The library function that a user's frame calls into, if that is where the time is."""
-    index = max(
-        (i for i, candidate in enumerate(frames) if candidate is frame or candidate == frame),
-        default=-1,
-    )
+    index = max((i for i, candidate in enumerate(frames) if candidate == frame), default=-1)
     if index < 0 or index + 1 >= len(frames):
         return ""
     called = frames[index + 1]
@@ -330,37 +336,30 @@ def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
     return f"{module}.{called.function}" if module and not module.startswith("<") else called.function
 
 
-def line_culprit(site: Site, where: str = "main", share: float = 0.0) -> Culprit:
+def line_culprit(site: Site, share: float) -> Culprit:
     """A culprit that is known from where a seam is called, not from samples."""
-    function = source.function_at(site.file, site.line, site.function)
+    function = source.function_at(site.file, site.line, site.function).qualname
     code = source.code_at(site.file, site.line)
-    return Culprit(
-        function=function.qualname,
-        file=site.file,
-        line=site.line,
-        share=share,
-        where=where,
-        code=code,
-    )
+    return Culprit(function=function, file=site.file, line=site.line, share=share, code=code)
 
 
 def hotspots(blame: Blame, *, top: int = 10) -> list[Hotspot]:
     """The user's lines by share of the samples of the processes they run in."""
     spots = []
     for where, group in (("main", blame.main), ("worker", blame.workers)):
-        total = sum(placed.count for placed in group)
+        total = count(group)
         counts: Counter[tuple[str, str, int, str]] = Counter()
         for placed in group:
             if placed.user:
                 frame, function = placed.user[-1]
                 counts[(function.qualname, frame.file, frame.line, placed.phase)] += placed.count
-        for (qualname, file, line, phase), count in counts.most_common(top):
+        for (qualname, file, line, phase), hits in counts.most_common(top):
             spots.append(
                 Hotspot(
                     function=qualname,
                     file=file,
                     line=line,
-                    share=count / total,
+                    share=hits / total,
                     where=where,
                     phase=phase,
                 )

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from unstall.child.seams import environments, modules
 from unstall.diagnose import source
-from unstall.diagnose.blame import Blame, Placed, is_idle, short
+from unstall.diagnose.blame import Blame, Placed, count, is_idle, line_culprit, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEAST_LEFT, NEIGHBOURS, STRAY
 from unstall.records.measurements import Measurement, Site
-from unstall.records.report import Account, Phase
+from unstall.records.report import Account, Culprit, Phase
 from unstall.records.vocabulary import FORWARD, PhaseName, Seam, in_order
 
 HOST = ("before", "between", "after", "late", "other")
 """Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class HostFeatures:
     """One measured step, ready for the patterns."""
 
@@ -26,32 +26,30 @@ class HostFeatures:
     blame: Blame
     attributed: dict[str, float]
     """Seconds a step by phase; what the samples could tell apart in `other` is in its own phase."""
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float]
     """The same without what other programs added: the time that threads waited for cores these had taken."""
-    places: dict[str, float] = field(default_factory=dict)
+    places: dict[str, float]
     """Seconds a step of host code by place; sums to ``seconds["other"]``."""
+    python_in_forward: float
+    """Seconds a step of the forward phase that a module of the user's spends in loops of plain Python."""
 
     @property
     def step_s(self) -> float:
         """Seconds of a step, without what other programs added to it."""
         return sum(self.seconds.values())
 
-    def share(self, *phases: str) -> float:
+    def phase_s(self, *phases: PhaseName) -> float:
+        """Seconds a step in these phases."""
+        return sum(self.seconds.get(phase, 0.0) for phase in phases)
+
+    def share(self, *phases: PhaseName) -> float:
         """Share of the step in these phases."""
-        return sum(self.seconds.get(phase, 0.0) for phase in phases) / self.step_s
-
-    python_in_forward: float = 0.0
-    """Seconds a step of the forward phase that a module of the user's spends in loops of plain Python."""
-
-    @property
-    def _model(self) -> list[PhaseName]:
-        return [phase.name for phase in self.measurement.plugins.all_phases if phase.model]
+        return self.phase_s(*phases) / self.step_s
 
     @property
     def model_s(self) -> float:
         """Seconds a step in the model's mathematics."""
-        phases = sum(self.seconds.get(phase, 0.0) for phase in self._model)
-        return phases - self.python_in_forward
+        return self.phase_s(*_model_phases(self.measurement)) - self.python_in_forward
 
     @property
     def efficiency(self) -> float | None:
@@ -78,13 +76,12 @@ class HostFeatures:
         seams = (environments.STEP.event, modules.FORWARD.event)
         places = {(site.file, site.function) for site in self.measurement.sites if site.seam in seams}
         host = self.blame.in_phase(*HOST)
-        count = sum(placed.count for placed in host)
-        here = sum(
-            placed.count
+        around_calls = (
+            placed
             for placed in host
             if placed.user and (placed.user[-1][0].file, short(placed.user[-1][0].function)) in places
         )
-        return self.seconds.get("other", 0.0) * here / count if count else 0.0
+        return self.phase_s("other") * count(around_calls) / count(host) if host else 0.0
 
     def headroom_without(self, seconds: float) -> float:
         """How many times faster a step would be if these seconds of it were free."""
@@ -114,13 +111,18 @@ class HostFeatures:
         """Where the program calls these seams."""
         return [site for site in self.measurement.sites if any(seam.covers(site.seam) for seam in seams)]
 
+    def caller(self, *seams: Seam, share: float) -> Culprit | None:
+        """The first line of the program that calls one of these seams; None where none was seen."""
+        sites = self.sites(*seams)
+        return line_culprit(sites[0], share=share) if sites else None
+
     def worker_samples(self) -> list[Placed]:
         """Samples of other processes that were at work."""
         return [placed for placed in self.blame.workers if not is_idle(placed)]
 
     @property
     def worker_total(self) -> int:
-        return sum(placed.count for placed in self.blame.workers)
+        return count(self.blame.workers)
 
     @property
     def account(self) -> Account | None:
@@ -161,10 +163,19 @@ def build(measurement: Measurement) -> HostFeatures:
     attributed: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
     _expose_collectives(measurement, attributed)
     places = _split_other(measurement, blame, attributed)
-    features = HostFeatures(measurement, blame, attributed, dict(attributed), places)
-    _take_out_neighbours(features)
-    features.python_in_forward = _python_in_forward(features)
-    return features
+    seconds = _without_neighbours(measurement, attributed)
+    # What is scaled down is `other` as a whole, and its places with it.
+    factor = seconds.get("other", 0.0) / max(attributed.get("other", 0.0), 1e-12)
+    if seconds != attributed:
+        places = {place: place_s * factor for place, place_s in places.items()}
+    in_forward = blame.in_phase(FORWARD.name)
+    python = count(placed for placed in in_forward if is_plain_python(placed))
+    python_s = seconds.get(FORWARD.name, 0.0) * python / count(in_forward) if in_forward else 0.0
+    return HostFeatures(measurement, blame, attributed, seconds, places, python_s)
+
+
+def _model_phases(measurement: Measurement) -> list[PhaseName]:
+    return [phase.name for phase in measurement.plugins.all_phases if phase.model]
 
 
 def _expose_collectives(measurement: Measurement, attributed: dict[str, float]) -> None:
@@ -184,7 +195,7 @@ def _split_other(measurement: Measurement, blame: Blame, attributed: dict[str, f
     a_sample = measurement.step.mean / blame.total
     claimed_by_samples = [*blame.seams.serving, FORWARD.name]
     claims = {name: _claim(blame.in_phase(name), attributed.get(name, 0.0), a_sample) for name in claimed_by_samples}
-    claims |= {place: sum(placed.count for placed in blame.in_phase(place)) * a_sample for place in HOST}
+    claims |= {place: count(blame.in_phase(place)) * a_sample for place in HOST}
     total = sum(claims.values())
     scale = other / total if total else 0.0
     for name in claimed_by_samples:
@@ -206,47 +217,35 @@ def _claim(samples: Sequence[Placed], timed_s: float, a_sample: float) -> float:
     A timer knows more than the samples inside it, so that those count only where they are more than chance explains:
     then the program has calls that it does not see. Where no stack tells, it is what goes beyond the timed seconds.
     """
-    inside = sum(placed.count for placed in samples if placed.in_seam)
-    outside = sum(placed.count for placed in samples) - inside
+    inside = count(placed for placed in samples if placed.in_seam)
+    outside = count(samples) - inside
     beyond = inside * a_sample - timed_s
     if not inside:
         return max(0.0, outside * a_sample - timed_s)
     return outside * a_sample + (beyond if beyond > CHANCE * math.sqrt(inside) * a_sample else 0.0)
 
 
-def _take_out_neighbours(features: HostFeatures) -> None:
-    """Scale the phases down by the time that other programs kept threads of this one from a core.
+def _without_neighbours(measurement: Measurement, attributed: dict[str, float]) -> dict[str, float]:
+    """The phases less the time that other programs kept threads of this one from a core.
 
     The main thread's own wait lies in all phases alike; that of the other threads of a team holds up the parallel
     operators of the model. Of both, the part is other programs' that they have in the cores not left to this thread.
     """
-    measured = features.measurement
-    if measured.other_cores < NEIGHBOURS or not measured.team_delay_s:
-        return
-    workers = measured.worker_cpu_s / measured.step.mean
-    theirs = measured.other_cores / (measured.other_cores + workers)
-    own = min(measured.run_delay or 0.0, 1.0)
-    team_s = max(0.0, measured.team_delay_s - own * measured.step.mean)
-    model_s = features.model_s
-    for name in features.seconds:
-        kept = 1 - theirs * own
-        if name in features._model and model_s:
-            kept -= theirs * team_s / model_s
-        features.seconds[name] *= max(kept, LEAST_LEFT)
-    factor = features.seconds.get("other", 0.0) / max(features.attributed.get("other", 0.0), 1e-12)
-    features.places = {place: seconds * factor for place, seconds in features.places.items()}
-
-
-def _python_in_forward(features: HostFeatures) -> float:
-    samples = features.blame.in_phase("forward")
-    count = sum(placed.count for placed in samples)
-    if not count:
-        return 0.0
-    return (
-        features.seconds.get("forward", 0.0)
-        * sum(placed.count for placed in samples if is_plain_python(placed))
-        / count
-    )
+    if measurement.other_cores < NEIGHBOURS or not measurement.team_delay_s:
+        return dict(attributed)
+    workers = measurement.worker_cpu_s / measurement.step.mean
+    theirs = measurement.other_cores / (measurement.other_cores + workers)
+    own = min(measurement.run_delay or 0.0, 1.0)
+    team_s = max(0.0, measurement.team_delay_s - own * measurement.step.mean)
+    model = _model_phases(measurement)
+    model_s = sum(attributed.get(name, 0.0) for name in model)
+    seconds = {}
+    for name, attributed_s in attributed.items():
+        left = 1 - theirs * own
+        if name in model and model_s:
+            left -= theirs * team_s / model_s
+        seconds[name] = attributed_s * max(left, LEAST_LEFT)
+    return seconds
 
 
 def is_plain_python(placed: Placed) -> bool:

@@ -17,9 +17,8 @@ from unstall.diagnose.thresholds import (
 )
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, Utilization
+from unstall.records.vocabulary import HEALTHY
 from unstall.text.units import percent
-
-HEALTHY = "healthy"
 
 
 def findings(features: Features, use: Utilization) -> list[Finding]:
@@ -27,21 +26,22 @@ def findings(features: Features, use: Utilization) -> list[Finding]:
 
     ``use`` is the run's, for the sentences.
     """
-    matched = [(pattern, found) for pattern in all_patterns().values() if (found := pattern.match(features))]
+    matches = ((pattern, pattern.match(features)) for pattern in all_patterns().values())
+    matched = [(pattern, finding) for pattern, finding in matches if finding is not None]
     matched.sort(key=lambda pair: -pair[0].rank(pair[1], features))
-    ranked = [_told(pattern, found, features, use) for pattern, found in matched]
-    return [ranked[0], *(found for found in ranked[1:] if found.pattern != HEALTHY)]
+    ranked = [_with_sentence(pattern, finding, features, use) for pattern, finding in matched]
+    return [ranked[0], *(finding for finding in ranked[1:] if finding.pattern != HEALTHY)]
 
 
-def _told(pattern: Pattern, found: Finding, features: Features, use: Utilization) -> Finding:
+def _with_sentence(pattern: Pattern, finding: Finding, features: Features, use: Utilization) -> Finding:
     """The finding with its sentence, and no surer than the measurement allows."""
-    confidence = found.confidence
+    confidence = finding.confidence
     if features.host is not None and (features.device is None or not pattern.sees_device):
         lines, low = doubts(features.host.measurement)
         confidence = "low" if low else "medium" if lines and confidence == "high" else confidence
-    summary = found.summary or pattern.sentence(found, use)
-    condition = found.condition or pattern.condition(found)
-    return msgspec.structs.replace(found, confidence=confidence, summary=summary, condition=condition)
+    summary = finding.summary or pattern.sentence(finding, use)
+    condition = finding.condition or pattern.condition(finding)
+    return msgspec.structs.replace(finding, confidence=confidence, summary=summary, condition=condition)
 
 
 def doubts(measurement: Measurement) -> tuple[list[str], bool]:

@@ -9,10 +9,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unstall.diagnose.growth_site import Located, locate
-
-__all__ = ["Located", "Trend", "assess", "is_growing", "locate", "slope"]
-
 MIN_POINTS = 8
 MAX_POINTS = 400
 """A longer series is thinned by medians of neighbours first: the pairs grow with the square."""

@@ -8,7 +8,7 @@ import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
+from unstall.records.report import Culprit
 
 APPENDING = frozenset(
     {"append", "extend", "appendleft", "extendleft", "insert", "add", "update", "setdefault"}
@@ -33,15 +33,6 @@ _SET_UP = frozenset({"__init__", "__new__", "__post_init__", "__enter__", "setup
 _APPEND, _ADD, _STORE, _REBIND, _REGISTER, _REPLACE = range(6)
 
 
-class Located(msgspec.Struct, frozen=True):
-    """A line of the user's that makes something grow; the function by its qualified name."""
-
-    file: str
-    line: int
-    code: str
-    function: str
-
-
 class _Site(NamedTuple):
     """One place that makes the target grow; sites sort from the likeliest to the least likely."""
 
@@ -53,7 +44,7 @@ class _Site(NamedTuple):
     function: str
 
 
-def locate(path: str, file: str, function: str) -> Located | None:
+def locate(path: str, file: str, function: str) -> Culprit | None:
     """The line of `file` that grows what a memory probe called `path`.
 
     Args:
@@ -83,7 +74,7 @@ def locate(path: str, file: str, function: str) -> Located | None:
     lines = source.splitlines()
     line = sites[0].line
     code = lines[line - 1].strip() if line <= len(lines) else ""
-    return Located(file=file, line=line, code=code, function=sites[0].function)
+    return Culprit(function=sites[0].function, file=file, line=line, share=0.0, code=code)
 
 
 class _Scope(NamedTuple):

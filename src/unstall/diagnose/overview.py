@@ -1,4 +1,4 @@
-"""What a report says of a run as a whole, and the report of a run in which no step was seen.
+"""What a report says of a run as a whole, and the report of a run in which no step was observation.
 
 Without NumPy: a program that has nothing to diagnose ends as fast as it began.
 """
@@ -31,14 +31,14 @@ class Run:
 
 def info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo:
     """The run, for the report."""
-    seen = run.observation
+    observation = run.observation
     return RunInfo(
         id=run.id,
         command=[word.encode("utf-8", "replace").decode() for word in run.command],
         started=run.started,
-        duration_s=max(0.0, seen.ended - seen.began),
+        duration_s=max(0.0, observation.ended - observation.began),
         steps=measurement.steps if measurement else 0,
-        exit_code=None if seen.stopped else run.exit_code,
+        exit_code=None if observation.stopped else run.exit_code,
         environment=run.environment,
         warmup_steps=measurement.warmup if measurement else 0,
         world_size=max(1, len(measurement.ranks)) if measurement else 1,
@@ -55,13 +55,11 @@ def without_steps(run: Run) -> Report:
         headroom_known_by="estimated",
         confidence="low",
         evidence=[why],
-        advice=[
-            "mark the loop: `for batch in unstall.steps(loader):` counts its turns",
-        ],
+        advice=["mark the loop: `for batch in unstall.steps(loader):` counts its turns"],
     )
-    seen = run.observation
+    observation = run.observation
     peaks: dict[float, int] = {}
-    for point in seen.points:
+    for point in observation.points:
         peaks[point.t] = peaks.get(point.t, 0) + point.rss_bytes
     return Report(
         kind="run",

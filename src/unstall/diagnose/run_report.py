@@ -119,18 +119,18 @@ def _peak_flops(processes: list[ProcessRecording]) -> float | None:
     gpus = [name for process in processes for fact in process.facts.get("torch", []) for name in fact.get("cuda", ())]
     if gpus:
         return machine.listed_peak(gpus[0], "bf16")
-    found = machine.cached(next(iter(versions)))
-    return found.matmul_flops_f32 if found else machine.quick_matmul_flops()
+    speeds = machine.cached(next(iter(versions)))
+    return speeds.matmul_flops_f32 if speeds else machine.quick_matmul_flops()
 
 
 def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Outcome) -> list[str]:
     notes = []
-    seen = outcome.observation
+    stopped = outcome.observation.stopped
     if directory.note:
         notes.append(directory.note)
-    if outcome.status < 0 and not seen.stopped:
+    if outcome.status < 0 and not stopped:
         notes.append(f"the program was ended by signal {-outcome.status}; the report covers what ran until then")
-    elif outcome.status and not seen.stopped:
+    elif outcome.status and not stopped:
         notes.append(f"the program ended with exit code {outcome.status}; the report covers what ran until then")
     if outcome.unrecorded:
         notes.append(f"{'only its children were' if processes else 'nothing was'} recorded: {outcome.unrecorded}")

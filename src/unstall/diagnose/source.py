@@ -71,7 +71,7 @@ def calls_at(file: str, line: int) -> tuple[str, ...]:
 def lines_calling(file: str, name: str) -> list[int]:
     """Lines of a file with a call of a function of this name, whatever it is an attribute of."""
     calls = _parse(file).calls
-    return sorted(line for line, called in calls.items() if any(one.rpartition(".")[2] == name for one in called))
+    return sorted(line for line, called in calls.items() if any(call.rpartition(".")[2] == name for call in called))
 
 
 def is_python_loop(file: str, line: int) -> bool:
@@ -145,13 +145,13 @@ def _parse(file: str) -> _File:
 
 
 def _is_generator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    todo: list[ast.AST] = list(function.body)
-    while todo:
-        node = todo.pop()
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
         if isinstance(node, (ast.Yield, ast.YieldFrom)):
             return True
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            todo.extend(ast.iter_child_nodes(node))
+            pending.extend(ast.iter_child_nodes(node))
     return False
 
 

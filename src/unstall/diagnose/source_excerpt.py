@@ -19,12 +19,12 @@ def of_report(report: Report, known: Iterable[Excerpt] = ()) -> list[Excerpt]:
 
     ``known`` excerpts, such as an archive's, come first; a file is read only for what is not in them.
     """
-    found = [*known]
+    excerpts = [*known]
     for culprit in _culprits(report):
-        if not any(one.holds(culprit.file, culprit.line) for one in found):
-            excerpt = around(culprit)
-            found += [excerpt] if excerpt is not None else []
-    return found
+        if not any(excerpt.holds(culprit.file, culprit.line) for excerpt in excerpts):
+            quoted = around(culprit)
+            excerpts += [quoted] if quoted is not None else []
+    return excerpts
 
 
 def around(culprit: Culprit) -> Excerpt | None:

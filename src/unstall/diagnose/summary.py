@@ -99,9 +99,7 @@ def _utilization(measurement: Measurement, host: HostFeatures, traced: list[floa
 
 
 def _growth(series: Sequence[tuple[float, float]]) -> float | None:
-    if len(series) < 8 or not growth.is_growing(series):
-        return None
-    return growth.slope(series)[0]
+    return growth.slope(series)[0] if growth.is_growing(series) else None
 
 
 def _ceilings(host: HostFeatures, found: list[Finding]) -> list[Ceiling]:

@@ -148,7 +148,6 @@ class Measurement(msgspec.Struct, frozen=True):
     phases: Sequence[Phase]
     cores: float
     main_pid: int
-    """A core's second cache; 0: not known."""
     regular_s: float = 0.0
     """A step without epoch boundary or validation."""
     worker_pids: frozenset[int] = frozenset()

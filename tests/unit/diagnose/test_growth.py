@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unstall.diagnose.growth import Located, assess, is_growing, locate, slope
+from unstall.diagnose.growth import assess, is_growing, slope
+from unstall.diagnose.growth_site import locate
+from unstall.records.report import Culprit
 
 MB = float(1 << 20)
 seeds = st.integers(0, 2**32 - 1)
@@ -157,7 +159,7 @@ def test_too_short_a_series_says_so(points):
 # ---------------------------------------------------------------- the line
 
 
-def find(tmp_path, code, path, function="<module>") -> Located | None:
+def find(tmp_path, code, path, function="<module>") -> Culprit | None:
     file = tmp_path / "train.py"
     file.write_text(textwrap.dedent(code), encoding="utf-8")
     return locate(path, str(file), function)

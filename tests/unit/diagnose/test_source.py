@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 from factory import Source
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unstall.diagnose import source
@@ -193,6 +193,7 @@ def test_a_loop_of_plain_python_calls_nothing_but_built_ins_and_the_files_own(tm
     assert source.is_python_loop(code.file, code.line(snippet)) is python
 
 
+@settings(deadline=None)  # the first look at a file parses it
 @given(st.sampled_from([inspect, json.decoder, textwrap]), st.data())
 def test_every_function_of_real_code_is_found_at_its_lines(module, data):
     functions = [

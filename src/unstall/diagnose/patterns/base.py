@@ -7,17 +7,20 @@ can do by hand where no remedy can.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from unstall.records.report import Finding
+from unstall.records.vocabulary import Confidence, KnownBy
 from unstall.text.sanitize import plain, shorten
 from unstall.text.units import percent
 
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
-    from unstall.records.report import Culprit, Finding, Utilization
+    from unstall.records.report import Culprit, Utilization
     from unstall.trace.features import TraceFeatures
 
 
@@ -63,6 +66,37 @@ class Pattern:
     def on_device(self, device: TraceFeatures) -> Finding | None:
         """The finding in a trace of a device, or None when the numbers do not show the pattern."""
         return None
+
+    def finding(
+        self,
+        *,
+        headroom: float,
+        evidence: Sequence[str],
+        advice: Sequence[str],
+        cause: str | None = None,
+        culprit: Culprit | None = None,
+        share: float | None = None,
+        phases: tuple[str, ...] = (),
+        headroom_known_by: KnownBy = "estimated",
+        confidence: Confidence = "high",
+        summary: str = "",
+        condition: str = "",
+    ) -> Finding:
+        """A finding of this pattern; the fields are those of :class:`~unstall.records.report.Finding`."""
+        return Finding(
+            pattern=self.name,
+            cause=cause,
+            culprit=culprit,
+            share=share,
+            phases=phases,
+            headroom=headroom,
+            headroom_known_by=headroom_known_by,
+            confidence=confidence,
+            evidence=evidence,
+            advice=advice,
+            summary=summary,
+            condition=condition,
+        )
 
     def rank(self, finding: Finding, features: Features) -> float:
         """What the finding weighs against those of other patterns: its headroom, unless a rule says otherwise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unstall.diagnose import vocabulary
-from unstall.diagnose.blame import Placed, culprit
+from unstall.diagnose.blame import Placed
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, name_of, part
 from unstall.diagnose.thresholds import BLOCKED, GROWING, NOTABLE_CALLBACK, SEEN
@@ -33,7 +33,7 @@ class CallbackBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in known callbacks, and in code that the samples show to be one."""
-        taken_s = host.seconds.get("callback", 0.0)
+        taken_s = host.phase_s("callback")
         headroom = host.headroom_without(taken_s)
         if headroom < SEEN:
             return None
@@ -49,15 +49,12 @@ class CallbackBound(Pattern):
             evidence.append(f"{percent(phase.blocked_s / taken_s)} of it is blocked, off the cores (disk or network)")
         if host.measurement.trend > GROWING:
             evidence.append(f"the step has grown by {percent(host.measurement.trend)} during the run")
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause=cause,
-            culprit=culprit(samples, host.blame.total, "main"),
+            culprit=host.blame.main_culprit(samples),
             share=share,
             phases=self.phases,
             headroom=headroom,
-            headroom_known_by="estimated",
-            confidence="high",
             evidence=evidence,
             advice=[_ADVICE[cause]],
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.child.seams import autograd, collectives, optimizer
-from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
 from unstall.diagnose.ranks import exposed_s, spread
@@ -41,21 +40,17 @@ class CommunicationBound(Pattern):
         headroom = host.headroom_without(waited)
         if headroom < SEEN or spread(measured.ranks) > _UNEVEN * max(exposed_s(rank) for rank in measured.ranks):
             return None
-        sites = host.sites(autograd.BACKWARD, optimizer.STEP)
         called = host.sites(collectives.COLLECTIVE)
         calls = measured.phase("comm")  # as timed, without what backward is blocked for
         in_calls = calls is not None and calls.mean_s > MOST * waited
-        chosen = called if in_calls and called else sites
+        seams = (collectives.COLLECTIVE,) if in_calls and called else (autograd.BACKWARD, optimizer.STEP)
         size = measured.model.parameters * 4
         share = min(1.0, waited / host.step_s)
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause="bandwidth" if size > DDP_BUCKET_BYTES else "bucketing",
-            culprit=line_culprit(chosen[0], share=share) if chosen else None,
+            culprit=host.caller(*seams, share=share),
             share=share,
             headroom=headroom,
-            headroom_known_by="estimated",
-            confidence="high",
             evidence=[
                 f"every rank waits {seconds(waited)} a step, {percent(share)}, for collectives",
                 f"{measured.model.parameters / 1e6:.3g} M parameters are {size / 1e6:.3g} MB to exchange a step",
@@ -73,8 +68,7 @@ class CommunicationBound(Pattern):
         if share < COMMUNICATION_SHARE:
             return None
         hidden = max(shares["communication_all"] - share, 0.0)
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary=f"{percent(share)} of a step are collectives that no computing hides",
             culprit=device.metrics.blame.culprit(_longest_call(device), share, device.where),
             share=share,

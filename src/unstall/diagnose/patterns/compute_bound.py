@@ -17,7 +17,6 @@ import msgspec
 from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_user_file
 from unstall.diagnose import source
-from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at, part
 from unstall.diagnose.thresholds import (
@@ -38,6 +37,7 @@ from unstall.diagnose.thresholds import (
 )
 from unstall.records.measurements import ModuleMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.vocabulary import MODEL_PHASES
 from unstall.text.units import factor, flops, percent, seconds
 from unstall.text.units import share as share_of
 from unstall.trace.features import TraceFeatures
@@ -53,7 +53,7 @@ class ComputeBound(Pattern):
     name = "compute-bound"
     brief = "the model's math takes the time"
     causes = ("precision", "kernel", "model", "optimizer", "threads")
-    phases = ("forward", "backward", "optimizer")
+    phases = MODEL_PHASES
     residual = True
     by_hand = (
         ("model", "write it with the library's fused operator, e.g. scaled_dot_product_attention"),
@@ -90,14 +90,12 @@ class ComputeBound(Pattern):
         efficiency = host.efficiency
         if efficiency is not None:
             evidence.append(f"the arithmetic done is {percent(efficiency)} of this machine's peak")
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, top),
             share=share,
             phases=() if host.python_in_forward else self.phases,
             headroom=host.headroom_without(_gain(host, cause)),
-            headroom_known_by="estimated",
             confidence="high" if cause in ("precision", "optimizer") or top else "medium",
             evidence=evidence,
             advice=[_advice(cause, top)],
@@ -127,8 +125,7 @@ class ComputeBound(Pattern):
             rate = flops(metrics.flops.per_step / metrics.windows.step_s)
             evidence.append(f"at least {rate} ({metrics.flops.dtype}) by recorded shapes{peak}")
         single = metrics.flops is not None and metrics.flops.dtype == "float32"
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             condition="with kernels twice as fast",
             summary=f"the device computes {percent(share)} of a step",
             cause="precision" if single else "kernel",
@@ -168,7 +165,7 @@ def _cause(host: HostFeatures) -> str | None:
     measured = host.measurement
     if measured.model.dtype == "torch.float64":
         return "precision"
-    if host.seconds.get("optimizer", 0.0) > DEAR_OPTIMIZER * host.model_s:
+    if host.phase_s("optimizer") > DEAR_OPTIMIZER * host.model_s:
         return "optimizer"
     if (
         0 < measured.model.threads < IDLE_TEAM * measured.cores / max(1, len(measured.ranks))
@@ -193,11 +190,11 @@ def _gain(host: HostFeatures, cause: str) -> float:
     if cause == "precision":
         return 0.5 * model_s
     if cause == "optimizer":
-        return host.seconds.get("optimizer", 0.0)
+        return host.phase_s("optimizer")
     if cause == "threads":
         return model_s * (1 - max(1, measured.model.threads) / measured.cores)
     top = _dominant(host)
-    passes = host.seconds.get("forward", 0.0) + host.seconds.get("backward", 0.0)
+    passes = host.phase_s("forward", "backward")
     if top is not None:
         return passes * _own_share(measured.modules, top) * 0.75
     return passes * 0.5
@@ -226,7 +223,7 @@ def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
     """
     modules = host.measurement.modules
     working = [module for module in modules if module.self_s > 0 and module.type not in _RECURRENT]
-    if len(working) < 3 or host.python_in_forward > 0.3 * host.seconds.get("forward", 0.0):
+    if len(working) < 3 or host.python_in_forward > 0.3 * host.phase_s("forward"):
         return None
     top = max(working, key=lambda module: (_own_share(modules, module), module.self_s))
     share = _own_share(modules, top)
@@ -242,17 +239,15 @@ def _large_kernel(module: ModuleMeasurement) -> bool:
 
 def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
     if cause == "optimizer":
-        sites = host.sites(optimizer.STEP)
-        return line_culprit(sites[0], share=host.share("optimizer")) if sites else None
+        return host.caller(optimizer.STEP, share=host.share("optimizer"))
     if cause == "threads":
         setter = _thread_setter(host)
         if setter is not None:
             return setter
     samples = host.blame.in_phase("forward")
-    found = culprit(samples, host.blame.total, "main")
+    found = host.blame.main_culprit(samples)
     if found is None or not samples:
-        sites = host.sites(modules.FORWARD)
-        found = line_culprit(sites[0], share=host.share("forward")) if sites else None
+        found = host.caller(modules.FORWARD, share=host.share("forward"))
     if found is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
         return msgspec.structs.replace(found, via=via)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unstall.child.seams import environments
-from unstall.diagnose.blame import culprit, line_culprit
+from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
 from unstall.diagnose.thresholds import MOST, SEEN, SPARE_CORE, VECTORISED
@@ -23,13 +23,13 @@ class EnvironmentBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in ``step`` and ``reset``, or in calling the policy for every single observation."""
-        env_s = host.seconds.get("env", 0.0)
+        env_s = host.phase_s("env")
         headroom = host.headroom_without(env_s)
         measured = host.measurement
         if measured.kind != "env" and not env_s:
             return None
         single = measured.envs == 1 and measured.kind == "env"
-        acting = host.seconds.get("forward", 0.0) + host.acting_s
+        acting = host.phase_s("forward") + host.acting_s
         # One environment at a time: calling the policy is paid for every single step.
         batching = single and env_s < acting and acting > MOST * (host.step_s - host.model_s)
         if batching:
@@ -38,24 +38,20 @@ class EnvironmentBound(Pattern):
         if headroom < SEEN:
             return None
         samples = host.blame.in_phase("env")
-        blamed = culprit(samples, host.blame.total, "main")
+        blamed = host.blame.main_culprit(samples)
         if host.worker_samples() and blamed is not None and _waits(host):
             blamed = culprit(host.worker_samples(), host.worker_total, "worker") or blamed
         if batching or blamed is None:
-            sites = host.sites(environments.STEP)
-            blamed = line_culprit(sites[0], share=host.share("env")) if sites else blamed
+            blamed = host.caller(environments.STEP, share=host.share("env")) or blamed
         share = min(1.0, acting / host.step_s) if batching else host.share("env")
         inside = f"{percent(host.share('env'))} of an environment step's time, {seconds(env_s)}, is in the environment"
         one = f"{percent(share)} of each step, {seconds(acting)}, is acting on one observation at a time"
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause="batching" if batching else "env",
             culprit=blamed,
             share=share,
             phases=() if batching else self.phases,
             headroom=headroom,
-            headroom_known_by="estimated",
-            confidence="high",
             evidence=[one, inside] if batching else [inside],
             advice=_advice(host, batching),
         )

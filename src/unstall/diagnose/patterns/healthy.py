@@ -26,11 +26,8 @@ class Healthy(Pattern):
         ]
         if host.efficiency is not None:
             evidence.append(f"its arithmetic runs at {percent(host.efficiency)} of this machine's peak")
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             headroom=1.0,
-            headroom_known_by="estimated",
-            confidence="high",
             evidence=evidence,
             advice=["nothing to fix here: a faster machine, a smaller model or lower precision are what is left"],
         )
@@ -40,8 +37,7 @@ class Healthy(Pattern):
         left = {what_if: device.gain(what_if) for what_if in _ALL}
         best = max(left, key=lambda name: left[name])
         busy = percent(device.shares["busy"])
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary=f"the device is busy {busy} of a step, and nothing that was found is worth fixing",
             headroom=left[best],
             headroom_known_by="predicted",

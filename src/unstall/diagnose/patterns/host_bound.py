@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.diagnose.blame import Placed, culprit
+from unstall.diagnose.blame import Placed
 from unstall.diagnose.features import HOST, HostFeatures, is_plain_python
 from unstall.diagnose.patterns.base import Pattern, name_of, part
 from unstall.diagnose.thresholds import HOST_SHARE, MOST, SEEN
@@ -54,9 +54,9 @@ class HostBound(Pattern):
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time that no seam claims, that modules spend in plain Python, or that the collector takes."""
         collecting = host.measurement.gc_s
-        in_model = host.python_in_forward > host.seconds.get("other", 0.0)
+        in_model = host.python_in_forward > host.phase_s("other")
         # What it takes to act in one environment at a time is environment-bound: a vector of them would share it.
-        host_s = host.seconds.get("other", 0.0) - host.acting_s + host.python_in_forward
+        host_s = host.phase_s("other") - host.acting_s + host.python_in_forward
         by_collector = collecting > MOST * max(host_s, 1e-12) and collecting > 0.05 * host.step_s
         taken_s = max(host_s, collecting) if by_collector else host_s
         headroom = host.headroom_without(taken_s)
@@ -76,14 +76,11 @@ class HostBound(Pattern):
             evidence.append(f"{seconds(host.python_in_forward)} of it in a Python loop of a module's forward")
         else:
             evidence.append(f"{seconds(host.places.get(place, 0.0))} of it {_PLACES[place]}")
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause=cause,
-            culprit=culprit(samples, host.blame.total, "main"),
+            culprit=host.blame.main_culprit(samples),
             share=share,
             headroom=headroom,
-            headroom_known_by="estimated",
-            confidence="high",
             evidence=evidence,
             advice=[_ADVICE[cause]],
         )
@@ -96,8 +93,7 @@ class HostBound(Pattern):
             return None
         row, before_first, evidence = _longest(metrics)
         of_step = _share_in(metrics, row) if row >= 0 else share
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary=f"the device is idle {percent(share)} of a step while the host computes something itself",
             cause="preprocess" if before_first else "python",
             culprit=metrics.blame.culprit(row, of_step, device.where),

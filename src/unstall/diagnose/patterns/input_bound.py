@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from unstall.child.seams.loader import EPOCH
 from unstall.diagnose import vocabulary
-from unstall.diagnose.blame import Placed, culprit, line_culprit, short
+from unstall.diagnose.blame import Placed, count, culprit, short
 from unstall.diagnose.features import HostFeatures, network_share
 from unstall.diagnose.patterns.base import Pattern, name_of, part
 from unstall.diagnose.source import calls_at
@@ -82,15 +82,13 @@ class InputBound(Pattern):
         samples, where = _samples(host, loader)
         cause = _cause(host, loader, samples)
         total = host.worker_total if where == "worker" else host.blame.total
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, samples, total, where),
             share=host.share("data_wait"),
             phases=self.phases,
             headroom=headroom,
             headroom_known_by="predicted" if loader and loader.service_s else "estimated",
-            confidence="high",
             evidence=_evidence(host, loader, wait, cause),
             advice=_advice(host, loader, cause),
         )
@@ -105,8 +103,7 @@ class InputBound(Pattern):
         name = metrics.timeline.names[metrics.timeline.host.name[row]] if row >= 0 else ""
         single = "SingleProcess" in name
         workers = "load ahead in workers (num_workers > 0)"
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary=f"the device is idle {percent(idle)} of a step because the next batch is late",
             cause="workers" if single else None,
             culprit=metrics.blame.culprit(row, shares["loader"], device.where),
@@ -154,7 +151,7 @@ class _Wait:
 
 def _wait(host: HostFeatures, loader: LoaderMeasurement | None) -> _Wait:
     step = host.step_s
-    wait_s = host.seconds.get("data_wait", 0.0)
+    wait_s = host.phase_s("data_wait")
     body = max(step - wait_s, 0.005 * step)
     stretch = 1.0
     measured = host.measurement
@@ -181,21 +178,20 @@ def _samples(host: HostFeatures, loader: LoaderMeasurement | None) -> tuple[list
 
 def _cause(host: HostFeatures, loader: LoaderMeasurement | None, samples: list[Placed]) -> str:
     measured = host.measurement
-    wait_s = host.seconds.get("data_wait", 0.0)
+    wait_s = host.phase_s("data_wait")
     if loader and loader.workers and loader.start_s >= MOST * wait_s and wait_s > 0.1 * host.step_s:
         return "workers"
-    count = sum(placed.count for placed in samples)
     service = loader.service_s if loader else 0.0
     network = network_share(host, "data_wait")
     if loader and service:
         network = max(network, loader.service_network_s / service)
     blocked = _blocked_share(host, loader)
-    by_library = _share(samples, count, lambda placed: vocabulary.is_network_library(placed.sample.frames))
+    by_library = _share(samples, lambda placed: vocabulary.is_network_library(placed.sample.frames))
     if network >= NETWORK or (by_library >= MOST and blocked >= BLOCKED):
         return "network"
     if loader and service and loader.collate_s >= MOST * service:
         return "collate"
-    reading = _share(samples, count, _reads)
+    reading = _share(samples, _reads)
     if reading >= MOST or (blocked >= MOST and (loader is None or loader.workers == 0 or service)):
         return "storage"
     if loader and loader.workers and loader.service_cpu_s and loader.batches_per_step:
@@ -205,8 +201,8 @@ def _cause(host: HostFeatures, loader: LoaderMeasurement | None, samples: list[P
     return "transform"
 
 
-def _share(samples: list[Placed], count: int, wanted: Callable[[Placed], bool]) -> float:
-    return sum(placed.count for placed in samples if wanted(placed)) / count if count else 0.0
+def _share(samples: list[Placed], wanted: Callable[[Placed], bool]) -> float:
+    return count(placed for placed in samples if wanted(placed)) / count(samples) if samples else 0.0
 
 
 def _reads(placed: Placed) -> bool:
@@ -229,8 +225,7 @@ def _blocked_share(host: HostFeatures, loader: LoaderMeasurement | None) -> floa
 
 def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, where: str) -> Culprit | None:
     if cause == "workers":
-        site = next(iter(host.sites(EPOCH)), None)
-        return line_culprit(site, share=min(1.0, host.share("data_wait"))) if site else None
+        return host.caller(EPOCH, share=min(1.0, host.share("data_wait")))
     if cause == "collate":
         name = (host.measurement.loader.collate if host.measurement.loader else "").rpartition(".")[2]
         inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.user)]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from unstall.diagnose import growth, source
 from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.growth_site import locate
 from unstall.diagnose.patterns.base import Features, Pattern, at
 from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED, GROWTH_POINTS, OUTRANKS_GROWTH
 from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.text.units import bytes_, known
+
+_ADVICE = {
+    "graph": "keep the number, not the graph: loss.item() or loss.detach() before it is added or stored",
+    "cache": "keep only what is needed: a bounded deque or cache, or copy out the few numbers that are used later",
+}
 
 
 class MemoryGrowth(Pattern):
@@ -39,8 +45,40 @@ class MemoryGrowth(Pattern):
             # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
             explained = bool(top and blamed and top.bytes_per_step > GROWTH_EXPLAINED * rate)
             if explained or growth.is_growing(series, min_bytes_per_step=1.0):
-                return _finding(host, what, rate, grown, top, blamed)
+                return self._grown(host, what, rate, grown, top, blamed)
         return None
+
+    def _grown(
+        self,
+        host: HostFeatures,
+        what: str,
+        rate: float,
+        grown: float,
+        top: GrowingObject | None,
+        blamed: Culprit | None,
+    ) -> Finding:
+        measured = host.measurement
+        cause = "graph" if top and top.graph_per_step > 0 else "cache"
+        evidence = [f"{what} grows by {bytes_(rate)} a step, {bytes_(grown)} during the measured steps"]
+        room = measured.memory.available - (measured.memory.rss_peak or 0)
+        if what == "resident memory" and measured.memory.available and rate > 0:
+            steps = room / rate
+            evidence.append(f"at this rate memory is full in {steps:,.0f} steps ({steps * host.step_s / 3600:.2g} h)")
+        if top:
+            kept = f"{top.path} ({top.kind}) keeps growing"
+            if cause == "graph":
+                kept += f": its autograd graph by {top.graph_per_step:.3g} nodes a step"
+            elif top.len_per_step:
+                kept += f" by {top.len_per_step:.3g} entries a step"
+            evidence.append(kept)
+        return self.finding(
+            cause=cause,
+            culprit=blamed,
+            headroom=1.0 + measured.trend if measured.trend > 0.1 else 1.0,
+            confidence="high" if top else "medium",
+            evidence=evidence,
+            advice=[_ADVICE[cause]],
+        )
 
     def rank(self, finding: Finding, features: Features) -> float:
         """It ends the run, so it comes before any stall that costs less than a factor of two."""
@@ -58,39 +96,6 @@ class MemoryGrowth(Pattern):
         return f"{grows}{at(finding.culprit, ', kept by ')}"
 
 
-def _finding(
-    host: HostFeatures, what: str, rate: float, grown: float, top: GrowingObject | None, blamed: Culprit | None
-) -> Finding:
-    measured = host.measurement
-    cause = "graph" if top and top.graph_per_step > 0 else "cache"
-    evidence = [f"{what} grows by {bytes_(rate)} a step, {bytes_(grown)} during the measured steps"]
-    room = measured.memory.available - (measured.memory.rss_peak or 0)
-    if what == "resident memory" and measured.memory.available and rate > 0:
-        steps = room / rate
-        evidence.append(f"at this rate memory is full in {steps:,.0f} steps ({steps * host.step_s / 3600:.2g} h)")
-    if top:
-        kept = f"{top.path} ({top.kind}) keeps growing"
-        if cause == "graph":
-            kept += f": its autograd graph by {top.graph_per_step:.3g} nodes a step"
-        elif top.len_per_step:
-            kept += f" by {top.len_per_step:.3g} entries a step"
-        evidence.append(kept)
-    return Finding(
-        pattern=MemoryGrowth.name,
-        cause=cause,
-        culprit=blamed,
-        headroom=max(1.0, 1.0 + host.measurement.trend) if host.measurement.trend > 0.1 else 1.0,
-        headroom_known_by="estimated",
-        confidence="high" if top else "medium",
-        evidence=evidence,
-        advice=[
-            "keep the number, not the graph: loss.item() or loss.detach() before it is added or stored"
-            if cause == "graph"
-            else "keep only what is needed: a bounded deque or cache, or copy out the few numbers that are used later"
-        ],
-    )
-
-
 def _keeper(host: HostFeatures) -> tuple[GrowingObject | None, Culprit | None]:
     """What keeps growing in the program, by its own looks at itself, and the line that makes it grow.
 
@@ -102,18 +107,9 @@ def _keeper(host: HostFeatures) -> tuple[GrowingObject | None, Culprit | None]:
             file, function, line = entry.wrapped
             code = source.code_at(file, line)
             return entry, Culprit(function=function, file=file, line=line, share=0.0, code=code)
-        located = growth.locate(entry.path, entry.file, entry.function)
-        if located is None:
-            located = growth.locate(entry.path, *memory.loop)
+        located = locate(entry.path, entry.file, entry.function) or locate(entry.path, *memory.loop)
         if located is not None:
-            found = Culprit(
-                function=located.function,
-                file=located.file,
-                line=located.line,
-                share=0.0,
-                code=located.code,
-            )
-            return entry, found
+            return entry, located
     return (memory.growing[0] if memory.growing else None), None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.child.seams import modules, optimizer
-from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at, part
 from unstall.diagnose.thresholds import (
@@ -32,6 +31,7 @@ from unstall.diagnose.thresholds import (
     WORTH,
 )
 from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.vocabulary import MODEL_PHASES
 from unstall.text.units import percent, seconds
 from unstall.trace.features import TraceFeatures
 from unstall.trace.nesting import pick
@@ -54,7 +54,7 @@ class OverheadBound(Pattern):
     name = "overhead-bound"
     brief = "so many small operations that starting them takes the time"
     causes = ("batching", "small-ops", "optimizer")
-    phases = ("forward", "backward", "optimizer")
+    phases = MODEL_PHASES
     residual = True
     by_hand = (
         ("batching", "call the model with many items at once"),
@@ -92,15 +92,12 @@ class OverheadBound(Pattern):
             evidence.append(
                 f"the model is called {model.forwards:.3g} times a step, on {size} sample{'s' if size > 1 else ''} each"
             )
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause=cause,
             culprit=_culprit(host, cause),
             share=share,
             phases=() if host.python_in_forward else self.phases,
             headroom=headroom,
-            headroom_known_by="estimated",
-            confidence="high",
             evidence=evidence,
             advice=[_ADVICE[cause]],
         )
@@ -128,8 +125,7 @@ class OverheadBound(Pattern):
                 f"launch calls take {percent(shares['launch'])} of a step"
             )
         row, of_step = _slowest_operator(device)
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary=f"the device is idle {percent(share)} of a step because the host submits its work too slowly",
             cause=_device_cause(device, row),
             culprit=metrics.blame.culprit(row, of_step, device.where),
@@ -162,7 +158,7 @@ class OverheadBound(Pattern):
 
 def _cause(host: HostFeatures, single: bool) -> str:
     model = host.measurement.model
-    optimizer = host.seconds.get("optimizer", 0.0)
+    optimizer = host.phase_s("optimizer")
     if optimizer > MOST * host.model_s:
         return "optimizer"
     if (single and (model.ops or 0) / max(model.forwards, 1) < _LARGE_MODEL_OPS) or model.forwards >= CALLED_OFTEN:
@@ -171,16 +167,14 @@ def _cause(host: HostFeatures, single: bool) -> str:
 
 
 def _culprit(host: HostFeatures, cause: str) -> Culprit | None:
-    total = host.blame.total
     if cause == "optimizer":
-        sites = host.sites(optimizer.STEP)
-        return line_culprit(sites[0], share=host.share("optimizer")) if sites else None
-    if cause == "batching":
-        sites = host.sites(modules.FORWARD)
-        if sites:
-            return line_culprit(sites[0], share=host.share("forward"))
-    return culprit(host.blame.in_phase("forward"), total, "main") or culprit(
-        host.blame.in_phase("forward", "backward"), total, "main"
+        return host.caller(optimizer.STEP, share=host.share("optimizer"))
+    caller = host.caller(modules.FORWARD, share=host.share("forward")) if cause == "batching" else None
+    blame = host.blame
+    return (
+        caller
+        or blame.main_culprit(blame.in_phase("forward"))
+        or blame.main_culprit(blame.in_phase("forward", "backward"))
     )
 
 

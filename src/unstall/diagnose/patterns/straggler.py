@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from unstall.diagnose.blame import Placed, culprit
+from unstall.diagnose.blame import Placed, count, culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, name_of
 from unstall.diagnose.ranks import exposed_s, own_s, spread
 from unstall.diagnose.thresholds import LATE_RANK_SHARE, SEEN
 from unstall.records.report import Finding, Utilization
-from unstall.records.vocabulary import PhaseName
+from unstall.records.vocabulary import COMM, MODEL_PHASES, PhaseName
 from unstall.text.units import percent, seconds
 from unstall.trace.features import TraceFeatures
 from unstall.trace.metrics import TimelineMetrics
 
 _CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
-_SHARED = ("forward", "backward", "optimizer", "comm")  # phases that a seam times in every rank
+_SHARED = (*MODEL_PHASES, COMM.name)  # phases that a seam times in every rank
 _UNTIMED = ("other",)  # what no seam times; its samples are those in no shared phase
 _UNEVEN = 0.25  # of the longest wait: less difference between ranks is chance
 _EXCESS = 1.2  # its excess is also in its own phase, which must not outrank it
@@ -66,19 +66,16 @@ class Straggler(Pattern):
             default="other",
         )
         placed = host.blame.main if late.pid == host.measurement.main_pid else host.blame.ranks.get(late.rank, [])
-        total = sum(one.count for one in placed)
-        samples = [one for one in placed if one.phase not in _SHARED] if phase in _UNTIMED else []
-        samples = samples or [one for one in placed if one.phase == phase]
+        total = count(placed)
+        samples = [sample for sample in placed if sample.phase not in _SHARED] if phase in _UNTIMED else []
+        samples = samples or [sample for sample in placed if sample.phase == phase]
         if late.worker_pids and phase == "data_wait":
-            samples = [one for one in host.blame.workers if one.sample.pid in late.worker_pids]
+            samples = [worker for worker in host.blame.workers if worker.sample.pid in late.worker_pids]
         waits = max(exposed_s(rank) for rank in others)
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause=_cause(phase, samples),
             culprit=culprit(samples, total, f"rank {late.rank}"),
             headroom=headroom,
-            headroom_known_by="estimated",
-            confidence="high",
             evidence=[
                 f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}",
                 f"rank {late.rank} spends {seconds(late.phases[phase])} in {phase}, the others {seconds(usual[phase])}",
@@ -101,14 +98,12 @@ class Straggler(Pattern):
         rows = metrics.after_gaps(reason.removeprefix("idle_"))[0] if idle else metrics.kernels.rows[:1]
         row = int(metrics.timeline.launch[rows[0]]) if len(rows) else -1
         share = float(late.max())
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary="one rank comes late to the collectives",
             cause=cause,
             culprit=metrics.blame.culprit(row, metrics.shares[reason], f"rank {name}"),
             share=share,
             headroom=1 / max(1 - share, 0.05),
-            headroom_known_by="estimated",
             confidence="high" if share >= 2 * LATE_RANK_SHARE else "medium",
             evidence=[
                 f"the other ranks wait {percent(share)} of a step for rank {name} at collectives",
@@ -134,10 +129,10 @@ class Straggler(Pattern):
 def _cause(phase: str, samples: Sequence[Placed]) -> str:
     """What the late rank does: by its phase, or, for code that no seam knows, by what most samples of it do."""
     if phase in _UNTIMED and samples:
-        count: Counter[str] = Counter()
+        by_phase: Counter[str] = Counter()
         for placed in samples:
-            count[placed.phase] += placed.count
-        phase = count.most_common(1)[0][0]
+            by_phase[placed.phase] += placed.count
+        phase = by_phase.most_common(1)[0][0]
     return _CAUSES.get(phase, "python")
 
 

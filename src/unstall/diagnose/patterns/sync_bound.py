@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from unstall.child.seams.cuda import SYNC
-from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at, part
 from unstall.diagnose.thresholds import IDLE_SYNC_SHARE, MOSTLY_COMPUTING, SEEN, SEEN_GAIN, WORTH
@@ -42,24 +41,20 @@ class SyncBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in calls that wait for the device."""
-        sync_s = host.seconds.get("sync", 0.0)
+        sync_s = host.phase_s("sync")
         headroom = host.headroom_without(sync_s)
         if headroom < SEEN:
             return None
         sites = host.sites(SYNC)
         name = SYNC.member(sites[0].seam) if sites else "item"
-        blamed = culprit(host.blame.in_phase("sync"), host.blame.total, "main")
         share = host.share("sync")
-        if blamed is None and sites:
-            blamed = line_culprit(sites[0], share=share)
-        return Finding(
-            pattern=self.name,
+        blamed = host.blame.main_culprit(host.blame.in_phase("sync")) or host.caller(SYNC, share=share)
+        return self.finding(
             cause="shape" if name == "nonzero" else "copy" if name in ("cpu", "numpy", "tolist") else "item",
             culprit=blamed,
             share=share,
             phases=self.phases,
             headroom=headroom,
-            headroom_known_by="estimated",
             confidence="medium",
             evidence=[f"{percent(share)} of a step, {seconds(sync_s)}, the host waits for the device in .{name}()"],
             advice=[self.advice],
@@ -89,8 +84,7 @@ class SyncBound(Pattern):
             evidence.append(
                 "the replay cannot confirm the gain: the stream waits for something that the trace does not show"
             )
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary=f"the host waits for the device {blocked} of a step, and the device then for the host",
             cause=_cause(worst),
             culprit=metrics.blame.culprit(worst.row, worst.blocked_ns / metrics.windows.total_ns, device.where),

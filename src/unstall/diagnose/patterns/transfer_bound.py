@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
 from unstall.diagnose.thresholds import SEEN, SEEN_GAIN, TRANSFER_SHARE
@@ -35,7 +34,7 @@ class TransferBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in calls that copy to the device."""
-        transfer_s = host.seconds.get("transfer", 0.0)
+        transfer_s = host.phase_s("transfer")
         headroom = host.headroom_without(transfer_s)
         if headroom < SEEN:
             return None
@@ -43,14 +42,12 @@ class TransferBound(Pattern):
         pageable = loader is not None and not loader.pin_memory
         advice = ["pin_memory=True in the DataLoader, and .to(device, non_blocking=True)"] if pageable else []
         share = host.share("transfer")
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             cause="pageable" if pageable else "blocking",
-            culprit=culprit(host.blame.in_phase("transfer"), host.blame.total, "main"),
+            culprit=host.blame.main_culprit(host.blame.in_phase("transfer")),
             share=share,
             phases=self.phases,
             headroom=headroom,
-            headroom_known_by="estimated",
             confidence="medium",
             evidence=[f"{percent(share)} of a step, {seconds(transfer_s)}, copies data to the device"],
             advice=[*advice, self.advice],
@@ -69,8 +66,7 @@ class TransferBound(Pattern):
             return None
         main = groups[0]
         call = int(metrics.timeline.launch[main.longest])
-        return Finding(
-            pattern=self.name,
+        return self.finding(
             summary="copies between host and device hold up the step",
             cause="pageable" if pageable else "blocking" if _waited_for(groups) else None,
             culprit=metrics.blame.culprit(call, main.device_ns / metrics.windows.total_ns, device.where),
