@@ -102,8 +102,7 @@ def _decide(
         gate = Gate(plan, baseline, candidate, run, budget_s=left_s, on_pair=on_pair)
         finding = gate.decide()
         refused = sandbox.refused()
-        note = None if sandbox.force == "overlay" else sandbox.note
-        return finding, gate, "; ".join([*([note] if note else []), *refused]) or None
+        return finding, gate, "; ".join([*sandbox.limits, *refused, *sandbox.reached()]) or None
 
 
 class _Runner:

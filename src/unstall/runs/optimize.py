@@ -75,7 +75,7 @@ def optimize(
     try:
         with opened(sandbox, folder) as box:
             result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
-            result.notes += [f"refused in the trials: {line}" for line in box.refused()]
+            result.notes += [*(f"refused in the trials: {line}" for line in box.refused()), *box.limits, *box.reached()]
     except TrialFailed as error:
         raise Failed(str(error)) from error
     finally:

@@ -115,7 +115,7 @@ class _Waiter:
 
 def _notes(result: SimplifyResult, sandbox: Sandbox) -> list[str]:
     """What the user should know of how the experiments ran."""
-    notes = [f"not sent to the network: {request}" for request in sandbox.refused()]
+    notes = [f"not sent to the network: {request}" for request in sandbox.refused()] + sandbox.reached()
     if result.measurement is None:
         last_lines = result.first.output.read_text(errors="replace").strip().splitlines()[-1:]
         notes += [f"the program's last line of output: {line.strip()}" for line in last_lines]

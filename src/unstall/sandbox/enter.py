@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from unstall.sandbox import kernel, mountinfo, proof
+    from unstall.sandbox import kernel, mountinfo, network_namespace, proof
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import kernel
     import mountinfo
+    import network_namespace
     import proof
 
 _FORBIDDEN = {"nosuid": os.ST_NOSUID, "noexec": 8}
@@ -50,6 +51,7 @@ class Entrance:
         kernel.unshare(kernel.CLONE_NEWNS | (0 if self.privileged else kernel.CLONE_NEWUSER))
         if not self.privileged:
             kernel.map_self(uid, gid)
+        self.leave_network()
         with open(os.path.join(self.layer, "namespace"), "w") as file:
             file.write(os.readlink("/proc/self/ns/mnt"))
         kernel.make_private()
@@ -60,6 +62,15 @@ class Entrance:
         written = [*self.plan["keep"], os.path.join(self.plan["home"], "notes")]
         proof.check_mounts(known, self.layer, written)
         os.chdir(folder)
+
+    def leave_network(self) -> None:
+        """Have a network of one's own, where the plan wants that. Whether the kernel can is found out by the trial."""
+        if self.plan["network"] == "shared":
+            return
+        try:
+            network_namespace.enter(self.plan["home"])
+        except OSError as error:
+            raise OSError(f"no network of its own: {error}") from None
 
     def lay_out(self) -> None:
         """Mount the program's tree below ``root``."""

@@ -17,6 +17,7 @@ from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
 from unstall.sandbox import overlay, place
 from unstall.sandbox.keeping import Keeper
+from unstall.sandbox.relaying import Relay
 from unstall.sandbox.trackers import offline
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Sandbox:
         folder: Path,
         home: Path,
         keeper: Keeper,
+        relay: Relay | None,
         overlays: overlay.Overlays | None,
         reason: str,
         keep: Sequence[Path],
@@ -46,11 +48,17 @@ class Sandbox:
     ):
         self.force: Force = "overlay" if overlays else "guard"
         """Which means is in force."""
-        self.note = overlays.note if overlays else f"{GUARD_NOTE} ({reason})"
-        """The same in one line for the person."""
+        self.limits: list[str] = [] if overlays else [f"{GUARD_NOTE} ({reason})"]
+        """What is not held back, a line each."""
+        if not network_writes and relay is None:
+            why = f" ({overlays.shared_network})" if overlays else ""
+            self.limits.append(f"{NETWORK_NOTE}{why}")
+        self.note = "; ".join([*([overlays.note] if overlays else []), *self.limits])
+        """Which means is in force, in one line for the person."""
         self._folder = folder
         self._home = home
         self._keeper = keeper
+        self._relay = relay
         self._overlays = overlays
         self._keep = keep
         self._network_writes = network_writes
@@ -88,6 +96,8 @@ class Sandbox:
     def _means(self) -> list[str]:
         """What is to watch in the program's processes."""
         means = [] if self._network_writes else ["network"]
+        if self._relay is not None:
+            means.append("relay")
         if self._overlays is None:
             means.append("guard")
         elif not self._overlays.privileged:
@@ -98,8 +108,14 @@ class Sandbox:
         """What was refused inside so far, a line each with how often: ``POST http://host/path (3 times)``."""
         return read_refusals(self._home)
 
+    def reached(self) -> list[str]:
+        """What programs reached outside their own network so far, a line for each address with its counts."""
+        return self._relay.lines() if self._relay else []
+
     def close(self) -> None:
         """End every process that is left inside, put back what the guard saved, remove every layer."""
+        if self._relay is not None:
+            self._relay.close()
         failure = self._keeper.close()
         if failure:
             raise SandboxError(f"the files could not be put back: {failure}; they are kept in {self._home / 'vault'}")
@@ -108,6 +124,9 @@ class Sandbox:
 GUARD_NOTE = (
     "Python's own writes are watched and undone; those of C code and of other programs are not seen:"
     " no overlay can be had here"
+)
+NETWORK_NOTE = (
+    "no network of its own can be had here: what Python sends is held back, what C code and other programs send is not"
 )
 
 
@@ -142,14 +161,21 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
     reasons: list[str] = []
     for home in place.homes(folder):
         keeper = Keeper(home)
+        relay = None if network_writes else Relay(home)
+        shared_network = "--allow-network-writes"
+        if relay is not None:
+            shared_network = "" if relay.wait_until_ready() else "its relay cannot be started"
         try:
-            overlays = overlay.prepare(home, folder, keep, reasons)
+            overlays = overlay.prepare(home, folder, keep, reasons, shared_network)
         except BaseException:
-            keeper.close()
+            _close(keeper, relay)
             raise
+        if overlays and overlays.shared_network:
+            _close(relay)
+            relay = None
         if overlays:
-            return Sandbox(folder, home, keeper, overlays, "", keep, network_writes)
-        keeper.close()
+            return Sandbox(folder, home, keeper, relay, overlays, "", keep, network_writes)
+        _close(keeper, relay)
     reason = reasons[0] if reasons else "there is no folder to put what is written"
     if required:
         raise SandboxError(
@@ -157,5 +183,11 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             " --no-sandbox runs it all the same, with only Python's own writes undone"
         )
     for home in place.homes(folder):
-        return Sandbox(folder, home, Keeper(home), None, reason, keep, network_writes)
+        return Sandbox(folder, home, Keeper(home), None, None, reason, keep, network_writes)
     raise SandboxError("there is no folder to save files in before they are changed")
+
+
+def _close(*helpers: Keeper | Relay | None) -> None:
+    for helper in helpers:
+        if helper is not None:
+            helper.close()

@@ -7,17 +7,20 @@ Refused, with the error that a network that is down would give, and a note for t
 - mail (smtplib), and connections and datagrams of Python sockets to other machines, except DNS, and except the
   connections of those HTTP libraries.
 
-Not seen: what C code sends (collectives, gRPC, database drivers in C), and programs that are not Python.
+Not seen: what C code sends (collectives, gRPC, database drivers in C), and programs that are not Python. Where the
+experiment has a network of its own (sandbox/network_namespace.py), these reach no other machine. The connections of
+those HTTP libraries are then made through sockets of the machine's network, which the relay lends.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
 from unstall.child.importhook import PostImport
-from unstall.child.sandbox import audit
+from unstall.child.sandbox import audit, lending
 from unstall.child.sandbox.refusals import note
 
 if TYPE_CHECKING:
@@ -25,17 +28,23 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-_HTTP = ("http.client", "urllib3", "httpcore", "httpx", "aiohttp", "aiohappyeyeballs", "anyio")
+_HTTP = ("http.client", "urllib3", "httpcore", "httpx", "aiohttp")
 _DNS = 53
 _STREAM = 1  # socket.SOCK_STREAM, without the import
+_LONGEST_LINE = 4096
 _DEEPEST = 60  # frames: an asyncio connection lies some twenty below the request
+
+
+_in_request: contextvars.ContextVar[bool] = contextvars.ContextVar("unstall_in_request", default=False)
+"""Set in the tasks that an asynchronous HTTP library makes for a request, which do not show in each other's frames."""
 
 
 class Refusal:
     """Says no, and notes it."""
 
-    def __init__(self, home: str):
+    def __init__(self, home: str, relayed: bool):
         self.home = home
+        self.relayed = relayed
 
     def error(self, what: str) -> OSError:
         """What a refused connection raises."""
@@ -45,9 +54,9 @@ class Refusal:
         return ConnectionRefusedError(errno.ECONNREFUSED, f"unstall does not repeat this in an experiment: {what}")
 
 
-def install(home: str) -> None:
-    """Refuse from here on, in this process and those it forks."""
-    refusal = Refusal(home)
+def install(home: str, *, relayed: bool) -> None:
+    """Refuse from here on, in this process and those it forks; ``relayed``: it is in a network of its own."""
+    refusal = Refusal(home, relayed)
     audit.hear(
         {
             "socket.connect": functools.partial(_on_connect, refusal),
@@ -80,6 +89,17 @@ def _guard_http_client(refusal: Refusal, module: ModuleType) -> None:
             raise refusal.error(f"{method.upper()} {_plain(address)}")
         return original(self, method, url, *args, **kwargs)
 
+    def send(self: Any, data: Any) -> Any:
+        # Not by way of putrequest: a program that writes its request itself. A proxy is asked in this way too.
+        if self._HTTPConnection__state == "Idle" and isinstance(data, (bytes, bytearray)):
+            method, _, rest = bytes(data[:_LONGEST_LINE]).partition(b" ")
+            if method.isalpha() and method.decode() not in READING | {"CONNECT"}:
+                path = rest.partition(b" ")[0].decode(errors="replace")
+                raise refusal.error(f"{method.decode()} {_plain(f'http://{_host(self.host)}:{self.port}{path}')}")
+        return sending(self, data)
+
+    sending = module.HTTPConnection.send
+    module.HTTPConnection.send = functools.wraps(sending)(send)
     module.HTTPConnection.putrequest = putrequest
 
 
@@ -99,7 +119,11 @@ def _guard_httpx(refusal: Refusal, module: ModuleType) -> None:
     @functools.wraps(asynchronous)
     async def handle_async_request(self: Any, request: Any) -> Any:
         look(request)
-        return await asynchronous(self, request)
+        token = _in_request.set(True)
+        try:
+            return await asynchronous(self, request)
+        finally:
+            _in_request.reset(token)
 
     module.HTTPTransport.handle_request = handle_request
     module.AsyncHTTPTransport.handle_async_request = handle_async_request
@@ -113,7 +137,11 @@ def _guard_aiohttp(refusal: Refusal, module: ModuleType) -> None:
         if method.upper() not in READING:
             error = refusal.error(f"{method.upper()} {_plain(str(str_or_url))}")
             raise module.ClientConnectionError(str(error))
-        return await original(self, method, str_or_url, **kwargs)
+        token = _in_request.set(True)
+        try:
+            return await original(self, method, str_or_url, **kwargs)
+        finally:
+            _in_request.reset(token)
 
     module.ClientSession._request = _request
 
@@ -134,12 +162,15 @@ def _guard_wandb(module: ModuleType) -> None:
 
 def _on_connect(refusal: Refusal, sock: socket.socket, address: Any) -> None:
     host, port = _address(sock, address)
-    if not _is_elsewhere(host) or port == _DNS:
+    if port == _DNS or not host:
+        return
+    if sock.type == _STREAM and _in_http_client():
+        if refusal.relayed:
+            lending.borrow(refusal.home, sock, host, port)
         return
     # Connecting a datagram socket sends nothing: it is how programs ask for their own address.
-    if sock.type != _STREAM or _in_http_client():
-        return
-    raise refusal.error(f"a connection to {_host(host)}:{port}")
+    if sock.type == _STREAM and _is_elsewhere(host):
+        raise refusal.error(f"a connection to {_host(host)}:{port}")
 
 
 def _on_send(refusal: Refusal, sock: socket.socket, address: Any) -> None:
@@ -177,6 +208,8 @@ def _is_elsewhere(host: str) -> bool:
 
 def _in_http_client() -> bool:
     """Whether an HTTP library that is watched makes this connection."""
+    if _in_request.get():
+        return True
     frame = sys._getframe(1)
     for _ in range(_DEEPEST):
         if frame is None:
