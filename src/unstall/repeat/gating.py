@@ -91,7 +91,11 @@ def _decide(
     folder, recordings = Path.cwd(), place / "recordings"
     recordings.mkdir()
     with open_sandbox(
-        folder, [recordings], network_writes=request.network_writes, required=request.sandbox_required
+        folder,
+        [recordings],
+        network_writes=request.network_writes,
+        required=request.sandbox_required,
+        tell=tell,
     ) as sandbox:
         candidate = Arm("candidate", request.words, folder)
         run = _Runner(sandbox, recordings, request)

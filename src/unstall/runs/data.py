@@ -50,7 +50,7 @@ def measure(
         progress.update(f"measuring the data pipeline, {time.monotonic() - began:.0f} s", session.steps, session.rate)
 
     try:
-        with refusing(DataError), opened(sandbox, place.path) as box:
+        with refusing(DataError), opened(sandbox, place.path, progress.log) as box:
             facts = examine(
                 box.command(line),
                 place.path,

@@ -73,7 +73,7 @@ def optimize(
         found = program.find(words)
     folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
     try:
-        with opened(sandbox, folder) as box:
+        with opened(sandbox, folder, progress.log) as box:
             result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
             result.notes += [*(f"refused in the trials: {line}" for line in box.refused()), *box.limits, *box.reached()]
     except TrialFailed as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +25,10 @@ class SandboxChoice:
 
 
 @contextlib.contextmanager
-def opened(choice: SandboxChoice, recordings: Path) -> Iterator[Sandbox]:
+def opened(choice: SandboxChoice, recordings: Path, tell: Callable[[str], None]) -> Iterator[Sandbox]:
     """A sandbox over the working directory; ``recordings`` stays writable for real.
+
+    ``tell`` takes a line on what the person should know before a program starts.
 
     Raises Refused where it cannot be had, or its programs cannot be kept in it.
     """
@@ -34,6 +36,6 @@ def opened(choice: SandboxChoice, recordings: Path) -> Iterator[Sandbox]:
 
     with refusing(SandboxError):
         with open_sandbox(
-            Path.cwd(), [recordings], network_writes=choice.network_writes, required=choice.required
+            Path.cwd(), [recordings], network_writes=choice.network_writes, required=choice.required, tell=tell
         ) as sandbox:
             yield sandbox

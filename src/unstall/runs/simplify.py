@@ -85,7 +85,7 @@ def _run_experiments(
     progress: Progress,
 ) -> tuple[Report, SimplifyResult]:
     """The report, and what it was made from."""
-    with launcher.adopting_orphans(), Signals() as signals, opened(choice, place.path) as sandbox:
+    with launcher.adopting_orphans(), Signals() as signals, opened(choice, place.path, progress.log) as sandbox:
         waiter = _Waiter(signals, progress, Budget(budget_s))
         starter = ProgramStarter(line, list(words), place, sandbox, waiter.wait)
         try:

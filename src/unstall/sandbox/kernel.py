@@ -81,6 +81,11 @@ def memory(target: str, options: str) -> None:
     _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
 
 
+def message_queues(target: str) -> None:
+    """The POSIX message queues of this IPC namespace."""
+    _mount("mqueue", target, "mqueue", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
+
+
 def overlay(lower: str, upper: str, work: str, target: str, *, forbidden: str, privileged: bool) -> None:
     """A tree whose content is ``lower``'s, and whose changes go to ``upper``."""
     options = [f"lowerdir={_escape(lower)}", f"upperdir={_escape(upper)}", f"workdir={_escape(work)}"]

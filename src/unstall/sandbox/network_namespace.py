@@ -10,16 +10,15 @@ Runs in the entrance (enter.py), in a bare interpreter: standard library only, a
 from __future__ import annotations
 
 import _socket
-import array
-import json
 import os
 
 TYPE_CHECKING = False  # as typing's, without the import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from unstall.sandbox import kernel, netlink
+    from unstall.sandbox import door, kernel, netlink
 else:
+    import door
     import kernel
     import netlink
 
@@ -38,7 +37,7 @@ def enter(home: str) -> None:
     """
     interfaces = _interfaces()
     services = [*_listening(), *_name_servers()]
-    relay = _connect(home)
+    relay = door.call(home, "relay")
     try:
         kernel.unshare(kernel.CLONE_NEWNET)
         _furnish(interfaces, [host for _, _, host, port in services if port == _DNS])
@@ -108,21 +107,10 @@ def _family(host: str) -> int:
     return _socket.AF_INET6 if ":" in host else _socket.AF_INET
 
 
-def _connect(home: str) -> _socket.socket:
-    """The relay's end; by a short path, as the address of a unix socket has room for 107 bytes only."""
-    folder = os.open(os.path.join(home, "notes"), os.O_PATH | os.O_CLOEXEC)
-    try:
-        relay = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
-        relay.connect(f"/proc/self/fd/{folder}/relay")
-        return relay
-    finally:
-        os.close(folder)
-
-
 def _hand_over(relay: _socket.socket, services: Sequence[Service]) -> None:
     """Listen where the services do, and give the sockets to the relay; also files that count what had no way out."""
     counters = [os.open(f"/proc/self/net/{name}", os.O_RDONLY) for name in ("snmp", "snmp6") if _has_counter(name)]
-    _send(relay, {"counters": len(counters)}, counters)
+    door.send(relay, {"counters": len(counters)}, counters)
     for handle in counters:
         os.close(handle)
     # Of one port, an address of its own before any address, and IPv4 before IPv6, which may take both.
@@ -164,12 +152,7 @@ def _listen(service: Service) -> _socket.socket | None:
 
 def _send_batch(relay: _socket.socket, batch: list[tuple[Service, _socket.socket]]) -> None:
     if batch:
-        _send(relay, {"services": [service for service, _ in batch]}, [listener.fileno() for _, listener in batch])
+        door.send(relay, {"services": [service for service, _ in batch]}, [listener.fileno() for _, listener in batch])
     for _, listener in batch:
         listener.close()
     batch.clear()
-
-
-def _send(relay: _socket.socket, message: dict[str, object], handles: Sequence[int]) -> None:
-    rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", handles).tobytes())] if handles else []
-    relay.sendmsg([json.dumps(message).encode()], rights)

@@ -16,7 +16,6 @@ Standard library only: it runs in any interpreter.
 
 from __future__ import annotations
 
-import array
 import collections
 import json
 import os
@@ -32,12 +31,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from unstall.child.sandbox import refusals
+    from unstall.sandbox import door
 else:
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "child", "sandbox"))
+    _HERE = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "child", "sandbox")]
+    import door
     import refusals
 
 _CHUNK_BYTES = 1 << 18
-_MOST_HANDLES = 253  # in one message: SCM_MAX_FD
 _PATIENCE_S = 10.0  # for a service to take a connection, and for a name server to answer
 _LOOK_MS = 1000  # between two looks whether the program has ended
 _REQUEST = re.compile(rb"([A-Z]{3,20}) (\S{1,4000}) HTTP/1\.[01]\r?\n")
@@ -64,12 +65,7 @@ class Relay:
         self.unreachable = 0
         """Connections and datagrams that had no way out, in networks that are gone."""
         self.lock = threading.Lock()
-        path = os.path.join(home, "notes", "relay")
-        self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        folder = os.open(os.path.dirname(path), os.O_PATH)  # the path itself may be too long for an address
-        self.door.bind(f"/proc/self/fd/{folder}/relay")
-        os.close(folder)
-        self.door.listen(128)
+        self.door = socket.socket(fileno=door.open_door(home, "relay").detach())
 
     def serve(self) -> None:
         """Take callers, for ever."""
@@ -83,10 +79,9 @@ class Relay:
         network: Network | None = None
         with caller:
             while True:
-                data, handles = _receive(caller)
-                if not data:
+                message, handles = door.receive(caller)
+                if message is None:
                     return
-                message = json.loads(data)
                 if "lend" in message:
                     self.lend(caller, pid, message["lend"])
                     continue
@@ -111,7 +106,7 @@ class Relay:
         with self.lock:
             self.traffic[name_of(host, port)].connections += 1
         with socket.socket(family, kind, protocol) as lent:
-            caller.sendmsg([b"{}"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [lent.fileno()]))])
+            door.send(caller, {}, [lent.fileno()])
 
     def count(self, address: str, sent: int = 0, received: int = 0, connections: int = 0) -> None:
         """Add to what went to an address."""
@@ -238,15 +233,6 @@ def _no_routes(counter: int) -> int:
         if words[0] == "Ip:" and "OutNoRoutes" in words:
             return int(lines[number + 1].split()[words.index("OutNoRoutes")])
     return 0
-
-
-def _receive(caller: socket.socket) -> tuple[bytes, list[int]]:
-    data, ancillary, _, _ = caller.recvmsg(1 << 16, socket.CMSG_SPACE(4 * _MOST_HANDLES))
-    handles = array.array("i")
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            handles.frombytes(content[: len(content) - len(content) % handles.itemsize])
-    return data, list(handles)
 
 
 def _network_of(pid: int) -> int:

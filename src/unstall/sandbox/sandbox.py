@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Literal
 
 from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
-from unstall.sandbox import overlay, place
-from unstall.sandbox.keeping import Keeper
+from unstall.sandbox import leftovers, overlay, place
+from unstall.sandbox.keeping import STILL_RUNNING, Keeper
 from unstall.sandbox.relaying import Relay
 from unstall.sandbox.trackers import offline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Force = Literal["overlay", "guard", "none"]
 
@@ -62,6 +62,7 @@ class Sandbox:
         self._overlays = overlays
         self._keep = keep
         self._network_writes = network_writes
+        self._tell: Callable[[str], None] = lambda line: None
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The command to spawn in the place of ``words``: its process becomes the program, with the same pid.
@@ -117,7 +118,10 @@ class Sandbox:
         if self._relay is not None:
             self._relay.close()
         failure = self._keeper.close()
-        if failure:
+        if failure.startswith(STILL_RUNNING):
+            pids = failure.removeprefix(STILL_RUNNING)
+            self._tell(f"a process of an experiment does not end; to end it, kill -9 {pids}")
+        elif failure:
             raise SandboxError(f"the files could not be put back: {failure}; they are kept in {self._home / 'vault'}")
 
 
@@ -132,7 +136,12 @@ NETWORK_NOTE = (
 
 @contextlib.contextmanager
 def open_sandbox(
-    folder: Path, keep: Sequence[Path], *, network_writes: bool = False, required: bool = True
+    folder: Path,
+    keep: Sequence[Path],
+    *,
+    network_writes: bool = False,
+    required: bool = True,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Sandbox]:
     """Open a sandbox for the programs of one working directory; closed, nothing of it is left.
 
@@ -141,6 +150,7 @@ def open_sandbox(
         keep: existing folders that stay writable for real, such as the recording's.
         network_writes: let programs write to the outside: HTTP POST, tracking servers and the like.
         required: raise when the files' safety cannot be guaranteed; else the guard does what it can.
+        tell: takes a line on what the person should know before a program starts, or after the last one.
 
     Raises:
         SandboxError: nothing can guarantee it and it is required, or there is no room at all.
@@ -149,7 +159,10 @@ def open_sandbox(
         if not path.is_dir():
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
     kept = [path.resolve() for path in keep]
+    for line in leftovers.settle_sandboxes(place.roots(folder), place.PREFIX, lambda home: Keeper(home).close()):
+        tell(line)
     sandbox = _open(folder.resolve(), kept, network_writes, required)
+    sandbox._tell = tell
     try:
         yield sandbox
     finally:
