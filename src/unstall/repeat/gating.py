@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from unstall.repeat.arms import Arm
 from unstall.repeat.gate import Gate, Recorded
 from unstall.repeat.sequential import FIRST_END, Finding, Plan
 from unstall.repeat.worktree import Worktree, check_out
-from unstall.sandbox import Sandbox, open_sandbox
+from unstall.sandbox import Sandbox, leftovers, open_sandbox
 
 _FEWEST_STEPS, _MOST_STEPS = 50, 2000
 _WANTED_ERROR = 0.025  # of a run's mean step, relative
@@ -139,10 +140,24 @@ def _workplace(folder: Path) -> Iterator[Path]:
         directory = rundir.make(folder)
     except OSError as error:
         raise GateError(f"no place for the recordings: {error.strerror or error}") from error
+    _remove_abandoned(directory.path.parent, folder)
+    claim = leftovers.claim(directory.path)
     try:
         yield directory.path
     finally:
         rundir.remove(directory.path)
+        if claim is not None:
+            claim.close()
+
+
+def _remove_abandoned(runs: Path, folder: Path) -> None:
+    """Remove the workplaces of gates that were killed, and let git forget the worktrees in them."""
+    abandoned = False
+    for leftover, _ in leftovers.abandoned([runs], ""):
+        shutil.rmtree(leftover, ignore_errors=True)
+        abandoned = True
+    if abandoned:
+        revision.git(folder, "worktree", "prune")
 
 
 def _arm(tree: Worktree, request: Request, folder: Path) -> Arm:

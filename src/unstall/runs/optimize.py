@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from unstall.optimize.trial_runner import TrialRunner
 from unstall.repeat import ledger as ledgers
 from unstall.runs.errors import Failed, refusing
 from unstall.runs.sandboxed import SandboxChoice, opened
+from unstall.sandbox import leftovers
 
 if TYPE_CHECKING:
     from unstall.optimize.source.files import Sources
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimized", "Options", "apply", "optimize"]
 
+_FOLDER = "unstall-optimize-"
 _NOTABLE_CORES = 0.3
 _WHY_STOPPED = {
     "nothing left": "no remedy left that promises enough",
@@ -71,15 +72,16 @@ def optimize(
     """
     with refusing(command.CommandError):
         found = program.find(words)
-    folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
+    leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
     try:
-        with opened(sandbox, folder, progress.log) as box:
+        with (
+            leftovers.claimed(Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
+            opened(sandbox, folder, progress.log) as box,
+        ):
             result = search(found, TrialRunner(found.line, folder, box), options, progress.log)
             result.notes += [*(f"refused in the trials: {line}" for line in box.refused()), *box.limits, *box.reached()]
     except TrialFailed as error:
         raise Failed(str(error)) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     outcome = conclude(found, result, run_id=rundir.new_id())
     return Optimized(
         report=outcome.report,
