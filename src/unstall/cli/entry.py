@@ -10,9 +10,13 @@ def main() -> None:
     """Entry point of the command."""
     _search_users_folders_last()
     _open_closed_streams()
-    from unstall.cli import main
+    try:
+        from unstall.cli import main
 
-    main.main()
+        main.main()
+    except KeyboardInterrupt:  # while it imports
+        os.write(2, b"unstall: interrupted\n")
+        os._exit(130)
 
 
 def _search_users_folders_last() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import signal
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -35,6 +36,11 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"unstall.cli.{cmd_name.replace('-', '_')}").verb
         return command
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the options; Ctrl-C ends that as it ends all else."""
+        with _ending():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; what ends it becomes a line and an exit code."""
         with _ending():
@@ -49,7 +55,7 @@ def _ending() -> Iterator[None]:
         _end(error, Exit.REFUSED)
     except Failed as error:
         _end(error, Exit.FAILED)
-    except (Interrupted, KeyboardInterrupt) as error:
+    except (Interrupted, KeyboardInterrupt, click.Abort) as error:
         _end(error, Exit.INTERRUPTED, "interrupted")
 
 
@@ -66,4 +72,9 @@ def app() -> None:
 
 def main() -> None:
     """Entry point of the command."""
-    app(prog_name="unstall")
+    try:
+        app(prog_name="unstall")
+    except SystemExit as ending:
+        if ending.code == Exit.INTERRUPTED:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one must not change the exit code
+        raise

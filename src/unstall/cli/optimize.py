@@ -15,7 +15,7 @@ from unstall.cli.outputs import STDOUT, Outputs, deliver, html_page, need_folder
 from unstall.cli.signals import interrupt_on_sigterm
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress
-from unstall.runs.errors import Refused
+from unstall.runs.errors import Interrupted, Refused
 from unstall.runs.sandboxed import SandboxChoice
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def verb(
         stderr=True,
         width=_WIDTH,
     )
+    if found.interrupted:
+        raise Interrupted("the report covers what was tried until then")
     if apply and found.changed_files:
         _apply(found)
     return code if written else Exit.REFUSED

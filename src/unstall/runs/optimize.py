@@ -51,6 +51,8 @@ class Optimized:
     """Of the total speed-up, 95 %."""
     remarks: list[str]
     """How the search ended and where the program stands now, a line each."""
+    interrupted: bool
+    """Whether a signal ended the search; what was found by then is all there is."""
     problem: str | None
     """Why the report could not be kept, if so."""
     sources: Sources
@@ -90,6 +92,7 @@ def optimize(
         root=found.root,
         interval=(result.total.low, result.total.high) if result.total else None,
         remarks=[f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_standing(result), *outcome.patch_remarks],
+        interrupted=result.stopped_by == "interrupted",
         problem=ledgers.keep(outcome.report, ledger),
         sources=result.best.sources,
     )

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -39,9 +40,12 @@ def claimed(folder: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        # A second Ctrl-C waits for this.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         shutil.rmtree(folder, ignore_errors=True)
         if file is not None:
             file.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def abandoned(roots: Iterable[Path], prefix: str) -> Iterator[tuple[Path, BinaryIO]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -57,7 +56,7 @@ def watch(line: list[str], words: list[str], directory: RunDir, sandbox: Sandbox
                 session.stop()
             wait(_POLL_S)
     except BaseException:
-        _abandon(program)
+        program.abandon()
         raise
     outcome = program.finish()
     found = make_report(words, RunDir(directory.id, folder, directory.note), started, outcome)
@@ -71,10 +70,3 @@ def _is_enough(session: Session, seconds: float) -> bool:
         return True
     sampled = session.sampler is None or session.sampler.enough(thresholds.WATCHED_SAMPLES)
     return sampled and (steps >= 4 * thresholds.WATCHED_STEPS or (seconds > thresholds.WATCHED_S and not few))
-
-
-def _abandon(program: Program) -> None:
-    program.kill(signal.SIGKILL)
-    while program.poll():
-        time.sleep(0.02)
-    program.finish()
