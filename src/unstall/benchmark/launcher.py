@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
@@ -27,6 +27,7 @@ _POLL_S = 0.1
 _STOP_PATIENCE_S = 8.0  # for a program that was asked to stop at a step, and again after SIGTERM
 _ORPHAN_PATIENCE_S = 6.0  # loader workers look for their parent every 5 s
 _ABANDONED_POLL_S = 0.02
+_IGNORED_BY_PYTHON = [signal.SIGPIPE, signal.SIGXFSZ]
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -239,9 +240,16 @@ def _spawn(command: list[str], directory: Path, options: Options, mask: Collecti
         environment(command, directory, options),
         file_actions=actions,
         # What Python ignores for itself must not be ignored in the program.
-        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        setsigdef=_IGNORED_BY_PYTHON,
         setsigmask=signal.pthread_sigmask(signal.SIG_BLOCK, ()) if mask is None else mask,
     )
+
+
+def become(command: list[str]) -> NoReturn:
+    """Be the program, in this process and without any observation. OSError when there is nothing to start."""
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    os.execv(command[0], command)
 
 
 def die_of(number: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import signal
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -72,9 +71,4 @@ def app() -> None:
 
 def main() -> None:
     """Entry point of the command."""
-    try:
-        app(prog_name="unstall")
-    except SystemExit as ending:
-        if ending.code == Exit.INTERRUPTED:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one must not change the exit code
-        raise
+    app(prog_name="unstall")

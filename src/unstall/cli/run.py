@@ -15,6 +15,7 @@ from unstall.cli.exits import Exit, warn
 from unstall.cli.outputs import Outputs, html_page, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
 from unstall.runs import record
+from unstall.runs.directory import NoPlace
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
@@ -49,8 +50,13 @@ def verb(
     need_folders(chrome)
     wanted = {"memray": memory, "cprofile": cprofile, "pyinstrument": pyinstrument}
     tools = [name for name, on in wanted.items() if on]
-    with Progress() as progress:
-        ended = record.run(record.Request(words, tools=tools, **recording), lambda session: _update(progress, session))
+    request = record.Request(words, tools=tools, **recording)
+    try:
+        with Progress() as progress:
+            ended = record.run(request, lambda session: _update(progress, session))
+    except NoPlace as error:
+        warn(f"{error}; the program runs as it is, and there is no report")
+        record.run_unrecorded(request)
     signals.ignore_messages()
     try:
         recorded = record.diagnose(ended)

@@ -7,4 +7,5 @@ import signal
 
 def interrupt_on_sigterm() -> None:
     """Take SIGTERM, of a job that is cancelled, as Ctrl-C: what was begun is put in order."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    handler = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGTERM, handler if callable(handler) else signal.default_int_handler)

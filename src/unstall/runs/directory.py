@@ -7,13 +7,17 @@ from unstall.benchmark.rundir import RunDir
 from unstall.runs.errors import Refused
 
 
+class NoPlace(Refused):
+    """No directory takes a recording."""
+
+
 def make() -> RunDir:
-    """A fresh one. Raises Refused where neither the working nor the temporary directory takes a file."""
+    """A fresh one. Raises NoPlace where neither the working nor the temporary directory takes a file."""
     try:
         return rundir.make()
     except OSError as error:
-        where = "neither the working nor the temporary directory is writable"
-        raise Refused(f"cannot write the recording: {where} ({error.strerror})") from error
+        where = "neither the working nor the temporary directory takes it"
+        raise NoPlace(f"cannot write the recording: {where} ({error.strerror})") from error
 
 
 def cannot_start(command: list[str], error: OSError) -> Refused:

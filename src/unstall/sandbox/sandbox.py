@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
-from unstall.sandbox import leftovers, overlay, place
+from unstall.sandbox import groups, leftovers, overlay, place
 from unstall.sandbox.keeping import STILL_RUNNING, Keeper
 from unstall.sandbox.relaying import Relay
 from unstall.sandbox.trackers import offline
@@ -105,6 +105,11 @@ class Sandbox:
             means.append("renames")
         return means
 
+    @property
+    def knows_one_group(self) -> bool:
+        """Whether programs are in an ordinary user's namespace, which has no other groups."""
+        return self._overlays is not None and not self._overlays.privileged
+
     def refused(self) -> list[str]:
         """What was refused inside so far, a line each with how often: ``POST http://host/path (3 times)``."""
         return read_refusals(self._home)
@@ -163,6 +168,9 @@ def open_sandbox(
         tell(line)
     sandbox = _open(folder.resolve(), kept, network_writes, required)
     sandbox._tell = tell
+    foreign = groups.warning(folder.resolve()) if sandbox.knows_one_group else None
+    if foreign is not None:
+        tell(foreign)
     try:
         yield sandbox
     finally:
