@@ -19,12 +19,16 @@ def main() -> None:
     """Entry point of the command."""
     _search_users_folders_last()
     _open_closed_streams()
+    interrupt = Interrupt()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, Interrupt())
+        signal.signal(signal.SIGINT, interrupt)
     try:
         from unstall.cli import main
 
         main.main()
+    except SystemExit as ending:
+        interrupt.leave(ending.code)
+        raise
     except KeyboardInterrupt:  # while it imports
         os.write(2, b"unstall: interrupted\n")
         os._exit(INTERRUPTED)
@@ -48,6 +52,19 @@ class Interrupt:
             raise KeyboardInterrupt
         if now - self._first > _MOMENT_S:
             os._exit(INTERRUPTED)
+
+    def leave(self, code: object) -> None:
+        """After a Ctrl-C, end here, with this exit code: while Python ends itself, another one would change it.
+
+        So would the first one, where it came while Python ran a string, as dataclasses do in imports.
+        """
+        if self._first is not None:
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except (OSError, ValueError):
+                    pass  # nobody reads it any more
+            os._exit(code if isinstance(code, int) else 1)
 
 
 def _search_users_folders_last() -> None:

@@ -11,6 +11,7 @@ import click
 
 import unstall
 from unstall.cli.exits import Exit, warn
+from unstall.cli.signals import ending_at_once
 from unstall.runs.errors import Failed, Interrupted, Refused
 
 VERBS = (
@@ -32,7 +33,8 @@ class LazyGroup(click.Group):
         """The verb of a name."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"unstall.cli.{cmd_name.replace('-', '_')}").verb
+        with ending_at_once():
+            command: click.Command = importlib.import_module(f"unstall.cli.{cmd_name.replace('-', '_')}").verb
         return command
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:

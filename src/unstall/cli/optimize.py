@@ -12,7 +12,7 @@ from unstall.cli import options
 from unstall.cli.amounts import SHARE
 from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import STDOUT, Outputs, deliver, html_page, need_folders, write
-from unstall.cli.signals import interrupt_on_sigterm
+from unstall.cli.signals import ending_at_once, interrupt_on_sigterm
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress
 from unstall.runs.errors import Interrupted, Refused
@@ -48,7 +48,7 @@ def verb(
 ) -> int:
     """Find settings and small changes that make a program faster, prove the results equal, write a patch."""
     need_folders(patch, remedies_file)
-    with needs_extra("optimize"):
+    with needs_extra("optimize"), ending_at_once():
         from unstall.report import optimize_view
         from unstall.runs import optimize
 

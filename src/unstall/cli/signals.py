@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+from collections.abc import Iterator
+
+from unstall.cli.entry import INTERRUPTED
+
+
+@contextlib.contextmanager
+def ending_at_once() -> Iterator[None]:
+    """For imports, while there is nothing to be put in order: Ctrl-C ends this process without an exception.
+
+    Libraries catch all that is raised while they look for each other.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if callable(before):
+        signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        if callable(before):
+            signal.signal(signal.SIGINT, before)
+
+
+def _end(number: int, frame: object) -> None:
+    os.write(2, b"unstall: interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 def interrupt_on_sigterm() -> None:
