@@ -62,7 +62,7 @@ def test_a_gate_that_was_killed_is_cleaned_up_at_the_next_start(workspace, secon
     (left,) = runs.glob("*/baseline")
     again = workspace.start([*gate, second, "train.py"])
     if second == "main":
-        assert wait_until(lambda: not left.exists(), 60)
+        assert wait_until(lambda: not left.exists() and list(runs.glob("*/recordings/*/rec-*.bin")), 60)
         again.signal(signal.SIGINT)
     again.result()
     listed = subprocess.run(["git", "worktree", "list"], cwd=workspace.folder, capture_output=True, text=True).stdout
