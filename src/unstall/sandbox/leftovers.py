@@ -85,7 +85,8 @@ def settle_sandboxes(roots: Iterable[Path], prefix: str, remove: Callable[[Path]
         else:
             empty.append(home)
     for home in empty:  # with no claim of this process's any more
-        remove(home)
+        with contextlib.suppress(OSError):  # another start was faster
+            remove(home)
     return lines
 
 
@@ -93,7 +94,8 @@ def processes(home: Path) -> set[int]:
     """The processes that are left in a sandbox whose keeper is gone."""
     found = census.inside(str(home), ())
     for file in home.glob("layer-*/group"):
-        found |= control_group.members(file.read_text())
+        with contextlib.suppress(OSError):  # gone by now
+            found |= control_group.members(file.read_text())
     return found
 
 
