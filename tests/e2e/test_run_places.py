@@ -3,6 +3,7 @@
 import os
 import sys
 
+import pytest
 from harness import assert_same
 from programs import SLOW_DATASET
 
@@ -34,11 +35,25 @@ def test_no_place_at_all_for_the_recording(workspace, namespace):
     workspace.write("program.py", PROGRAM)
     small = namespace(_SMALL.format(size="1m"), workspace.folder / ".unstall")
     environment = {"TMPDIR": str(workspace.folder / ".unstall")}
+    plain = workspace.plain("program.py", "60")
     result = workspace.watched("program.py", "60", wrapper=small, env=environment)
-    assert result.status == 2
+    assert result.status == 0 and result.stdout == plain.stdout
     assert result.err.startswith("unstall: cannot write the recording")
-    assert result.err.count("\n") == 1
-    assert result.stdout == b""
+    assert result.err.count("\n") == 1 and "there is no report" in result.err
+
+
+@pytest.mark.parametrize(
+    "ending", ["sys.exit(3)", "os.kill(os.getpid(), signal.SIGTERM)", "sys.stdout.write('x' * 9**7)"]
+)
+def test_a_limit_of_file_sizes_below_the_recordings(workspace, ending):
+    """`ulimit -f` holds for the program too, which ends by SIGXFSZ where it exceeds it itself."""
+    workspace.write("program.py", f"import os, signal, sys\nprint('began', flush=True)\n{ending}\n")
+    limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "limited"]
+    plain = workspace.plain("program.py", wrapper=limited)
+    result = workspace.watched("program.py", wrapper=limited)
+    assert result.status == plain.status and result.stdout == plain.stdout
+    assert result.err.startswith("unstall: cannot write the recording") and "File too large" in result.err
+    assert result.err.partition("\n")[2] == plain.err
 
 
 def test_the_disk_fills_up_meanwhile(workspace, namespace):

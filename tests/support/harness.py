@@ -192,9 +192,9 @@ class Workspace:
         command = [*wrapper, *unstall, "--json", report_path, *options, *words]
         return self.start(command, report_path=report_path, **kwargs)
 
-    def plain(self, *words, **kwargs):
-        """Run ``python WORDS`` to its end."""
-        return self.start([sys.executable, *words], **kwargs).result()
+    def plain(self, *words, wrapper=(), **kwargs):
+        """Run ``python WORDS`` to its end; ``wrapper``: words to put before the command."""
+        return self.start([*wrapper, sys.executable, *words], **kwargs).result()
 
     def watched(self, *words, **kwargs):
         """Run ``unstall run WORDS`` to its end."""

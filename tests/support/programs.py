@@ -67,3 +67,32 @@ def main(workers=0, context=None, items=600):
 if __name__ == "__main__":
     main(int(sys.argv[1]) if sys.argv[1:] else 0, *sys.argv[2:])
 '''
+
+READINGS = """
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Readings(Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        time.sleep(0.02)  # a slow line
+        return torch.tensor([float((index * k) % 7) for k in range(8)]), index % 2
+
+
+torch.manual_seed(0)
+model = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(400):
+    for x, y in DataLoader(Readings(), batch_size=4, shuffle=True):
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+"""Trains on what a loader without workers waits for."""

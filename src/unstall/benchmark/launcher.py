@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
@@ -26,6 +26,8 @@ BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 _POLL_S = 0.1
 _STOP_PATIENCE_S = 8.0  # for a program that was asked to stop at a step, and again after SIGTERM
 _ORPHAN_PATIENCE_S = 6.0  # loader workers look for their parent every 5 s
+_ABANDONED_POLL_S = 0.02
+_IGNORED_BY_PYTHON = [signal.SIGPIPE, signal.SIGXFSZ]
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -146,20 +148,29 @@ class Program:
         self._wait_for_orphans()
         return Outcome(self.status, observation, self._unrecorded)
 
+    def abandon(self) -> None:
+        """End it at once, with its workers: nobody waits for what it would have shown."""
+        self.kill(signal.SIGKILL)
+        while self.poll():
+            time.sleep(_ABANDONED_POLL_S)
+        self._forced = True
+        self.session.finish()
+        self._wait_for_orphans(patience_s=0.0)
+
     def _insist(self, waited: float) -> None:
         """A program that catches every exception does not stop at a step: it gets SIGTERM, and then SIGKILL."""
         if waited > _STOP_PATIENCE_S:
             self._forced = True
             _kill(self.pid, signal.SIGKILL if waited > 2 * _STOP_PATIENCE_S else signal.SIGTERM)
 
-    def _wait_for_orphans(self) -> None:
+    def _wait_for_orphans(self, patience_s: float = _ORPHAN_PATIENCE_S) -> None:
         """Reap what has ended. Loader workers of a program that was killed notice it and end; wait for that.
 
         What a program leaves running is its own affair, however it ended. But where unstall had to kill it, its workers
         end with it; a daemon, which is in a session of its own, does not.
         """
         assert self.status is not None
-        deadline = time.monotonic() + _ORPHAN_PATIENCE_S
+        deadline = time.monotonic() + patience_s
         while True:
             _reap(self._others)
             left = self._recorded_orphans() if self._forced or self.status < 0 else []
@@ -229,9 +240,16 @@ def _spawn(command: list[str], directory: Path, options: Options, mask: Collecti
         environment(command, directory, options),
         file_actions=actions,
         # What Python ignores for itself must not be ignored in the program.
-        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        setsigdef=_IGNORED_BY_PYTHON,
         setsigmask=signal.pthread_sigmask(signal.SIG_BLOCK, ()) if mask is None else mask,
     )
+
+
+def become(command: list[str]) -> NoReturn:
+    """Be the program, in this process and without any observation. OSError when there is nothing to start."""
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    os.execv(command[0], command)
 
 
 def die_of(number: int) -> None:

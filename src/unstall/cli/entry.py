@@ -3,16 +3,68 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
+
+TYPE_CHECKING = False  # as typing's, without the import
+if TYPE_CHECKING:
+    from types import FrameType
+
+INTERRUPTED = 130
+_MOMENT_S = 2.0
 
 
 def main() -> None:
     """Entry point of the command."""
     _search_users_folders_last()
     _open_closed_streams()
-    from unstall.cli import main
+    interrupt = Interrupt()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        from unstall.cli import main
 
-    main.main()
+        main.main()
+    except SystemExit as ending:
+        interrupt.leave(ending.code)
+        raise
+    except KeyboardInterrupt:  # while it imports
+        os.write(2, b"unstall: interrupted\n")
+        os._exit(INTERRUPTED)
+
+
+class Interrupt:
+    """What Ctrl-C does: the first one raises KeyboardInterrupt, as Python's own handler does.
+
+    While that puts things in order, others must not disturb it. But they end what takes longer than a moment: the next
+    start cleans up then.
+    """
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+            raise KeyboardInterrupt
+        if now - self._first > _MOMENT_S:
+            os._exit(INTERRUPTED)
+
+    def leave(self, code: object) -> None:
+        """After a Ctrl-C, end here, with this exit code: while Python ends itself, another one would change it.
+
+        So would the first one, where it came while Python ran a string, as dataclasses do in imports.
+        """
+        if self._first is not None:
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except (OSError, ValueError):
+                    pass  # nobody reads it any more
+            os._exit(code if isinstance(code, int) else 1)
 
 
 def _search_users_folders_last() -> None:

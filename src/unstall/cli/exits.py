@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections.abc import Iterator
 from enum import IntEnum
 
@@ -37,11 +36,6 @@ def needs_extra(extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise Refused(f"{error.name} is not installed: pip install 'unstall[{extra}]'") from error
-
-
-def interrupt_on_sigterm() -> None:
-    """Take SIGTERM, of a job that is cancelled, as Ctrl-C: what was begun is put in order."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def warn(message: str) -> None:

@@ -8,8 +8,9 @@ import click
 
 from unstall.cli import options
 from unstall.cli.amounts import SHARE
-from unstall.cli.exits import Exit, interrupt_on_sigterm
+from unstall.cli.exits import Exit
 from unstall.cli.outputs import Outputs, deliver, write
+from unstall.cli.signals import interrupt_on_sigterm
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused
 from unstall.runs.workplace import SandboxChoice

@@ -11,6 +11,7 @@ import click
 
 import unstall
 from unstall.cli.exits import Exit, warn
+from unstall.cli.signals import ending_at_once
 from unstall.runs.errors import Failed, Interrupted, Refused
 
 VERBS = (
@@ -30,8 +31,14 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"unstall.cli.{cmd_name.replace('-', '_')}").verb
+        with ending_at_once():
+            command: click.Command = importlib.import_module(f"unstall.cli.{cmd_name.replace('-', '_')}").verb
         return command
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the options; Ctrl-C ends that as it ends all else."""
+        with _ending():
+            return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; what ends it becomes a line and an exit code."""
@@ -47,7 +54,7 @@ def _ending() -> Iterator[None]:
         _end(error, Exit.REFUSED)
     except Failed as error:
         _end(error, Exit.FAILED)
-    except (Interrupted, KeyboardInterrupt) as error:
+    except (Interrupted, KeyboardInterrupt, click.Abort) as error:
         _end(error, Exit.INTERRUPTED, "interrupted")
 
 

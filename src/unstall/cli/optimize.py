@@ -10,11 +10,12 @@ import click
 
 from unstall.cli import options
 from unstall.cli.amounts import SHARE
-from unstall.cli.exits import Exit, interrupt_on_sigterm, needs_extra, warn
+from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import STDOUT, Outputs, deliver, need_folders, write
+from unstall.cli.signals import ending_at_once, interrupt_on_sigterm
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress
-from unstall.runs.errors import Refused
+from unstall.runs.errors import Interrupted, Refused
 from unstall.runs.workplace import SandboxChoice
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def verb(
 ) -> int:
     """Find settings and small changes that make a program faster, prove the results equal, write a patch."""
     need_folders(patch, remedies_file)
-    with needs_extra("optimize"):
+    with needs_extra("optimize"), ending_at_once():
         from unstall.report import optimize_view
         from unstall.runs import optimize
 
@@ -69,6 +70,8 @@ def verb(
         stderr=True,
         width=_WIDTH,
     )
+    if result.interrupted:
+        raise Interrupted("the report covers what was tried until then")
     if apply and result.changed_files:
         _apply(result)
     return code if written else Exit.REFUSED

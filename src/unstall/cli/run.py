@@ -15,6 +15,7 @@ from unstall.cli.exits import Exit, warn
 from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
 from unstall.runs import record
+from unstall.runs.workplace import NoPlace
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
@@ -45,8 +46,12 @@ def verb(
     """Run a program unchanged and report what stalls it, where, and the possible speed-up."""
     need_folders(chrome)
     request = record.Request(words, launcher.Options(**recording), modules, remedies)
-    with Progress() as progress:
-        ended = record.run(request, lambda session: _update(progress, session))
+    try:
+        with Progress() as progress:
+            ended = record.run(request, lambda session: _update(progress, session))
+    except NoPlace as error:
+        warn(f"{error}; the program runs as it is, and there is no report")
+        record.run_unrecorded(request)
     signals.ignore_messages()
     try:
         recorded = record.diagnose(ended)

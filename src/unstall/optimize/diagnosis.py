@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from unstall.benchmark import launcher
@@ -22,6 +23,7 @@ from unstall.records.report import Report
 
 _WANTED_S = 12.0  # of steps under observation
 _PATIENCE_S = 150.0
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds
         output=folder / "output.txt",
     )
     started = datetime.now(timezone.utc)
-    outcome = launcher.launch(words, folder, options, _Stop(seconds))
+    outcome = _watch(words, folder, options, _Stop(seconds))
     directory = RunDir(folder.name, folder, None)
     recorded = make_report(list(program.words), directory, started, outcome)
     report, measured = recorded.report, recorded.measured
@@ -87,6 +89,20 @@ def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds
         cores=max(1, math.floor(usable_cores())),
     )
     return Diagnosis(context, kind)
+
+
+def _watch(words: list[str], folder: Path, options: launcher.Options, on_poll: _Stop) -> launcher.Outcome:
+    """Run it to its end. Ctrl-C is this command's, whoever else gets it: the program ends at once, whatever it does."""
+    with launcher.adopting_orphans():
+        process = launcher.Program(words, folder, options)
+        try:
+            while process.poll():
+                on_poll(process.session)
+                time.sleep(_POLL_S)
+        except BaseException:
+            process.abandon()
+            raise
+        return process.finish()
 
 
 class _Stop:

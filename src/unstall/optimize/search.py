@@ -144,15 +144,15 @@ class Search:
         result.reproducible = self.reference.own_difference == 0.0
         try:
             self._improve(result)
+            if result.kept:
+                self.log("the original and the changed program side by side")
+                self._compare_with_original(result)
         except KeyboardInterrupt:
             result.stopped_by = "interrupted"
             for attempt in result.attempts:
                 if attempt.status is RemedyStatus.UNTRIED:
                     attempt.end(RemedyStatus.UNTRIED, "not tried to the end: the search was interrupted")
         self._add_untried(result)
-        if result.kept and result.stopped_by != "interrupted":
-            self.log("the original and the changed program side by side")
-            self._compare_with_original(result)
         return result
 
     def _improve(self, result: Result) -> None:

@@ -96,8 +96,10 @@ class TrialRunner:
             )
             try:
                 timed_out = self._wait(process, folder, began + timeout)
-            finally:
-                end_tree(process)
+            except BaseException:  # Ctrl-C: nobody waits for it any more
+                end_tree(process, patience_s=0.0)
+                raise
+            end_tree(process)
         seconds = time.monotonic() - began
         tail = (folder / "output.txt").read_bytes()[-_TAIL:].decode(errors="replace")
         return TrialRun(
@@ -179,8 +181,8 @@ class TrialNotPossible(Exception):
     """A trial cannot be run here; the message says why."""
 
 
-def end_tree(process: subprocess.Popen[bytes]) -> None:
-    """End a process and everything it started."""
+def end_tree(process: subprocess.Popen[bytes], patience_s: float = 3.0) -> None:
+    """End a process and everything it started; ``patience_s``: how long it may take for its own end."""
     try:
         family = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -188,7 +190,7 @@ def end_tree(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(3)
+            process.wait(patience_s)
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()

@@ -43,7 +43,7 @@ def measure(
         progress.update(f"measuring the data pipeline, {time.monotonic() - began:.0f} s", session.steps, session.rate)
 
     try:
-        with refusing(DataError), open_sandbox(sandbox, directory.path) as box:
+        with refusing(DataError), open_sandbox(sandbox, directory.path, progress.log) as box:
             facts = examine(
                 box.command(line),
                 directory.path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from unstall.repeat.worktree import Worktree, WorktreeError, check_out
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused, refusing
 from unstall.runs.workplace import SandboxChoice, make_directory, open_sandbox
-from unstall.sandbox import Sandbox
+from unstall.sandbox import Sandbox, leftovers
 
 __all__ = ["Plan", "Request", "hold", "notes_of"]
 
@@ -81,13 +82,14 @@ def hold(request: Request, progress: Progress, describe: Callable[[Pair, int, in
 
 def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], None]) -> GateResult:
     began = time.monotonic()
-    workplace = make_directory().path  # no tool takes what is there for the user's
-    try:
+    directory = make_directory().path  # no tool takes what is there for the user's
+    _remove_abandoned(directory.parent, Path.cwd())
+    with leftovers.claimed(directory) as workplace:
         recordings = workplace / "recordings"
         recordings.mkdir()
         with _baseline(request, Path.cwd(), workplace / "tree") as baseline:
             ready = time.monotonic()
-            with open_sandbox(request.sandbox, recordings) as sandbox:
+            with open_sandbox(request.sandbox, recordings, progress.log) as sandbox:
                 candidate = Arm("candidate", request.words, Path.cwd())
                 run = _Runner(sandbox, recordings, request)
                 if request.steps is None:
@@ -96,12 +98,18 @@ def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], N
                 left_s = request.budget_s - (time.monotonic() - ready)
                 gate = Gate(baseline.plan, baseline.side, candidate, run, budget_s=left_s, on_pair=on_pair)
                 finding = gate.decide()
-                means = [] if sandbox.force == "overlay" else [sandbox.note]
-                notes = "; ".join([*means, *sandbox.refused()])
+                notes = "; ".join([*sandbox.limits, *sandbox.refused(), *sandbox.reached()])
         notes_in_order = [*baseline.notes, *([notes] if notes else []), *notes_of(gate, finding)]
         return _result(request, baseline.label, finding, gate, notes_in_order, time.monotonic() - began)
-    finally:
-        rundir.remove(workplace)
+
+
+def _remove_abandoned(runs: Path, folder: Path) -> None:
+    """Remove the workplaces of gates that were killed, and let git forget the worktrees in them."""
+    left_over = [leftover for leftover, _ in leftovers.abandoned([runs], "")]
+    for leftover in left_over:
+        shutil.rmtree(leftover, ignore_errors=True)
+    if left_over:
+        revision.git(folder, "worktree", "prune")
 
 
 class _Runner:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from unstall.optimize.trial_runner import TrialRunner
 from unstall.repeat import ledger as ledgers
 from unstall.runs.errors import Failed, refusing
 from unstall.runs.workplace import SandboxChoice, open_sandbox
+from unstall.sandbox import leftovers
 
 if TYPE_CHECKING:
     from unstall.optimize.source.files import Sources
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimized", "Options", "apply", "optimize"]
 
+_FOLDER = "unstall-optimize-"
 _NOTABLE_CORES = 0.3
 _WHY_STOPPED = {
     "nothing left": "no remedy left that promises enough",
@@ -50,6 +51,8 @@ class Optimized:
     """Of the total speed-up, 95 %."""
     remarks: list[str]
     """How the search ended and where the program stands now, a line each."""
+    interrupted: bool
+    """Whether a signal ended the search; what was found by then is all there is."""
     problem: str | None
     """Why the report could not be kept, if so."""
     sources: Sources
@@ -71,15 +74,16 @@ def optimize(
     """
     with refusing(command.CommandError):
         target = program.find(words)
-    folder = Path(tempfile.mkdtemp(prefix="unstall-optimize-"))
+    leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
     try:
-        with open_sandbox(sandbox, folder) as box:
+        with (
+            leftovers.claimed(Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
+            open_sandbox(sandbox, folder, progress.log) as box,
+        ):
             result = search(target, TrialRunner(target.line, folder, box), options, progress.log)
-            result.notes += [f"refused in the trials: {line}" for line in box.refused()]
+            result.notes += [*(f"refused in the trials: {line}" for line in box.refused()), *box.limits, *box.reached()]
     except TrialFailed as error:
         raise Failed(str(error)) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     outcome = conclude(target, result, run_id=rundir.new_id())
     return Optimized(
         report=outcome.report,
@@ -88,6 +92,7 @@ def optimize(
         root=target.root,
         interval=(result.total.low, result.total.high) if result.total else None,
         remarks=[f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_standing(result), *outcome.patch_remarks],
+        interrupted=result.stopped_by == "interrupted",
         problem=ledgers.keep(outcome.report, ledger),
         sources=result.best.sources,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from unstall.benchmark import command, launcher
 from unstall.benchmark.rundir import RunDir
@@ -65,7 +65,7 @@ class RecordedRun:
 def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
     """Run the program to its end; ``on_poll`` is called about ten times a second.
 
-    Raises Refused where there is nothing to start, or nowhere to record it.
+    Raises Refused where there is nothing to start, NoPlace where nothing takes the recording.
     """
     with refusing(command.CommandError):
         line = command.resolve(request.words)
@@ -78,6 +78,16 @@ def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
         directory.discard_recordings()
         raise cannot_start(line, error) from error
     return Ended(request, directory, started, outcome)
+
+
+def run_unrecorded(request: Request) -> NoReturn:
+    """Become the program, as it is. Raises Refused where there is nothing to start."""
+    with refusing(command.CommandError):
+        line = command.resolve(request.words)
+    try:
+        launcher.become(line)
+    except OSError as error:
+        raise cannot_start(line, error) from error
 
 
 def _with_extensions(request: Request) -> launcher.Options:

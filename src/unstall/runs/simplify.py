@@ -62,7 +62,11 @@ def simplify(
         line = command.resolve(words)
     directory = make_directory()
     try:
-        with launcher.adopting_orphans(), Signals() as signals, open_sandbox(sandbox, directory.path) as box:
+        with (
+            launcher.adopting_orphans(),
+            Signals() as signals,
+            open_sandbox(sandbox, directory.path, progress.log) as box,
+        ):
             waiter = _Waiter(signals, progress, Budget(budget_s))
             starter = ProgramStarter(line, list(words), directory, box, waiter.wait)
             try:
@@ -99,7 +103,7 @@ class _Waiter:
 
 def _notes(result: SimplifyResult, sandbox: Sandbox) -> list[str]:
     """What the user should know of how the experiments ran."""
-    notes = [f"not sent to the network: {request}" for request in sandbox.refused()]
+    notes = [f"not sent to the network: {request}" for request in sandbox.refused()] + sandbox.reached()
     if result.measurement is None:
         last_lines = result.first.output.read_text(errors="replace").strip().splitlines()[-1:]
         notes += [f"the program's last line of output: {line.strip()}" for line in last_lines]

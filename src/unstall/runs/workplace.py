@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,25 +26,39 @@ class SandboxChoice:
     """Whether programs may send to the network."""
 
 
+class NoPlace(Refused):
+    """No directory takes a recording."""
+
+
 def make_directory() -> RunDir:
-    """A fresh directory to record into. Raises Refused where not even the temporary one takes a file."""
+    """A fresh directory to record into. Raises NoPlace where not even the temporary one takes a file."""
     try:
         return rundir.make()
     except OSError as error:
-        where = "neither the project's state nor the temporary directory is writable"
-        raise Refused(f"cannot write the recording: {where} ({error.strerror})") from error
+        where = "neither the project's state nor the temporary directory takes it"
+        raise NoPlace(f"cannot write the recording: {where} ({error.strerror})") from error
 
 
 @contextlib.contextmanager
-def open_sandbox(choice: SandboxChoice, recordings: Path) -> Iterator[Sandbox]:
+def open_sandbox(choice: SandboxChoice, recordings: Path, on_message: Callable[[str], None]) -> Iterator[Sandbox]:
     """A sandbox over the working directory; ``recordings`` stays writable for real.
+
+    ``on_message`` takes a line that the person should read before a program starts.
 
     Raises Refused where it cannot be had, or its programs cannot be kept in it.
     """
     from unstall import sandbox
 
-    given = {"network_writes": choice.network_writes, "required": choice.required}
-    with refusing(sandbox.SandboxError), sandbox.open_sandbox(Path.cwd(), [recordings], **given) as opened:
+    with (
+        refusing(sandbox.SandboxError),
+        sandbox.open_sandbox(
+            Path.cwd(),
+            [recordings],
+            network_writes=choice.network_writes,
+            required=choice.required,
+            tell=on_message,
+        ) as opened,
+    ):
         yield opened
 
 

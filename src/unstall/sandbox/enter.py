@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from unstall.sandbox import kernel, mountinfo, proof
+    from unstall.sandbox import door, kernel, mountinfo, network_namespace, proof
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import door
     import kernel
     import mountinfo
+    import network_namespace
     import proof
 
 _FORBIDDEN = {"nosuid": os.ST_NOSUID, "noexec": 8}
+_NAMESPACES = ("user", "mnt", "net", "ipc")
+_QUEUES = "/dev/mqueue"
 _STATUS = 126  # as a shell's for a command that cannot be executed
 
 
@@ -46,12 +50,7 @@ class Entrance:
     def open(self) -> None:
         """Be in the sandbox; OSError when it cannot be had, or not be proven to keep what is written from the files."""
         folder = os.getcwd()
-        uid, gid = os.geteuid(), os.getegid()
-        kernel.unshare(kernel.CLONE_NEWNS | (0 if self.privileged else kernel.CLONE_NEWUSER))
-        if not self.privileged:
-            kernel.map_self(uid, gid)
-        with open(os.path.join(self.layer, "namespace"), "w") as file:
-            file.write(os.readlink("/proc/self/ns/mnt"))
+        self.leave_namespaces()
         kernel.make_private()
         known = {mount.device for mount in mountinfo.read_all()}
         self.lay_out()
@@ -61,6 +60,38 @@ class Entrance:
         proof.check_mounts(known, self.layer, written)
         os.chdir(folder)
 
+    def leave_namespaces(self) -> None:
+        """Make namespaces of one's own, and let the keeper know them."""
+        uid, gid = os.geteuid(), os.getegid()
+        before = {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in _NAMESPACES}
+        keeper = door.call(self.plan["home"], "keeper")
+        kernel.unshare(kernel.CLONE_NEWNS | (0 if self.privileged else kernel.CLONE_NEWUSER))
+        if not self.privileged:
+            kernel.map_self(uid, gid)
+        self.leave_network()
+        try:
+            kernel.unshare(kernel.CLONE_NEWIPC)
+        except OSError:
+            pass  # shared memory by number is then the machine's own
+        with open(os.path.join(self.layer, "namespace"), "w") as file:
+            file.write(os.readlink("/proc/self/ns/mnt"))
+        changed = [kind for kind in _NAMESPACES if os.readlink(f"/proc/self/ns/{kind}") != before[kind]]
+        handles = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in changed]
+        door.send(keeper, {"layer": os.path.basename(self.layer)}, handles)
+        keeper.recv(16)  # it has them
+        keeper.close()
+        for handle in handles:
+            os.close(handle)
+
+    def leave_network(self) -> None:
+        """Have a network of one's own, where the plan wants that. Whether the kernel can is found out by the trial."""
+        if self.plan["network"] == "shared":
+            return
+        try:
+            network_namespace.enter(self.plan["home"])
+        except OSError as error:
+            raise OSError(f"no network of its own: {error}") from None
+
     def lay_out(self) -> None:
         """Mount the program's tree below ``root``."""
         for action, path, detail in self.plan["steps"]:
@@ -69,6 +100,7 @@ class Entrance:
         self.overlay_reached()
         for path in self.plan["sockets"]:
             self.socket(path)
+        self.queues()
         self.hide(self.plan["home"])
         for path in self.plan["keep"]:
             kernel.bind(path, self.target(path))
@@ -142,6 +174,14 @@ class Entrance:
         os.mkdir(work)
         os.chmod(upper, 0o1777)
         kernel.overlay(path, upper, work, self.target(path), forbidden="nosuid", privileged=self.privileged)
+
+    def queues(self) -> None:
+        """The message queues that the program may make, in the place of the machine's."""
+        if os.path.isdir(self.root + _QUEUES):
+            try:
+                kernel.message_queues(self.root + _QUEUES)
+            except OSError:
+                pass  # those of the machine are seen; the system calls reach the program's own
 
     def socket(self, path: str) -> None:
         """A socket is known by the very file that its server made, which an overlay does not show."""

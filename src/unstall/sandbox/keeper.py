@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import stat
+import struct
 import sys
 import threading
 import time
@@ -20,10 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unstall.child.sandbox import vault
+    from unstall.sandbox import census, control_group, door
 else:
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "child", "sandbox"))
+    _HERE = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "child", "sandbox")]
+    import census
+    import control_group
+    import door
     import vault
 
+STILL_RUNNING = "still running: "
 _LOOK_S = 2.0
 _ENDING_S = 10.0
 _LEAST_FREE_BYTES = 256 << 20
@@ -35,6 +43,8 @@ class Home:
     def __init__(self, path: str):
         self.path = path
         self.lock = threading.Lock()
+        self.namespaces: dict[census.Namespace, int] = {}
+        """Those of the children, each held open by a descriptor."""
 
     def tidy(self) -> None:
         """Remove the layers of children that have ended; put back the vault's files when no child is left."""
@@ -42,50 +52,75 @@ class Home:
             alive = namespaces()
             for name in self.layers():
                 namespace = self.namespace(name)
-                if namespace and namespace not in alive:
+                if namespace and namespace not in alive and not control_group.members(self.group(name)):
+                    control_group.remove(self.group(name))
                     remove(os.path.join(self.path, name))
+            self.forget_namespaces()
             if not self.guarded():
                 vault.restore(os.path.join(self.path, "vault"))
 
     def close(self) -> None:
-        """End what is left inside, put back, and be gone."""
-        self.end_all()
+        """End what is left inside, put back, and be gone. OSError when something is left."""
+        left = self.end_all()
         with self.lock:
             vault.restore(os.path.join(self.path, "vault"))
+            if left:
+                raise OSError(f"{STILL_RUNNING}{' '.join(map(str, sorted(left)))}")
+            for name in self.layers():
+                control_group.remove(self.group(name))
             remove(self.path)
 
-    def end_all(self) -> None:
-        """Kill every process in the sandbox until there is none."""
+    def end_all(self) -> set[int]:
+        """Kill every process in the sandbox until there is none; those that would not end."""
         deadline = time.monotonic() + _ENDING_S
-        while time.monotonic() < deadline:
-            inside = self.inside()
-            if not inside:
-                return
+        while (inside := self.inside()) and time.monotonic() < deadline:
             for pid in inside:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
             time.sleep(0.02)
+        return inside
 
     def inside(self) -> set[int]:
-        """The processes in the sandbox.
+        """The processes in the sandbox that have not ended."""
+        groups = set().union(*(control_group.members(self.group(name)) for name in self.layers()))
+        found = census.inside(self.path, self.namespaces) | groups | self.guarded()
+        return {pid for pid in found if not is_zombie(pid)}
 
-        The kernel gives the number of a namespace that is gone to the next one, which may be another sandbox's or a
-        container's: so the namespace must show this home as well, as every child's does once it is entered.
-        """
-        alive = namespaces()
-        own = {namespace for name in self.layers() if (namespace := self.namespace(name))}
-        candidates = {pid for namespace in own for pid in alive.get(namespace, ())}
-        return {pid for pid in candidates if self.sees_home(pid)} | self.guarded()
+    def take(self, entrance: socket.socket) -> None:
+        """Keep a child's namespaces, whose numbers are then nobody else's, and give it a control group."""
+        with entrance:
+            message, handles = door.receive(entrance)
+            pid = struct.unpack("3i", entrance.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+            with self.lock:
+                for handle in handles:
+                    self.namespaces[census.identify(handle)] = handle
+            entrance.send(b"held")
+        group = control_group.move(pid, f"{os.path.basename(self.path)}-{message['layer']}")
+        with open(os.path.join(self.path, message["layer"], "group"), "w") as file:
+            file.write(group)
 
-    def sees_home(self, pid: int) -> bool:
-        """Whether a process has this home's notes among its mounts."""
+    def forget_namespaces(self) -> None:
+        """Let go of the namespaces in which no process is any more."""
+        if not self.namespaces:
+            return
+        used: set[census.Namespace] = set()
+        for pid in census.pids():
+            try:
+                used.update(census.namespaces_of(pid))
+            except OSError:
+                pass  # it has ended, or is another user's
+        for namespace in self.namespaces.keys() - used:
+            os.close(self.namespaces.pop(namespace))
+
+    def group(self, name: str) -> str:
+        """The control group of a layer's processes; nothing where there is none."""
         try:
-            with open(f"/proc/{pid}/mountinfo", "rb") as file:
-                return os.fsencode(f"/{os.path.basename(self.path)}/notes ") in file.read()
+            with open(os.path.join(self.path, name, "group")) as file:
+                return file.read()
         except OSError:
-            return False
+            return ""
 
     def layers(self) -> list[str]:
         try:
@@ -158,6 +193,15 @@ def namespaces() -> dict[str, set[int]]:
     return processes
 
 
+def is_zombie(pid: int) -> bool:
+    """Whether a process has ended, and only its parent has not taken note."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False
+
+
 def remove(path: str) -> None:
     """Remove a tree whatever its modes are; a mount that goes away at this moment is waited for."""
     for _attempt in range(20):
@@ -181,11 +225,29 @@ def attempt(action: Callable[[], None]) -> str:
     return "done"
 
 
+def listen(home: Home) -> None:
+    """Take the namespaces that entrances hand over."""
+    entrances = socket.socket(fileno=door.open_door(home.path, "keeper").detach())
+
+    def serve() -> None:
+        while True:
+            entrance, _ = entrances.accept()
+            try:
+                home.take(entrance)
+            except OSError:
+                pass  # it has ended meanwhile
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
 def main(path: str) -> None:
     """Serve until stdin ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     home = Home(path)
+    if sys.platform == "linux":
+        listen(home)
+    os.write(1, b"ready\n")
     threading.Thread(target=home.watch_disk, daemon=True).start()
     for _line in sys.stdin.buffer:
         answer(attempt(home.tidy))

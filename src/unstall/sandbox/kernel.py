@@ -9,7 +9,9 @@ import platform
 import struct
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
 _MS_RDONLY = 1
 _MS_NOSUID = 2
 _MS_NODEV = 4
@@ -77,6 +79,11 @@ def make_readonly(target: str) -> None:
 def memory(target: str, options: str) -> None:
     """A new empty tmpfs."""
     _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
+
+
+def message_queues(target: str) -> None:
+    """The POSIX message queues of this IPC namespace."""
+    _mount("mqueue", target, "mqueue", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
 
 
 def overlay(lower: str, upper: str, work: str, target: str, *, forbidden: str, privileged: bool) -> None:

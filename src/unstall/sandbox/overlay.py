@@ -18,6 +18,7 @@ from unstall.sandbox.mounts import plan
 _ENTER = Path(__file__).with_name("enter.py")
 _PROOF = Path(__file__).with_name("proof.py")
 _PATIENCE_S = 60.0
+NO_NETWORK = "no network of its own: "  # as enter.py has it
 _LISTENING = 0x00010000  # __SO_ACCEPTCON in /proc/net/unix
 
 
@@ -30,31 +31,42 @@ class Overlays:
     note: str
     privileged: bool
     """Root's, that can do more than an ordinary user's."""
+    shared_network: str
+    """Why programs are in this machine's network; empty where each has one of its own."""
 
 
-def prepare(home: Path, folder: Path, keep: Sequence[Path], reasons: list[str]) -> Overlays | None:
+def prepare(
+    home: Path, folder: Path, keep: Sequence[Path], reasons: list[str], shared_network: str = ""
+) -> Overlays | None:
     """Lay out the plan in ``home`` and try it; None when it does not work, the reason added to the list.
 
-    ``folder`` is the program's working tree.
+    ``folder`` is the program's working tree; ``shared_network`` says why no network of its own is wanted.
     """
     if sys.platform != "linux":
         reasons.append("overlays need Linux")
         return None
     reach = _writable(folder)
     for privileged in (True, False) if os.geteuid() == 0 else (False,):
-        readonly = _write_plan(home, reach, keep, privileged)
+        readonly = _write_plan(home, reach, keep, privileged, shared_network)
         failure = _try(home, reach, keep)
+        if failure is not None and failure.startswith(NO_NETWORK):
+            shared_network = failure.removeprefix(NO_NETWORK)
+            readonly = _write_plan(home, reach, keep, privileged, shared_network)
+            failure = _try(home, reach, keep)
         if failure is None:
-            return Overlays(_entrance(home), _note(home, readonly, privileged), privileged)
+            return Overlays(_entrance(home), _note(home, readonly, privileged), privileged, shared_network)
         reasons.append(failure)
     return None
 
 
-def _write_plan(home: Path, reach: Sequence[str], keep: Sequence[Path], privileged: bool) -> dict[str, list[str]]:
+def _write_plan(
+    home: Path, reach: Sequence[str], keep: Sequence[Path], privileged: bool, shared_network: str
+) -> dict[str, list[str]]:
     """Write down what to do at the entrance; the folders that will be read-only, with those below that will not."""
     layout = plan(read_mounts(), privileged=privileged, reach=reach)
     facts = {
         "privileged": privileged,
+        "network": "shared" if shared_network else "own",
         "home": str(home),
         "keep": [str(path) for path in keep],
         "steps": [list(asdict(step).values()) for step in layout.steps],

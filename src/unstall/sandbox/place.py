@@ -13,9 +13,14 @@ RESERVE_BYTES = 1 << 30
 PREFIX = "unstall-sandbox-"
 
 
+def roots(folder: Path) -> list[Path]:
+    """Where homes are made."""
+    return [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home() / ".cache", folder.resolve().parent]
+
+
 def homes(folder: Path) -> Iterator[Path]:
     """New folders to try, the one with most room first; each is made, with one for notes, when it is asked for."""
-    known = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home() / ".cache", folder.resolve().parent]
+    known = roots(folder)
     roomy = sorted(
         {path for path in known if os.access(path, os.W_OK) and free_bytes(path) > 2 * RESERVE_BYTES},
         # In memory only when nothing else will do: what is there is taken from the program.

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
-from unstall.sandbox import overlay, place
-from unstall.sandbox.keeping import Keeper
+from unstall.sandbox import groups, leftovers, overlay, place
+from unstall.sandbox.keeping import STILL_RUNNING, Keeper
+from unstall.sandbox.relaying import Relay
 from unstall.sandbox.trackers import offline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 
@@ -30,23 +30,37 @@ class SandboxError(Exception):
     """Nothing can guarantee that the user's files stay as they are; the message is one line that says why."""
 
 
-@dataclass(frozen=True)
 class Sandbox:
     """Runs programs without their consequences. Made by :func:`open_sandbox`; used for any number of children."""
 
-    _folder: Path
-    _home: Path
-    _keeper: Keeper
-    _overlays: overlay.Overlays | None
-    note: str
-    """Which means is in force, in one line for the person."""
-    _keep: Sequence[Path]
-    _network_writes: bool
-
-    @property
-    def force(self) -> Literal["overlay", "guard"]:
+    def __init__(
+        self,
+        folder: Path,
+        home: Path,
+        keeper: Keeper,
+        relay: Relay | None,
+        overlays: overlay.Overlays | None,
+        reason: str,
+        keep: Sequence[Path],
+        network_writes: bool,
+    ):
+        self.force: Literal["overlay", "guard"] = "overlay" if overlays else "guard"
         """Which means is in force."""
-        return "overlay" if self._overlays else "guard"
+        self.limits: list[str] = [] if overlays else [f"{GUARD_NOTE} ({reason})"]
+        """What is not held back, a line each."""
+        if not network_writes and relay is None:
+            why = f" ({overlays.shared_network})" if overlays else ""
+            self.limits.append(f"{NETWORK_NOTE}{why}")
+        self.note = "; ".join([*([overlays.note] if overlays else []), *self.limits])
+        """Which means is in force, in one line for the person."""
+        self._folder = folder
+        self._home = home
+        self._keeper = keeper
+        self._relay = relay
+        self._overlays = overlays
+        self._keep = keep
+        self._network_writes = network_writes
+        self._tell: Callable[[str], None] = lambda line: None
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The command to spawn in the place of ``words``: its process becomes the program, with the same pid.
@@ -84,20 +98,36 @@ class Sandbox:
     def _means(self) -> list[str]:
         """What is to watch in the program's processes."""
         means = [] if self._network_writes else ["network"]
+        if self._relay is not None:
+            means.append("relay")
         if self._overlays is None:
             means.append("guard")
         elif not self._overlays.privileged:
             means.append("renames")
         return means
 
+    @property
+    def knows_one_group(self) -> bool:
+        """Whether programs are in an ordinary user's namespace, which has no other groups."""
+        return self._overlays is not None and not self._overlays.privileged
+
     def refused(self) -> list[str]:
         """What was refused inside so far, a line each with how often: ``POST http://host/path (3 times)``."""
         return read_refusals(self._home)
 
+    def reached(self) -> list[str]:
+        """What programs reached outside their own network so far, a line for each address with its counts."""
+        return self._relay.lines() if self._relay else []
+
     def close(self) -> None:
         """End every process that is left inside, put back what the guard saved, remove every layer."""
+        if self._relay is not None:
+            self._relay.close()
         failure = self._keeper.close()
-        if failure:
+        if failure.startswith(STILL_RUNNING):
+            pids = failure.removeprefix(STILL_RUNNING)
+            self._tell(f"a process of an experiment does not end; to end it, kill -9 {pids}")
+        elif failure:
             raise SandboxError(f"the files could not be put back: {failure}; they are kept in {self._home / 'vault'}")
 
 
@@ -105,11 +135,19 @@ GUARD_NOTE = (
     "Python's own writes are watched and undone; those of C code and of other programs are not seen:"
     " no overlay can be had here"
 )
+NETWORK_NOTE = (
+    "no network of its own can be had here: what Python sends is held back, what C code and other programs send is not"
+)
 
 
 @contextlib.contextmanager
 def open_sandbox(
-    folder: Path, keep: Sequence[Path], *, network_writes: bool = False, required: bool = True
+    folder: Path,
+    keep: Sequence[Path],
+    *,
+    network_writes: bool = False,
+    required: bool = True,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Sandbox]:
     """Open a sandbox for the programs of one working directory; closed, nothing of it is left.
 
@@ -118,6 +156,7 @@ def open_sandbox(
         keep: existing folders that stay writable for real, such as the recording's.
         network_writes: let programs write to the outside: HTTP POST, tracking servers and the like.
         required: raise when the files' safety cannot be guaranteed; else the guard does what it can.
+        tell: takes a line on what the person should know before a program starts, or after the last one.
 
     Raises:
         SandboxError: nothing can guarantee it and it is required, or there is no room at all.
@@ -126,7 +165,13 @@ def open_sandbox(
         if not path.is_dir():
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
     writable = [path.resolve() for path in keep]
+    for line in leftovers.settle_sandboxes(place.roots(folder), place.PREFIX, lambda home: Keeper(home).close()):
+        tell(line)
     sandbox = _open(folder.resolve(), writable, network_writes, required)
+    sandbox._tell = tell
+    foreign = groups.warning(folder.resolve()) if sandbox.knows_one_group else None
+    if foreign is not None:
+        tell(foreign)
     try:
         yield sandbox
     finally:
@@ -138,14 +183,21 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
     reasons: list[str] = []
     for home in place.homes(folder):
         keeper = Keeper(home)
+        relay = None if network_writes else Relay(home)
+        shared_network = "--allow-network-writes"
+        if relay is not None:
+            shared_network = "" if relay.wait_until_ready() else "its relay cannot be started"
         try:
-            overlays = overlay.prepare(home, folder, keep, reasons)
+            overlays = overlay.prepare(home, folder, keep, reasons, shared_network)
         except BaseException:
-            keeper.close()
+            _close(keeper, relay)
             raise
+        if overlays and overlays.shared_network:
+            _close(relay)
+            relay = None
         if overlays:
-            return Sandbox(folder, home, keeper, overlays, overlays.note, keep, network_writes)
-        keeper.close()
+            return Sandbox(folder, home, keeper, relay, overlays, "", keep, network_writes)
+        _close(keeper, relay)
     reason = reasons[0] if reasons else "there is no folder to put what is written"
     if required:
         raise SandboxError(
@@ -153,5 +205,11 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             " --no-sandbox runs it all the same, with only Python's own writes undone"
         )
     for home in place.homes(folder):
-        return Sandbox(folder, home, Keeper(home), None, f"{GUARD_NOTE} ({reason})", keep, network_writes)
+        return Sandbox(folder, home, Keeper(home), None, None, reason, keep, network_writes)
     raise SandboxError("there is no folder to save files in before they are changed")
+
+
+def _close(*helpers: Keeper | Relay | None) -> None:
+    for helper in helpers:
+        if helper is not None:
+            helper.close()

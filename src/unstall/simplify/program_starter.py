@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -60,10 +59,7 @@ class ProgramStarter:
         try:
             self._wait_until_enough(program)
         except BaseException:
-            program.kill(signal.SIGKILL)
-            while program.poll():
-                time.sleep(0.02)
-            program.finish()
+            program.abandon()
             raise
         outcome = program.finish()
         run = make_report(self.words, RunDir(self.directory.id, folder, self.directory.note), started, outcome)

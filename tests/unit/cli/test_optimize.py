@@ -20,6 +20,7 @@ def found(tmp_path, healthy_report):
         root=tmp_path,
         interval=None,
         remarks=[],
+        interrupted=False,
         problem=None,
         sources=Sources(),
     )

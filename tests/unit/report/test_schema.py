@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -10,6 +11,7 @@ from report_strategies import reports
 
 from unstall.records import report as r
 from unstall.records.vocabulary import Confidence, KnownBy
+from unstall.report import schema as schema_module
 from unstall.report.schema import schema
 
 
@@ -21,6 +23,17 @@ def validator() -> jsonschema.Draft202012Validator:
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
     assert schema()["properties"]["schema"]["const"] == r.SCHEMA
+
+
+def test_no_key_is_said_twice() -> None:
+    """JSON readers take the last one, and say nothing."""
+
+    def as_dict(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        keys = [key for key, _ in pairs]
+        assert len(keys) == len(set(keys)), keys
+        return dict(pairs)
+
+    json.loads(Path(schema_module.__file__).with_name("report.schema.json").read_text(), object_pairs_hook=as_dict)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -7,36 +7,44 @@ Refused, with the error that a network that is down would give, and a note for t
 - mail (smtplib), and connections and datagrams of Python sockets to other machines, except DNS, and except the
   connections of those HTTP libraries.
 
-Not seen: what C code sends (collectives, gRPC, database drivers in C), and programs that are not Python.
+Not seen: what C code sends (collectives, gRPC, database drivers in C), and programs that are not Python. Where the
+experiment has a network of its own (sandbox/network_namespace.py), these reach no other machine. The connections of
+those HTTP libraries are then made through sockets of the machine's network, which the relay lends.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
 from unstall.child.importhook import PostImport
-from unstall.child.sandbox import audit
+from unstall.child.sandbox import audit, lending
 from unstall.child.sandbox.refusals import note
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
     from types import ModuleType
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-_HTTP = ("http.client", "urllib3", "httpcore", "httpx", "aiohttp", "aiohappyeyeballs", "anyio")
+_HTTP = ("http.client", "urllib3", "httpcore", "httpx", "aiohttp")
 _DNS = 53
 _STREAM = 1  # socket.SOCK_STREAM, without the import
+_LONGEST_LINE = 4096
 _DEEPEST = 60  # frames: an asyncio connection lies some twenty below the request
+
+
+_in_request: contextvars.ContextVar[bool] = contextvars.ContextVar("unstall_in_request", default=False)
+"""Set in the tasks that an asynchronous HTTP library makes for a request, which do not show in each other's frames."""
 
 
 class Refusal:
     """Says no, and notes it."""
 
-    def __init__(self, home: str):
+    def __init__(self, home: str, relayed: bool):
         self.home = home
+        self.relayed = relayed
 
     def error(self, what: str) -> OSError:
         """What a refused connection raises."""
@@ -45,15 +53,10 @@ class Refusal:
         note(self.home, what)
         return ConnectionRefusedError(errno.ECONNREFUSED, f"unstall does not repeat this in an experiment: {what}")
 
-    def of_request(self, method: str, url: str) -> OSError | None:
-        """What a request raises that would write; None for one that only reads."""
-        method = method.upper()
-        return None if method in READING else self.error(f"{method} {_without_secrets(url)}")
 
-
-def install(home: str) -> None:
-    """Refuse from here on, in this process and those it forks."""
-    refusal = Refusal(home)
+def install(home: str, *, relayed: bool) -> None:
+    """Refuse from here on, in this process and those it forks; ``relayed``: it is in a network of its own."""
+    refusal = Refusal(home, relayed)
     audit.listen(
         {
             "socket.connect": functools.partial(_on_connect, refusal),
@@ -76,47 +79,71 @@ def install(home: str) -> None:
 
 
 def _guard_http_client(refusal: Refusal, module: ModuleType) -> None:
-    def look(connection: Any, method: str, url: str, *_: Any, **__: Any) -> None:
-        scheme = "https" if isinstance(connection, getattr(module, "HTTPSConnection", ())) else "http"
-        address = url if "://" in url else f"{scheme}://{_host(connection.host)}:{connection.port}{url}"
-        if error := refusal.of_request(method, address):
-            raise error
+    original = module.HTTPConnection.putrequest
 
-    _look_before(module.HTTPConnection, "putrequest", look)
+    @functools.wraps(original)
+    def putrequest(self: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+        if method.upper() not in READING:
+            scheme = "https" if isinstance(self, getattr(module, "HTTPSConnection", ())) else "http"
+            address = url if "://" in url else f"{scheme}://{_host(self.host)}:{self.port}{url}"
+            raise refusal.error(f"{method.upper()} {_plain(address)}")
+        return original(self, method, url, *args, **kwargs)
+
+    def send(self: Any, data: Any) -> Any:
+        # Not by way of putrequest: a program that writes its request itself. A proxy is asked in this way too.
+        if self._HTTPConnection__state == "Idle" and isinstance(data, (bytes, bytearray)):
+            method, _, rest = bytes(data[:_LONGEST_LINE]).partition(b" ")
+            if method.isalpha() and method.decode() not in READING | {"CONNECT"}:
+                path = rest.partition(b" ")[0].decode(errors="replace")
+                raise refusal.error(f"{method.decode()} {_plain(f'http://{_host(self.host)}:{self.port}{path}')}")
+        return sending(self, data)
+
+    sending = module.HTTPConnection.send
+    module.HTTPConnection.send = functools.wraps(sending)(send)
+    module.HTTPConnection.putrequest = putrequest
 
 
 def _guard_httpx(refusal: Refusal, module: ModuleType) -> None:
-    def look(_: Any, request: Any) -> None:
-        if error := refusal.of_request(request.method, str(request.url)):
+    sync, asynchronous = module.HTTPTransport.handle_request, module.AsyncHTTPTransport.handle_async_request
+
+    def look(request: Any) -> None:
+        if request.method.upper() not in READING:
+            error = refusal.error(f"{request.method.upper()} {_plain(str(request.url))}")
             raise module.ConnectError(str(error), request=request)
 
-    _look_before(module.HTTPTransport, "handle_request", look)
-    _look_before(module.AsyncHTTPTransport, "handle_async_request", look, asynchronous=True)
+    @functools.wraps(sync)
+    def handle_request(self: Any, request: Any) -> Any:
+        look(request)
+        return sync(self, request)
+
+    @functools.wraps(asynchronous)
+    async def handle_async_request(self: Any, request: Any) -> Any:
+        look(request)
+        token = _in_request.set(True)
+        try:
+            return await asynchronous(self, request)
+        finally:
+            _in_request.reset(token)
+
+    module.HTTPTransport.handle_request = handle_request
+    module.AsyncHTTPTransport.handle_async_request = handle_async_request
 
 
 def _guard_aiohttp(refusal: Refusal, module: ModuleType) -> None:
-    def look(_: Any, method: str, str_or_url: Any, **__: Any) -> None:
-        if error := refusal.of_request(method, str(str_or_url)):
+    original = module.ClientSession._request
+
+    @functools.wraps(original)
+    async def _request(self: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
+        if method.upper() not in READING:
+            error = refusal.error(f"{method.upper()} {_plain(str(str_or_url))}")
             raise module.ClientConnectionError(str(error))
+        token = _in_request.set(True)
+        try:
+            return await original(self, method, str_or_url, **kwargs)
+        finally:
+            _in_request.reset(token)
 
-    _look_before(module.ClientSession, "_request", look, asynchronous=True)
-
-
-def _look_before(owner: Any, name: str, look: Callable[..., None], *, asynchronous: bool = False) -> None:
-    """Call ``look`` with the arguments of each call of a method, before it; what it raises is raised instead."""
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def method(*args: Any, **kwargs: Any) -> Any:
-        look(*args, **kwargs)
-        return original(*args, **kwargs)
-
-    @functools.wraps(original)
-    async def async_method(*args: Any, **kwargs: Any) -> Any:
-        look(*args, **kwargs)
-        return await original(*args, **kwargs)
-
-    setattr(owner, name, async_method if asynchronous else method)
+    module.ClientSession._request = _request
 
 
 def _guard_wandb(module: ModuleType) -> None:
@@ -135,12 +162,15 @@ def _guard_wandb(module: ModuleType) -> None:
 
 def _on_connect(refusal: Refusal, sock: socket.socket, address: Any) -> None:
     host, port = _address(sock, address)
-    if not _is_elsewhere(host) or port == _DNS:
+    if port == _DNS or not host:
+        return
+    if sock.type == _STREAM and _in_http_client():
+        if refusal.relayed:
+            lending.borrow(refusal.home, sock, host, port)
         return
     # Connecting a datagram socket sends nothing: it is how programs ask for their own address.
-    if sock.type != _STREAM or _in_http_client():
-        return
-    raise refusal.error(f"a connection to {_host(host)}:{port}")
+    if sock.type == _STREAM and _is_elsewhere(host):
+        raise refusal.error(f"a connection to {_host(host)}:{port}")
 
 
 def _on_send(refusal: Refusal, sock: socket.socket, address: Any) -> None:
@@ -178,6 +208,8 @@ def _is_elsewhere(host: str) -> bool:
 
 def _in_http_client() -> bool:
     """Whether an HTTP library that is watched makes this connection."""
+    if _in_request.get():
+        return True
     frame = sys._getframe(1)
     for _ in range(_DEEPEST):
         if frame is None:
@@ -189,7 +221,7 @@ def _in_http_client() -> bool:
     return False
 
 
-def _without_secrets(url: str) -> str:
+def _plain(url: str) -> str:
     """A URL without what may be secret in it: user, password and query."""
     scheme, separator, rest = url.partition("://")
     if not separator:

@@ -14,7 +14,7 @@ def start() -> None:
     if "network" in means:
         from unstall.child.sandbox import network
 
-        network.install(home)
+        network.install(home, relayed="relay" in means)
     if "renames" in means:
         from unstall.child.sandbox import renames
 

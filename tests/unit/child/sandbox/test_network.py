@@ -45,7 +45,7 @@ class Refused(Exception):
 @pytest.fixture
 def refusal(tmp_path):
     (tmp_path / "notes").mkdir()
-    return Refusal(str(tmp_path))
+    return Refusal(str(tmp_path), relayed=False)
 
 
 def test_httpx_reads_and_does_not_write(refusal, tmp_path):
@@ -82,7 +82,7 @@ def test_aiohttp_reads_and_does_not_write(refusal):
 
 def test_requests_sees_a_failing_connection(refusal, tmp_path):
     source = (
-        "import sys; from unstall.child.sandbox import network; network.install(sys.argv[1]); import requests\n"
+        "import sys; from unstall.child.sandbox import network; network.install(sys.argv[1], relayed=False); import requests\n"
         "try:\n    requests.post('http://127.0.0.1:9/x', json={})\n"
         "except requests.ConnectionError as error:\n    print('refused' if 'unstall' in str(error) else error)"
     )

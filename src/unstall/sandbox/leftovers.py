@@ -1,0 +1,103 @@
+"""What a run of ours that was killed has left: folders whose owner is gone are cleaned up, or named, at the next start.
+
+A folder is claimed by a lock on a file in it, which the kernel releases however its owner ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from unstall.sandbox import census, control_group
+
+_CLAIM = ".claimed"
+
+
+def claim(folder: Path) -> BinaryIO | None:
+    """Claim a folder for as long as the file is open, here or in a process that has inherited it; None if it is taken.
+
+    OSError where the folder cannot be written to.
+    """
+    file = open(folder / _CLAIM, "ab")  # noqa: SIM115  open for as long as the claim holds
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[Path]:
+    """Claim a new folder, and remove it at the end."""
+    file = claim(folder)
+    try:
+        yield folder
+    finally:
+        # A second Ctrl-C waits for this.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        shutil.rmtree(folder, ignore_errors=True)
+        if file is not None:
+            file.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def abandoned(roots: Iterable[Path], prefix: str) -> Iterator[tuple[Path, BinaryIO]]:
+    """This user's folders of a prefix that nobody claims any more, each with a claim of the caller's own."""
+    for root in dict.fromkeys(roots):
+        for folder in sorted(root.glob(f"{prefix}*")):
+            with contextlib.suppress(OSError):
+                if (folder / _CLAIM).is_file() and folder.stat().st_uid == os.geteuid():
+                    file = claim(folder)
+                    if file is not None:
+                        with file:
+                            yield folder, file
+
+
+def remove_abandoned(roots: Iterable[Path], prefix: str) -> None:
+    """Remove this user's folders of a prefix that nobody claims any more."""
+    for folder, _ in abandoned(roots, prefix):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def settle_sandboxes(roots: Iterable[Path], prefix: str, remove: Callable[[Path], object]) -> list[str]:
+    """Remove the sandboxes whose owners were killed; a line for each that cannot be: what is left, and what to do.
+
+    What still runs is not ended: nobody knows by now what it is good for.
+    """
+    lines = []
+    empty = []
+    for home, _ in abandoned(roots, prefix):
+        running = sorted(processes(home))
+        if running:
+            pids = " ".join(map(str, running))
+            lines.append(
+                f"an experiment that was cut off has left {_count(running)} running, in {home}: to end, kill -9 {pids}"
+            )
+        elif (home / "vault").is_dir() and any((home / "vault").iterdir()):
+            lines.append(f"files that an experiment changed, and that were not put back, are in {home / 'vault'}")
+        else:
+            empty.append(home)
+    for home in empty:  # with no claim of this process's any more
+        with contextlib.suppress(OSError):  # another start was faster
+            remove(home)
+    return lines
+
+
+def processes(home: Path) -> set[int]:
+    """The processes that are left in a sandbox whose keeper is gone."""
+    found = census.inside(str(home), ())
+    for file in home.glob("layer-*/group"):
+        with contextlib.suppress(OSError):  # gone by now
+            found |= control_group.members(file.read_text())
+    return found
+
+
+def _count(running: list[int]) -> str:
+    return "a process" if len(running) == 1 else f"{len(running)} processes"
