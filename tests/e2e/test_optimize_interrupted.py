@@ -63,4 +63,5 @@ def test_it_ends_at_once_and_leaves_nothing(tmp_path, phase, to_all, again):
     assert "Traceback" not in log.read_text()
     assert seconds < _ENDS_WITHIN_S, log.read_text()
     assert wait_until(lambda: not running(name), 5)
-    assert wait_until(lambda: not list((tmp_path / "tmp").glob("unstall-*")), 5)
+    gone = wait_until(lambda: not list((tmp_path / "tmp").glob("unstall-*")), 5)
+    assert gone, sorted(map(str, (tmp_path / "tmp").rglob("*")))

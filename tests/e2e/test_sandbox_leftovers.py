@@ -48,26 +48,26 @@ def test_shared_memory_and_queues_are_gone_with_the_experiment(driver):
 @pytest.mark.parametrize("second", ["nope", "main"])
 def test_a_gate_that_was_killed_is_cleaned_up_at_the_next_start(workspace, second):
     workspace.write("train.py", "import time, unstall\nfor _ in unstall.steps(range(9999)):\n    time.sleep(0.01)\n")
-    workspace.write(".gitignore", ".unstall/\n")
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@localhost"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "one"]):
         subprocess.run([*git, *words], cwd=workspace.folder, check=True)
     gate = [sys.executable, "-m", "unstall", "gate", "--no-sandbox", "--steps", "5", "--baseline"]
-    runs = workspace.folder / ".unstall" / "runs"
-    killed = workspace.start([*gate, "main", "train.py"])
+    runs = workspace.beside / "gates" / "runs"
+    env = {"UNSTALL_STATE": str(runs.parent)}
+    killed = workspace.start([*gate, "main", "train.py"], env=env)
     assert wait_until(lambda: list(runs.glob("*/recordings/*/rec-*.bin")), 60)
     killed.signal(signal.SIGKILL)
     killed.process.wait(10)
     killed.end()  # its programs
-    (left,) = runs.glob("*/baseline")
-    again = workspace.start([*gate, second, "train.py"])
+    (left,) = runs.glob("*/tree")
+    again = workspace.start([*gate, second, "train.py"], env=env)
     if second == "main":
         assert wait_until(lambda: not left.exists() and list(runs.glob("*/recordings/*/rec-*.bin")), 60)
         again.signal(signal.SIGINT)
     again.result()
     listed = subprocess.run(["git", "worktree", "list"], cwd=workspace.folder, capture_output=True, text=True).stdout
     assert len(listed.splitlines()) == 1, listed
-    assert not left.exists() and not list(runs.glob("*/baseline"))
+    assert not left.exists() and not list(runs.glob("*/tree"))
 
 
 def test_optimize_that_was_killed_is_cleaned_up_at_the_next_start(workspace, tmp_path_factory):

@@ -82,9 +82,7 @@ def hold(request: Request, progress: Progress, describe: Callable[[Pair, int, in
 
 def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], None]) -> GateResult:
     began = time.monotonic()
-    directory = make_directory().path  # no tool takes what is there for the user's
-    _remove_abandoned(directory.parent, Path.cwd())
-    with leftovers.claimed(directory) as workplace:
+    with _workplace() as workplace:
         recordings = workplace / "recordings"
         recordings.mkdir()
         with _baseline(request, Path.cwd(), workplace / "tree") as baseline:
@@ -101,6 +99,17 @@ def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], N
                 notes = "; ".join([*sandbox.limits, *sandbox.refused(), *sandbox.reached()])
         notes_in_order = [*baseline.notes, *([notes] if notes else []), *notes_of(gate, finding)]
         return _result(request, baseline.label, finding, gate, notes_in_order, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _workplace() -> Iterator[Path]:
+    """Where revisions are checked out and recordings go; no tool takes what is there for the user's."""
+    with leftovers.claimed(lambda: make_directory().path) as directory:
+        _remove_abandoned(directory.parent, Path.cwd())
+        try:
+            yield directory
+        finally:
+            rundir.remove(directory)
 
 
 def _remove_abandoned(runs: Path, folder: Path) -> None:

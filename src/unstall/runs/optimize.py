@@ -77,7 +77,7 @@ def optimize(
     leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
     try:
         with (
-            leftovers.claimed(Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
+            leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
             open_sandbox(sandbox, folder, progress.log) as box,
         ):
             result = search(target, TrialRunner(target.line, folder, box), options, progress.log)

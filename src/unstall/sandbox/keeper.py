@@ -247,7 +247,7 @@ def main(path: str) -> None:
     home = Home(path)
     if sys.platform == "linux":
         listen(home)
-    os.write(1, b"ready\n")
+    answer("ready")
     threading.Thread(target=home.watch_disk, daemon=True).start()
     for _line in sys.stdin.buffer:
         answer(attempt(home.tidy))

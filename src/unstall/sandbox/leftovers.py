@@ -17,6 +17,7 @@ from typing import BinaryIO
 from unstall.sandbox import census, control_group
 
 _CLAIM = ".claimed"
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def claim(folder: Path) -> BinaryIO | None:
@@ -34,15 +35,19 @@ def claim(folder: Path) -> BinaryIO | None:
 
 
 @contextlib.contextmanager
-def claimed(folder: Path) -> Iterator[Path]:
-    """Claim a new folder, and remove it at the end."""
-    file = claim(folder)
+def claimed(make: Callable[[], Path]) -> Iterator[Path]:
+    """Make a folder and claim it, and remove it at the end. Ctrl-C and SIGTERM wait while either is done."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    folder = file = None
     try:
+        folder = make()
+        file = claim(folder)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         yield folder
     finally:
-        # A second Ctrl-C waits for this.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        shutil.rmtree(folder, ignore_errors=True)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         if file is not None:
             file.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

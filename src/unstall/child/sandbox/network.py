@@ -86,7 +86,7 @@ def _guard_http_client(refusal: Refusal, module: ModuleType) -> None:
         if method.upper() not in READING:
             scheme = "https" if isinstance(self, getattr(module, "HTTPSConnection", ())) else "http"
             address = url if "://" in url else f"{scheme}://{_host(self.host)}:{self.port}{url}"
-            raise refusal.error(f"{method.upper()} {_plain(address)}")
+            raise refusal.error(f"{method.upper()} {_without_secrets(address)}")
         return original(self, method, url, *args, **kwargs)
 
     def send(self: Any, data: Any) -> Any:
@@ -95,7 +95,9 @@ def _guard_http_client(refusal: Refusal, module: ModuleType) -> None:
             method, _, rest = bytes(data[:_LONGEST_LINE]).partition(b" ")
             if method.isalpha() and method.decode() not in READING | {"CONNECT"}:
                 path = rest.partition(b" ")[0].decode(errors="replace")
-                raise refusal.error(f"{method.decode()} {_plain(f'http://{_host(self.host)}:{self.port}{path}')}")
+                raise refusal.error(
+                    f"{method.decode()} {_without_secrets(f'http://{_host(self.host)}:{self.port}{path}')}"
+                )
         return sending(self, data)
 
     sending = module.HTTPConnection.send
@@ -108,7 +110,7 @@ def _guard_httpx(refusal: Refusal, module: ModuleType) -> None:
 
     def look(request: Any) -> None:
         if request.method.upper() not in READING:
-            error = refusal.error(f"{request.method.upper()} {_plain(str(request.url))}")
+            error = refusal.error(f"{request.method.upper()} {_without_secrets(str(request.url))}")
             raise module.ConnectError(str(error), request=request)
 
     @functools.wraps(sync)
@@ -135,7 +137,7 @@ def _guard_aiohttp(refusal: Refusal, module: ModuleType) -> None:
     @functools.wraps(original)
     async def _request(self: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
         if method.upper() not in READING:
-            error = refusal.error(f"{method.upper()} {_plain(str(str_or_url))}")
+            error = refusal.error(f"{method.upper()} {_without_secrets(str(str_or_url))}")
             raise module.ClientConnectionError(str(error))
         token = _in_request.set(True)
         try:
@@ -221,7 +223,7 @@ def _in_http_client() -> bool:
     return False
 
 
-def _plain(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """A URL without what may be secret in it: user, password and query."""
     scheme, separator, rest = url.partition("://")
     if not separator:
