@@ -9,9 +9,13 @@ from __future__ import annotations
 import html
 import json
 import math
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from unstall.text.sanitize import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _VOID = frozenset(("br", "hr", "input", "meta", "col"))
 
@@ -20,6 +24,47 @@ class Markup(str):
     """Text that is HTML already."""
 
     __slots__ = ()
+
+    def __html__(self) -> str:
+        return self
+
+
+def render(template: str, **context: Any) -> Markup:
+    """The template of this name with these values; what is not :class:`Markup` is stripped and escaped."""
+    return Markup(environment().get_template(template).render(context))
+
+
+@cache
+def environment() -> Environment:
+    """Where the templates come from, what they may call, and what happens to every string that they show."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from unstall.report import wording
+    from unstall.text import units
+
+    made = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        finalize=_shown_as_text,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["permille"] = _permille
+    made.globals |= {"units": units, "wording": wording}
+    return made
+
+
+def _shown_as_text(value: Any) -> Any:
+    """What a template is about to show: on one line and without control characters, unless it is markup."""
+    if value is None or hasattr(value, "__html__"):
+        return "" if value is None else value
+    return plain(str(value))
+
+
+def _permille(share: float) -> int:
+    """A share (0..1) as the classes ``w-`` and ``x-`` name it: the page makes a rule of each it finds."""
+    return round(1000 * min(max(share, 0.0), 1.0))
 
 
 def el(tag: str, *children: Any, **attributes: Any) -> Markup:
