@@ -50,7 +50,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["permille"] = _permille
+    made.filters |= {"bounded": _bounded, "permille": _permille}
     made.globals |= {"units": units, "wording": wording}
     return made
 
@@ -64,7 +64,11 @@ def _shown_as_text(value: Any) -> Any:
 
 def _permille(share: float) -> int:
     """A share (0..1) as the classes ``w-`` and ``x-`` name it: the page makes a rule of each it finds."""
-    return round(1000 * min(max(share, 0.0), 1.0))
+    return round(1000 * _bounded(share))
+
+
+def _bounded(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
 
 
 def el(tag: str, *children: Any, **attributes: Any) -> Markup:
