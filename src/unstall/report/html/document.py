@@ -115,7 +115,7 @@ def _sections(archive: Archive, data: dict[str, Any]) -> list[tuple[str, str, Ma
         ("culprit", "Culprit", verdict.culprit(report, archive.excerpts)),
         ("why", "Why, what next", verdict.reasons(report)),
         ("step", "The step", tables.step(report)),
-        ("device", "The device", device.section(report, places.device(data.get("device")))),
+        ("device", "The device", device.section(report, data.get("device"))),
         ("time", "Over time", places.steps(data.get("steps"))),
         ("distribution", "Distribution", places.distribution(data.get("distribution"))),
         ("ceilings", "Ceilings", experiments.ceilings(report)),

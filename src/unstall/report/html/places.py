@@ -131,14 +131,6 @@ def flame(data: list[dict[str, Any]] | None) -> Markup | None:
     )
 
 
-def device(data: dict[str, Any] | None) -> Markup | None:
-    """The steps of a GPU trace by use of the device."""
-    if data is None:
-        return None
-    (panel,) = data["panels"]
-    return el("div", el("h3", panel["title"]), _chart("device-0", "Steps by use of the device"))
-
-
 def resources(data: dict[str, Any] | None) -> Markup | None:
     """Cores, memory, disk and devices over the run."""
     if data is None:
