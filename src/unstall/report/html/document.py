@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from unstall.records.report import Report
 from unstall.records.vocabulary import PHASE_NAMES, can_name_a_phase, in_order
 from unstall.report import wording
-from unstall.report.html import charts, device, experiments, flame, places, tables, verdict
-from unstall.report.html.markup import Markup, el, join, json_block
+from unstall.report.html import charts, device, experiments, flame, tables, verdict
+from unstall.report.html.markup import Markup, el, join, json_block, render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,19 +116,24 @@ def _sections(archive: Archive, data: dict[str, Any]) -> list[tuple[str, str, Ma
         ("why", "Why, what next", verdict.reasons(report)),
         ("step", "The step", tables.step(report)),
         ("device", "The device", device.section(report, data.get("device"))),
-        ("time", "Over time", places.steps(data.get("steps"))),
-        ("distribution", "Distribution", places.distribution(data.get("distribution"))),
+        ("time", "Over time", _chart("steps", data)),
+        ("distribution", "Distribution", _chart("distribution", data)),
         ("ceilings", "Ceilings", experiments.ceilings(report)),
-        ("whatif", "What if", places.what_if(data.get("whatIf"))),
+        ("whatif", "What if", _chart("whatIf", data)),
         ("experiments", "Experiments", experiments.experiments(report)),
         ("remedies", "Remedies", tables.remedies(report)),
-        ("stacks", "Stacks", places.flame(data.get("flame"))),
-        ("machine", "Machine", places.resources(data.get("machine"))),
+        ("stacks", "Stacks", _chart("flame", data)),
+        ("machine", "Machine", _chart("machine", data)),
         ("findings", "Also found", verdict.findings(report)),
         ("details", "In detail", tables.details(report)),
         ("run", "Run", tables.run(report)),
     )
     return [(name, title, section) for name, title, section in every if section is not None]
+
+
+def _chart(name: str, data: dict[str, Any]) -> Markup | None:
+    """The place of a chart and its figures in words, for where scripts are off; None without data."""
+    return render(f"{name}.html", data=data[name]) if name in data else None
 
 
 def _top(report: Report) -> Markup:

@@ -50,7 +50,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"bounded": _bounded, "permille": _permille}
+    made.filters |= {"bounded": _bounded, "permille": _permille, "thousands": "{:,}".format}
     made.globals |= {"units": units, "wording": wording}
     return made
 
