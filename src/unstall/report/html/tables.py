@@ -17,7 +17,7 @@ _MOST_ROWS = 30
 class Column(NamedTuple):
     """A column of a table."""
 
-    index: int
+    position: int
     """Where its cells are in each row."""
     name: str
     figures: bool
