@@ -19,7 +19,8 @@ from unstall.records.observations import Frame, MachinePoint, ResourcePoint, Sta
 from unstall.records.what_if import Knob, Outcome, Sliders
 from unstall.report import html
 from unstall.report.html import charts, flame, markup, series, source
-from unstall.report.html.markup import Markup, json_block
+from unstall.report.html.markup import json_block
+from unstall.report.templating import Markup
 
 
 class _Outline(HTMLParser):
@@ -95,7 +96,7 @@ def test_no_template_goes_around_the_escaping(name):
     assert not re.search(r"=\s*\{\{", source), "an attribute without quotes"
 
 
-@pytest.mark.parametrize("module", ["unstall", "unstall.cli.main", "unstall.report.html"])
+@pytest.mark.parametrize("module", ["unstall", "unstall.cli.main", "unstall.report.html", "unstall.report.run_view"])
 def test_importing_loads_no_template_engine(module):
     code = f"import sys, {module}; assert 'jinja2' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

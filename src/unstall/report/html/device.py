@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unstall.report.device_words import PATH
-from unstall.report.html.markup import Markup, render
+from unstall.report.html.markup import render
 from unstall.report.html.tables import Table
+from unstall.report.templating import Markup
 from unstall.text import units
 
 if TYPE_CHECKING:

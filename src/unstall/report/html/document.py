@@ -18,7 +18,8 @@ from unstall.records.report import Report
 from unstall.records.vocabulary import PHASE_NAMES, can_name_a_phase, in_order
 from unstall.report import wording
 from unstall.report.html import charts, device, experiments, flame, tables, verdict
-from unstall.report.html.markup import Markup, json_block, render
+from unstall.report.html.markup import json_block, render
+from unstall.report.templating import Markup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,9 @@ from typing import Any
 
 from unstall.records.report import Experiment, Report
 from unstall.report import study as phrases
-from unstall.report.html.markup import Markup, render
+from unstall.report.html.markup import render
 from unstall.report.html.tables import Table
+from unstall.report.templating import Markup
 from unstall.text import units
 
 _WIDEST_SCALE = 8.0  # times the program's own speed: a bar that is longer is cut, lest the others vanish

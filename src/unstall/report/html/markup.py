@@ -1,8 +1,4 @@
-"""HTML that cannot be broken out of: every string that a template shows is text, unless it is :class:`Markup`.
-
-Names, paths and source lines come from programs that unstall does not control. The environment of the templates strips
-each of control characters and escapes it, so no template has to remember to.
-"""
+"""HTML and JSON that cannot be broken out of: every string is text, unless it is :class:`Markup`."""
 
 from __future__ import annotations
 
@@ -11,19 +7,12 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from unstall.report import templating
+from unstall.report.templating import Markup
 from unstall.text.sanitize import plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return self
 
 
 def render(template: str, **context: Any) -> Markup:
@@ -38,22 +27,9 @@ def render(template: str, **context: Any) -> Markup:
 
 @cache
 def environment() -> Environment:
-    """Where the templates come from, what they may call, and what happens to every string that they show."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    from unstall.report import wording
-    from unstall.text import units
-
-    environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        finalize=_printable,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"bounded": _bounded, "permille": _permille, "thousands": "{:,}".format}
-    environment.globals |= {"units": units, "wording": wording}
+    """The templates of the page; every string that they show is on one line and without control characters."""
+    environment = templating.environment(__package__, safe=plain)
+    environment.filters |= {"bounded": _bounded, "permille": _permille}
     return environment
 
 
@@ -66,13 +42,6 @@ def json_block(data: Any) -> Markup:
     for character in "<>&\u2028\u2029":
         written = written.replace(character, f"\\u{ord(character):04x}")
     return Markup(written)
-
-
-def _printable(value: Any) -> Any:
-    """``value`` as a template shows it: on one line and without control characters, unless it is markup."""
-    if value is None:
-        return ""
-    return value if hasattr(value, "__html__") else plain(str(value))
 
 
 def _bounded(share: float) -> float:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from unstall.records.archive import Excerpt
 from unstall.records.report import Culprit
-from unstall.report.html.markup import Markup, render
+from unstall.report.html.markup import render
+from unstall.report.templating import Markup
 from unstall.text.sanitize import literal
 
 _MOST_LINES = 60

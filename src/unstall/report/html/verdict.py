@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from unstall.records.report import Report
 from unstall.report import facts, wording
 from unstall.report.html import source
-from unstall.report.html.markup import Markup, render
+from unstall.report.html.markup import render
+from unstall.report.templating import Markup
 from unstall.text import units
 
 if TYPE_CHECKING:
