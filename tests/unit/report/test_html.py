@@ -92,7 +92,14 @@ def test_no_template_goes_around_the_escaping(name):
     source, _, _ = environment.loader.get_source(environment, name)
     tree = environment.parse(source)
     assert list(tree.find_all((nodes.Concat, nodes.MarkSafe, nodes.ScopedEvalContextModifier))) == []
-    assert {one.name for one in tree.find_all(nodes.Filter)} <= {"bounded", "length", "permille", "sum", "thousands"}
+    assert {one.name for one in tree.find_all(nodes.Filter)} <= {
+        "bounded",
+        "length",
+        "join",
+        "permille",
+        "sum",
+        "thousands",
+    }
     assert not re.search(r"=\s*\{\{", source), "an attribute without quotes"
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from unstall.report.device_words import PATH
+from unstall.report.html import series
 from unstall.report.html.markup import render
 from unstall.report.html.tables import Table
 from unstall.report.templating import Markup
@@ -16,26 +19,18 @@ if TYPE_CHECKING:
     from unstall.records.trace import TraceFacts
 
 
-class Use(NamedTuple):
-    """What the device's time goes into."""
-
-    text: str
-    css_class: str
-    """The class of its colour."""
-
-
 USES = {
-    "compute": Use("computing", "u-compute"),
-    "communication": Use("collectives, nothing computed meanwhile", "u-communication"),
-    "copies": Use("copies, nothing computed meanwhile", "u-copies"),
-    "idle_loader": Use("idle: the next batch is late", "u-loader"),
-    "idle_sync": Use("idle: the host waits for the device", "u-sync"),
-    "idle_queued": Use("idle: work waits for another stream or device", "u-queued"),
-    "idle_submitting": Use("idle: the host submits too slowly", "u-submitting"),
-    "idle_host": Use("idle: the host does something else", "u-host"),
-    "idle_cold": Use("idle: a kernel is loaded for the first time", "u-cold"),
+    "compute": "computing",
+    "communication": "collectives, nothing computed meanwhile",
+    "copies": "copies, nothing computed meanwhile",
+    "idle_loader": "idle: the next batch is late",
+    "idle_sync": "idle: the host waits for the device",
+    "idle_queued": "idle: work waits for another stream or device",
+    "idle_submitting": "idle: the host submits too slowly",
+    "idle_host": "idle: the host does something else",
+    "idle_cold": "idle: a kernel is loaded for the first time",
 }
-"""The disjoint uses of the device's time."""
+"""The disjoint uses of the device's time, in words."""
 
 _LEAST = 0.0005
 
@@ -48,12 +43,12 @@ def section(report: Report, chart: dict[str, Any] | None) -> Markup | None:
     trace = report.trace
     if trace is None:
         return None
-    uses = [(USES[name], trace.device.get(name, 0.0)) for name in USES if trace.device.get(name, 0.0) > _LEAST]
-    rows = [(use, units.percent(share)) for use, share in uses]
+    uses = [(name, trace.device[name]) for name in USES if trace.device.get(name, 0.0) > _LEAST]
+    rows = [((USES[name], _colour(name)), units.percent(share)) for name, share in uses]
     return render(
         "device.html",
         about=_about(trace),
-        uses=uses,
+        bar=[(USES[name], _colour(name), share) for name, share in uses],
         by_use=Table("The device’s time over all steps, by use", ("use", ">share"), rows),
         steps=chart,
         tables=(_parts(trace), _changes(trace)),
@@ -65,10 +60,6 @@ def steps(report: Report) -> dict[str, Any] | None:
     """For the chart: seconds of each use in each step, as a panel like those of the machine."""
     if report.trace is None or len(report.trace.steps) < 2:
         return None
-    import numpy as np
-
-    from unstall.report.html import series
-
     recorded = report.trace.steps
     used = [name for name in USES if any(step.shares.get(name, 0.0) > _LEAST for step in recorded)]
     if not used:
@@ -76,8 +67,8 @@ def steps(report: Report) -> dict[str, Any] | None:
     closed = [*recorded, recorded[-1]]  # the last step is as wide as the others
     rows = [
         {
-            "name": USES[name].text,
-            "colour": USES[name].css_class,
+            "name": USES[name],
+            "colour": _colour(name),
             "values": series.packed(np.array([step.shares.get(name, 0.0) * step.step_s for step in closed])),
         }
         for name in used
@@ -87,6 +78,11 @@ def steps(report: Report) -> dict[str, Any] | None:
         "bucket_s": 0,
         "panels": [{"title": "Step by step", "unit": "seconds", "x": "step", "stacked": True, "series": rows}],
     }
+
+
+def _colour(use: str) -> str:
+    """The class of its colour."""
+    return f"u-{use.removeprefix('idle_')}"
 
 
 def _about(trace: TraceFacts) -> str:

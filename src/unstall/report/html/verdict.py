@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from unstall.records.report import Report
@@ -10,7 +10,6 @@ from unstall.report import facts, wording
 from unstall.report.html import source
 from unstall.report.html.markup import render
 from unstall.report.templating import Markup
-from unstall.text import units
 
 if TYPE_CHECKING:
     from unstall.records.archive import Excerpt
@@ -18,14 +17,9 @@ if TYPE_CHECKING:
 
 def hero(report: Report) -> Markup:
     """The verdict as a sentence, and the four figures that a reader asks for first."""
-    measured = bool(report.run.steps)
-    return render(
-        "verdict.html",
-        mood=mood(report),
-        subject=wording.subject(report.verdict) if measured else "no verdict",
-        sentence=_sentence(report),
-        figures=list(_figures(report)) if measured else [],
-    )
+    told = facts.run(report)
+    steps, *more = told[:-1] if report.kind == "trace" else told  # how it ended, a trace does not tell
+    return render("verdict.html", report=report, mood=mood(report), sentence=_sentence(report), steps=steps, more=more)
 
 
 def _sentence(report: Report) -> str:
@@ -73,29 +67,3 @@ def findings(report: Report) -> Markup | None:
     """Every pattern that matched beside the verdict, each behind a fold."""
     others = [finding for finding in report.findings if finding != report.verdict]
     return render("findings.html", findings=others) if others else None
-
-
-def _figures(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Label, figure, and what else there is to say about it."""
-    speed, step, verdict = report.throughput, report.throughput.step_s, report.verdict
-    if units.known(speed.steps_per_s):
-        yield "Speed", units.rate(speed.steps_per_s, "steps"), _samples(report)
-    if step is not None and units.known(step.mean):
-        yield "Step", units.seconds(step.mean), f"p50 {units.seconds(step.p50)} · p95 {units.seconds(step.p95)}"
-    if units.known(verdict.headroom):
-        known = f"{verdict.headroom_known_by}, {verdict.confidence} confidence"
-        worth = verdict.headroom >= wording.NOTICEABLE
-        yield "Headroom", wording.gain_factor(verdict.headroom) if worth else "none", known
-    if units.known(report.total_speedup):
-        yield "Speed-up", units.factor(report.total_speedup), "with the remedies that were kept"
-    told = facts.run(report)
-    told = told[:-1] if report.kind == "trace" else told  # how it ended, a trace does not tell
-    yield "Measured", told[0].removesuffix(" measured"), " · ".join(told[1:])
-
-
-def _samples(report: Report) -> str:
-    speed = report.throughput
-    for rate, noun in ((speed.samples_per_s, "samples"), (speed.env_steps_per_s, "env steps")):
-        if units.known(rate):
-            return units.rate(rate, noun)
-    return ""
