@@ -12,8 +12,6 @@ from unstall.report.html.markup import render
 from unstall.report.templating import Markup
 from unstall.text import units
 
-_MOST_ROWS = 30
-
 
 class Column(NamedTuple):
     """A column of a table."""
@@ -43,16 +41,6 @@ class Table(NamedTuple):
             for i, name in enumerate(self.header)
             if any(row[i] for row in self.rows)
         ]
-
-    @property
-    def shown(self) -> Sequence[Sequence[Any]]:
-        """As many rows as a reader looks at."""
-        return self.rows[:_MOST_ROWS]
-
-    @property
-    def more(self) -> int:
-        """How many rows are not shown, or less than one."""
-        return len(self.rows) - _MOST_ROWS
 
 
 def step(report: Report) -> Markup | None:
