@@ -7,7 +7,8 @@ terminal cells, so that wide characters keep the columns straight.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console, Group, JustifyMethod
@@ -18,10 +19,13 @@ from unstall.text.sanitize import plain, shorten
 
 LABEL_CELLS = 11
 _NARROWEST, _WIDEST = 40, 120  # longer lines are hard to read
+_HEIGHT = 39  # of a 40-line screen: the prompt takes the last line
 _TICKS = "▁▂▃▄▅▆▇█"
 _SEPARATOR = " · "
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans("×·•…→─µ█▉▊▋▌▍▎▏", "x-*~>-u#####   ")
+
+L = TypeVar("L")
 
 
 class Page:
@@ -166,6 +170,23 @@ class Page:
             line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
             line.rstrip()
             self.lines.append(line)
+
+
+def on_one_screen(width: int, limits: Iterable[L], fill: Callable[[Page, L], None]) -> Page:
+    """The first page that is no higher than a screen, or the last one.
+
+    Args:
+        width: of the terminal, in cells.
+        limits: on what a page shows, from the least strict.
+        fill: writes a page within such limits.
+    """
+    page = Page.fitting(width)
+    for limit in limits:
+        page = Page.fitting(width)
+        fill(page, limit)
+        if page.height <= _HEIGHT:
+            break
+    return page
 
 
 def sparkline(values: Sequence[float], most: int = 40) -> str:

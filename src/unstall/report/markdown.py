@@ -36,13 +36,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
         yield f"| {' | '.join(escape(cell) for cell in row)} |"
 
 
-def bullets(label: str, items: Sequence[str]) -> Iterator[str]:
-    """A bold label and a list, after an empty line; nothing without items."""
-    if items:
-        yield from ("", f"**{label}**", "")
-        yield from (f"- {escape(item)}" for item in items)
-
-
 def fenced(code: str, language: str) -> Iterator[str]:
     """A code block whose fence is longer than any run of backticks in it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", code)), default=0))

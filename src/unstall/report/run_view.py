@@ -10,11 +10,10 @@ from rich.cells import cell_len
 
 from unstall.records.report import Culprit, Phase, Report
 from unstall.report import device_block, facts, run_markdown, wording
-from unstall.report.layout import LABEL_CELLS, Page
+from unstall.report.layout import LABEL_CELLS, Page, on_one_screen
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
 
-_HEIGHT = 39  # of a 40-line screen: the prompt takes the last line
 _WIDEST_BAR = 40
 _NARROWEST_BAR = 6
 _ALLOCATING_LINES = 3
@@ -68,13 +67,7 @@ _LADDER = (
 
 def page(report: Report, width: int = 100) -> Page:
     """The report in lines of at most ``width`` cells (40 to 120), on one screen."""
-    page = Page.fitting(width)
-    for limits in _LADDER:
-        page = Page.fitting(width)
-        _fill(page, report, limits)
-        if page.height <= _HEIGHT:
-            break
-    return page
+    return on_one_screen(width, _LADDER, lambda page, limits: _fill(page, report, limits))
 
 
 def markdown(report: Report) -> str:

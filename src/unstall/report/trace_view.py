@@ -9,11 +9,10 @@ from unstall.records.trace import TraceFacts
 from unstall.report import device_block, run_markdown, wording
 from unstall.report import facts as phrases
 from unstall.report.device_words import PATH, USES
-from unstall.report.layout import Page
+from unstall.report.layout import Page, on_one_screen
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
 
-_HEIGHT = 39
 _FOLD = 0.005
 _LEAST_GAIN = 1.005
 _NOTABLE = 0.03
@@ -22,13 +21,7 @@ _LONGEST_COMMAND = 120
 
 def page(report: Report, width: int = 100) -> Page:
     """The report in lines of at most ``width`` cells (40 to 120), on one screen."""
-    page = Page(width)
-    for rows in (6, 5, 4, 3, 2):
-        page = Page.fitting(width)
-        _fill(page, report, rows)
-        if page.height <= _HEIGHT:
-            break
-    return page
+    return on_one_screen(width, (6, 5, 4, 3, 2), lambda page, rows: _fill(page, report, rows))
 
 
 def markdown(report: Report) -> str:

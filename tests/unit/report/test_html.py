@@ -1,22 +1,27 @@
 import base64
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from changes import changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import Environment, UndefinedError, nodes
 from report_strategies import reports
 
 from unstall.records import report as r
 from unstall.records.archive import Archive, Excerpt, StepSeries
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.records.what_if import Knob, Outcome, Sliders
-from unstall.report import html
-from unstall.report.html import charts, flame, series, source
-from unstall.report.html.markup import Markup, el, join, json_block, text
+from unstall.report import html, templating
+from unstall.report.html import charts, flame, markup, series, source
+from unstall.report.html.markup import json_block
+from unstall.report.templating import Markup
 
 
 class _Outline(HTMLParser):
@@ -61,16 +66,44 @@ def step_series(durations, phases=None):
     )
 
 
-def test_text_is_escaped_and_control_characters_are_gone():
-    assert text("<b> & \x1b[31m\"'") == "&lt;b&gt; &amp; &quot;&#x27;"
-    assert text(" a\n b ") == " a b "
-    assert el("a", "x<", Markup("<i></i>"), href='"><script>') == (
-        '<a href="&quot;&gt;&lt;script&gt;">x&lt;<i></i></a>'
+def shown(template, **context):
+    return markup.environment().from_string(template).render(context)
+
+
+def test_every_string_of_a_template_is_escaped_and_loses_its_control_characters():
+    hostile = "<b> & \x1b[31m\"'\n\u202e\ud800"
+    as_text = "&lt;b&gt; &amp; &#34;&#39; \ufffd"
+    assert shown('<a title="{{ x }}">{{ x }}</a>', x=hostile) == f'<a title="{as_text}">{as_text}</a>'
+    assert shown("{% for name, value in x.items() %}{{ name }}{{ value }}{% endfor %}", x={"<": ["\x07"]}) == (
+        "&lt;[&#39;\\x07&#39;]"
     )
-    assert el("button", ["a", None, "b"], class_="c", hidden=True, title=None, aria_label="l") == (
-        '<button class="c" hidden aria-label="l">ab</button>'
+    assert (
+        shown("{% macro m(x) %}{{ x }}{{ caller() }}{% endmacro %}{% call m(x) %}{{ x }}{% endcall %}", x="\x1b[1m<")
+        == "&lt;&lt;"
     )
-    assert join("a", ["<"], None) == "a&lt;"
+    assert shown("{% set block %}{{ x }}{% endset %}{{ block }}", x="\x1b[1m<") == "&lt;"
+    assert shown("{{ x }}{{ y }}{{ z }}", x=Markup("<i></i>"), y=None, z=12) == "<i></i>12"
+    with pytest.raises(UndefinedError):
+        shown("{{ unknown }}")
+
+
+TEMPLATES = [path for path in Path(templating.__file__).parent.rglob("templates/*") if path.suffix in (".html", ".md")]
+FILTERS = {"bounded", "fenced", "join", "known", "length", "map", "permille", "sort", "sum", "thousands"}
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_no_template_goes_around_the_escaping(path):
+    source = path.read_text(encoding="utf-8")
+    tree = Environment().parse(source)
+    assert list(tree.find_all((nodes.Concat, nodes.MarkSafe, nodes.ScopedEvalContextModifier))) == []
+    assert {node.name for node in tree.find_all(nodes.Filter)} <= FILTERS
+    assert not re.search(r"=\s*\{\{", source), "an attribute without quotes"
+
+
+@pytest.mark.parametrize("module", ["unstall", "unstall.cli.main", "unstall.report.html", "unstall.report.run_view"])
+def test_importing_loads_no_template_engine(module):
+    code = f"import sys, {module}; assert 'jinja2' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_json_cannot_end_its_element():

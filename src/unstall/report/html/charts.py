@@ -7,8 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from unstall.records.observations import ResourcePoint
 from unstall.records.vocabulary import in_order
+from unstall.report.html import series
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,10 +33,6 @@ def steps(archive: Archive) -> dict[str, Any] | None:
     """Step times and phases in buckets over all steps of the loop; None where there is no recording of them."""
     if archive.steps is None:
         return None
-    import numpy as np
-
-    from unstall.report.html import series
-
     recorded = archive.steps
     durations = recorded.durations
     edges = series.bucket_edges(len(recorded))
@@ -59,10 +58,6 @@ def distribution(archive: Archive) -> dict[str, Any] | None:
     """How the measured steps' times are distributed."""
     if archive.steps is None or not archive.steps.measured.any():
         return None
-    import numpy as np
-
-    from unstall.report.html import series
-
     durations = archive.steps.durations[archive.steps.measured]
     edges, counts, beyond = series.histogram(durations)
     p50, p95 = np.quantile(durations, (0.5, 0.95))
@@ -101,10 +96,6 @@ def resources(archive: Archive) -> dict[str, Any] | None:
     points = [point for point in archive.resources if math.isfinite(point.t)]
     if len({point.t for point in points}) < 3:
         return None
-    import numpy as np
-
-    from unstall.report.html import series
-
     begin, end = min(point.t for point in points), max(point.t for point in points)
     edges = np.linspace(begin, end, int(np.clip((end - begin) / _BUCKET_S, 2, _MOST_POINTS)) + 1)
     roles = _by_role(archive, points)
@@ -197,8 +188,6 @@ def _panel(
     title: str, unit: str, shown: list[tuple[str, Any]], *, stacked: bool = False, least: float = 0.0
 ) -> dict[str, Any] | None:
     """One chart; None where nothing of it reaches ``least``."""
-    from unstall.report.html import series
-
     if not shown or max(float(values.max()) for _, values in shown) <= least:
         return None
     return {
@@ -215,8 +204,6 @@ def _panel(
 
 def _rate(points: Iterable[Any], attribute: str, edges: Floats) -> Floats:
     """Mean growth a second of a counter in each bucket; none outside the time it was looked at."""
-    import numpy as np
-
     seen = [(point.t, getattr(point, attribute)) for point in points]
     t, value = (np.array(column, dtype=np.float64) for column in zip(*seen))
     rates: Floats = np.diff(np.interp(edges, t, value)) / np.diff(edges)
@@ -225,8 +212,6 @@ def _rate(points: Iterable[Any], attribute: str, edges: Floats) -> Floats:
 
 def _held(group: list[list[ResourcePoint]], edges: Floats) -> Floats:
     """Most bytes that the processes held together in each bucket."""
-    import numpy as np
-
     times = np.unique([point.t for points in group for point in points])
     total = np.zeros(len(times))
     for points in group:
@@ -236,15 +221,11 @@ def _held(group: list[list[ResourcePoint]], edges: Floats) -> Floats:
 
 
 def _level(points: list[Any], values: list[Any], edges: Floats) -> Floats:
-    import numpy as np
-
     return _most(np.array([point.t for point in points]), np.array(values, dtype=np.float64), edges)
 
 
 def _most(times: Floats, values: Floats, edges: Floats) -> Floats:
     """The largest value in each bucket; where none was taken, the one that lies on the line between its neighbours."""
-    import numpy as np
-
     most = np.interp((edges[:-1] + edges[1:]) / 2, times, values)
     bucket: npt.NDArray[np.int64] = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(most) - 1)
     np.maximum.at(most, bucket, values)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from unstall.records.report import Report
 from unstall.records.vocabulary import PHASE_NAMES, can_name_a_phase, in_order
 from unstall.report import wording
-from unstall.report.html import charts, device, experiments, flame, places, tables, verdict
-from unstall.report.html.markup import Markup, el, join, json_block
+from unstall.report.html import charts, device, experiments, flame, tables, verdict
+from unstall.report.html.markup import json_block, render
+from unstall.report.templating import Markup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +53,13 @@ def page(archive: Archive, what_if: Sliders | None = None) -> str:
         "whatIf": charts.what_if(what_if) if what_if else None,
     }
     data = {name: value for name, value in data.items() if value}
-    sections = _sections(archive, data)
-    body = join(
-        el("a", "To the report", href="#verdict", class_="skip"),
-        _top(report),
-        el("div", _contents(sections), el("main", [section for _, _, section in sections]), class_="layout"),
-        _foot(),
-        Markup(f'<script type="application/json" id="data">{json_block(data)}</script>'),
-        Markup(f'<script type="text/plain" id="licences">{_licences()}</script>'),
+    body = render(
+        "body.html",
+        command=" ".join(report.run.command)[:200],
+        started=report.run.started[:16].replace("T", " "),
+        sections=_sections(archive, data),
+        data=json_block(data),
+        licences=_licences(),
     )
     script = _script(charts=bool(data))
     recorded = archive.steps.phases_f4 if archive.steps is not None else ()
@@ -68,17 +68,11 @@ def page(archive: Archive, what_if: Sliders | None = None) -> str:
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    head = join(
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="referrer", content="no-referrer"),
-        el("meta", name="generator", content="unstall"),
-        el("title", f"unstall: {wording.subject(report.verdict)}"),
-        Markup(f"<style>{style}</style>"),
+    subject = wording.subject(report.verdict)
+    document = render(
+        "page.html", policy=policy, subject=subject, style=Markup(style), body=body, script=Markup(script)
     )
-    body = join(body, Markup(f"<script>{script}</script>"))
-    return f'<!doctype html>\n<html lang="en" class="unstall"><head>{head}</head><body>{body}</body></html>\n'
+    return f"{document}\n"
 
 
 def inline(report: Report, excerpts: Sequence[Excerpt] = ()) -> str:
@@ -86,7 +80,7 @@ def inline(report: Report, excerpts: Sequence[Excerpt] = ()) -> str:
 
     ``excerpts``: of the source around what the report blames.
     """
-    sections = [
+    sections = (
         verdict.hero(report),
         verdict.culprit(report, excerpts),
         tables.step(report),
@@ -95,16 +89,12 @@ def inline(report: Report, excerpts: Sequence[Excerpt] = ()) -> str:
         experiments.ceilings(report),
         experiments.experiments(report),
         tables.remedies(report),
-        _folded(report),
-    ]
-    body = re.sub(r' id="[a-z]+"', "", join(sections))  # a notebook may show several reports
+    )
+    folded = (verdict.findings(report), tables.details(report), tables.run(report))
+    body = render("inline.html", sections=sections, folded=folded)
+    body = Markup(re.sub(r' id="[a-z]+"', "", body))  # a notebook may show several reports
     style = _style(body, ".unstall", _phases(report), vendored=False)
     return f'<div class="unstall inline"><style>{style}</style>{body}</div>'
-
-
-def _folded(report: Report) -> Markup:
-    rest = join(verdict.findings(report), tables.details(report), tables.run(report))
-    return el("details", el("summary", el("strong", "More")), rest)
 
 
 def _sections(archive: Archive, data: dict[str, Any]) -> list[tuple[str, str, Markup]]:
@@ -115,15 +105,15 @@ def _sections(archive: Archive, data: dict[str, Any]) -> list[tuple[str, str, Ma
         ("culprit", "Culprit", verdict.culprit(report, archive.excerpts)),
         ("why", "Why, what next", verdict.reasons(report)),
         ("step", "The step", tables.step(report)),
-        ("device", "The device", device.section(report, places.device(data.get("device")))),
-        ("time", "Over time", places.steps(data.get("steps"))),
-        ("distribution", "Distribution", places.distribution(data.get("distribution"))),
+        ("device", "The device", device.section(report, data.get("device"))),
+        ("time", "Over time", _chart("steps", data)),
+        ("distribution", "Distribution", _chart("distribution", data)),
         ("ceilings", "Ceilings", experiments.ceilings(report)),
-        ("whatif", "What if", places.what_if(data.get("whatIf"))),
+        ("whatif", "What if", _chart("whatIf", data)),
         ("experiments", "Experiments", experiments.experiments(report)),
         ("remedies", "Remedies", tables.remedies(report)),
-        ("stacks", "Stacks", places.flame(data.get("flame"))),
-        ("machine", "Machine", places.resources(data.get("machine"))),
+        ("stacks", "Stacks", _chart("flame", data)),
+        ("machine", "Machine", _chart("machine", data)),
         ("findings", "Also found", verdict.findings(report)),
         ("details", "In detail", tables.details(report)),
         ("run", "Run", tables.run(report)),
@@ -131,32 +121,9 @@ def _sections(archive: Archive, data: dict[str, Any]) -> list[tuple[str, str, Ma
     return [(name, title, section) for name, title, section in every if section is not None]
 
 
-def _top(report: Report) -> Markup:
-    command = " ".join(report.run.command)
-    return el(
-        "header",
-        el("span", "unstall", class_="brand"),
-        el("span", el("code", command[:200]), class_="what"),
-        el("span", report.run.started[:16].replace("T", " "), " UTC", class_="when"),
-        el(
-            "button",
-            el("span", "Theme: "),
-            el("span", "auto", class_="state"),
-            id="theme",
-            type="button",
-            aria_live="polite",
-        ),
-        class_="top",
-    )
-
-
-def _contents(sections: list[tuple[str, str, Markup]]) -> Markup:
-    links = [el("li", el("a", title, href=f"#{name}")) for name, title, _ in sections]
-    return el("nav", el("ul", links), aria_label="Contents")
-
-
-def _foot() -> Markup:
-    return el("footer", "Made by unstall. This file is complete in itself: it loads nothing and sends nothing.")
+def _chart(name: str, data: dict[str, Any]) -> Markup | None:
+    """The place of a chart and its figures in words, for where scripts are off; None without data."""
+    return render(f"{name}.html", data=data[name]) if name in data else None
 
 
 def _phases(report: Report, recorded: Iterable[str] = ()) -> list[str]:

@@ -1,56 +1,36 @@
-"""HTML that cannot be broken out of: every string is text until it is made an element here.
-
-Names, paths and source lines come from programs that unstall does not control. Whatever is not :class:`Markup` is
-stripped of control characters and escaped, so no section has to remember to.
-"""
+"""HTML and JSON that cannot be broken out of: every string is text, unless it is :class:`Markup`."""
 
 from __future__ import annotations
 
-import html
 import json
 import math
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
+from unstall.report import templating
+from unstall.report.templating import Markup
 from unstall.text.sanitize import plain
 
-_VOID = frozenset(("br", "hr", "input", "meta", "col"))
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
-class Markup(str):
-    """Text that is HTML already."""
+def render(template: str, **context: Any) -> Markup:
+    """The template of this name, filled in.
 
-    __slots__ = ()
-
-
-def el(tag: str, *children: Any, **attributes: Any) -> Markup:
-    """An element; children are text unless they are markup, and None is none.
-
-    Attributes are named as in HTML, with a final underscore where Python has the word (``class_``, ``for_``) and an
-    underscore for a hyphen; True is a bare one, None and False leave it out.
+    Args:
+        template: a file in ``templates``.
+        context: what it shows; strings are text, unless they are :class:`Markup`.
     """
-    written = "".join(_attribute(name, value) for name, value in attributes.items())
-    if tag in _VOID:
-        return Markup(f"<{tag}{written}>")
-    return Markup(f"<{tag}{written}>{join(*children)}</{tag}>")
+    return Markup(environment().get_template(template).render(context))
 
 
-def join(*children: Any) -> Markup:
-    """Children in a row, text escaped; lists are taken apart."""
-    parts = []
-    for child in children:
-        if isinstance(child, Markup):
-            parts.append(str(child))
-        elif isinstance(child, (list, tuple)):
-            parts.append(join(*child))
-        elif child is not None:
-            parts.append(text(str(child)))
-    return Markup("".join(parts))
-
-
-def text(string: str) -> Markup:
-    """``string`` as characters on one line: no escapes, no markup. Spaces at its ends stay, one each."""
-    before, after = (" " if string[:1].isspace() else ""), (" " if string[-1:].isspace() else "")
-    return Markup(html.escape(f"{before}{plain(string)}{after}"))
+@cache
+def environment() -> Environment:
+    """The templates of the page; every string that they show is on one line and without control characters."""
+    environment = templating.environment(__package__, safe=plain)
+    environment.filters |= {"bounded": _bounded, "permille": _permille}
+    return environment
 
 
 def json_block(data: Any) -> Markup:
@@ -58,26 +38,29 @@ def json_block(data: Any) -> Markup:
 
     Figures that JSON does not know, NaN and infinities, become null; strings lose their control characters.
     """
-    written = json.dumps(_shown(data), allow_nan=False, separators=(",", ":"))
+    written = json.dumps(_representable(data), allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         written = written.replace(character, f"\\u{ord(character):04x}")
     return Markup(written)
 
 
-def _attribute(name: str, value: Any) -> str:
-    name = name.rstrip("_").replace("_", "-")
-    if value is None or value is False:
-        return ""
-    return f" {name}" if value is True else f' {name}="{html.escape(plain(str(value)))}"'
+def _bounded(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
 
 
-def _shown(data: Any) -> Any:
+def _permille(share: float) -> int:
+    """A share (0..1) as it stands in the classes ``w-`` and ``x-``, for each of which the page gets a rule."""
+    return round(1000 * _bounded(share))
+
+
+def _representable(data: Any) -> Any:
+    """``data`` with only what JSON knows in it."""
     if isinstance(data, float):
         return data if math.isfinite(data) else None
     if isinstance(data, str):
         return data if data.isprintable() else plain(data)
     if isinstance(data, dict):
-        return {plain(str(key)): _shown(value) for key, value in data.items()}
+        return {plain(str(key)): _representable(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
-        return [_shown(value) for value in data]
+        return [_representable(value) for value in data]
     return data

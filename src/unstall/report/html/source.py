@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 from unstall.records.archive import Excerpt
 from unstall.records.report import Culprit
-from unstall.report.html.markup import Markup, el
+from unstall.report.html.markup import render
+from unstall.report.templating import Markup
 from unstall.text.sanitize import literal
 
 _MOST_LINES = 60
@@ -28,45 +27,19 @@ def excerpt(culprit: Culprit, excerpts: Sequence[Excerpt] = ()) -> Markup | None
 
 def highlighted(code: str, language: str) -> list[Markup]:
     """Lines of code as markup whose classes the style sheet colours: ``python`` or ``diff``."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
     from pygments.lexers import DiffLexer, PythonLexer
 
-    lexer: Any = {"python": PythonLexer, "diff": DiffLexer}[language](stripnl=False, ensurenl=False)
+    lexer = {"python": PythonLexer, "diff": DiffLexer}[language](stripnl=False, ensurenl=False)
     lines = [_clean(line) for line in code.split("\n")]
-    marked: list[list[Markup]] = [[] for _ in lines]
-    at = 0
-    for kind, value in lexer.get_tokens("\n".join(lines)):
-        for i, piece in enumerate(value.split("\n")):
-            at += i > 0
-            if piece and at < len(marked):
-                marked[at].append(_token(kind, piece))
-    return [Markup("".join(pieces)) for pieces in marked]
+    marked = highlight("\n".join(lines), lexer, HtmlFormatter(nowrap=True)).split("\n")
+    return [Markup(line) for line in marked[: len(lines)]]  # the formatter ends the last line as well
 
 
 def _figure(lines: Sequence[str], first: int, blamed: int) -> Markup:
-    code = [_clean(line) for line in lines]
-    rows = []
-    for number, marked in enumerate(highlighted(textwrap.dedent("\n".join(code)), "python"), first):
-        here = number == blamed
-        rows.append(
-            el(
-                "span",
-                el("span", str(number), class_="ln", aria_hidden="true"),
-                el("span", "blamed line: ", class_="sr") if here else None,
-                marked,
-                Markup("\n"),
-                class_="line blamed" if here else "line",
-            )
-        )
-    return el("pre", el("code", rows), class_="code", tabindex="0", aria_label="source code around the culprit")
-
-
-def _token(kind: Any, piece: str) -> Markup:
-    from pygments.token import STANDARD_TYPES
-
-    while kind not in STANDARD_TYPES:
-        kind = kind.parent
-    name = STANDARD_TYPES[kind]
-    return Markup(f'<span class="{name}">{html.escape(piece)}</span>' if name else html.escape(piece))
+    code = textwrap.dedent("\n".join(map(_clean, lines)))
+    return render("source.html", lines=list(enumerate(highlighted(code, "python"), first)), blamed=blamed)
 
 
 def _clean(line: str) -> str:
