@@ -1,4 +1,4 @@
-"""What a report says of a run as a whole, and the report of a run in which no step was observation.
+"""What a report says of a run as a whole, and the report of a run in which no step was seen.
 
 Without NumPy: a program that has nothing to diagnose ends as fast as it began.
 """
@@ -48,14 +48,18 @@ def info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo
 
 def without_steps(run: Run) -> Report:
     """A report that says that no step was seen, and what to do."""
-    why = "no step was seen: no optimizer step, model call, batch or environment step repeated"
+    why = "no optimizer step, model call, batch or environment step repeated"
+    advice = "mark the loop: `for batch in unstall.steps(loader):` counts its turns"
+    if run.exit_code and not run.observation.stopped:
+        why = f"the program ended with exit code {run.exit_code} before its first step"
+        advice = "let it run first: what it printed says why it ended"
     finding = Finding(
         pattern=NO_VERDICT,
         headroom=1.0,
         headroom_known_by="estimated",
         confidence="low",
         evidence=[why],
-        advice=["mark the loop: `for batch in unstall.steps(loader):` counts its turns"],
+        advice=[advice],
     )
     observation = run.observation
     peaks: dict[float, int] = {}
@@ -63,7 +67,7 @@ def without_steps(run: Run) -> Report:
         peaks[point.t] = peaks.get(point.t, 0) + point.rss_bytes
     return Report(
         kind="run",
-        run=info(run, [why, *run.notes], None),
+        run=info(run, [f"no step was seen: {why}", *run.notes], None),
         throughput=Throughput(steps_per_s=None),
         utilization=Utilization(rss_peak_bytes=max(peaks.values(), default=None)),
         phases=[],

@@ -154,7 +154,7 @@ def _surer(report: Report, command: str) -> NextCommand:
 
 
 def _no_verdict(report: Report) -> str:
-    why = _first(report.run.notes)
+    why = _first(report.verdict.evidence) or _first(report.run.notes)
     advice = _first(report.verdict.advice)
     reason = f" ({plain(why).rstrip('.')})" if why else ""
     what_to_do = f"; what to do: {plain(advice).rstrip('.')}" if advice else ""

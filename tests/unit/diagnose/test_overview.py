@@ -43,3 +43,9 @@ def test_a_command_that_is_no_text_is_told_as_far_as_it_goes():
     report = without_steps(run(command=["f\udcfcr.py", "--naïve"]))
     assert report.run.command[1] == "--naïve"
     report.to_json()
+
+
+def test_a_program_that_ended_with_an_error_is_not_told_to_mark_its_loop():
+    report = without_steps(run(exit_code=2))
+    assert report.verdict.evidence == ["the program ended with exit code 2 before its first step"]
+    assert "mark the loop" not in report.verdict.advice[0]
