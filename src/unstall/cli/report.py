@@ -22,17 +22,17 @@ from unstall.runs.errors import Refused
 @click.option("--open", "open_", is_flag=True, help="Open the page in the browser.")
 def verb(run: str, outputs: Outputs, open_: bool) -> int:
     """Write the report of a recorded run, the last one by default; without an option, show it here."""
-    from unstall.report import run_view
+    from unstall.report import report_view
     from unstall.runs import archives
 
     archive = archives.load_report(run)
     if open_ and outputs.html in (None, STDOUT):
         outputs = Outputs(outputs.json, outputs.markdown, Path(f"unstall-{_file_name(archive.report.run.id)}.html"))
     if not outputs:
-        show(run_view, archive.report)
+        show(report_view, archive.report)
         return Exit.OK
     try:
-        written = outputs.write(run_view, archive.report, archive=archive)
+        written = outputs.write(report_view, archive.report, archive=archive)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A recording from elsewhere may hold anything that its types allow.
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
