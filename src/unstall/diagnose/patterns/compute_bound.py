@@ -18,7 +18,7 @@ from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, part
+from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
     DEAR_OPTIMIZER,
@@ -38,7 +38,7 @@ from unstall.diagnose.thresholds import (
 from unstall.records.measurements import ModuleMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.records.vocabulary import MODEL_PHASES
-from unstall.text.units import factor, flops, percent, seconds
+from unstall.text.units import factor, flops, percent
 from unstall.text.units import share as share_of
 from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import UNNAMED
@@ -75,7 +75,7 @@ class ComputeBound(Pattern):
             return None
         measured = host.measurement
         share = model_s / host.step_s
-        evidence = [f"forward, backward and optimizer take {percent(share)} of a step, {seconds(model_s)}"]
+        evidence = [f"forward, backward and optimizer take {of_step(share, model_s)}"]
         top = _dominant(host)
         if cause == "precision":
             evidence.append(

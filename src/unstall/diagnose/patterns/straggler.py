@@ -72,15 +72,18 @@ class Straggler(Pattern):
         if late.worker_pids and phase == "data_wait":
             samples = [worker for worker in host.blame.workers if worker.sample.pid in late.worker_pids]
         waits = max(exposed_s(rank) for rank in others)
+        evidence = [
+            f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}"
+        ]
+        if phase in late.phases:
+            late_s, usual_s = seconds(late.phases[phase]), seconds(usual[phase])
+            evidence.append(f"rank {late.rank} spends {late_s} in {phase}, the others {usual_s}")
+        evidence.append(f"the others wait up to {percent(waits / host.step_s)} of a step")
         return self.finding(
             cause=_cause(phase, samples),
             culprit=culprit(samples, total, f"rank {late.rank}"),
             headroom=headroom,
-            evidence=[
-                f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}",
-                f"rank {late.rank} spends {seconds(late.phases[phase])} in {phase}, the others {seconds(usual[phase])}",
-                f"the others wait up to {percent(waits / host.step_s)} of a step",
-            ],
+            evidence=evidence,
             advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
         )
 
