@@ -92,11 +92,11 @@ class HostBound(Pattern):
         if share < HOST_SHARE:
             return None
         row, before_first, evidence = _longest(metrics)
-        of_step = _share_in(metrics, row) if row >= 0 else share
+        culprit_share = _share_in(metrics, row) if row >= 0 else share
         return self.finding(
             summary=f"the device is idle {percent(share)} of a step while the host computes something itself",
             cause="preprocess" if before_first else "python",
-            culprit=metrics.blame.culprit(row, of_step, device.where),
+            culprit=metrics.blame.culprit(row, culprit_share, device.where),
             share=share,
             headroom=device.gain("host=0"),
             headroom_known_by="predicted",
