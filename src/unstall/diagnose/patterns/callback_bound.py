@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from unstall.diagnose import vocabulary
-from unstall.diagnose.blame import Placed
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import BLOCKED, GROWING, NOTABLE_CALLBACK, SEEN
 from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds

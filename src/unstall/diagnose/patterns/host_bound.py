@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.diagnose.blame import Placed
 from unstall.diagnose.features import HOST, HostFeatures, is_plain_python
 from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import HOST_SHARE, MOST, SEEN
 from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from unstall.child.seams.loader import EPOCH
 from unstall.diagnose import vocabulary
-from unstall.diagnose.blame import Placed, count, culprit, short
+from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures, network_share
 from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.placing import Placed, count, short
 from unstall.diagnose.source import calls_at
 from unstall.diagnose.thresholds import (
     BLOCKED,

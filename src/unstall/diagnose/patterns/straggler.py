@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from unstall.diagnose.blame import Placed, count, culprit
+from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, name_of
+from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.ranks import exposed_s, own_s, spread
 from unstall.diagnose.thresholds import LATE_RANK_SHARE, SEEN
 from unstall.records.report import Finding, Utilization
