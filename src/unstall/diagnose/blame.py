@@ -57,11 +57,11 @@ def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None
     weights: Counter[tuple[str, str]] = Counter()
     depths: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for placed in samples:
-        seen = set()
+        counted = set()
         for depth, (frame, function) in enumerate(placed.user):
             key = (frame.file, function.qualname)
-            if key not in seen:
-                seen.add(key)
+            if key not in counted:
+                counted.add(key)
                 weights[key] += placed.count
                 depths[key][0] += depth * placed.count
                 depths[key][1] += placed.count

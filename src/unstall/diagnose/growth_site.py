@@ -161,8 +161,8 @@ def _grown_by(node: ast.AST) -> Iterator[tuple[int, ast.expr]]:
         yield _ADD, node.target
     elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            for each in _flat(target):
-                yield (_STORE if isinstance(each, ast.Subscript) else _REBIND), each
+            for assigned in _flat(target):
+                yield (_STORE if isinstance(assigned, ast.Subscript) else _REBIND), assigned
 
 
 def _rebinding(node: ast.AST, base: ast.expr) -> int | None:
@@ -179,9 +179,10 @@ def _rebinding(node: ast.AST, base: ast.expr) -> int | None:
 
 
 def _flat(target: ast.expr) -> Iterator[ast.expr]:
+    """What is assigned to, tuples and lists taken apart."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        for each in target.elts:
-            yield from _flat(each)
+        for element in target.elts:
+            yield from _flat(element)
     elif isinstance(target, ast.Starred):
         yield target.value
     else:
@@ -203,11 +204,11 @@ def _bound_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
     """The names that are local to a function: its arguments, and what it assigns."""
     arguments = function.args
     listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    listed += [each for each in (arguments.vararg, arguments.kwarg) if each]
-    bound, declared = {each.arg for each in listed}, set()
-    left: list[ast.AST] = list(function.body)
-    while left:
-        node = left.pop()
+    listed += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    bound, declared = {argument.arg for argument in listed}, set()
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             bound.add(node.name)
             continue
@@ -215,7 +216,7 @@ def _bound_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
             declared.update(node.names)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             bound.add(node.id)
-        left.extend(ast.iter_child_nodes(node))
+        pending.extend(ast.iter_child_nodes(node))
     return frozenset(bound - declared)
 
 
