@@ -21,7 +21,6 @@ class Blame:
     """All samples of a run, placed."""
 
     def __init__(self, measurement: Measurement):
-        self.measurement = measurement
         placer = Placer(measurement)
         self.serving = placer.seams.serving
         """Phases that claim all that happens in their calls."""
