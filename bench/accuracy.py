@@ -1,11 +1,11 @@
-"""How often the verdict is right: `unstall run` over programs with a planted bottleneck, and their fixed twins.
+"""Measure how often the verdict of `unstall run` is right, over programs with a planted bottleneck.
 
     make accuracy                                   the zoo, and the table in docs/accuracy.md
     python bench/accuracy.py --only leak_graph --no-twin --verbose
     python bench/accuracy.py --zoo FOLDER           another set: a folder with a truth.py of the same form
 
-For each program: pattern right, cause right, culprit right, and the headroom that the report estimates beside the
-speed-up that the fixed twin truly has, both measured in this run, one after the other.
+For each program: whether pattern, cause and culprit are right, and the headroom that the report states next to the
+true speed-up of the program's fixed twin, which runs right after it.
 """
 
 from __future__ import annotations
@@ -217,13 +217,18 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
     lines = [
         "# Accuracy",
         "",
-        f"`make accuracy` on {describe()}; each program ran {options.seconds:g} s under `unstall run`, its fixed",
-        f"twin {options.seconds * 0.6:g} s without, one after the other. **{summary(rows)}.**",
+        "How often the verdict of `unstall run` is right, over programs with a planted bottleneck.",
         "",
-        "Headroom is what the report says the step could gain; the true speed-up is the fixed twin's rate over the",
-        "slow program's. They differ where the fix leaves some of the culprit, or makes more than it cheaper. Measured",
-        "is what `unstall simplify` found without the culprit, predicted what the pipeline model expected of that",
-        "([make simplify-bench](simplify-accuracy.md), for the culprits that can be stubbed).",
+        f"**{summary(rows)}.**",
+        "",
+        f"Measured by `make accuracy` on {describe()}. Each program ran for {options.seconds:g} s",
+        f"under `unstall run`, then its fixed twin for {options.seconds * 0.6:g} s without.",
+        "",
+        "- **headroom**: how many times faster the report says the step could get without the culprit.",
+        "- **measured**: what `unstall simplify` measured without the culprit, for culprits that can be stubbed",
+        "  ([make simplify-bench](simplify-accuracy.md)); **predicted**: what the pipeline model expected of that.",
+        "- **true**: the rate of the fixed twin over that of the slow program. It differs from the headroom where the",
+        "  fix leaves part of the culprit's time, or also makes something else cheaper.",
         "",
         "| program | planted | found | pattern | cause | culprit | named | headroom | measured | predicted | true |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from unstall.child.seams import environments, modules
 from unstall.diagnose import source
-from unstall.diagnose.blame import Blame, Placed, count, is_idle, line_culprit, short
+from unstall.diagnose.blame import Blame, line_culprit
+from unstall.diagnose.placing import Placed, count, is_idle, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEAST_LEFT, NEIGHBOURS, STRAY
 from unstall.records.measurements import Measurement, Site
 from unstall.records.report import Account, Culprit, Phase
@@ -193,7 +194,7 @@ def _split_other(measurement: Measurement, blame: Blame, attributed: dict[str, f
     if blame.total < FEWEST_SAMPLES:
         return {"other": other}
     a_sample = measurement.step.mean / blame.total
-    claimed_by_samples = [*blame.seams.serving, FORWARD.name]
+    claimed_by_samples = [*blame.serving, FORWARD.name]
     claims = {name: _claim(blame.in_phase(name), attributed.get(name, 0.0), a_sample) for name in claimed_by_samples}
     claims |= {place: count(blame.in_phase(place)) * a_sample for place in HOST}
     total = sum(claims.values())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from unstall.diagnose import source
 from unstall.records.report import Culprit
 
 APPENDING = frozenset(
@@ -58,23 +58,19 @@ def locate(path: str, file: str, function: str) -> Culprit | None:
         in the function or class itself, and an append before an assignment. None where the file
         cannot be read, is no Python, or nowhere makes it grow.
     """
-    try:
-        with tokenize.open(file) as opened:
-            source = opened.read()
-        tree = ast.parse(source)
-    except (OSError, SyntaxError, ValueError):
+    tree = source.syntax_tree(file)
+    if tree is None:
         return None
     names = re.sub(r"\[[^]]*\]", "", path).split(".")
     if names[-1] == "cache_info":
-        sites = list(_cached(tree, names[:-1]))
+        sites = _cached(tree, file, "".join(names[-2:-1]))
     else:
-        sites = sorted(_Finder(names, function).find(tree))
+        sites = _Finder(names, function).find(tree)
     if not sites:
         return None
-    lines = source.splitlines()
-    line = sites[0].line
-    code = lines[line - 1].strip() if line <= len(lines) else ""
-    return Culprit(function=sites[0].function, file=file, line=line, share=0.0, code=code)
+    likeliest = min(sites)
+    code = source.code_at(file, likeliest.line)
+    return Culprit(function=likeliest.function, file=file, line=likeliest.line, share=0.0, code=code)
 
 
 class _Scope(NamedTuple):
@@ -165,8 +161,8 @@ def _grown_by(node: ast.AST) -> Iterator[tuple[int, ast.expr]]:
         yield _ADD, node.target
     elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            for each in _flat(target):
-                yield (_STORE if isinstance(each, ast.Subscript) else _REBIND), each
+            for assigned in _flat(target):
+                yield (_STORE if isinstance(assigned, ast.Subscript) else _REBIND), assigned
 
 
 def _rebinding(node: ast.AST, base: ast.expr) -> int | None:
@@ -183,9 +179,10 @@ def _rebinding(node: ast.AST, base: ast.expr) -> int | None:
 
 
 def _flat(target: ast.expr) -> Iterator[ast.expr]:
+    """What is assigned to, tuples and lists taken apart."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        for each in target.elts:
-            yield from _flat(each)
+        for element in target.elts:
+            yield from _flat(element)
     elif isinstance(target, ast.Starred):
         yield target.value
     else:
@@ -207,11 +204,11 @@ def _bound_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
     """The names that are local to a function: its arguments, and what it assigns."""
     arguments = function.args
     listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    listed += [each for each in (arguments.vararg, arguments.kwarg) if each]
-    bound, declared = {each.arg for each in listed}, set()
-    left: list[ast.AST] = list(function.body)
-    while left:
-        node = left.pop()
+    listed += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    bound, declared = {argument.arg for argument in listed}, set()
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             bound.add(node.name)
             continue
@@ -219,7 +216,7 @@ def _bound_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[
             declared.update(node.names)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             bound.add(node.id)
-        left.extend(ast.iter_child_nodes(node))
+        pending.extend(ast.iter_child_nodes(node))
     return frozenset(bound - declared)
 
 
@@ -228,29 +225,17 @@ def _is_within(inner: str, outer: str) -> bool:
     return f".{inner}.".find(f".{outer}.") >= 0
 
 
-def _cached(tree: ast.Module, names: list[str]) -> Iterator[_Site]:
+def _cached(tree: ast.Module, file: str, name: str) -> list[_Site]:
     """Where a function is given its cache: by a decorator, or by a call around it."""
-    for qualified, node in _definitions(tree, ""):
+    sites = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             wraps = isinstance(node.value, ast.Call) and "cache" in ast.unparse(node.value.func)
-            if wraps and any(ast.unparse(each) == names[-1] for each in node.targets):
-                yield _Site(False, False, _APPEND, False, node.lineno, names[-1])
-        elif node.name == names[-1]:
+            if wraps and any(ast.unparse(target) == name for target in node.targets):
+                sites.append(_Site(False, False, _APPEND, False, node.lineno, name))
+        elif isinstance(node, _FUNCTIONS) and node.name == name:
             for decorator in node.decorator_list:
                 if "cache" in ast.unparse(decorator):
-                    yield _Site(False, False, _APPEND, False, decorator.lineno, qualified)
-
-
-def _definitions(
-    node: ast.AST, qualified: str
-) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign]]:
-    for child in ast.iter_child_nodes(node):
-        inner = qualified
-        if isinstance(child, _FUNCTIONS):
-            yield qualified + child.name, child
-            inner = qualified + child.name + ".<locals>."
-        elif isinstance(child, ast.ClassDef):
-            inner = qualified + child.name + "."
-        elif isinstance(child, ast.Assign):
-            yield qualified, child
-        yield from _definitions(child, inner)
+                    qualified = source.function_at(file, decorator.lineno, name).qualname
+                    sites.append(_Site(False, False, _APPEND, False, decorator.lineno, qualified))
+    return sites

@@ -98,11 +98,18 @@ def methods_of(file: str, class_name: str) -> frozenset[str]:
     return _parse(file).classes.get(class_name, frozenset())
 
 
+def syntax_tree(file: str) -> ast.Module | None:
+    """The module's syntax tree; None where the file cannot be read or is no Python."""
+    try:
+        return ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+
+
 @functools.lru_cache(maxsize=256)
 def _parse(file: str) -> _File:
-    try:
-        tree = ast.parse(Path(file).read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+    tree = syntax_tree(file)
+    if tree is None:
         return _File((), {}, {}, ())
     functions: list[Function] = []
     classes: dict[str, frozenset[str]] = {}

@@ -23,7 +23,7 @@ def report(run: Run, measurement: Measurement | None, window: GpuWindow | None =
     host = build(measurement)
     window = window or GpuWindow()
     use = _utilization(measurement, host, window.gpu)
-    found = findings(Features(host, window.features), use)
+    ranked = findings(Features(host, window.features), use)
     lines, _ = doubts(measurement)
     notes = [*run.notes, *lines]
     if host.account is not None:
@@ -50,9 +50,9 @@ def report(run: Run, measurement: Measurement | None, window: GpuWindow | None =
         utilization=use,
         phases=host.refined_phases(),
         account=host.account,
-        verdict=found[0],
-        findings=found,
-        ceilings=_ceilings(host, found),
+        verdict=ranked[0],
+        findings=ranked,
+        ceilings=_ceilings(host, ranked),
         hotspots=hotspots(host.blame),
         modules=_modules(measurement) if run.modules else [],
         spans=measurement.spans,
@@ -102,7 +102,7 @@ def _growth(series: Sequence[tuple[float, float]]) -> float | None:
     return growth.slope(series)[0] if growth.is_growing(series) else None
 
 
-def _ceilings(host: HostFeatures, found: list[Finding]) -> list[Ceiling]:
+def _ceilings(host: HostFeatures, ranked: list[Finding]) -> list[Ceiling]:
     """What the step rate would be without each finding's component."""
     actual = 1 / host.measurement.step.mean
     return [
@@ -112,7 +112,7 @@ def _ceilings(host: HostFeatures, found: list[Finding]) -> list[Ceiling]:
             known_by=finding.headroom_known_by,
             gap=1 - 1 / finding.headroom,
         )
-        for finding in found
+        for finding in ranked
         if finding.headroom > 1
     ]
 

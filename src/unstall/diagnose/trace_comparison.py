@@ -74,7 +74,7 @@ def _changes(
         changed.append(
             TraceChanged(name=name, before_s=seconds_a, after_s=seconds_b, before_count=count_a, after_count=count_b)
         )
-    return sorted(changed, key=lambda one: -abs(one.after_s - one.before_s))[:_MOST]
+    return sorted(changed, key=lambda change: -abs(change.after_s - change.before_s))[:_MOST]
 
 
 def _per_step(metrics: TimelineMetrics, totals: list[Total]) -> dict[str, tuple[float, float]]:

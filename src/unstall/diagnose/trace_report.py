@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime, timezone
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -189,27 +190,25 @@ def _steps(metrics: TimelineMetrics) -> list[TraceStep]:
     ]
 
 
-def _times(metrics: TimelineMetrics, totals: list[Total]) -> list[TraceTime]:
+def _time(metrics: TimelineMetrics, name: str, total_ns: float, count: float, **more: Any) -> TraceTime:
+    """An entry of the report, from sums over all steps."""
     steps = len(metrics.windows)
-    return [
-        TraceTime(
-            name=total.name,
-            share=total.ns / metrics.windows.total_ns,
-            mean_s=total.ns / steps / 1e9,
-            count=total.count / steps,
-        )
-        for total in totals[:_MOST_NAMES]
-    ]
+    share = total_ns / metrics.windows.total_ns
+    return TraceTime(name=name, share=share, mean_s=total_ns / steps / 1e9, count=count / steps, **more)
+
+
+def _times(metrics: TimelineMetrics, totals: list[Total]) -> list[TraceTime]:
+    return [_time(metrics, total.name, total.ns, total.count) for total in totals[:_MOST_NAMES]]
 
 
 def _waits(metrics: TimelineMetrics) -> list[TraceTime]:
     steps = len(metrics.windows)
     return [
-        TraceTime(
-            name=site.operator or site.call,
-            share=site.blocked_ns / metrics.windows.total_ns,
-            mean_s=site.blocked_ns / steps / 1e9,
-            count=site.count / steps,
+        _time(
+            metrics,
+            site.operator or site.call,
+            site.blocked_ns,
+            site.count,
             idle_s=site.idle_ns / steps / 1e9,
             detail=site.call,
         )
@@ -218,14 +217,13 @@ def _waits(metrics: TimelineMetrics) -> list[TraceTime]:
 
 
 def _copies(metrics: TimelineMetrics) -> list[TraceTime]:
-    steps = len(metrics.windows)
     return [
-        TraceTime(
-            name=f"{group.direction.name}, {group.memory.name.lower()}",
-            share=group.device_ns / metrics.windows.total_ns,
-            mean_s=group.device_ns / steps / 1e9,
-            count=group.count / steps,
-            bytes=group.bytes / steps,
+        _time(
+            metrics,
+            f"{group.direction.name}, {group.memory.name.lower()}",
+            group.device_ns,
+            group.count,
+            bytes=group.bytes / len(metrics.windows),
             detail=f"{group.blocking} blocked the host, {group.tiny} tiny",
         )
         for group in metrics.copies

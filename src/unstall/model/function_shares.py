@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unstall.diagnose.blame import Placed
+    from unstall.diagnose.placing import Placed
     from unstall.records.measurements import Measurement
 
 DATA = "data"
@@ -85,7 +85,8 @@ def short_name(key: Key) -> str:
 
 def of(measurement: Measurement) -> FunctionShares:
     """The samples of a run by place; idle workers left out."""
-    from unstall.diagnose.blame import Blame, is_idle
+    from unstall.diagnose.blame import Blame
+    from unstall.diagnose.placing import is_idle
 
     blame = Blame(measurement)
     counts: dict[str, Counter[frozenset[Key]]] = defaultdict(Counter)

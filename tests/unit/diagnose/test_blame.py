@@ -19,7 +19,8 @@ from factory import (
     std,
 )
 
-from unstall.diagnose.blame import Blame, culprit, hotspots, is_idle, line_culprit
+from unstall.diagnose.blame import Blame, culprit, hotspots, line_culprit
+from unstall.diagnose.placing import is_idle
 from unstall.records.measurements import RankMeasurement
 from unstall.records.observations import Frame
 from unstall.records.vocabulary import Phase, Plugins, Seam, Tick

@@ -181,6 +181,12 @@ def test_a_stragglers_culprit_is_in_its_own_rank(code):
     assert (finding.culprit.function, finding.culprit.where) == ("suppress", "rank 1")
 
 
+def test_a_straggler_of_which_only_backward_is_known():
+    ranks = [rank(0, own=0.04, waited=0.06, phase="backward"), rank(1, own=0.1, waited=0.0, phase="backward")]
+    finding = match("straggler", {"backward": 0.04, "comm": 0.06}, ranks=ranks)
+    assert (finding.cause, len(finding.evidence)) == ("python", 2)
+
+
 def test_a_program_of_one_process_has_no_ranks_to_wait_for():
     assert match("straggler") is None
     assert match("communication-bound", {"forward": 0.04, "comm": 0.06}) is None

@@ -16,7 +16,7 @@ import msgspec
 from unstall.records.report import Finding
 from unstall.records.vocabulary import Confidence, KnownBy
 from unstall.text.sanitize import plain, shorten
-from unstall.text.units import percent
+from unstall.text.units import percent, seconds
 
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
@@ -135,6 +135,11 @@ class Pattern:
 def part(finding: Finding) -> str:
     """As "83 % of each step"; "each step" where the share is not known."""
     return f"{percent(finding.share)} of each step" if finding.share else "each step"
+
+
+def of_step(share: float, taken_s: float) -> str:
+    """As "83 % of a step, 41 ms": how a line of evidence begins."""
+    return f"{percent(share)} of a step, {seconds(taken_s)}"
 
 
 def name_of(culprit: Culprit | None) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from unstall.diagnose import vocabulary
-from unstall.diagnose.blame import Placed
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Pattern, name_of, part
+from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import BLOCKED, GROWING, NOTABLE_CALLBACK, SEEN
 from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds
@@ -41,7 +41,7 @@ class CallbackBound(Pattern):
         cause = _cause(host, samples)
         phase = host.measurement.phase("callback")
         share = host.share("callback")
-        evidence = [f"{percent(share)} of a step, {seconds(taken_s)} on average, is outside training: {cause}"]
+        evidence = [f"{of_step(share, taken_s)} on average, is outside training: {cause}"]
         for name, time_s in sorted(host.measurement.callbacks.items(), key=lambda item: -item[1])[:2]:
             if time_s > NOTABLE_CALLBACK * host.step_s:
                 evidence.append(f"{name} takes {seconds(time_s)} a step")

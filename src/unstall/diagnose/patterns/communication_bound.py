@@ -6,7 +6,7 @@ import numpy as np
 
 from unstall.child.seams import autograd, collectives, optimizer
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Pattern, at, part
+from unstall.diagnose.patterns.base import Pattern, at, of_step, part
 from unstall.diagnose.ranks import exposed_s, spread
 from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN
 from unstall.records.report import Finding, Utilization
@@ -76,7 +76,7 @@ class CommunicationBound(Pattern):
             headroom_known_by="predicted",
             confidence=device.confidence(share),
             evidence=[
-                f"{percent(share)} of a step, {seconds(share * device.step_s)}, are "
+                f"{of_step(share, share * device.step_s)}, are "
                 f"collectives while nothing is computed; {percent(hidden)} are hidden behind computing",
                 *_waiting(device),
                 f"with twice the bandwidth {factor(device.gain('nccl=0.5x'))} faster, "

@@ -18,7 +18,7 @@ from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, part
+from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
     DEAR_OPTIMIZER,
@@ -38,7 +38,7 @@ from unstall.diagnose.thresholds import (
 from unstall.records.measurements import ModuleMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.records.vocabulary import MODEL_PHASES
-from unstall.text.units import factor, flops, percent, seconds
+from unstall.text.units import factor, flops, percent
 from unstall.text.units import share as share_of
 from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import UNNAMED
@@ -73,23 +73,8 @@ class ComputeBound(Pattern):
         cause = _cause(host)
         if cause is None:
             return None
-        measured = host.measurement
         share = model_s / host.step_s
-        evidence = [f"forward, backward and optimizer take {percent(share)} of a step, {seconds(model_s)}"]
         top = _dominant(host)
-        if cause == "precision":
-            evidence.append(
-                "its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse"
-            )
-        if cause == "threads":
-            evidence.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores")
-        if top and cause in ("model", "kernel", "precision"):
-            evidence.append(
-                f"{top.name or top.type} ({top.type}) takes {percent(_own_share(measured.modules, top))} of forward"
-            )
-        efficiency = host.efficiency
-        if efficiency is not None:
-            evidence.append(f"the arithmetic done is {percent(efficiency)} of this machine's peak")
         return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, top),
@@ -97,7 +82,7 @@ class ComputeBound(Pattern):
             phases=() if host.python_in_forward else self.phases,
             headroom=host.headroom_without(_gain(host, cause)),
             confidence="high" if cause in ("precision", "optimizer") or top else "medium",
-            evidence=evidence,
+            evidence=_evidence(host, cause, top),
             advice=[_advice(cause, top)],
         )
 
@@ -183,6 +168,21 @@ def _cause(host: HostFeatures) -> str | None:
     return None
 
 
+def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> list[str]:
+    measured, model_s = host.measurement, host.model_s
+    lines = [f"forward, backward and optimizer take {of_step(model_s / host.step_s, model_s)}"]
+    if cause == "precision":
+        lines.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
+    if cause == "threads":
+        lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores")
+    if top and cause in ("model", "kernel", "precision"):
+        own = percent(_own_share(measured.modules, top))
+        lines.append(f"{top.name or top.type} ({top.type}) takes {own} of forward")
+    if host.efficiency is not None:
+        lines.append(f"the arithmetic done is {percent(host.efficiency)} of this machine's peak")
+    return lines
+
+
 def _gain(host: HostFeatures, cause: str) -> float:
     """Seconds a step that the remedy would save, by rule."""
     measured = host.measurement
@@ -210,8 +210,8 @@ def _own_share(modules: Sequence[ModuleMeasurement], module: ModuleMeasurement) 
     return sum(other.self_s for other in alike) / total if total else 0.0
 
 
-def _same_class(one: ModuleMeasurement, other: ModuleMeasurement) -> bool:
-    return is_user_file(one.file) and (one.type, one.file, one.line) == (other.type, other.file, other.line)
+def _same_class(module: ModuleMeasurement, other: ModuleMeasurement) -> bool:
+    return is_user_file(module.file) and (module.type, module.file, module.line) == (other.type, other.file, other.line)
 
 
 def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
@@ -245,13 +245,11 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
         if setter is not None:
             return setter
     samples = host.blame.in_phase("forward")
-    found = host.blame.main_culprit(samples)
-    if found is None or not samples:
-        found = host.caller(modules.FORWARD, share=host.share("forward"))
-    if found is not None and top is not None:
+    culprit = host.blame.main_culprit(samples) or host.caller(modules.FORWARD, share=host.share("forward"))
+    if culprit is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
-        return msgspec.structs.replace(found, via=via)
-    return found
+        return msgspec.structs.replace(culprit, via=via)
+    return culprit
 
 
 def _thread_setter(host: HostFeatures) -> Culprit | None:

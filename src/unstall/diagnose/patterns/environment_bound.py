@@ -45,14 +45,14 @@ class EnvironmentBound(Pattern):
             blamed = host.caller(environments.STEP, share=host.share("env")) or blamed
         share = min(1.0, acting / host.step_s) if batching else host.share("env")
         inside = f"{percent(host.share('env'))} of an environment step's time, {seconds(env_s)}, is in the environment"
-        one = f"{percent(share)} of each step, {seconds(acting)}, is acting on one observation at a time"
+        acting_alone = f"{percent(share)} of each step, {seconds(acting)}, is acting on one observation at a time"
         return self.finding(
             cause="batching" if batching else "env",
             culprit=blamed,
             share=share,
             phases=() if batching else self.phases,
             headroom=headroom,
-            evidence=[one, inside] if batching else [inside],
+            evidence=[acting_alone, inside] if batching else [inside],
             advice=_advice(host, batching),
         )
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.diagnose.blame import Placed
 from unstall.diagnose.features import HOST, HostFeatures, is_plain_python
-from unstall.diagnose.patterns.base import Pattern, name_of, part
+from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import HOST_SHARE, MOST, SEEN
 from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds
@@ -69,7 +69,7 @@ class HostBound(Pattern):
         else:
             samples = _samples(host, place, by_collector)
         share = min(1.0, taken_s / host.step_s)
-        evidence = [f"{percent(share)} of a step, {seconds(taken_s)}, is Python and NumPy of the main process"]
+        evidence = [f"{of_step(share, taken_s)}, is Python and NumPy of the main process"]
         if by_collector:
             evidence.append(f"garbage collection takes {seconds(collecting)} a step")
         elif in_model:
@@ -92,18 +92,17 @@ class HostBound(Pattern):
         if share < HOST_SHARE:
             return None
         row, before_first, evidence = _longest(metrics)
-        of_step = _share_in(metrics, row) if row >= 0 else share
+        culprit_share = _share_in(metrics, row) if row >= 0 else share
         return self.finding(
             summary=f"the device is idle {percent(share)} of a step while the host computes something itself",
             cause="preprocess" if before_first else "python",
-            culprit=metrics.blame.culprit(row, of_step, device.where),
+            culprit=metrics.blame.culprit(row, culprit_share, device.where),
             share=share,
             headroom=device.gain("host=0"),
             headroom_known_by="predicted",
             confidence=device.confidence(share),
             evidence=[
-                f"{percent(share)} of a step, {seconds(share * device.step_s)}, the device is idle, "
-                "and the host launches nothing",
+                f"{of_step(share, share * device.step_s)}, the device is idle, and the host launches nothing",
                 *evidence,
             ],
             advice=[

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from unstall.child.seams.loader import EPOCH
 from unstall.diagnose import vocabulary
-from unstall.diagnose.blame import Placed, count, culprit, short
+from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures, network_share
-from unstall.diagnose.patterns.base import Pattern, name_of, part
+from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.placing import Placed, count, short
 from unstall.diagnose.source import calls_at
 from unstall.diagnose.thresholds import (
     BLOCKED,
@@ -31,6 +32,14 @@ from unstall.records.report import Culprit, Finding, Utilization
 from unstall.text.units import known, percent, seconds
 from unstall.trace.features import TraceFeatures
 
+_ADVICE = {
+    "network": "fetch in parallel or ahead, reuse connections, or keep a local copy",
+    "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
+    "collate": "build the batch with whole-array operations (torch.stack, pad_sequence), no Python loop",
+    "transform": "make this function cheaper: whole-array or library operations, or do it once and cache it",
+    "workers": "keep the workers: DataLoader(..., persistent_workers=True), and do their set-up once",
+    "threads": "one thread in each worker: torch.set_num_threads(1) and cv2.setNumThreads(0) in worker_init_fn",
+}
 _NOTABLE_DELAY = 0.05  # share of the step that the main thread waits for a core: worth a word
 
 
@@ -74,7 +83,7 @@ class InputBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the wait for batches, and by the cores that workers hold while the model computes."""
-        loader = host.measurement.loader
+        loader = host.measurement.loader or LoaderMeasurement()
         wait = _wait(host, loader)
         headroom = host.step_s / wait.free_s
         if headroom < SEEN:
@@ -88,7 +97,7 @@ class InputBound(Pattern):
             share=host.share("data_wait"),
             phases=self.phases,
             headroom=headroom,
-            headroom_known_by="predicted" if loader and loader.service_s else "estimated",
+            headroom_known_by="predicted" if loader.service_s else "estimated",
             evidence=_evidence(host, loader, wait, cause),
             advice=_advice(host, loader, cause),
         )
@@ -112,7 +121,7 @@ class InputBound(Pattern):
             headroom_known_by="predicted",
             confidence=device.confidence(idle),
             evidence=[
-                f"{percent(shares['loader'])} of a step, {seconds(shares['loader'] * device.step_s)}, the main loop "
+                f"{of_step(shares['loader'], shares['loader'] * device.step_s)}, the main loop "
                 f"waits for its next batch; for {percent(idle)} the device is idle meanwhile",
                 *(["batches are made in the main process: nothing is loaded ahead"] if single else []),
             ],
@@ -149,14 +158,14 @@ class _Wait:
     free_s: float
 
 
-def _wait(host: HostFeatures, loader: LoaderMeasurement | None) -> _Wait:
+def _wait(host: HostFeatures, loader: LoaderMeasurement) -> _Wait:
     step = host.step_s
     wait_s = host.phase_s("data_wait")
     body = max(step - wait_s, 0.005 * step)
     stretch = 1.0
     measured = host.measurement
     cpu = measured.worker_cpu_s + measured.main_cpu_s
-    if loader and loader.workers and cpu:
+    if loader.workers and cpu:
         contended = host.demand >= FULL_CORES and measured.worker_cpu_s >= LOADER_CPU * cpu
         if contended:
             # k runnable threads share C cores: each runs at the rate C/k (processor sharing).
@@ -170,31 +179,31 @@ def _wait(host: HostFeatures, loader: LoaderMeasurement | None) -> _Wait:
     return _Wait(wait_s, stretch, body / stretch)
 
 
-def _samples(host: HostFeatures, loader: LoaderMeasurement | None) -> tuple[list[Placed], str]:
-    if loader and loader.workers:
+def _samples(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[Placed], str]:
+    if loader.workers:
         return host.worker_samples(), "worker"
     return host.blame.in_phase("data_wait"), "main"
 
 
-def _cause(host: HostFeatures, loader: LoaderMeasurement | None, samples: list[Placed]) -> str:
+def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
     measured = host.measurement
     wait_s = host.phase_s("data_wait")
-    if loader and loader.workers and loader.start_s >= MOST * wait_s and wait_s > 0.1 * host.step_s:
+    if loader.workers and loader.start_s >= MOST * wait_s and wait_s > 0.1 * host.step_s:
         return "workers"
-    service = loader.service_s if loader else 0.0
+    service = loader.service_s
     network = network_share(host, "data_wait")
-    if loader and service:
+    if service:
         network = max(network, loader.service_network_s / service)
     blocked = _blocked_share(host, loader)
     by_library = _share(samples, lambda placed: vocabulary.is_network_library(placed.sample.frames))
     if network >= NETWORK or (by_library >= MOST and blocked >= BLOCKED):
         return "network"
-    if loader and service and loader.collate_s >= MOST * service:
+    if service and loader.collate_s >= MOST * service:
         return "collate"
     reading = _share(samples, _reads)
-    if reading >= MOST or (blocked >= MOST and (loader is None or loader.workers == 0 or service)):
+    if reading >= MOST or (blocked >= MOST and (loader.workers == 0 or service)):
         return "storage"
-    if loader and loader.workers and loader.service_cpu_s and loader.batches_per_step:
+    if loader.workers and loader.service_cpu_s and loader.batches_per_step:
         outside = measured.worker_cpu_s / (loader.service_cpu_s * loader.batches_per_step)
         if outside > 1.6 and host.demand > FULL_CORES:
             return "threads"
@@ -216,8 +225,8 @@ def _reads(placed: Placed) -> bool:
     return vocabulary.calls_storage(calls_at(frame.file, frame.line))
 
 
-def _blocked_share(host: HostFeatures, loader: LoaderMeasurement | None) -> float:
-    if loader and loader.service_s:
+def _blocked_share(host: HostFeatures, loader: LoaderMeasurement) -> float:
+    if loader.service_s:
         return loader.service_blocked_s / loader.service_s
     phase = host.measurement.phase("data_wait")
     return phase.blocked_s / phase.mean_s if phase and phase.mean_s else 0.0
@@ -234,77 +243,67 @@ def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, 
     return culprit(below_loop, total, where)
 
 
-def _evidence(host: HostFeatures, loader: LoaderMeasurement | None, wait: _Wait, cause: str) -> list[str]:
-    measured = host.measurement
-    lines = [f"{percent(wait.wait_s / host.step_s)} of a step, {seconds(wait.wait_s)}, waits for the next batch"]
-    if loader and loader.service_s:
-        who = (
-            f"{loader.workers} workers"
-            if loader.workers > 1
-            else ("a worker" if loader.workers else "the main process")
-        )
-        each = "each " if loader.workers > 1 else ""
+def _evidence(host: HostFeatures, loader: LoaderMeasurement, wait: _Wait, cause: str) -> list[str]:
+    lines = [f"{of_step(wait.wait_s / host.step_s, wait.wait_s)}, waits for the next batch"]
+    if loader.service_s:
+        several = f"{loader.workers} workers need each"
+        alone = "a worker needs" if loader.workers else "the main process needs"
         lines.append(
-            f"{who} {'need' if loader.workers > 1 else 'needs'} {each}{seconds(loader.service_s)} to make a batch, "
+            f"{several if loader.workers > 1 else alone} {seconds(loader.service_s)} to make a batch, "
             f"{seconds(loader.service_cpu_s)} of it on a core"
         )
     if wait.stretch > 1.05:
-        delay = (
-            f"; the main thread waits for a core {percent(measured.run_delay)} of the time"
-            if measured.run_delay
-            else ""
-        )
-        lines.append(
-            f"loader and model need {host.demand * measured.cores:.1f} of {measured.cores:g} cores, "
-            f"the workers {measured.worker_cpu_s / measured.step.mean:.1f}{delay}"
-        )
-    if cause == "workers" and loader:
-        lines.append(
-            f"starting workers and their first batch takes {seconds(loader.start_s)} a step, {loader.epochs} epochs"
-        )
-    if cause == "network" and loader and loader.service_network_s:
-        lines.append(
-            f"{percent(loader.service_network_s / loader.service_s)} of making a batch is blocked in network I/O"
-        )
-    if cause == "collate" and loader:
-        lines.append(f"{percent(loader.collate_s / loader.service_s)} of making a batch is in collate_fn")
-    if cause == "storage" and loader and loader.service_s and loader.service_blocked_s > 0.2 * loader.service_s:
-        lines.append(
-            f"{percent(loader.service_blocked_s / loader.service_s)} of making a batch is blocked, off the cores"
-        )
-    if cause == "storage" and measured.read_chars:
-        lines.append(f"{measured.read_chars / 1e6:.1f} MB a step are read from files")
-    return lines
+        lines.append(_contention(host))
+    return lines + _cause_evidence(host, loader, cause)
 
 
-def _advice(host: HostFeatures, loader: LoaderMeasurement | None, cause: str) -> list[str]:
+def _contention(host: HostFeatures) -> str:
+    """How many cores loader and model need together, and what the main thread loses by it."""
     measured = host.measurement
-    workers = loader.workers if loader else 0
-    spare = host.spare_cores
-    advice = {
-        "network": "fetch in parallel or ahead, reuse connections, or keep a local copy",
-        "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
-        "collate": "build the batch with whole-array operations (torch.stack, pad_sequence), no Python loop",
-        "transform": "make this function cheaper: whole-array or library operations, or do it once and cache it",
-        "workers": "keep the workers: DataLoader(..., persistent_workers=True), and do their set-up once",
-        "threads": "one thread in each worker: torch.set_num_threads(1) and cv2.setNumThreads(0) in worker_init_fn",
-    }
-    lines = [advice[cause]]
-    blocked = cause in ("network", "storage") and _blocked_share(host, loader) > MOST
-    if loader and cause not in ("workers", "threads"):
-        if blocked:
-            lines.append(f"num_workers={max(4, 2 * workers)}: the workers mostly wait, so they need no more cores")
-        elif workers == 0 and spare > SPARE_CORE and not loader.iterable:
-            lines.append(
-                f"num_workers={max(1, round(spare))}: {spare:.1f} of {measured.cores:g} cores are idle meanwhile"
-            )
-        elif workers and spare > SPARE_CORE:
-            lines.append(
-                f"num_workers={workers + max(1, round(spare))}: {spare:.1f} of {measured.cores:g} cores are idle"
-            )
-        elif workers:
-            lines.append("not more workers: the cores are full already")
+    workers = measured.worker_cpu_s / measured.step.mean
+    line = f"loader and model need {host.used_cores:.1f} of {measured.cores:g} cores, the workers {workers:.1f}"
+    if not measured.run_delay:
+        return line
+    return f"{line}; the main thread waits for a core {percent(measured.run_delay)} of the time"
+
+
+def _cause_evidence(host: HostFeatures, loader: LoaderMeasurement, cause: str) -> list[str]:
+    """What shows the cause, apart from the wait itself."""
+
+    def of_batch(part_s: float) -> str:
+        return f"{percent(part_s / loader.service_s)} of making a batch is"
+
+    lines = []
+    if cause == "workers":
+        start = seconds(loader.start_s)
+        lines.append(f"starting workers and their first batch takes {start} a step, {loader.epochs} epochs")
+    if cause == "network" and loader.service_network_s:
+        lines.append(f"{of_batch(loader.service_network_s)} blocked in network I/O")
+    if cause == "collate":
+        lines.append(f"{of_batch(loader.collate_s)} in collate_fn")
+    if cause == "storage" and loader.service_blocked_s > 0.2 * loader.service_s > 0:
+        lines.append(f"{of_batch(loader.service_blocked_s)} blocked, off the cores")
+    if cause == "storage" and host.measurement.read_chars:
+        lines.append(f"{host.measurement.read_chars / 1e6:.1f} MB a step are read from files")
     return lines
+
+
+def _advice(host: HostFeatures, loader: LoaderMeasurement, cause: str) -> list[str]:
+    more = _worker_advice(host, loader, cause) if host.measurement.loader else ""
+    return [_ADVICE[cause], *([more] if more else [])]
+
+
+def _worker_advice(host: HostFeatures, loader: LoaderMeasurement, cause: str) -> str:
+    """Whether more workers help, and how many; empty where they have nothing to do with the cause."""
+    workers, spare, cores = loader.workers, host.spare_cores, host.measurement.cores
+    if cause in ("workers", "threads"):
+        return ""
+    if cause in ("network", "storage") and _blocked_share(host, loader) > MOST:
+        return f"num_workers={max(4, 2 * workers)}: the workers mostly wait, so they need no more cores"
+    if spare > SPARE_CORE and not (workers == 0 and loader.iterable):
+        meanwhile = "" if workers else " meanwhile"
+        return f"num_workers={workers + max(1, round(spare))}: {spare:.1f} of {cores:g} cores are idle{meanwhile}"
+    return "not more workers: the cores are full already" if workers else ""
 
 
 PATTERN = InputBound()

@@ -10,7 +10,7 @@ import numpy as np
 
 from unstall.child.seams import modules, optimizer
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, part
+from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
 from unstall.diagnose.thresholds import (
     BATCHED,
     CALLED_OFTEN,
@@ -111,8 +111,7 @@ class OverheadBound(Pattern):
         prompt = metrics.queue.prompt_share
         sizes = metrics.kernels.sizes
         evidence = [
-            f"{percent(share)} of a step, {seconds(share * device.step_s)}, the device is idle "
-            "while the host prepares its next work",
+            f"{of_step(share, share * device.step_s)}, the device is idle while the host prepares its next work",
         ]
         if prompt is not None:
             evidence.append(
@@ -124,11 +123,11 @@ class OverheadBound(Pattern):
                 f"{counted(metrics.kernels_per_step, 'kernel')} a step, half of them under {ns(sizes.p50)}; "
                 f"launch calls take {percent(shares['launch'])} of a step"
             )
-        row, of_step = _slowest_operator(device)
+        row, waited = _slowest_operator(device)
         return self.finding(
             summary=f"the device is idle {percent(share)} of a step because the host submits its work too slowly",
             cause=_device_cause(device, row),
-            culprit=metrics.blame.culprit(row, of_step, device.where),
+            culprit=metrics.blame.culprit(row, waited, device.where),
             share=share,
             headroom=device.gain("launch=0"),
             headroom_known_by="predicted",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from unstall.diagnose.blame import Placed, count, culprit
+from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, name_of
+from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.ranks import exposed_s, own_s, spread
 from unstall.diagnose.thresholds import LATE_RANK_SHARE, SEEN
 from unstall.records.report import Finding, Utilization
@@ -72,15 +73,18 @@ class Straggler(Pattern):
         if late.worker_pids and phase == "data_wait":
             samples = [worker for worker in host.blame.workers if worker.sample.pid in late.worker_pids]
         waits = max(exposed_s(rank) for rank in others)
+        evidence = [
+            f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}"
+        ]
+        if phase in late.phases:
+            late_s, usual_s = seconds(late.phases[phase]), seconds(usual[phase])
+            evidence.append(f"rank {late.rank} spends {late_s} in {phase}, the others {usual_s}")
+        evidence.append(f"the others wait up to {percent(waits / host.step_s)} of a step")
         return self.finding(
             cause=_cause(phase, samples),
             culprit=culprit(samples, total, f"rank {late.rank}"),
             headroom=headroom,
-            evidence=[
-                f"rank {late.rank} works {seconds(own_s(late))} a step, the next slowest {seconds(own_s(late) - lag)}",
-                f"rank {late.rank} spends {seconds(late.phases[phase])} in {phase}, the others {seconds(usual[phase])}",
-                f"the others wait up to {percent(waits / host.step_s)} of a step",
-            ],
+            evidence=evidence,
             advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
         )
 

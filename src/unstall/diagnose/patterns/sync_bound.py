@@ -10,7 +10,7 @@ import re
 
 from unstall.child.seams.cuda import SYNC
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, part
+from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
 from unstall.diagnose.thresholds import IDLE_SYNC_SHARE, MOSTLY_COMPUTING, SEEN, SEEN_GAIN, WORTH
 from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds
@@ -56,7 +56,7 @@ class SyncBound(Pattern):
             phases=self.phases,
             headroom=headroom,
             confidence="medium",
-            evidence=[f"{percent(share)} of a step, {seconds(sync_s)}, the host waits for the device in .{name}()"],
+            evidence=[f"{of_step(share, sync_s)}, the host waits for the device in .{name}()"],
             advice=[self.advice],
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Pattern, at, part
+from unstall.diagnose.patterns.base import Pattern, at, of_step, part
 from unstall.diagnose.thresholds import SEEN, SEEN_GAIN, TRANSFER_SHARE
 from unstall.records.report import Finding, Utilization
-from unstall.text.units import bytes_, percent, seconds
+from unstall.text.units import bytes_, percent
 from unstall.trace.features import TraceFeatures
 from unstall.trace.phrases import counted
 from unstall.trace.thresholds import TINY_COPY_BYTES
@@ -49,7 +49,7 @@ class TransferBound(Pattern):
             phases=self.phases,
             headroom=headroom,
             confidence="medium",
-            evidence=[f"{percent(share)} of a step, {seconds(transfer_s)}, copies data to the device"],
+            evidence=[f"{of_step(share, transfer_s)}, copies data to the device"],
             advice=[*advice, self.advice],
         )
 
@@ -75,7 +75,7 @@ class TransferBound(Pattern):
             headroom_known_by="predicted",
             confidence=device.confidence(share),
             evidence=[
-                f"copies take {percent(shares['copies'])} of a step, {seconds(shares['copies'] * device.step_s)}, "
+                f"copies take {of_step(shares['copies'], shares['copies'] * device.step_s)}, "
                 "in which nothing is computed",
                 *(_line(group, len(metrics.windows)) for group in groups[:2]),
             ],
