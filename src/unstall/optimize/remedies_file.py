@@ -59,7 +59,7 @@ def read(path: Path) -> dict[str, Any]:
         settings = msgspec.toml.decode(path.read_bytes(), type=_Settings)
     except OSError as error:
         raise RemediesError(f"{path} cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, ImportError) as error:
+    except (ValueError, RecursionError, MemoryError, ImportError) as error:  # a DecodeError is a ValueError
         raise RemediesError(f"{path} is no remedies file: {error}") from error
     return dict(msgspec.to_builtins(settings))
 

@@ -31,7 +31,7 @@ from unstall.repeat.ledger import Ledger, _to_row
 
 FUZZ = settings(
     deadline=None,
-    max_examples=40,
+    max_examples=12 if settings.default.derandomize else 100,  # profile ci, and `make fuzz`
     phases=[Phase.explicit, Phase.generate],  # a failure names its file; shrinking runs a command for each try
     suppress_health_check=list(HealthCheck),
 )
