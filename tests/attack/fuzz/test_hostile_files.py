@@ -135,3 +135,14 @@ def test_a_run_id_with_escapes(arguments, tmp_path):
     (tmp_path / "other.json").write_bytes(report(run_id=f"other {ESCAPES}").to_json())
     verb, *more = arguments
     ended([verb, "run.json", *more], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["threads = -1", f"threads = {10**5000}", "threads = " + "[" * 100_000, "threads = [" + "[]," * 10**6 + "]"]
+)
+def test_remedies_that_no_program_can_be_given(text, tmp_path):
+    (tmp_path / "remedies.toml").write_text(text)
+    (tmp_path / "train.py").write_text("print('started')")
+    process = ended(["run", "--with", "remedies.toml", "train.py"], tmp_path)
+    assert process.returncode == 2 and b"started" not in process.stdout
+    assert b"remedies.toml is no remedies file" in process.stderr
