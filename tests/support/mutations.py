@@ -109,7 +109,7 @@ def _paths(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def _replace(parent: Any, key: Any, data: Any, others: st.SearchStrategy[Any]) -> None:
-    parent[key] = data.draw(others, label="value")
+    parent[key] = copy.deepcopy(data.draw(others, label="value"))
 
 
 def _remove(parent: Any, key: Any, data: Any, others: st.SearchStrategy[Any]) -> None:
@@ -132,9 +132,11 @@ def _shorten(parent: Any, key: Any, data: Any, others: st.SearchStrategy[Any]) -
 
 def _add(parent: Any, key: Any, data: Any, others: st.SearchStrategy[Any]) -> None:
     if isinstance(parent[key], dict):
-        parent[key][data.draw(st.sampled_from(_TEXTS[:3] + ("unknown",)), label="key")] = data.draw(others)
+        parent[key][data.draw(st.sampled_from(_TEXTS[:3] + ("unknown",)), label="key")] = copy.deepcopy(
+            data.draw(others)
+        )
     elif isinstance(parent[key], list):
-        parent[key].append(data.draw(others))
+        parent[key].append(copy.deepcopy(data.draw(others)))
 
 
 def _negate(parent: Any, key: Any, data: Any, others: st.SearchStrategy[Any]) -> None:

@@ -81,7 +81,7 @@ OF_TRACE = st.sampled_from(
 )
 OF_LEDGER = st.sampled_from(
     [["history", "--all", *more] for more in ([], ["--md", "-"], ["--json", "-"])]
-    + [["next", "--help"], ["compare", "valid", "other"]]
+    + [["next"], ["compare", "valid", "other"]]
 )
 
 
