@@ -74,8 +74,14 @@ quick: $(READY) ## the unit tests that take less than ten seconds each
 attack: $(READY) ## hostile and odd programs: does unstall change anything of theirs, do they get out of the sandbox?
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/attack $(PYTEST_ARGS)
 
-fuzz: $(READY) ## the property tests, with examples of their own
-	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests/unit $(PYTEST_ARGS)
+# Rounds of them, each with examples of its own, until the time is over; the last round is ended in full.
+FUZZ_SECONDS ?= 3600
+fuzz: $(READY) ## the property tests and mutated files, with examples of their own, for FUZZ_SECONDS (an hour)
+	@end=$$((SECONDS + $(FUZZ_SECONDS))); round=0; \
+	while [ $$round = 0 ] || [ $$SECONDS -lt $$end ]; do \
+	    round=$$((round + 1)); echo "fuzz: round $$round"; \
+	    $(BIN)/python -m pytest -q -n $(JOBS) -m hypothesis tests/attack/fuzz tests/unit $(PYTEST_ARGS); \
+	done
 
 # The unit and property tests of what is in C, with a build of its own that ends at the first access out of bounds, use
 # after free, overflow or the like. Python itself leaks by design. The test that is left out is about how long calls take.

@@ -36,6 +36,15 @@ MAX_FETCHES = 200_000
 MAX_BYTES = 1 << 29
 """What an archive may take uncompressed; more is refused, on writing and on reading."""
 
+MAX_REPORT_BYTES = 1 << 26
+"""Of a report alone."""
+_FREE_BYTES = 1 << 26
+_DENSEST = 100
+"""Recordings unpack to ten times their size, or twenty. More than ``_FREE_BYTES`` that are packed denser than this are
+no recording but made to take memory.
+"""
+_CHUNK = 1 << 20
+
 _LEVEL = 1  # of compression: five times as fast as the usual one, and a tenth larger
 
 _DAMAGED = (msgspec.MsgspecError, gzip.BadGzipFile, EOFError, zlib.error, ValueError, RecursionError, MemoryError)
@@ -112,8 +121,8 @@ def load(name: str, folder: Path | None = None) -> Archive:
 
 def _from_report(path: Path) -> Archive:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ArchiveError(f"{path} is larger than {MAX_BYTES >> 20} MB: that is no report")
+        if path.stat().st_size > MAX_REPORT_BYTES:
+            raise ArchiveError(f"{path} is larger than {MAX_REPORT_BYTES >> 20} MB: that is no report")
         return Archive(report=Report.from_json(path.read_bytes()))
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -121,12 +130,15 @@ def _from_report(path: Path) -> Archive:
         raise ArchiveError(f"{path} is no report of unstall: {_one_line(error)}") from error
 
 
-def _unpacked(path: Path) -> bytes:
+def _unpacked(path: Path) -> bytearray:
     """The file's content; ValueError if it swells to more than an archive may take."""
+    most = min(MAX_BYTES, max(_FREE_BYTES, path.stat().st_size * _DENSEST))
+    data = bytearray()
     with gzip.open(path) as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"it is larger than {MAX_BYTES >> 20} MB")
+        while chunk := file.read1(_CHUNK):
+            data += chunk
+            if len(data) > most:
+                raise ValueError(f"it unpacks to more than {most >> 20} MB")
     return data
 
 

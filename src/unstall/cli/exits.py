@@ -9,6 +9,7 @@ from enum import IntEnum
 import click
 
 from unstall.runs.errors import Refused
+from unstall.text.sanitize import plain
 
 
 class Exit(IntEnum):
@@ -39,5 +40,5 @@ def needs_extra(extra: str) -> Iterator[None]:
 
 
 def warn(message: str) -> None:
-    """Print a line on stderr: a problem that does not end the verb."""
-    click.echo(f"unstall: {message}", err=True)
+    """Print a line on stderr: a problem that does not end the verb. It may quote a stranger's file."""
+    click.echo(f"unstall: {plain(message)}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 STDOUT = Path("-")
+_C1 = re.compile(rb"\x7f|\xc2[\x80-\x9f]")  # U+007F to U+009F in UTF-8
 _WIDTH = 100  # of an output that is no terminal
 
 
@@ -61,10 +63,7 @@ class Outputs:
             archive: what the page for a browser is made of, if there is one.
         """
         forms: list[tuple[Path | None, Callable[[], bytes]]] = [
-            (
-                self.json,
-                lambda: msgspec.json.format(msgspec.json.encode(answer if record is None else record), indent=2),
-            ),
+            (self.json, lambda: _json(answer if record is None else record)),
             (self.markdown, lambda: view.markdown(answer).encode()),
         ]
         if archive is not None:
@@ -119,6 +118,12 @@ def deliver(
     if stderr or not outputs.take_stdout:
         show(view, answer, stderr=stderr, width=width)
     return Exit.OK if written else Exit.REFUSED
+
+
+def _json(record: object) -> bytes:
+    """Indented; control characters that JSON allows in a string, and a terminal obeys, are escaped like the others."""
+    data = msgspec.json.format(msgspec.json.encode(record), indent=2)
+    return _C1.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), data)
 
 
 def _html_page(archive: Archive) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 if TYPE_CHECKING:
     from unstall.optimize.proposal import Attempt
 
+_MAX_BYTES = 64 << 10
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 16)]
+
 
 class _Loader(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    num_workers: int | None = None
+    num_workers: _Count | None = None
     persistent_workers: bool | None = None
-    prefetch_factor: int | None = None
+    prefetch_factor: _Count | None = None
     pin_memory: bool | None = None
 
 
@@ -29,7 +32,7 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     loader: _Loader | None = None
     optimizer: _Optimizer | None = None
-    threads: int | None = None
+    threads: _Count | None = None
     gc_freeze: bool | None = None
 
 
@@ -56,10 +59,15 @@ def written(kept: Iterable[Attempt]) -> str:
 def read(path: Path) -> dict[str, Any]:
     """The settings in a file. Raises RemediesError."""
     try:
-        settings = msgspec.toml.decode(path.read_bytes(), type=_Settings)
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise RemediesError(f"{path} cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, ImportError) as error:
+    if len(data) > _MAX_BYTES:
+        raise RemediesError(f"{path} is no remedies file: it is larger than {_MAX_BYTES >> 10} KB")
+    try:
+        settings = msgspec.toml.decode(data, type=_Settings)
+    except (ValueError, RecursionError, MemoryError, ImportError) as error:  # a DecodeError is a ValueError
         raise RemediesError(f"{path} is no remedies file: {error}") from error
     return dict(msgspec.to_builtins(settings))
 

@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from unstall import environment
+from unstall.text.sanitize import plain
 
 _BUSY_S = 10.0  # to wait for another run that is writing
 _MISSING = 'a ledger on a server needs psycopg; run: pip install "unstall[team]"'
-_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to")
+_STATEMENT_S = 8.0  # none on a ledger takes longer, unless somebody made it so
+_LONGEST = 64 << 20  # bytes of a text in a ledger
+_OPERATIONS = 100_000  # of SQLite's virtual machine, between two looks at the clock
+_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to", "codec can't decode")
 """What SQLite says of a file that is no ledger."""
 
 Row = Mapping[str, Any]
@@ -96,14 +100,47 @@ class _Sqlite(Database):
 
     tables_named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = :name"
     _begin_writing = ("BEGIN IMMEDIATE",)
-    _failures = (sqlite3.Error, OSError)
+    # The third: SQLite's messages quote damaged bytes. The fourth: an integer of the file that no 64 bits hold.
+    _failures = (sqlite3.Error, OSError, UnicodeDecodeError, OverflowError)
 
     def __init__(self, path: Path):
         super().__init__(str(path))
         with self._in_one_line():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
-            self._use_write_ahead_log()
+            try:
+                self._distrust()
+                self._use_write_ahead_log()
+                self._check_schema()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def run(self, sql: str, values: Row | None = None) -> list[Row]:
+        """Run a statement, see :meth:`Database.run`; it ends by itself where the file keeps it from ending."""
+        self._deadline = time.monotonic() + _STATEMENT_S
+        return super().run(sql, values)
+
+    def _distrust(self) -> None:
+        """Nothing that stands in the file, which may be a stranger's, takes long or has effects outside of it."""
+        self._deadline = time.monotonic() + _BUSY_S + _STATEMENT_S
+        self._connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _OPERATIONS)
+        if hasattr(self._connection, "setlimit"):  # Python 3.11
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        self._connection.execute("PRAGMA trusted_schema = OFF")
+
+    def _check_schema(self) -> None:
+        """LedgerError where the file would do something else than keep rows: lose them, or compute what is read."""
+        strange = self.run(
+            "SELECT type, name FROM sqlite_master WHERE type = 'trigger' OR "
+            "lower(name) IN ('runs', 'ledger_version') AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%') "
+            "UNION ALL SELECT 'computed column', name FROM pragma_table_xinfo('runs') WHERE hidden <> 0"
+        )
+        for row in strange[:1]:
+            raise LedgerError(
+                f"the ledger {self.name} has the {plain(str(row['type']))} {plain(str(row['name']))}, which is not "
+                "unstall's: drop it, or move the ledger away"
+            )
 
     def _use_write_ahead_log(self) -> None:
         """The switch takes the whole file, and SQLite does not wait for it by itself."""
@@ -119,15 +156,15 @@ class _Sqlite(Database):
                 time.sleep(0.02)
 
     def _trouble(self, error: Exception) -> str:
-        text = str(getattr(error, "strerror", None) or error)
+        text = plain(str(getattr(error, "strerror", None) or error))
         if "full" in text or "disk I/O" in text:
             return f"{text}; make room and run again, or free some with: unstall prune"
-        if any(
-            sign in text for sign in ("not a database", "malformed", "no such table", "no such column", "decode to")
-        ):
+        if any(sign in text for sign in _DAMAGE):
             return f"{text}; it is no ledger, or a damaged one: move it away, and the next run begins a new one"
         if "readonly" in text or "unable to open" in text:
             return f"{text}; name another by --ledger or {environment.LEDGER}"
+        if "interrupted" in text:
+            return f"a statement took more than {_STATEMENT_S:.0f} s; move it away, and the next run begins a new one"
         if "locked" in text:
             return f"another run has been writing to it for {_BUSY_S:.0f} s"
         return text

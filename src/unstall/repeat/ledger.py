@@ -51,6 +51,8 @@ class Ledger:
         with self._database.transaction(write=True) as transaction:
             for entry in entries:
                 transaction.run(_UPSERT, _to_row(entry))
+                if not transaction.run("SELECT id FROM runs WHERE id = :id", {"id": entry.id}):
+                    raise LedgerError(f"the ledger {self.name} did not keep the run {entry.id}: move it away")
 
     def runs(self, project: str | None = None, *, most: int | None = None) -> list[Entry]:
         """The latest ``most`` runs of a project, or of all, oldest first. Invalid rows are left out."""

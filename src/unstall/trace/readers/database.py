@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -13,16 +14,30 @@ from numpy.typing import NDArray
 
 ROWS = 100_000
 """Rows that are Python objects at a time."""
+BATCH_S = 8.0
+"""So many rows of a table take a fraction of this: what takes longer is no export."""
+_OPERATIONS = 100_000  # of SQLite's virtual machine, between two looks at the clock
+_LONGEST = 16 << 20  # bytes of a text
 
 
 class Database:
-    """Read-only; the file and its folder are left as they are."""
+    """Read-only; the file and its folder are left as they are.
+
+    A stranger may have made the file: only tables are read, for a view may never end, and no batch of rows takes long.
+    """
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        self._connection.set_progress_handler(self._late, _OPERATIONS)
+        self._deadline = time.monotonic() + BATCH_S
+        if hasattr(self._connection, "setlimit"):  # Python 3.11
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         try:
-            listed = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+            self._connection.execute("PRAGMA trusted_schema = OFF")
+            listed = self._connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+            )
             self.tables = {str(name): self._columns_of(str(name)) for (name,) in listed.fetchall()}
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: its message quotes damaged bytes
             self._connection.close()
@@ -42,7 +57,9 @@ class Database:
         if table not in self.tables:
             return
         selected = (_quoted(column) if column in self.tables[table] else "NULL" for column in columns)
-        yield from self._connection.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
+        cursor = self._connection.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
+        while rows := self._batch(cursor):
+            yield from rows
 
     def columns(self, table: str, *columns: str) -> list[NDArray[np.int64]]:
         """Columns of integers, -1 for what is missing or no integer."""
@@ -56,9 +73,17 @@ class Database:
         )
         cursor = self._connection.execute(f"SELECT {', '.join(selected)} FROM {_quoted(table)}")
         parts = [np.zeros((0, len(columns)), np.int64)]
-        while rows := cursor.fetchmany(ROWS):
+        while rows := self._batch(cursor):
             parts.append(np.array(rows, np.int64))
         return list(np.ascontiguousarray(np.concatenate(parts).T))
+
+    def _batch(self, cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+        self._deadline = time.monotonic() + BATCH_S
+        return cursor.fetchmany(ROWS)
+
+    def _late(self) -> bool:
+        """Whether SQLite is to give up."""
+        return time.monotonic() > self._deadline
 
 
 def _quoted(name: str) -> str:

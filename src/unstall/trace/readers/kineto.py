@@ -35,7 +35,7 @@ def read_kineto(path: Path, progress: Progress | None = None) -> Timeline:
     try:
         metadata, problems = read_document(_reporting(chunks, progress), scanner)
     except TraceError as error:
-        raise TraceError(f"{path}: {error}") from None
+        raise TraceError(f"{path}: {chunks.broken or error}") from None
     finally:
         chunks.close()
     timeline = assemble(scanner, str(path))

@@ -21,6 +21,12 @@ PACKED = 256 << 10
 AHEAD = 3
 """Chunks unpacked before they are asked for."""
 
+UNSUSPECTED = 256 << 20
+DENSEST = 200
+"""Traces unpack to 10 to 30 times their size. One that is larger than ``UNSUSPECTED`` and packed denser than this was
+made to take time and memory, and is read up to there.
+"""
+
 SQLITE = b"SQLite format 3\0"
 _UNREADABLE = {
     b"\x28\xb5\x2f\xfd": "is packed with zstd: unpack it first (zstd -d)",
@@ -78,11 +84,16 @@ class Chunks:
         self._raw.close()
 
     def _fill(self) -> None:
+        unpacked = 0
         try:
             for chunk in self._unpacked:
                 if self._stop.is_set():
                     return
                 self.read = self._raw.tell()
+                unpacked += len(chunk)
+                if unpacked > max(UNSUSPECTED, DENSEST * self.read):
+                    self.broken = f"packed file that unpacks to more than {DENSEST} times its size, read up to there"
+                    break
                 if chunk:  # an empty one would be the end
                     self._put(chunk)
         except EOFError:

@@ -1,0 +1,1 @@
+"""Files of strangers: damaged, hostile, or valid but for one field."""
