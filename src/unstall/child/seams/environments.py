@@ -37,7 +37,7 @@ BASES = {
 def _wrap_class(cls: type) -> None:
     for attribute, seam in (("step", STEP), ("reset", RESET)):
         method = cls.__dict__.get(attribute)
-        if type(method).__name__ == "function":
+        if type(method) is FunctionType:
             setattr(cls, attribute, wrap(method, seam))
 
 

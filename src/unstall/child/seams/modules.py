@@ -28,7 +28,11 @@ _BATCHES = 8
 
 def _install(module: Any) -> None:
     seam_ready()
-    wrap_attribute(module.Module, "__call__", FORWARD, grad=module.torch._C.is_grad_enabled)
+    base = module.Module
+    is_alias = base.__dict__.get("_wrapped_call_impl") is base.__call__
+    wrap_attribute(base, "__call__", FORWARD, grad=module.torch._C.is_grad_enabled)
+    if is_alias:  # the name that the function has: pickle looks for it there
+        base._wrapped_call_impl = base.__call__
 
 
 def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
