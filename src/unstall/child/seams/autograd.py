@@ -60,7 +60,7 @@ def _is_nan(outputs: Any) -> bool:
             if layout is None or loss.numel() != 1 or loss.device.type != "cpu":
                 return False
             size = loss.element_size()
-            read = ctypes.string_at(torch._C._data_address(loss), size)
+            read = ctypes.string_at(loss.data_ptr(), size)
     except RuntimeError:  # it has no memory of its own: a stand-in of torch.func's, say
         return False
     (value,) = struct.unpack(layout, bytes(struct.calcsize(layout) - size) + read)
