@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from unstall.child.recording import native
+
+_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 class unobserved:
@@ -90,9 +92,29 @@ def written_at(module: Any) -> dict[str, Any]:
     return {"file": getattr(code, "co_filename", ""), "line": getattr(code, "co_firstlineno", 0)}
 
 
+def described(module: Any) -> str:
+    """The settings of a module of torch's, or of one derived from it, as torch words them; empty for all others.
+
+    A stand-in with the same attributes is asked: none of the program's methods and properties is met.
+    """
+    base: Any = next((kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules.")), None)
+    held = attributes(module)
+    stand_in = SimpleNamespace(**held, **{name: value for kind in _PARTS for name, value in _registered(module, kind)})
+    try:
+        with unobserved():
+            return str(base.extra_repr(stand_in))
+    except (AttributeError, TypeError):  # it needs more than attributes
+        return ""
+
+
 def _held(module: Any, kind: str) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in _registered(module, kind) if value is not None]
+
+
+def _registered(module: Any, kind: str) -> list[tuple[str, Any]]:
+    """Names and values; None is registered too, for a bias that there is not."""
     if type(module).__module__.startswith("torch.jit."):  # torch's own class, which keeps them in C++
         held = getattr(module, kind, None)
     else:
         held = attributes(module).get(kind)
-    return [(name, value) for name, value in held.items() if value is not None] if held is not None else []
+    return list(held.items()) if held is not None else []

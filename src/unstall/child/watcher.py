@@ -255,17 +255,8 @@ def _module_table(root: Any) -> list[dict[str, Any]]:
                 "id": id(module),
                 "name": name,
                 "type": type(module).__qualname__,
-                "repr": _settings(module)[:80],
+                "repr": reading.described(module)[:80],
                 **reading.written_at(module),
             }
         )
     return table
-
-
-def _settings(module: Any) -> str:
-    """How a module of torch's describes itself; the program's own are not asked, which would run its code."""
-    kind = type(module)
-    if not kind.__module__.startswith("torch.nn.modules."):
-        return ""
-    with reading.unobserved():
-        return str(kind.extra_repr(module))

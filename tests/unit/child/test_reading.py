@@ -79,13 +79,34 @@ def test_modules_and_parameters_are_those_that_torch_lists(build):
     assert modules._facts(model)["parameters"] == sum(parameter.numel() for parameter in model.parameters())
 
 
+@pytest.mark.parametrize(
+    "module",
+    [
+        torch.nn.Linear(2, 3, bias=False),
+        torch.nn.Conv2d(2, 4, 3, padding=1, groups=2),
+        torch.nn.BatchNorm1d(3),
+        torch.nn.LSTM(2, 3, 2, bidirectional=True),
+        torch.nn.Embedding(5, 2, padding_idx=0),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Dropout(0.1),
+        torch.nn.LayerNorm(4),
+        torch.nn.Sequential(torch.nn.ReLU()),
+    ],
+    ids=lambda module: type(module).__name__,
+)
+def test_a_module_of_torch_is_described_as_torch_does(module):
+    assert reading.described(module) == module.extra_repr()
+
+
 def test_a_module_of_the_program_is_not_asked():
     model = Curious(3, 2)
     Curious.asked = ()
     facts = modules._facts(model)
+    described = reading.described(model)
     assert Curious.asked == ()
     assert (facts["parameters"], facts["dtype"], facts["device"]) == (8, "torch.float32", "cpu")
     assert facts["file"].endswith("linear.py")
+    assert described == "in_features=3, out_features=2, bias=True"
 
 
 def test_a_batch_of_a_class_of_the_program_is_not_asked():

@@ -50,7 +50,7 @@ def _is_nan(outputs: Any) -> bool:
     """
     import ctypes  # torch has imported it already
 
-    loss = outputs[0] if type(outputs) in (tuple, list) and outputs else None
+    loss: Any = outputs[0] if type(outputs) in (tuple, list) and outputs else None
     torch: Any = sys.modules["torch"]
     if type(loss) is not torch.Tensor:
         return False

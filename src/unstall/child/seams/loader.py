@@ -65,7 +65,8 @@ _SETTINGS = ("num_workers", "batch_size", "prefetch_factor", "persistent_workers
 
 def _facts(loader: Any) -> dict[str, Any]:
     held = reading.attributes(loader)
-    dataset, collate = held.get("dataset"), held.get("collate_fn")
+    dataset: Any = held.get("dataset")
+    collate: Any = held.get("collate_fn")
     settings = {name: held.get(name) for name in _SETTINGS}
     return {
         "id": id(loader),
