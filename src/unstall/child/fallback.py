@@ -1,7 +1,7 @@
 """The recorder in pure Python, for an interpreter that the C one was not built for. Same file, same calls, slower.
 
-See ``layout`` for the file. Differences: a wrapped function adds a frame to tracebacks, and neither
-CPU time nor run-delay of a span is measured.
+See ``layout`` for the file. Differences: a wrapped function adds a frame to tracebacks, has ``__wrapped__``, and
+lies in this file; and neither CPU time nor run-delay of a span is measured.
 """
 
 from __future__ import annotations
@@ -316,6 +316,11 @@ def wrap(
         return functools.wraps(func)(call)
     except (AttributeError, TypeError):
         return call
+
+
+def inner(function: Any) -> Any:
+    """What ``wrap`` or a span wrapped, or the function itself."""
+    return getattr(function, "__wrapped__", function)
 
 
 class span:

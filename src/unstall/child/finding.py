@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
+from unstall.child.recording import native
+
 
 def instances(base: type) -> list[Any]:
     """The live objects of a class and its subclasses."""
@@ -20,12 +22,13 @@ def instances(base: type) -> list[Any]:
 
 def inner(function: Any) -> Any:
     """The function inside one layer of wrapping: the recorder's, or that of torch's hooks."""
-    return getattr(function, "__wrapped__", function)
+    unrecorded = native.inner(function)
+    return unrecorded if unrecorded is not function else getattr(function, "__wrapped__", function)
 
 
 def functions(candidates: Iterable[Any]) -> list[FunctionType]:
     """Of the candidates, the functions written in Python, each once."""
-    return list({id(function): function for function in candidates if isinstance(function, FunctionType)}.values())
+    return list({id(function): function for function in candidates if type(function) is FunctionType}.values())
 
 
 def members(module: str, *names: str, owner: str | None = None) -> list[FunctionType]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from unstall.child import reading
+
 _UNCOUNTED = (
     "rnn",
     "lstm",
@@ -28,6 +30,18 @@ def compiled() -> bool:
     utils = sys.modules.get("torch._dynamo.utils")
     counters = getattr(utils, "counters", None)
     return bool(counters and counters.get("frames"))
+
+
+def _shape(value: Any) -> Any:
+    """The shape of a tensor of a class of the program's, whose own ``shape`` may run its code; all else as it is.
+
+    A formula takes a shape as well as the tensor.
+    """
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "torch":
+        return value
+    shape = reading.shape(value)
+    return value if shape is None else sys.modules["torch"].Size(shape)
 
 
 def make_counter() -> Any:
@@ -54,7 +68,9 @@ def make_counter() -> Any:
             formula = flop_registry.get(func.overloadpacket)
             if formula is not None:
                 try:
-                    self.flops += int(formula(*args, **kwargs, out_val=out))
+                    shapes = [_shape(arg) for arg in args]
+                    named = {name: _shape(arg) for name, arg in kwargs.items()}
+                    self.flops += int(formula(*shapes, **named, out_val=_shape(out)))
                     self.known += 1
                 except Exception:
                     self.unknown += 1

@@ -19,7 +19,7 @@ from collections import UserDict, UserList, deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unstall.child import handlers, sizes
+from unstall.child import handlers, reading, sizes
 from unstall.child.user_files import is_user_file
 
 TIME_LIMIT_S = 0.030
@@ -59,7 +59,7 @@ def probe(frame: types.FrameType) -> dict[str, Any]:
     """
     census = _Census(time.monotonic() + TIME_LIMIT_S)
     try:
-        with sizes.plain_tensors():
+        with reading.unobserved():
             census.add_frames(frame)
             census.add_modules()
             census.run()

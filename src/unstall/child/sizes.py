@@ -21,6 +21,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from unstall.child import reading
+
 SAMPLE = 16
 """Elements looked at to estimate the size of a container; fewer inside an element."""
 GRAPH_NODE_LIMIT = 2_000
@@ -47,12 +49,6 @@ _BLOBS: tuple[tuple[Any, str], ...] = (
 _MEMBER = types.MemberDescriptorType  # what a class has for each of its __slots__
 
 Entry = dict[str, Any]
-
-
-def plain_tensors() -> contextlib.AbstractContextManager[Any]:
-    """A context in which looking at a tensor calls no ``__torch_function__`` of anyone's."""
-    switch = getattr(getattr(sys.modules.get("torch"), "_C", None), "DisableTorchFunction", None)
-    return switch() if switch is not None else contextlib.nullcontext()
 
 
 class Sizer:
@@ -97,9 +93,10 @@ class Sizer:
     # ---------------------------------------------------------------- kinds
 
     def _measure_tensor(self, value: Any) -> Entry | None:
-        if issubclass(type(value), self._parameter) or self._is_opaque(type(value)):
+        if issubclass(type(value), self._parameter) or reading.is_opaque(type(value), self.tensor):
             return None
-        rows = int(value.shape[0]) if value.dim() else 1
+        shape = self.tensor.shape.__get__(value)
+        rows = int(shape[0]) if shape else 1
         return _entry("tensor", rows, self._tensor_storage(value)[1], graph=self._graph(value))
 
     def _measure_cache(self, value: Any) -> Entry:
@@ -108,17 +105,12 @@ class Sizer:
         bounded = info.maxsize is not None
         return _entry("lru_cache", info.currsize, self.estimate(held), bounded)
 
-    def _is_opaque(self, kind: type) -> bool:
-        """Whether a tensor class answers in Python even for its shape."""
-        ours = getattr(kind, "__torch_dispatch__", None)
-        return ours is not getattr(self.tensor, "__torch_dispatch__", None)
-
     # ---------------------------------------------------------------- bytes
 
     def _tensor_storage(self, value: Any) -> tuple[Any, int]:
         """What identifies the memory behind a tensor, and its bytes (0: it has none of its own)."""
         try:
-            storage = value.untyped_storage()
+            storage = self.tensor.untyped_storage(value)
             return ("storage", storage.data_ptr()), int(storage.nbytes())
         except (RuntimeError, NotImplementedError):  # sparse, fake and functional tensors
             return id(value), 0
@@ -135,7 +127,7 @@ class Sizer:
         key: Any = id(value)
         size = 0
         if issubclass(kind, self.tensor):
-            key, size = (id(value), 0) if self._is_opaque(kind) else self._tensor_storage(value)
+            key, size = (id(value), 0) if reading.is_opaque(kind, self.tensor) else self._tensor_storage(value)
         elif issubclass(kind, self._array):
             key, size = self._array_storage(value)
         if key in seen:
@@ -168,7 +160,8 @@ class Sizer:
     # ---------------------------------------------------------------- autograd
 
     def _graph(self, tensor: Any) -> Entry | None:
-        if not tensor.requires_grad or (root := tensor.grad_fn) is None:
+        root = self.tensor.grad_fn.__get__(tensor)
+        if root is None:
             return None
         return walk_graph(root, self.deadline)
 
@@ -179,7 +172,7 @@ class Sizer:
         for element in looked:
             nested = type(element) in (tuple, list, dict)
             for part in elements(element, 4) if nested else [element]:
-                if issubclass(type(part), self.tensor) and not self._is_opaque(type(part)):
+                if issubclass(type(part), self.tensor) and not reading.is_opaque(type(part), self.tensor):
                     graph = self._graph(part)
                     if graph is not None:
                         graphs.append(graph)

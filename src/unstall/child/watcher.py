@@ -7,13 +7,14 @@ into the program, but for the SystemExit by which a run ends after ``--steps``.
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import sys
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import flops, handlers, recording, seams
+from unstall.child import flops, handlers, reading, recording, seams
 from unstall.child.seams import modules, optimizer
 
 if TYPE_CHECKING:
@@ -248,18 +249,14 @@ def _torch_facts() -> dict[str, Any]:
 def _module_table(root: Any) -> list[dict[str, Any]]:
     """Address, name, type, and where ``forward`` is written, of the root and each module in it (at most 5,000)."""
     table = []
-    for name, module in root.named_modules():
-        code = getattr(type(module).forward, "__code__", None)
+    for name, module in itertools.islice(reading.modules(root), 5000):
         table.append(
             {
                 "id": id(module),
                 "name": name,
                 "type": type(module).__qualname__,
-                "file": getattr(code, "co_filename", ""),
-                "line": getattr(code, "co_firstlineno", 0),
-                "repr": module.extra_repr()[:80],
+                "repr": reading.described(module)[:80],
+                **reading.written_at(module),
             }
         )
-        if len(table) == 5000:
-            break
     return table

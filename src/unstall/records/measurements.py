@@ -88,6 +88,7 @@ class ModuleMeasurement(msgspec.Struct, frozen=True):
     """Without the modules inside it."""
     children: int
     detail: str = ""
+    """The settings of a module of torch's, or of one derived from it, as torch words them."""
 
 
 class RankMeasurement(msgspec.Struct, frozen=True):

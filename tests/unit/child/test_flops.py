@@ -101,3 +101,15 @@ def test_compiled_programs_are_known_by_dynamos_own_count(monkeypatch, frames, e
 def test_without_dynamo_nothing_is_compiled(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch._dynamo.utils", raising=False)
     assert not flops.compiled()
+
+
+def test_a_tensor_of_a_class_of_the_program_is_counted_without_being_asked():
+    class Shy(torch.Tensor):
+        @property
+        def shape(self):
+            raise AssertionError
+
+    counter = flops.make_counter()
+    with counter:
+        torch.mm(torch.ones(2, 3).as_subclass(Shy), torch.ones(3, 5))
+    assert (counter.flops, counter.known, counter.unknown) == (2 * 2 * 3 * 5, 1, 0)

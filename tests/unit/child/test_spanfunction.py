@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import pickle
 import socket
 import sys
 import threading
+import types
 
 import pytest
 from recorders import load
@@ -57,12 +59,40 @@ def test_a_span_of_anything_else_is_a_type_error(recorder, wrong):
 
 def test_a_wrapped_function_looks_like_the_one_it_wraps(recorder):
     wrapped = recorder.api.wrap(add, "look.alike")
-    assert wrapped.__wrapped__ is add
+    assert recorder.api.inner(wrapped) is add
+    assert recorder.api.inner(add) is add
     assert (wrapped.__name__, wrapped.__qualname__, wrapped.__module__) == ("add", "add", __name__)
     assert wrapped.__doc__ == add.__doc__
     assert inspect.signature(wrapped) == inspect.signature(add)
-    assert inspect.unwrap(wrapped) is add
     assert callable(wrapped)
+
+
+def test_inspect_takes_what_is_wrapped_for_the_function():
+    wrapped = load("native").wrap(add, "look.inspect")
+    assert inspect.isfunction(wrapped)
+    assert isinstance(wrapped, types.FunctionType)
+    assert not hasattr(wrapped, "__wrapped__")
+    assert inspect.getsourcefile(wrapped) == inspect.getsourcefile(add)
+    assert inspect.getsource(wrapped) == inspect.getsource(add)
+    assert inspect.getfullargspec(wrapped) == inspect.getfullargspec(add)
+    assert dir(wrapped) == dir(add)
+
+
+def test_a_mark_of_an_earlier_decorator_stays():
+    @functools.wraps(add)
+    def decorated(*args, **kwargs):
+        return add(*args, **kwargs)
+
+    wrapped = load("native").wrap(decorated, "look.decorated")
+    assert wrapped.__wrapped__ is add
+    assert inspect.unwrap(wrapped) is add
+    assert load("native").inner(wrapped) is decorated
+
+
+def test_a_copy_of_a_wrapper_found_by_its_name_is_itself(monkeypatch):
+    wrapped = load("native").wrap(add, "look.copied")
+    monkeypatch.setattr(sys.modules[__name__], "add", wrapped)
+    assert copy.copy(wrapped) is copy.deepcopy(wrapped) is wrapped
 
 
 def test_arguments_and_results_pass_unchanged(recorder):
@@ -116,7 +146,7 @@ def test_wrapped_methods_bind(recorder):
     bound = thing.double
     assert bound(5) == (thing, 10)
     assert bound.__self__ is thing
-    assert Thing.double.__wrapped__ is plain
+    assert recorder.api.inner(Thing.double) is plain
     assert {int(arg) for arg in recorder.spans()["arg"]} == {id(thing)}
 
 

@@ -15,6 +15,8 @@ import warnings
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from unstall.child.recording import native
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
@@ -114,6 +116,7 @@ def _functions(name: str) -> Iterator[FunctionType]:
         owner: Any = getattr(module, "__dict__", {}).get(parts[0])
         for part in parts[1:]:
             owner = getattr(owner, "__dict__", {}).get(part)
+        owner = native.inner(owner)
         owner = inspect.unwrap(owner) if callable(owner) and hasattr(owner, "__wrapped__") else owner
         if type(owner) is FunctionType:
             yield owner

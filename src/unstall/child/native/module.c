@@ -215,6 +215,7 @@ static PyMethodDef methods[] = {
     {"gc_callback", py_gc_callback, METH_O, "gc_callback(name) -> callable: for gc.callbacks, a span each collection."},
     {"wrap", (PyCFunction)(void (*)(void))py_wrap, METH_VARARGS | METH_KEYWORDS,
      "wrap(func, name, kind=-1, group=-1, network=False, grad=None): a callable that records each call of func."},
+    {"inner", spanfunction_inner, METH_O, "inner(function): what wrap() or a span wrapped, or the function itself."},
     {"watch", (PyCFunction)(void (*)(void))py_watch, METH_FASTCALL,
      "watch(callback, every): call back as callback(id, control, first, second) where a seam begins on the main\n"
      "thread: for the first calls of each name, for all when `every`, and whenever the parent sets control."},

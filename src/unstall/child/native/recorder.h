@@ -118,6 +118,7 @@ typedef struct {
 } SpanOptions;
 
 PyObject *spanfunction_new(PyObject *func, uint16_t name, SpanOptions options);
+PyObject *spanfunction_inner(PyObject *module, PyObject *function); /* inner(function): see module.c */
 #define PLAIN_SPAN ((SpanOptions){.kind = -1, .group = -1})
 
 #endif

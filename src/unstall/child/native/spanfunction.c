@@ -1,14 +1,13 @@
 /* SpanFunction: a callable that records each call of the one it wraps.
  *
  * It adds no Python frame, so tracebacks and sys._getframe depths stay as they were; it binds like a
- * function; attributes, the docstring and the signature (through __wrapped__) are those of the wrapped one;
- * and it pickles by its name, or as the wrapped one.
+ * function; attributes, with them __class__ (so that isinstance takes it for a function) and __code__ (where inspect
+ * finds the source and the signature), are those of the wrapped one; and it pickles by its name, or as the wrapped one.
  */
 #include "recorder.h"
 
 #include <pthread.h>
 #include <stddef.h>
-#include <structmember.h>
 #include <sys/socket.h>
 
 #define STACK_RESERVE (256u << 10)
@@ -128,6 +127,12 @@ PyObject *spanfunction_new(PyObject *func, uint16_t name, SpanOptions options) {
     return (PyObject *)self;
 }
 
+/* What it wraps: no attribute tells, a function has none such. */
+PyObject *spanfunction_inner(PyObject *module, PyObject *function) {
+    (void)module;
+    return Py_NewRef(Py_IS_TYPE(function, &SpanFunction_Type) ? ((SpanFunction *)function)->func : function);
+}
+
 static int spanfunction_traverse(SpanFunction *self, visitproc visit, void *arg) {
     Py_VISIT(self->func);
     Py_VISIT(self->options.grad);
@@ -188,8 +193,8 @@ static int is_found_by_name(PyObject *self, PyObject *qualname) {
 
 /* Pickles by its name where that leads to it, as functions do; otherwise as the wrapped function, by means of the
  * standard library alone. Either way the reader needs no unstall that the program does not import itself. */
-static PyObject *spanfunction_reduce(SpanFunction *self, PyObject *unused) {
-    (void)unused;
+static PyObject *spanfunction_reduce(SpanFunction *self, PyObject *protocol) {
+    (void)protocol;
     PyObject *qualname = PyObject_GetAttrString((PyObject *)self, "__qualname__");
     if (qualname && PyUnicode_Check(qualname) && is_found_by_name((PyObject *)self, qualname)) return qualname;
     PyErr_Clear();
@@ -205,16 +210,12 @@ static PyObject *spanfunction_reduce(SpanFunction *self, PyObject *unused) {
 }
 
 static PyMethodDef spanfunction_methods[] = {
-    {"__reduce__", (PyCFunction)spanfunction_reduce, METH_NOARGS, NULL},
+    {"__reduce_ex__", (PyCFunction)spanfunction_reduce, METH_O, NULL}, /* that of object would ask __class__ */
     {NULL, NULL, 0, NULL},
 };
 
-static PyMemberDef spanfunction_members[] = {
-    {"__wrapped__", T_OBJECT, offsetof(SpanFunction, func), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
 static PyGetSetDef spanfunction_getset[] = {
+    {"__class__", (getter)get_of_function, NULL, NULL, "__class__"},
     {"__doc__", (getter)get_of_function, NULL, NULL, "__doc__"},
     {"__module__", (getter)get_of_function, NULL, NULL, "__module__"},
     {"__name__", (getter)get_of_function, NULL, NULL, "__name__"},
@@ -237,7 +238,6 @@ PyTypeObject SpanFunction_Type = {
     .tp_clear = (inquiry)spanfunction_clear,
     .tp_weaklistoffset = offsetof(SpanFunction, weakrefs),
     .tp_methods = spanfunction_methods,
-    .tp_members = spanfunction_members,
     .tp_getset = spanfunction_getset,
     .tp_descr_get = spanfunction_get,
 };

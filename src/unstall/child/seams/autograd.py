@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+import sys
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import finding
+from unstall.child import finding, reading
 from unstall.child.recording import wrap_attribute
 from unstall.records import vocabulary
 from unstall.records.vocabulary import Seam, Tick
@@ -32,18 +34,37 @@ def _find() -> list[FunctionType]:
     return finding.members("torch.autograd", "_engine_run_backward")
 
 
+_LAYOUTS = {"torch.float64": "=d", "torch.float32": "=f", "torch.float16": "=e", "torch.bfloat16": "=f"}
+"""As ``struct`` calls them. The two bytes of bfloat16 are the upper half of those of float32."""
+
+
 def _note(listener: Listener, count: int, outputs: Any, _: Any) -> None:
     if _is_nan(outputs):
         listener.tell_once("nan", call=count)
 
 
 def _is_nan(outputs: Any) -> bool:
-    """Whether the value that backward starts from, a single number on the CPU, is not a number."""
-    try:
-        loss = outputs[0].detach()
-        return bool(loss.numel() == 1 and loss.device.type == "cpu" and loss.item() != loss.item())
-    except (TypeError, IndexError, AttributeError, RuntimeError):
+    """Whether the value that backward starts from, a single number on the CPU, is not a number.
+
+    Its bytes are read, because the program's modes and profilers would see ``item()``.
+    """
+    import ctypes  # torch has imported it already
+
+    loss: Any = outputs[0] if type(outputs) in (tuple, list) and outputs else None
+    torch: Any = sys.modules["torch"]
+    if type(loss) is not torch.Tensor:
         return False
+    try:
+        with reading.unobserved():
+            layout = _LAYOUTS.get(str(loss.dtype))
+            if layout is None or loss.numel() != 1 or loss.device.type != "cpu":
+                return False
+            size = loss.element_size()
+            read = ctypes.string_at(loss.data_ptr(), size)
+    except RuntimeError:  # it has no memory of its own: a stand-in of torch.func's, say
+        return False
+    (value,) = struct.unpack(layout, bytes(struct.calcsize(layout) - size) + read)
+    return bool(value != value)
 
 
 SEAMS = (BACKWARD,)

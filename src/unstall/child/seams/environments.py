@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import finding
+from unstall.child import finding, reading
 from unstall.child.recording import seam_ready, wrap
 from unstall.records.vocabulary import ENV, Group, Seam, Tick
 
@@ -25,6 +25,8 @@ STEP = Seam(
 )
 RESET = Seam("~env.reset", phase=ENV.name, counts=Tick.OTHER, group=Group.ENVIRONMENTS)
 
+_WRAPPERS = 20
+"""Most layers of wrappers that are looked through."""
 BASES = {
     "gymnasium.core": "Env",
     "gymnasium.vector.vector_env": "VectorEnv",
@@ -37,7 +39,7 @@ BASES = {
 def _wrap_class(cls: type) -> None:
     for attribute, seam in (("step", STEP), ("reset", RESET)):
         method = cls.__dict__.get(attribute)
-        if type(method).__name__ == "function":
+        if type(method) is FunctionType:
             setattr(cls, attribute, wrap(method, seam))
 
 
@@ -81,7 +83,17 @@ def _find() -> list[FunctionType]:
 
 def _note(listener: Listener, count: int, env: Any, _: Any) -> None:
     if count == 1:
-        listener.tell("env", id=id(env), type=type(env).__qualname__, num_envs=getattr(env, "num_envs", 1))
+        listener.tell("env", id=id(env), type=type(env).__qualname__, num_envs=_count(env))
+
+
+def _count(env: Any) -> int:
+    """How many environments are stepped at once: that is kept by the vectorised one, inside its wrappers."""
+    for _ in range(_WRAPPERS):
+        held = reading.attributes(env)
+        if type(held.get("num_envs")) is int:
+            return int(held["num_envs"])
+        env = held.get("env")
+    return 1
 
 
 SEAMS = (STEP, RESET)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import finding
-from unstall.child.recording import wrap, wrap_attribute
+from unstall.child import finding, reading
+from unstall.child.recording import native, wrap, wrap_attribute
 from unstall.records.vocabulary import DATA_WAIT, Seam, Tick
 
 if TYPE_CHECKING:
@@ -59,18 +59,21 @@ def _note_epoch(listener: Listener, count: int, loader: Any, _: Any) -> None:
         listener.tell("loader", **_facts(loader))
 
 
+_NAMED = (FunctionType, BuiltinFunctionType, MethodType, native.SpanFunction, type)
 _SETTINGS = ("num_workers", "batch_size", "prefetch_factor", "persistent_workers", "pin_memory", "in_order")
 
 
 def _facts(loader: Any) -> dict[str, Any]:
-    dataset = getattr(loader, "dataset", None)
-    collate = getattr(loader, "collate_fn", None)
+    held = reading.attributes(loader)
+    dataset: Any = held.get("dataset")
+    collate: Any = held.get("collate_fn")
+    settings = {name: held.get(name) for name in _SETTINGS}
     return {
         "id": id(loader),
-        **{name: getattr(loader, name, None) for name in _SETTINGS},
+        **{name: value for name, value in settings.items() if type(value) in (int, bool, type(None))},
         "dataset": type(dataset).__qualname__,
-        "iterable": isinstance(dataset, getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
-        "collate": getattr(collate, "__qualname__", type(collate).__qualname__),
+        "iterable": issubclass(type(dataset), getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
+        "collate": collate.__qualname__ if type(collate) in _NAMED else type(collate).__qualname__,
     }
 
 

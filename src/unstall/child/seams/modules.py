@@ -6,8 +6,11 @@ traced exactly as without unstall.
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import TYPE_CHECKING, Any
 
+from unstall.child import reading
 from unstall.child.recording import seam_ready, wrap_attribute
 from unstall.records import vocabulary
 from unstall.records.vocabulary import Group, Seam, Tick
@@ -28,7 +31,11 @@ _BATCHES = 8
 
 def _install(module: Any) -> None:
     seam_ready()
-    wrap_attribute(module.Module, "__call__", FORWARD, grad=module.torch._C.is_grad_enabled)
+    base = module.Module
+    is_alias = base.__dict__.get("_wrapped_call_impl") is base.__call__
+    wrap_attribute(base, "__call__", FORWARD, grad=module.torch._C.is_grad_enabled)
+    if is_alias:  # the name that the function has: pickle looks for it there
+        base._wrapped_call_impl = base.__call__
 
 
 def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
@@ -41,32 +48,38 @@ def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
 def _facts(module: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": id(module), "type": type(module).__qualname__}
     count = 0
-    for parameter in module.parameters():
-        if not count:
-            facts["dtype"], facts["device"] = str(parameter.dtype), str(parameter.device)
-        if not hasattr(parameter, "materialize"):  # a lazy module's, which has no size before its first call
-            count += parameter.numel()
+    tensor = sys.modules["torch"].Tensor
+    with reading.unobserved():
+        for parameter in reading.parameters(module):
+            if not count:
+                facts["dtype"] = str(tensor.dtype.__get__(parameter))
+                facts["device"] = str(tensor.device.__get__(parameter))
+            if not hasattr(type(parameter), "materialize"):  # a lazy module's, which has no size before its first call
+                shape = reading.shape(parameter)
+                count += math.prod(shape) if shape is not None else 0
     facts["parameters"] = count
-    code = getattr(type(module).forward, "__code__", None)
-    facts["file"], facts["line"] = getattr(code, "co_filename", ""), getattr(code, "co_firstlineno", 0)
-    return facts
+    return {**facts, **reading.written_at(module)}
 
 
 def _batch_size(module: Any, batch: Any) -> int | None:
     """Length of the first dimension of the first tensor in a call's second argument, if there is one."""
-    for _ in range(4):
-        shape = getattr(batch, "shape", None)
-        if shape is not None:
-            if len(shape) == 3 and getattr(module, "batch_first", None) is False:
-                return int(shape[1])
-            return int(shape[0]) if len(shape) > 1 else None
-        if isinstance(batch, dict):
-            batch = next(iter(batch.values()), None)
-        elif isinstance(batch, (list, tuple)) and batch:
-            batch = batch[0]
-        else:
-            return None
+    with reading.unobserved():
+        for _ in range(4):
+            shape = reading.shape(batch)
+            if shape is not None:
+                if len(shape) == 3 and reading.attributes(module).get("batch_first") is False:
+                    return int(shape[1])
+                return int(shape[0]) if len(shape) > 1 else None
+            batch = _first(batch)
     return None
+
+
+def _first(batch: Any) -> Any:
+    """The first element of a list, tuple or dictionary; None of all else."""
+    for base in (list, tuple):
+        if issubclass(type(batch), base):
+            return base.__getitem__(batch, 0) if base.__len__(batch) else None
+    return next(iter(dict.values(batch)), None) if issubclass(type(batch), dict) else None
 
 
 SEAMS = (FORWARD,)

@@ -1,0 +1,120 @@
+"""Read facts off the program's objects so that it cannot notice: none of its code runs, no operator is dispatched.
+
+Its classes may overload attributes and methods, and it may have put modes or a tracer in the way of torch's functions.
+So attributes are read where instances keep them, and shapes by torch's and numpy's own accessors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+from unstall.child.recording import native
+
+_PARTS = ("_parameters", "_buffers", "_modules")
+
+
+class unobserved:
+    """While it is entered, what is asked of a tensor reaches no ``__torch_function__``, no mode, and no tracer.
+
+    Not a generator: what a signal handler of the program's raises meanwhile would seem to come from there.
+    """
+
+    def __enter__(self) -> None:
+        self._torch: Any = getattr(sys.modules.get("torch"), "_C", None)
+        if self._torch is not None:
+            self._tracing = self._torch._get_tracing_state()
+            self._disabled = self._torch.DisableTorchFunction()
+            self._disabled.__enter__()
+            if self._tracing is not None:
+                self._torch._set_tracing_state(None)
+
+    def __exit__(self, *error: object) -> None:
+        if self._torch is not None:
+            if self._tracing is not None:
+                self._torch._set_tracing_state(self._tracing)
+            self._disabled.__exit__(*error)
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """What an instance holds in its ``__dict__``; empty where it has none."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return held if isinstance(held, dict) else {}
+
+
+def shape(value: Any) -> tuple[int, ...] | None:
+    """Of a tensor or an array; None for all else, and for tensors whose class answers for it in Python."""
+    kind = type(value)
+    tensor: Any = getattr(sys.modules.get("torch"), "Tensor", ())
+    if issubclass(kind, tensor):
+        return None if is_opaque(kind, tensor) else tuple(tensor.shape.__get__(value))
+    array: Any = getattr(sys.modules.get("numpy"), "ndarray", ())
+    return array.shape.__get__(value) if issubclass(kind, array) else None
+
+
+def is_opaque(kind: type, tensor: Any) -> bool:
+    """Whether a class of tensors answers in Python even for the shape."""
+    return getattr(kind, "__torch_dispatch__", None) is not getattr(tensor, "__torch_dispatch__", None)
+
+
+def modules(root: Any, prefix: str = "", known: set[int] | None = None) -> Iterator[tuple[str, Any]]:
+    """Name and module of a ``torch.nn.Module`` and all in it, each once, as ``named_modules`` gives them."""
+    known = set() if known is None else known
+    if id(root) in known:
+        return
+    known.add(id(root))
+    yield prefix, root
+    for name, child in _held(root, "_modules"):
+        yield from modules(child, f"{prefix}.{name}" if prefix else name, known)
+
+
+def parameters(root: Any) -> Iterator[Any]:
+    """The parameters of a ``torch.nn.Module`` and of all in it, each once."""
+    known = set()
+    for _, module in modules(root):
+        for _, parameter in _held(module, "_parameters"):
+            if id(parameter) not in known:
+                known.add(id(parameter))
+                yield parameter
+
+
+def written_at(module: Any) -> dict[str, Any]:
+    """File and line of a module's ``forward``; empty and 0 where it is not written in Python."""
+    classes = type.__getattribute__(type(module), "__mro__")
+    forward = next((kind.__dict__["forward"] for kind in classes if "forward" in kind.__dict__), None)
+    forward = native.inner(forward)
+    code = forward.__code__ if type(forward) is FunctionType else None
+    return {"file": getattr(code, "co_filename", ""), "line": getattr(code, "co_firstlineno", 0)}
+
+
+def described(module: Any) -> str:
+    """The settings of a module of torch's, or of one derived from it, as torch words them; empty for all others.
+
+    A stand-in with the same attributes is asked: none of the program's methods and properties is met.
+    """
+    base: Any = next((kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules.")), None)
+    held = attributes(module)
+    stand_in = SimpleNamespace(**held, **{name: value for kind in _PARTS for name, value in _registered(module, kind)})
+    try:
+        with unobserved():
+            return str(base.extra_repr(stand_in))
+    except (AttributeError, TypeError):  # it needs more than attributes
+        return ""
+
+
+def _held(module: Any, kind: str) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in _registered(module, kind) if value is not None]
+
+
+def _registered(module: Any, kind: str) -> list[tuple[str, Any]]:
+    """Names and values; None is registered too, for a bias that there is not."""
+    if type(module).__module__.startswith("torch.jit."):  # torch's own class, which keeps them in C++
+        held = getattr(module, kind, None)
+    else:
+        held = attributes(module).get(kind)
+    return list(held.items()) if held is not None else []
