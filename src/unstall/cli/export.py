@@ -40,13 +40,13 @@ class _Command(click.Command):
 
 @options.command("export", cls=_Command, short_help="Export a run or a GPU trace to other tools.", epilog=options.RUN)
 @click.argument("run", metavar="[RUN]", default="last")
-def verb(run: str, **given: Any) -> int:
+def verb(run: str, **chosen: Any) -> int:
     """Export a recorded run, the last one by default, or a GPU trace: to files, metrics or experiment trackers."""
-    targets = {name: given[_parameter(name)] for name in exporters() if given[_parameter(name)]}
+    targets = {name: chosen[_parameter(name)] for name in exporters() if chosen[_parameter(name)]}
     if not targets:
         raise Refused("say where to, e.g. --csv steps.csv; see `unstall export --help`")
     source = archives.load_exportable(run)
-    flags = {flag for exporter in exporters().values() for flag in exporter.flags if given[_parameter(flag)]}
+    flags = {flag for exporter in exporters().values() for flag in exporter.flags if chosen[_parameter(flag)]}
     done = [_export(exporters()[name], source, target, flags) for name, target in targets.items()]
     return Exit.OK if all(done) else Exit.FAILED
 

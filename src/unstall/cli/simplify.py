@@ -58,9 +58,9 @@ def verb(
     from unstall.report import simplify_view
     from unstall.runs import experiments, simplify
 
-    asked = experiments.parse(stubs, delays, settings)
+    chosen = experiments.parse(stubs, delays, settings)
     with Progress() as progress:
-        result = simplify.simplify(words, asked, budget_s=budget, sandbox=sandbox, ledger=ledger, progress=progress)
+        result = simplify.simplify(words, chosen, budget_s=budget, sandbox=sandbox, ledger=ledger, progress=progress)
     if result.problem:
         warn(result.problem)
     code = deliver(simplify_view, result.report, outputs, archive=result.archive, stderr=True)

@@ -85,13 +85,13 @@ def _check(
         raise Refused("--export takes one file at a time")
     if compare and len(files) != 2:
         raise Refused(f"--compare takes two files, before and after; there are {len(files)}")
-    given = {
+    outputs_asked = {
         "--compare": compare, "--what-if": bool(what_ifs), "--html": outputs.html, "--markdown": outputs.markdown,
         "--json": outputs.json,
     }  # fmt: skip
     goal = "--export" if kind else "--compare" if compare else ""
-    allowed = {"--export": (), "--compare": ("--compare", "--json", "--markdown"), "": tuple(given)}[goal]
-    for option, value in given.items():
+    allowed = {"--export": (), "--compare": ("--compare", "--json", "--markdown"), "": tuple(outputs_asked)}[goal]
+    for option, value in outputs_asked.items():
         if value and option not in allowed:
             raise Refused(f"{option} does not go with {goal}: ask for one after the other")
 

@@ -121,8 +121,8 @@ def _span_events(source: Spans) -> Iterator[str]:
             yield _complete(_quoted(name), category, f'"pid":{pid},"tid":{tid}', start, end - start)
 
 
-def _metadata(what: str, pid: int | str, tid: int | str, args: dict[str, Any]) -> str:
-    return json.dumps({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args})
+def _metadata(event: str, pid: int | str, tid: int | str, args: dict[str, Any]) -> str:
+    return json.dumps({"ph": "M", "name": event, "pid": pid, "tid": tid, "args": args})
 
 
 # ---- a GPU trace

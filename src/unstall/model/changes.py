@@ -50,8 +50,10 @@ class Changes:
 
     def describe(self) -> str:
         """In one line, as it was asked for."""
-        given = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
-        words = [f"{name} {value}" if isinstance(value, bool) else f"{name} {value:g}" for name, value in given.items()]
+        settings = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
+        words = [
+            f"{name} {value}" if isinstance(value, bool) else f"{name} {value:g}" for name, value in settings.items()
+        ]
         words += [f"{name} async" for name in sorted(self.aside)]
         words += [f"{name} {factor:g}x" for name, factor in self.scales.items()]
         return ", ".join(words) or "nothing changed"
@@ -110,8 +112,8 @@ def _settings(pipeline: Pipeline, changes: Changes) -> Pipeline:
         value = getattr(changes, name)
         if value is not None and not value >= least:
             raise ChangeError(f"{name} must be at least {least}, not {value}")
-    given = {name: getattr(changes, name) for name in ("cores", "prefetch", "in_order")}
-    layout = replace(layout, **{name: value for name, value in given.items() if value is not None})
+    settings = {name: getattr(changes, name) for name in ("cores", "prefetch", "in_order")}
+    layout = replace(layout, **{name: value for name, value in settings.items() if value is not None})
     if changes.workers is not None and changes.workers != layout.workers:
         each_s = layout.epoch_open_s / layout.workers if layout.workers else thresholds.START_WORKER_S
         layout = replace(layout, workers=changes.workers, epoch_open_s=each_s * changes.workers)
@@ -149,8 +151,8 @@ def _scale(pipeline: Pipeline, scales: Mapping[str, float]) -> Pipeline:
     if functions:
         pipeline = pipeline.scale_service(pipeline.function_shares.factor(DATA, functions))
         for phase in dict.fromkeys((*pipeline.phases, *pipeline.closing)):
-            place = DATA if phase == "data_wait" else phase
-            pipeline = pipeline.scale_place(phase, pipeline.function_shares.factor(place, functions))
+            component = DATA if phase == "data_wait" else phase
+            pipeline = pipeline.scale_place(phase, pipeline.function_shares.factor(component, functions))
     return replace(pipeline, function_shares=pipeline.function_shares.scaled(functions))
 
 
@@ -185,7 +187,9 @@ def _find(pipeline: Pipeline, name: str) -> set[Key]:
         names = ", ".join(sorted(".".join(key[-3:]) for key in keys)[:4])
         raise ChangeError(f"{name} may be {names}: write more of the name")
     if not keys:
-        largest = ", ".join(f"{function} ({place})" for function, place, _ in pipeline.function_shares.largest())
+        largest = ", ".join(
+            f"{function} ({component})" for function, component, _ in pipeline.function_shares.largest()
+        )
         hint = f"the functions seen most are {largest}" if largest else "the run has no stack samples"
         raise ChangeError(f"no sample shows a function {name}, and no phase is called so ({_phases(pipeline)}); {hint}")
     return keys

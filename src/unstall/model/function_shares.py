@@ -33,26 +33,26 @@ class FunctionShares:
         keys = {key for stacks in self.stacks.values() for functions, _ in stacks for key in functions}
         return {key for key in keys if key[-len(parts) :] == parts}
 
-    def share(self, place: str, key: Key) -> float:
+    def share(self, component: str, key: Key) -> float:
         """Share of a place's samples with this function on their stack."""
-        stacks = self.stacks.get(place, ())
+        stacks = self.stacks.get(component, ())
         total = sum(count for _, count in stacks)
         return sum(count for functions, count in stacks if key in functions) / total if total else 0.0
 
     def scaled(self, scales: Mapping[Key, float]) -> FunctionShares:
         """The samples of a run in which each of these functions takes so many times as long."""
         stacks = {
-            place: [(functions, _scaled(functions, count, scales)) for functions, count in stacks]
-            for place, stacks in self.stacks.items()
+            component: [(functions, _scaled(functions, count, scales)) for functions, count in stacks]
+            for component, stacks in self.stacks.items()
         }
         return replace(self, stacks=stacks)
 
-    def factor(self, place: str, scales: Mapping[Key, float]) -> float:
+    def factor(self, component: str, scales: Mapping[Key, float]) -> float:
         """How many times as long a place takes if each of these functions takes so many times as long.
 
         A stack with several of them on it changes by the product: the inner one is part of the outer one.
         """
-        stacks = self.stacks.get(place, ())
+        stacks = self.stacks.get(component, ())
         total = sum(count for _, count in stacks)
         if not total:
             return 1.0
@@ -61,13 +61,13 @@ class FunctionShares:
     def largest(self, most: int = 8) -> list[tuple[str, str, float]]:
         """(function, place, share) of the user's with the most samples, for an error that says what there is."""
         shares = []
-        for place, stacks in self.stacks.items():
+        for component, stacks in self.stacks.items():
             total = sum(count for _, count in stacks)
             counts: defaultdict[Key, float] = defaultdict(float)
             for functions, count in stacks:
                 for key in functions & self.own:
                     counts[key] += count
-            shares += [(short_name(key), place, count / total) for key, count in counts.items()]
+            shares += [(short_name(key), component, count / total) for key, count in counts.items()]
         return sorted(shares, key=lambda item: -item[2])[:most]
 
 
@@ -93,12 +93,12 @@ def of(measurement: Measurement) -> FunctionShares:
     phases = {phase.name for phase in measurement.plugins.all_phases}
     made_here = measurement.loader is None or not measurement.loader.workers
     for placed in blame.main:
-        place: str = placed.phase if placed.phase in phases else "other"
-        if place == "data_wait":
+        component: str = placed.phase if placed.phase in phases else "other"
+        if component == "data_wait":
             if not made_here:
                 continue  # a wait for the workers, whose own samples tell more
-            place = DATA
-        counts[place][_functions(placed)] += placed.count
+            component = DATA
+        counts[component][_functions(placed)] += placed.count
     for placed in blame.workers:
         if not made_here and not is_idle(placed):
             counts[DATA][_functions(placed)] += placed.count
@@ -108,7 +108,7 @@ def of(measurement: Measurement) -> FunctionShares:
         for frame, function in placed.user
         if function.qualname != "<module>"
     )
-    return FunctionShares({place: tuple(stacks.items()) for place, stacks in counts.items()}, own)
+    return FunctionShares({component: tuple(stacks.items()) for component, stacks in counts.items()}, own)
 
 
 def _functions(placed: Placed) -> frozenset[Key]:

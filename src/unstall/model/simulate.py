@@ -66,7 +66,7 @@ class _Program:
         self.arrived, self.aside, self.aside_done = (Mailbox(self.machine) for _ in range(3))
         self.is_ready = [False] * self.batches
         self.made_by = [0] * self.batches
-        self.held = [0] * layout.workers
+        self.outstanding = [0] * layout.workers
         """Batches that each worker was asked for and that the loop has not taken."""
         self.sent = self.turn = self.epoch_ends = 0
         self.workers_busy = self.aside_busy = self.device_busy = self.waited = 0.0
@@ -90,36 +90,36 @@ class _Program:
     def main_thread(self) -> Thread:
         work, layout, machine = self.work, self.layout, self.machine
         device_done = [0.0] * self.batches
-        for place in range(self.batches):
-            if place == self.epoch_ends:
-                yield layout.epoch_open_s + (layout.epoch_close_s if place else 0.0), 0.0
-                self.begin_epoch(place)
-            asked = machine.now
+        for step in range(self.batches):
+            if step == self.epoch_ends:
+                yield layout.epoch_open_s + (layout.epoch_close_s if step else 0.0), 0.0
+                self.begin_epoch(step)
+            requested = machine.now
             if layout.workers:
-                while not (self.is_ready[place] if layout.in_order else self.arrived.items):
+                while not (self.is_ready[step] if layout.in_order else self.arrived.items):
                     yield self.arrived
-                batch = place if layout.in_order else self.arrived.items.popleft()
-                self.held[self.made_by[batch]] -= 1
+                batch = step if layout.in_order else self.arrived.items.popleft()
+                self.outstanding[self.made_by[batch]] -= 1
                 self.hand_out()
                 yield work["take_cpu"][batch], 1.0
             else:
-                yield work["service_wait"][place], 0.0
-                yield work["service_cpu"][place], 1.0
-            self.got[place] = machine.now
-            self.waited += machine.now - asked
-            yield work["body_wait"][place], 0.0
-            yield work["body_cpu"][place], 1.0
-            yield work["body_wide"][place], layout.width
+                yield work["service_wait"][step], 0.0
+                yield work["service_cpu"][step], 1.0
+            self.got[step] = machine.now
+            self.waited += machine.now - requested
+            yield work["body_wait"][step], 0.0
+            yield work["body_cpu"][step], 1.0
+            yield work["body_wide"][step], layout.width
             # The device works through what it was given from the step's begin on, one batch after the other.
-            device_done[place] = max(device_done[place - 1] if place else 0.0, self.got[place]) + work["device"][place]
-            self.device_busy += work["device"][place]
-            behind = place if layout.syncs else place - thresholds.DEVICE_AHEAD
+            device_done[step] = max(device_done[step - 1] if step else 0.0, self.got[step]) + work["device"][step]
+            self.device_busy += work["device"][step]
+            behind = step if layout.syncs else step - thresholds.DEVICE_AHEAD
             yield (device_done[behind] - machine.now if behind >= 0 else 0.0), 0.0
             if self.has_aside:
                 while len(self.aside.items) >= thresholds.ASIDE_AHEAD:
                     yield self.aside_done
-                self.aside.put(place)
-            self.done[place] = machine.now
+                self.aside.put(step)
+            self.done[step] = machine.now
 
     def begin_epoch(self, first: int) -> None:
         self.epoch_ends = min(first + self.layout.epoch, self.batches) if self.layout.epoch else self.batches
@@ -133,10 +133,10 @@ class _Program:
             return
         for _ in range(self.layout.workers):
             worker, self.turn = self.turn, (self.turn + 1) % self.layout.workers
-            if self.layout.in_order or self.held[worker] < self.layout.prefetch:
+            if self.layout.in_order or self.outstanding[worker] < self.layout.prefetch:
                 task, self.sent = self.sent, self.sent + 1
                 self.made_by[task] = worker
-                self.held[worker] += 1
+                self.outstanding[worker] += 1
                 self.inboxes[worker].put(task)
                 return
 
@@ -145,9 +145,9 @@ class _Program:
         while True:
             while not self.aside.items:
                 yield self.aside
-            place, began = self.aside.items[0], self.machine.now
-            yield self.work["aside_wait"][place], 0.0
-            yield self.work["aside_cpu"][place], 1.0
+            step, began = self.aside.items[0], self.machine.now
+            yield self.work["aside_wait"][step], 0.0
+            yield self.work["aside_cpu"][step], 1.0
             self.aside_busy += self.machine.now - began
             self.aside.items.popleft()
             self.aside_done.wake()

@@ -61,6 +61,6 @@ class Layout:
     """Seconds of what comes between epochs: validation, a checkpoint."""
 
 
-def empty(batches: int, **given: Floats) -> Work:
+def empty(batches: int, **arrays: Floats) -> Work:
     """Work of nothing but what is given."""
-    return Work(**{field.name: given.get(field.name, np.zeros(batches)) for field in fields(Work)})
+    return Work(**{field.name: arrays.get(field.name, np.zeros(batches)) for field in fields(Work)})

@@ -87,12 +87,12 @@ class Database:
 
 def connect(where: str | Path) -> Database:
     """Open the path of an SQLite file, or a ``postgresql://`` URL."""
-    scheme, separator, rest = str(where).partition("://")
+    scheme, separator, remainder = str(where).partition("://")
     if isinstance(where, Path) or not separator:
         return _Sqlite(Path(where))
     if scheme == "sqlite":
-        return _Sqlite(Path(rest.removeprefix("/")))
-    return _Postgres(f"{scheme.partition('+')[0]}://{rest}")  # SQLAlchemy's name of a driver is allowed
+        return _Sqlite(Path(remainder.removeprefix("/")))
+    return _Postgres(f"{scheme.partition('+')[0]}://{remainder}")  # SQLAlchemy's name of a driver is allowed
 
 
 class _Sqlite(Database):

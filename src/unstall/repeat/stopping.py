@@ -46,8 +46,8 @@ def judge(
     """
     gap = gap_of(report)
     bound = 1 / max(1 - gap, 1e-3) if gap is not None else None
-    here = [entry for entry in entries if entry.host == entries[-1].host]
-    history = iterations(here)
+    on_host = [entry for entry in entries if entry.host == entries[-1].host]
+    history = iterations(on_host)
     expected = expected_gain(history, bound)
     best = best_remedy(report)
     savings = None
@@ -58,7 +58,7 @@ def judge(
         savings = Savings(hours, saved, worth, "history" if hours_per_week is None else "given")
     little = max(_LITTLE, math.exp(2 * noise))
     answer, why = _answer(report, bound, history, expected, best, little)
-    before = faster_before(here) if here else None
+    before = faster_before(on_host) if on_host else None
     if before is not None and before[1] > little and answer != "unknown":
         slower = f"{before[0]} was {before[1]:.3g}× as fast as what ran last: `unstall compare` says what is different"
         why = [slower, *why] if answer == "go on" else [slower]

@@ -61,8 +61,8 @@ class Worktree:
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """An environment in which the repository's own packages are imported from the worktree."""
         own = [str(self.twin(folder)) for folder in _editable_sources(self.top)]
-        given = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        entries = [*(str(self.twin(Path(entry))) if os.path.isabs(entry) else entry for entry in given), *own]
+        inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        entries = [*(str(self.twin(Path(entry))) if os.path.isabs(entry) else entry for entry in inherited), *own]
         return {**env, "PYTHONPATH": os.pathsep.join(entries)} if entries else env
 
 

@@ -169,8 +169,8 @@ def _arm(tree: Worktree, request: Request, folder: Path) -> Arm:
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
     """Names in a sentence, the first few."""
-    more = len(names) - most
-    return f"{', '.join(names[:most])} and {more} more" if more > 0 else ", ".join(names)
+    left_out = len(names) - most
+    return f"{', '.join(names[:most])} and {left_out} more" if left_out > 0 else ", ".join(names)
 
 
 def _recorded(name: str) -> Archive | None:
@@ -196,9 +196,9 @@ def _of_record(plan: Plan, recorded: Archive) -> _Baseline:
     step = report.throughput.step_s
     if step is None or step.mean <= 0:
         raise Refused(f"the run {report.run.id} has no measured steps")
-    here = {**report.run.environment, **environment()}
+    current = {**report.run.environment, **environment()}
     changed = differences.of_the_machine(
-        differences.between(recorded, Archive(report=report.with_run(environment=here)))
+        differences.between(recorded, Archive(report=report.with_run(environment=current)))
     )
     machine = [f"{change.name} {change.a} then and {change.b} now" for change in changed if change.subject == "machine"]
     if machine:

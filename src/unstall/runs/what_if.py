@@ -23,14 +23,14 @@ def predict(run: str, changes: Sequence[str], **settings: Any) -> WhatIfReport:
         Refused: there is no such run, it has no recorded steps, or no such change.
     """
     with refusing(model.ChangeError, model.NotRecorded):
-        asked = model.parse(changes, **settings)
+        parsed = model.parse(changes, **settings)
         recorded = archives.load(run)
         pipeline = model.of_archive(recorded)
         return WhatIfReport(
             run=recorded.report.run.id,
             command=recorded.report.run.command,
             recorded_step_s=pipeline.measured_s,
-            answers=model.survey(pipeline) if asked == model.AS_RECORDED else [model.predict(pipeline, asked)],
-            elasticities=model.elasticities(pipeline, asked),
-            notes=model.assumptions(pipeline, asked),
+            answers=model.survey(pipeline) if parsed == model.AS_RECORDED else [model.predict(pipeline, parsed)],
+            elasticities=model.elasticities(pipeline, parsed),
+            notes=model.assumptions(pipeline, parsed),
         )

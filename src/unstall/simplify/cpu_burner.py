@@ -26,9 +26,9 @@ def main(recording: str, offset: int, seconds: float, backlog: int) -> None:
     parent = os.getppid()
     done = 0
     while os.getppid() == parent:
-        taken = struct.unpack_from("<Q", page, offset)[0]
-        done = max(done, taken - backlog)
-        if done < taken:
+        batches = struct.unpack_from("<Q", page, offset)[0]
+        done = max(done, batches - backlog)
+        if done < batches:
             _burn(seconds)
             done += 1
         else:

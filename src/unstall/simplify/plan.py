@@ -216,13 +216,13 @@ def deeper(results: list[ExperimentResult]) -> list[Experiment]:
 def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
     """The functions that observation blames and that can be stood in for: those that do not hold the step itself."""
     holders = _holders(measurement)
-    seen = set()
+    yielded = set()
     for line, of_data in _blamed(report):
         key = (line.file, line.function)
         last = line.function.rpartition(".")[2]
         stubbable = not last.startswith("<") and (line.file, last) not in holders
-        if key not in seen and stubbable and line.share >= thresholds.MIN_SHARE:
-            seen.add(key)
+        if key not in yielded and stubbable and line.share >= thresholds.MIN_SHARE:
+            yielded.add(key)
             yield Function(line.function, line.file, line.process, of_data)
 
 

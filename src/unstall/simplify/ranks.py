@@ -40,13 +40,13 @@ def _launcher(line: list[str]) -> int | None:
 def _replaced(line: list[str], at: int, names: tuple[str, ...], value: str) -> list[str] | None:
     """The line with another value of an option of torchrun's; None where it is not given."""
     changed = list(line)
-    for place in range(at + 1, len(line)):
-        name, equals, _ = line[place].partition("=")
+    for index in range(at + 1, len(line)):
+        name, equals, _ = line[index].partition("=")
         if name in names and equals:
-            changed[place] = f"{name}={value}"
+            changed[index] = f"{name}={value}"
             return changed
-        if name in names and place + 1 < len(line):
-            changed[place + 1] = value
+        if name in names and index + 1 < len(line):
+            changed[index + 1] = value
             return changed
     return None
 

@@ -192,14 +192,14 @@ def _sentence(result: ExperimentResult) -> str:
 
 
 def _disagreement(finding: Finding, ratio: Ratio) -> str:
-    more, why = (
+    direction, why = (
         ("more", "it also takes cores, or time elsewhere, that its own share does not show")
         if ratio.value > finding.headroom
         else ("less", "part of its time is hidden behind other work, or others then wait in its place")
     )
     return (
         f"observation estimates {finding.headroom:.2f}× for {finding.pattern}, the experiment gives {ratio.value:.2f}× "
-        f"({ratio.low:.2f} to {ratio.high:.2f}): it is worth {more} than its share of the step, so {why}"
+        f"({ratio.low:.2f} to {ratio.high:.2f}): it is worth {direction} than its share of the step, so {why}"
     )
 
 
