@@ -40,11 +40,11 @@ class RemediesError(Exception):
     """The file cannot be used; the message says why, in one line."""
 
 
-def written(kept: Iterable[Attempt]) -> str:
+def written(attempts: Iterable[Attempt]) -> str:
     """The file's text. A kept remedy that only the source can hold is named in a comment."""
     settings: dict[str, Any] = {}
     lines = ["# Written by `unstall optimize`. Use it with `unstall run --with remedies.toml PROGRAM`."]
-    for attempt in kept:
+    for attempt in attempts:
         lines.append(f"# {attempt.name}{'' if attempt.proposal.settings else ' (only in the patch)'}")
         for name, value in attempt.proposal.settings.items():
             settings[name] = {**settings.get(name, {}), **value} if isinstance(value, Mapping) else value

@@ -265,8 +265,8 @@ class Search:
 
     def _is_equivalent(self, attempt: Attempt, changed: Variant, result: Result) -> bool:
         self.log(f"does it compute the same? {attempt.name}")
-        kept = [*result.kept, attempt]
-        attempt.equivalent, why_not = self.reference.judge(changed, result.last.kind, kept)
+        attempts = [*result.kept, attempt]
+        attempt.equivalent, why_not = self.reference.judge(changed, result.last.kind, attempts)
         if why_not is not None:
             attempt.end(RemedyStatus.NOT_EQUIVALENT, why_not)
         return why_not is None

@@ -72,7 +72,7 @@ class _Parts:
 
 def find(module: SourceModule) -> list[Attention]:
     """All attention in a module's functions and methods that can be written with the fused operator."""
-    found = []
+    attentions = []
     for function in module.all(cst.FunctionDef):
         around = module.enclosing(function, cst.ClassDef, cst.FunctionDef)
         if isinstance(around, cst.FunctionDef) or not isinstance(function.body, cst.IndentedBlock):
@@ -84,8 +84,8 @@ def find(module: SourceModule) -> list[Attention]:
             except _NoAttention:
                 continue
             if attention is not None:
-                found.append(attention)
-    return found
+                attentions.append(attention)
+    return attentions
 
 
 class _Reader:
@@ -115,10 +115,10 @@ class _Reader:
     def weights(self, node: cst.BaseExpression, at: int, parts: _Parts) -> _Parts | None:
         """Softmax of scores over the keys, with dropout or without."""
         if isinstance(node, cst.Name):
-            made = self.assigned(node.value, at)
-            if made is None or made[2] is not None:
+            assignment = self.assigned(node.value, at)
+            if assignment is None or assignment[2] is not None:
                 return None
-            return self.weights(made[1], made[0], replace(parts, passed=parts.passed | {made[0]}))
+            return self.weights(assignment[1], assignment[0], replace(parts, passed=parts.passed | {assignment[0]}))
         name = dotted(node.func) if isinstance(node, cst.Call) and len(node.args) == 1 else ""
         if name.startswith("self.") and "drop" in name.rpartition(".")[2] and node.args[0].keyword is None:  # type: ignore[attr-defined]
             with_dropout = replace(parts, dropout=f"{name}.p if self.training else 0.0")
@@ -132,10 +132,10 @@ class _Reader:
         if product is not None:
             return parts.with_moved(*product, at=at, q=product[0], k=product[1])
         if isinstance(node, cst.Name):
-            made = self.assigned(node.value, at)
-            if made is None:
+            assignment = self.assigned(node.value, at)
+            if assignment is None:
                 return None
-            index, value, condition = made
+            index, value, condition = assignment
             if condition is not None:
                 masked = forms.masked(self.module, value)
                 if parts.condition or parts.masks or parts.bias or masked is None or dotted(masked[0]) != node.value:
@@ -163,14 +163,14 @@ class _Reader:
         for scores, other in ((left, right), (right, left)):
             if isinstance(operator, cst.Multiply):
                 scales = (*parts.scales, forms.enclosed(self.module, other))
-                more = parts.with_moved(other, at=at, scales=scales)
+                extended = parts.with_moved(other, at=at, scales=scales)
             elif isinstance(operator, cst.Add) and not (parts.bias or parts.masks or parts.scales):
-                more = parts.with_moved(other, at=at, bias=self.module.code(other))
+                extended = parts.with_moved(other, at=at, bias=self.module.code(other))
             else:
                 return None
-            found = self.scores(scores, at, more)
-            if found is not None:
-                return found
+            complete = self.scores(scores, at, extended)
+            if complete is not None:
+                return complete
         return None
 
     def assigned(self, name: str, before: int) -> tuple[int, cst.BaseExpression, str | None] | None:
@@ -190,15 +190,15 @@ class _Reader:
     def check(self, parts: _Parts, at: int) -> None:
         """What was passed through is read nowhere else; what moves still means the same. Raises _NoAttention."""
         passed = [self.body[index] for index in parts.passed]
-        gone = self._set(passed)
+        removed = self._set(passed)
         inside = {node for line in (*passed, self.body[at]) for node in self.module.inside(line)}
-        if any(node not in inside for node in self._reads(self.function, gone)):
+        if any(node not in inside for node in self._reads(self.function, removed)):
             raise _NoAttention("the scores or the weights are used")
-        if len(self._reads(self.body[at], gone)) > 1:
+        if len(self._reads(self.body[at], removed)) > 1:
             raise _NoAttention("the weights are used twice")
         for expression, index in parts.moved:
             needed = {node.value for node in self.module.inside(expression) if isinstance(node, cst.Name)}
-            anew = needed & (gone | self._set(self.body[index + 1 : at]))
+            anew = needed & (removed | self._set(self.body[index + 1 : at]))
             if anew:
                 raise _NoAttention(f"{min(anew)} is set anew in between")
 

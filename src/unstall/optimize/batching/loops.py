@@ -51,7 +51,7 @@ class BatchableLoop:
     call: cst.Call
     inputs: tuple[cst.Arg, ...]
     """Arguments that differ from item to item."""
-    kept: tuple[str, ...]
+    needed: tuple[str, ...]
     """Names that are set for the item and read by what follows."""
     sized: tuple[str, ...]
     """Source of what is looped over, as far as only the running program knows whether it is at hand as a whole."""
@@ -87,9 +87,9 @@ class _Splitter:
         self._check_loop()
         self._check_prepare()
         self._check_apart()
-        kept = self._kept([*self.prepare, *(arg.value for arg in inputs)])
+        needed_names = self._names_needed_later([*self.prepare, *(arg.value for arg in inputs)])
         sized = self._sized(self.loop.iter)
-        return BatchableLoop(self.loop, self.within, self.statement, self.call, inputs, kept, sized)
+        return BatchableLoop(self.loop, self.within, self.statement, self.call, inputs, needed_names, sized)
 
     def _refuse(self, node: cst.CSTNode, why: str) -> None:
         raise AnalysisRefused(f"line {self.module.first_line(node)}: {why}")
@@ -152,14 +152,14 @@ class _Splitter:
         """The arguments that differ from item to item."""
         if self.own & set(names(self.module, [self.call.func], _LOAD)):
             self._refuse(self.call, "each item has a model of its own")
-        found = tuple(arg for arg in self.call.args if self.own & set(names(self.module, [arg.value], _LOAD)))
-        if any(arg.star for arg in found):
+        inputs = tuple(arg for arg in self.call.args if self.own & set(names(self.module, [arg.value], _LOAD)))
+        if any(arg.star for arg in inputs):
             self._refuse(self.call, "the arguments are packed")
-        if not found:
+        if not inputs:
             self._refuse(self.call, "what the model is given does not come from the loop")
-        return found
+        return inputs
 
-    def _kept(self, ahead: Iterable[cst.CSTNode]) -> tuple[str, ...]:
+    def _names_needed_later(self, ahead: Iterable[cst.CSTNode]) -> tuple[str, ...]:
         """The item's names that are read anywhere but in what runs ahead."""
         scope = self.module.enclosing(self.loop, cst.FunctionDef) or self.module.tree
         inside = {node for part in ahead for node in self.module.inside(part)}
@@ -182,8 +182,8 @@ class _Splitter:
             if effect & Effect.SIZED:
                 return ()
             if effect & Effect.WRAPS:
-                given = [arg.value for arg in looped.args if not arg.keyword and not isinstance(arg.value, _CONSTANTS)]
-                return tuple(source for value in given for source in self._sized(value))
+                values = [arg.value for arg in looped.args if not arg.keyword and not isinstance(arg.value, _CONSTANTS)]
+                return tuple(source for value in values for source in self._sized(value))
         self._refuse(looped, f"{self.module.code(looped)} may be a stream, which is not known ahead")
         return ()
 
@@ -282,5 +282,5 @@ class _Splitter:
                     yield receiver or root(node.func.value)
 
 
-def _covers(whole: str, part: str) -> bool:
-    return part == whole or part.startswith(whole + ".")
+def _covers(prefix: str, part: str) -> bool:
+    return part == prefix or part.startswith(prefix + ".")

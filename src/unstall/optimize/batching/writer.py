@@ -45,12 +45,14 @@ class _Writer:
         output, following = self._following()
         looped = self.module.code(self.loop.loop.iter)
         sized = " and ".join(f'hasattr({iterable}, "__len__")' for iterable in self.loop.sized)
-        made = f"_Batches({call}, {f'{size} if {sized} else 1' if sized else size}{', stacked=True' * self.stacked})"
+        batches = f"_Batches({call}, {f'{size} if {sized} else 1' if sized else size}{', stacked=True' * self.stacked})"
         underscore = any(
             isinstance(call.func, cst.Name) and call.func.value == "_" for call in self.module.all(cst.Call)
         )
-        target = self._kept(self._fresh("unused") if underscore else "_")
-        head = statement(self.module.tree, f"for {target}, {output} in {made}.each({looped}, {inputs_of}):\n    pass\n")
+        target = self._needed_names(self._fresh("unused") if underscore else "_")
+        head = statement(
+            self.module.tree, f"for {target}, {output} in {batches}.each({looped}, {inputs_of}):\n    pass\n"
+        )
         empty = cst.EmptyLine(indent=False)
         body = self.loop.loop.body.with_changes(body=following)
         loop = head.with_changes(body=body, leading_lines=[empty])
@@ -59,16 +61,16 @@ class _Writer:
         first = self._inputs(inputs_of).with_changes(leading_lines=self.loop.loop.leading_lines or above)
         return [first, *[function.with_changes(leading_lines=[empty]) for function in defined], loop]
 
-    def _kept(self, none: str) -> str:
-        kept = ", ".join(self.loop.kept)
-        return kept if len(self.loop.kept) == 1 else f"({kept})" if kept else none
+    def _needed_names(self, none: str) -> str:
+        names = ", ".join(self.loop.needed)
+        return names if len(self.loop.needed) == 1 else f"({names})" if names else none
 
     def _inputs(self, name: str) -> Any:
         """``def inputs_of(items)``: the loop's beginning, as a generator."""
         items = self._fresh("items")
         values = ", ".join(self.module.code(arg.value) for arg in self.loop.inputs)
         values += "," * (len(self.loop.inputs) == 1)
-        text = f"def {name}({items}):\n    for _ in {items}:\n        yield {self._kept('None')}, ({values})\n"
+        text = f"def {name}({items}):\n    for _ in {items}:\n        yield {self._needed_names('None')}, ({values})\n"
         function = statement(self.module.tree, text)
         loop: Any = function.body.body[0]
         body = loop.body.with_changes(body=[*self._before(), *loop.body.body])

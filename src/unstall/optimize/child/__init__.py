@@ -41,14 +41,14 @@ def install(plan: dict[str, Any], folder: str) -> None:
 
 def targets(plan: dict[str, Any], folder: str) -> dict[str, list[Any]]:
     """Module name → what is to be called when that module has been imported."""
-    found: dict[str, list[Any]] = {}
+    hooks: dict[str, list[Any]] = {}
     for part in PARTS:
         if plan.get(part) is None:
             continue
         module = importlib.import_module(f"unstall.optimize.child.{part}")
         for name, function in module.targets(plan[part], folder):
-            found.setdefault(name, []).append(function)
-    return found
+            hooks.setdefault(name, []).append(function)
+    return hooks
 
 
 def complain(folder: str, what: str, error: BaseException) -> None:

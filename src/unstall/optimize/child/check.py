@@ -143,9 +143,9 @@ def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> A
 
     @functools.wraps(function)
     def remembered(*args: Any, **kwargs: Any) -> Any:
-        given_lists = [args[place] for place in lists if place < len(args) and isinstance(args[place], list)]
-        given = [*(args[1:] if method else args), *kwargs.values()]
-        if not all(_is_plain(argument) or any(argument is known for known in given_lists) for argument in given):
+        given_lists = [args[index] for index in lists if index < len(args) and isinstance(args[index], list)]
+        arguments = [*(args[1:] if method else args), *kwargs.values()]
+        if not all(_is_plain(argument) or any(argument is known for known in given_lists) for argument in arguments):
             report(f"{function.__name__} is asked more than plain values")
             return function(*args, **kwargs)
         for argument in given_lists:

@@ -58,11 +58,11 @@ class Clock:
             self.write()
             raise SystemExit
 
-    def is_subject(self, thing: Any) -> bool:
+    def is_subject(self, candidate: Any) -> bool:
         """Whether this optimizer, loader or model is the one that counts: the first that came."""
         if self.subject is None:
-            self.subject = id(thing)
-        return self.subject == id(thing)
+            self.subject = id(candidate)
+        return self.subject == id(candidate)
 
     def write(self) -> None:
         """Write the time stamps down, once."""

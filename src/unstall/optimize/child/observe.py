@@ -80,11 +80,11 @@ def tensors(value: Any) -> list[Any]:
     if hasattr(value, "detach") and hasattr(value, "dtype"):
         return [value]
     if isinstance(value, dict):
-        return [one for item in value.values() for one in tensors(item)]
+        return [tensor for item in value.values() for tensor in tensors(item)]
     if isinstance(value, (list, tuple)):
-        return [one for item in value for one in tensors(item)]
+        return [tensor for item in value for tensor in tensors(item)]
     if hasattr(value, "__dataclass_fields__"):
-        return [one for name in value.__dataclass_fields__ for one in tensors(getattr(value, name))]
+        return [tensor for name in value.__dataclass_fields__ for tensor in tensors(getattr(value, name))]
     return []
 
 

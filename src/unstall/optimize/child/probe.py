@@ -192,8 +192,8 @@ def _depth(code: Any) -> int:
 
 def _users_frames(frame: Any) -> list[Any]:
     """A frame of the user's, and those above it."""
-    found: list[Any] = []
-    while frame is not None and len(found) <= _CALLERS:
-        found.append(frame)
+    frames: list[Any] = []
+    while frame is not None and len(frames) <= _CALLERS:
+        frames.append(frame)
         frame = child.user_frame_above(frame.f_back)
-    return found
+    return frames

@@ -18,18 +18,18 @@ from typing import Any
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Seed what is seedable now, and each library when it is imported."""
     seed, fold = plan.get("seed"), plan.get("fold")
-    found: list[tuple[str, Any]] = []
+    hooks: list[tuple[str, Any]] = []
     if seed is not None:
         random.seed(seed)
-        found += [
+        hooks += [
             ("numpy.random", lambda module: _numpy(module, seed)),
             ("torch", lambda module: module.manual_seed(seed)),
         ]
-    found += [
+    hooks += [
         ("torch.utils.data.dataloader", lambda module: _loader(module, seed, fold)),
         ("torch.utils.data._utils.fetch", lambda module: _fetch(module, seed)),
     ]
-    return found
+    return hooks
 
 
 def _numpy(module: Any, seed: int) -> None:

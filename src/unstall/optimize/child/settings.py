@@ -16,16 +16,16 @@ from unstall.optimize import child
 
 def targets(settings: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Hooks for the settings that are there."""
-    found: list[tuple[str, Any]] = []
+    hooks: list[tuple[str, Any]] = []
     if settings.get("loader"):
-        found.append(("torch.utils.data.dataloader", lambda module: _loader(module, settings["loader"])))
+        hooks.append(("torch.utils.data.dataloader", lambda module: _loader(module, settings["loader"])))
     if settings.get("threads"):
-        found.append(("torch", lambda module: _threads(module, int(settings["threads"]))))
+        hooks.append(("torch", lambda module: _threads(module, int(settings["threads"]))))
     if settings.get("optimizer"):
-        found.append(("torch.optim", lambda module: _optimizers(module, settings["optimizer"])))
+        hooks.append(("torch.optim", lambda module: _optimizers(module, settings["optimizer"])))
     if settings.get("gc_freeze"):
-        found.append(("torch.optim.optimizer", _freeze))
-    return found
+        hooks.append(("torch.optim.optimizer", _freeze))
+    return hooks
 
 
 def _loader(module: Any, keywords: dict[str, Any]) -> None:
@@ -52,9 +52,9 @@ def _optimizers(module: Any, keywords: dict[str, Any]) -> None:
     for name in dir(module):
         cls = getattr(module, name)
         if isinstance(cls, type) and issubclass(cls, module.Optimizer):
-            taken = {key: value for key, value in keywords.items() if key in inspect.signature(cls).parameters}
-            if taken:
-                _preset(cls, taken)
+            accepted = {key: value for key, value in keywords.items() if key in inspect.signature(cls).parameters}
+            if accepted:
+                _preset(cls, accepted)
 
 
 def _preset(cls: Any, keywords: dict[str, Any]) -> None:

@@ -13,8 +13,8 @@ _NO_NEWLINE = b"\\ No newline at end of file\n"
 def unified(sources: Sources, root: Path) -> bytes:
     """The diff of all changed files, paths relative to ``root`` with a/ and b/ before them; empty without changes."""
     return b"".join(
-        one_file(found, wanted, path.resolve().relative_to(root.resolve()).as_posix())
-        for path, found, wanted in sources.differing()
+        one_file(current, wanted, path.resolve().relative_to(root.resolve()).as_posix())
+        for path, current, wanted in sources.differing()
     )
 
 
@@ -41,8 +41,8 @@ def _lines(content: bytes) -> list[bytes]:
 def quoted(name: str) -> bytes:
     """A path as git writes it: in quotes, with octal escapes, when it has unusual characters."""
     raw = name.encode()
-    plain = all(0x20 <= byte < 0x7F and byte not in b'"\\' for byte in raw)
-    if plain:
+    is_printable = all(0x20 <= byte < 0x7F and byte not in b'"\\' for byte in raw)
+    if is_printable:
         return raw + (b"\t" if b" " in raw else b"")
     escapes = {9: b"\\t", 10: b"\\n", 34: b'\\"', 92: b"\\\\"}
     body = b"".join(escapes.get(byte) or (bytes([byte]) if 0x20 <= byte < 0x7F else b"\\%03o" % byte) for byte in raw)

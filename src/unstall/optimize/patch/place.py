@@ -19,24 +19,24 @@ def remarks(program: Program, sources: Sources) -> list[str]:
     paths = [path for path, _, _ in sources.differing()]
     if not paths:
         return []
-    found = []
+    notes = []
     top = repository(program.root)
     if top is None:
-        found.append(f"the script is in no git repository: apply the patch from {program.root}")
+        notes.append(f"the script is in no git repository: apply the patch from {program.root}")
     else:
         dirty = changed_since_commit(top, paths)
         if dirty:
             names = ", ".join(path.name for path in dirty)
-            found.append(f"{names} has changes that are not committed: the patch is for the file as it is now")
+            notes.append(f"{names} has changes that are not committed: the patch is for the file as it is now")
     exported = [path.name for path in paths if _NOTEBOOK.search(path.read_bytes())]
     if exported:
-        found.append(f"{', '.join(exported)} comes from a notebook: the patch changes the file, not the notebook")
-    return found
+        notes.append(f"{', '.join(exported)} comes from a notebook: the patch changes the file, not the notebook")
+    return notes
 
 
 def changed_since_commit(top: Path, paths: Iterable[Path]) -> list[Path]:
     """Which of these files git says differ from the last commit, or does not know; none where git cannot be asked."""
-    found = []
+    changed = []
     for path in paths:
         try:
             answer = subprocess.run(
@@ -46,8 +46,8 @@ def changed_since_commit(top: Path, paths: Iterable[Path]) -> list[Path]:
         except (OSError, subprocess.SubprocessError):
             return []
         if answer.stdout.strip():
-            found.append(path)
-    return found
+            changed.append(path)
+    return changed
 
 
 def apply(sources: Sources) -> list[tuple[Path, Path]]:
@@ -56,9 +56,9 @@ def apply(sources: Sources) -> list[tuple[Path, Path]]:
     A file is replaced in one step, so a crash leaves the old one or the new one, never half of one.
     """
     done = []
-    for path, found, wanted in sources.differing():
+    for path, current, wanted in sources.differing():
         backup = _free_name(path)
-        backup.write_bytes(found)
+        backup.write_bytes(current)
         draft = path.with_name(f".{path.name}.new")
         try:
             draft.write_bytes(wanted)

@@ -130,7 +130,7 @@ def _statements(module: SourceModule, forward: int, backward: int) -> tuple[Any,
 
 def _index_at(module: SourceModule, block: Any, line: int) -> int | None:
     """The statement of a block that is on a line."""
-    return next((index for index, one in enumerate(block.body) if module.is_on(one, line)), None)
+    return next((index for index, inner in enumerate(block.body) if module.is_on(inner, line)), None)
 
 
 def _is_zero_grad(line: cst.CSTNode) -> bool:

@@ -44,7 +44,7 @@ def proposals_of(candidates: Iterable[T], propose: Callable[[T], Proposal], othe
 
     Raises NotApplicable where that is none of them: with the last reason, or ``otherwise`` where there is no candidate.
     """
-    found: dict[str, Proposal] = {}
+    proposals: dict[str, Proposal] = {}
     reason = NotApplicable(otherwise)
     for candidate in candidates:
         try:
@@ -52,10 +52,10 @@ def proposals_of(candidates: Iterable[T], propose: Callable[[T], Proposal], othe
         except NotApplicable as error:
             reason = error
         else:
-            found.setdefault(proposal.key, proposal)
-    if not found:
+            proposals.setdefault(proposal.key, proposal)
+    if not proposals:
         raise reason
-    return list(found.values())
+    return list(proposals.values())
 
 
 def first_of(candidates: Iterable[T], make: Callable[[T], P], otherwise: str) -> P:

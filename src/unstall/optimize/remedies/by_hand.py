@@ -29,18 +29,18 @@ class ByHand(Remedy):
     """Whether the results stay the same is for the person who writes it."""
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found = []
+        proposals = []
         for finding in context.report.findings:
             sentence, culprit = sentence_for(finding), finding.culprit
             if sentence is None or culprit is None:
                 continue
-            place = f"{culprit.function} ({culprit.file.rpartition('/')[2]}:{culprit.line})"
+            location = f"{culprit.function} ({culprit.file.rpartition('/')[2]}:{culprit.line})"
             because = f"without it the step would be so much shorter ({finding.headroom_known_by})"
-            title = f"{place}: {sentence}"
-            found.append(Proposal(title, finding.headroom, because, advice_only=True, key=place))
-        if not found:
+            title = f"{location}: {sentence}"
+            proposals.append(Proposal(title, finding.headroom, because, advice_only=True, key=location))
+        if not proposals:
             raise NotApplicable("no culprit is left that is worth a person's time")
-        return found
+        return proposals
 
 
 REMEDY = ByHand()

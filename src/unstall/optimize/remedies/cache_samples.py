@@ -54,7 +54,7 @@ class CacheSamples(Remedy):
         cls = head.cls.name.value
         if share < _MIN_SHARE:
             raise NotApplicable(f"what stays the same in {cls}.__getitem__ takes only {percent(share)} of the step")
-        part = "" if head.whole else f", its first {last - first + 1} lines"
+        part = "" if head.is_whole_method else f", its first {last - first + 1} lines"
         return [
             Proposal(
                 f"the samples of {cls} ({path.name}:{first}{part}) kept for the next epoch",
@@ -77,14 +77,14 @@ class Head:
     method: cst.FunctionDef
     statements: Sequence[cst.CSTNode]
     """The docstring included."""
-    rest: Sequence[cst.CSTNode]
+    remaining: Sequence[cst.CSTNode]
     keeps: tuple[str, ...]
     """Local names that the rest needs."""
 
     @property
-    def whole(self) -> bool:
+    def is_whole_method(self) -> bool:
         """Whether it is the whole method."""
-        return not self.rest
+        return not self.remaining
 
 
 def find_head(module: SourceModule, line: int) -> Head:
@@ -94,21 +94,21 @@ def find_head(module: SourceModule, line: int) -> Head:
     steadiness = Steadiness(module, cls)
     statements = list(method.body.body)
     count, reason = _steady_count(steadiness, statements)
-    head, rest = statements[:count], statements[count:]
-    if not any(isinstance(node, cst.Call) for one in head for node in module.inside(one)):
+    head, remaining = statements[:count], statements[count:]
+    if not any(isinstance(node, cst.Call) for part in head for node in module.inside(part)):
         raise AnalysisRefused(reason or f"{name} makes nothing before it draws random numbers")
-    if rest and any(isinstance(node, cst.Return) for one in head for node in module.inside(one)):
+    if remaining and any(isinstance(node, cst.Return) for part in head for node in module.inside(part)):
         raise AnalysisRefused(f"{name} returns from several places")
     unsteady = (steadiness.read & steadiness.changing_attributes()) - steadiness.written
     if unsteady:
         raise AnalysisRefused(f"{cls.name.value}.{min(unsteady)} is changed while the program runs")
-    if steadiness.written & attributes_read(module, rest):
+    if steadiness.written & attributes_read(module, remaining):
         raise AnalysisRefused(f"the rest of {name} needs what its beginning sets")
-    needed = set(names(module, rest, ExpressionContext.LOAD))
-    keeps = tuple(one for one in names(module, head, ExpressionContext.STORE) if one in needed)
-    if rest and not keeps:
+    needed = set(names(module, remaining, ExpressionContext.LOAD))
+    keeps = tuple(part for part in names(module, head, ExpressionContext.STORE) if part in needed)
+    if remaining and not keeps:
         raise AnalysisRefused(f"nothing of what {name} makes first is used later")
-    return Head(module, cls, init, method, head, rest, keeps)
+    return Head(module, cls, init, method, head, remaining, keeps)
 
 
 def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef, cst.FunctionDef]:
@@ -123,18 +123,18 @@ def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Functio
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value} has no __init__ to make the cache in")
     params = method.params
-    plain = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
-    if method.decorators or not plain or not isinstance(method.body, cst.IndentedBlock):
+    takes_an_index = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
+    if method.decorators or not takes_an_index or not isinstance(method.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value}.__getitem__ takes more than an index")
     return cls, init, method
 
 
 def _steady_count(steadiness: Steadiness, statements: Sequence[cst.CSTNode]) -> tuple[int, str]:
     """(how many statements at the beginning are steady, why the next one is not)."""
-    for count, one in enumerate(statements):
+    for count, inner in enumerate(statements):
         written, read = set(steadiness.written), set(steadiness.read)
         try:
-            steadiness.check(one)
+            steadiness.check(inner)
         except AnalysisRefused as reason:
             steadiness.written, steadiness.read = written, read
             return count, str(reason)
@@ -147,16 +147,16 @@ def with_cache(head: Head) -> cst.Module:
     index = method.params.params[1].name.value
     get = f"self.samples_kept.get(self.{_LOAD}, {index})"
     blank = [cst.EmptyLine(indent=False)]
-    if head.whole:
+    if head.is_whole_method:
         load = method.with_changes(name=cst.Name(_LOAD))
         front = statement(tree, f"def __getitem__(self, {index}):\n    return {get}\n").with_changes(
             leading_lines=blank
         )
     else:
-        kept = ", ".join(head.keeps)
-        load_body = method.body.with_changes(body=[*head.statements, statement(tree, f"return {kept}")])
+        values = ", ".join(head.keeps)
+        load_body = method.body.with_changes(body=[*head.statements, statement(tree, f"return {values}")])
         load = method.with_changes(name=cst.Name(_LOAD), body=load_body)
-        front_body = method.body.with_changes(body=[statement(tree, f"{kept} = {get}"), *head.rest])
+        front_body = method.body.with_changes(body=[statement(tree, f"{values} = {get}"), *head.remaining])
         front = method.with_changes(body=front_body, leading_lines=blank)
     make = statement(tree, "self.samples_kept = _SampleCache()")
     changed = edited(

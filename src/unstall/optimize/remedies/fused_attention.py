@@ -73,8 +73,12 @@ def _files(context: RemedyContext) -> list[Path]:
 def share_of(context: RemedyContext, path: Path, module: SourceModule, attention: Attention) -> float:
     """Share of the step: of the modules of the class, without those inside them; or, outside of one, of its lines."""
     modules = context.measurement.modules
-    total = sum(one.self_s for one in modules)
-    own = sum(one.self_s for one in modules if one.type == attention.cls and Path(one.file).name == path.name)
+    total = sum(observed.self_s for observed in modules)
+    own = sum(
+        observed.self_s
+        for observed in modules
+        if observed.type == attention.cls and Path(observed.file).name == path.name
+    )
     both = context.share("forward", "backward")
     if own and total:
         return own / total * both
@@ -87,7 +91,7 @@ def share_of(context: RemedyContext, path: Path, module: SourceModule, attention
 
 def with_fused(module: SourceModule, attention: Attention) -> cst.Module:
     """The tree with the statement that makes the result changed, and those that only led to it left out."""
-    edits: dict[cst.CSTNode, Edit] = {one: put() for one in attention.unneeded}
+    edits: dict[cst.CSTNode, Edit] = {node: put() for node in attention.unneeded}
     tree = edited(module.tree, {**edits, attention.result: put(attention.replacement)})
     return tree if module.alias("torch.nn.functional") else with_import(tree, "torch")
 

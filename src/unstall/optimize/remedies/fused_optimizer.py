@@ -34,14 +34,14 @@ class FusedOptimizer(Remedy):
         share = context.share("optimizer")
         if share < _MIN_SHARE:
             raise NotApplicable(f"the optimizer takes {percent(share)} of the step")
-        found = [
+        proposals = [
             _proposal(context, optimizer, option, share)
             for optimizer in context.runtime.optimizers
             for option in _options(optimizer)
         ]
-        if not found:
+        if not proposals:
             raise NotApplicable("the optimizer has no fused form, or uses it")
-        return found
+        return proposals
 
 
 def _options(optimizer: ObservedOptimizer) -> list[str]:

@@ -41,7 +41,7 @@ class Memoize(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         return proposals_of(
-            ((place, share) for place, share in _shares(context).items() if share >= _MIN_SHARE),
+            ((function, share) for function, share in _shares(context).items() if share >= _MIN_SHARE),
             lambda candidate: _proposal(context, *candidate[0], candidate[1]),
             "no function of the program's own takes a noticeable share",
         )
@@ -80,8 +80,8 @@ def with_memory(module: SourceModule, function: cst.FunctionDef) -> cst.Module:
     functools = module.alias("functools") or "functools"
     alone = module.enclosing(function, cst.ClassDef, cst.FunctionDef) is None
     lists = tuple(sorted(constant_arguments(module, function))) if alone else ()
-    made = f"partial(_Remembered, lists={lists})" if lists else f"lru_cache(maxsize={_MAX_SIZE}, typed=True)"
-    decorator = cst.Decorator(cst.parse_expression(f"{functools}.{made}"))
+    memory = f"partial(_Remembered, lists={lists})" if lists else f"lru_cache(maxsize={_MAX_SIZE}, typed=True)"
+    decorator = cst.Decorator(cst.parse_expression(f"{functools}.{memory}"))
     changed = replaced(module.tree, function, function.with_changes(decorators=[decorator, *function.decorators]))
     if lists:
         return with_runtime(changed, "remembered")

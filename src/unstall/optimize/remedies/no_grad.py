@@ -53,7 +53,7 @@ def _without_training(context: RemedyContext, site: Site) -> Proposal:
     own = (site.file, site.function, site.line)
     candidates = [*((frame, True) for frame in (own, *site.callers)), (own, False)]
     share = context.share("forward")
-    return first_of(candidates, lambda one: _proposal(context, one[0], loop=one[1], share=share), "")
+    return first_of(candidates, lambda candidate: _proposal(context, candidate[0], loop=candidate[1], share=share), "")
 
 
 def _proposal(context: RemedyContext, frame: tuple[str, str, int], *, loop: bool, share: float) -> Proposal:
@@ -95,14 +95,14 @@ def with_no_grad(module: SourceModule, function: str, line: int, *, loop: bool =
 def _goes_backward(node: cst.CSTNode) -> bool:
     """Whether gradients are asked for in it; a generator counts too, for its caller's steps run in between."""
     return any(
-        isinstance(one, (cst.Yield, cst.Await))
-        or (isinstance(one, cst.Attribute) and one.attr.value in _ASKING_ATTRIBUTES)
-        for one in walk(node)
+        isinstance(inner, (cst.Yield, cst.Await))
+        or (isinstance(inner, cst.Attribute) and inner.attr.value in _ASKING_ATTRIBUTES)
+        for inner in walk(node)
     )
 
 
 def _has_loop(node: cst.CSTNode) -> bool:
-    return any(isinstance(one, (cst.For, cst.While, cst.CompFor)) for one in walk(node))
+    return any(isinstance(inner, (cst.For, cst.While, cst.CompFor)) for inner in walk(node))
 
 
 REMEDY = NoGrad()

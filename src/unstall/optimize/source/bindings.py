@@ -132,8 +132,8 @@ def _only_reads(module: SourceModule, node: cst.CSTNode, function: str) -> bool:
         return above.iter is node
     if isinstance(above, cst.Arg):
         call = module.parent(above)
-        plain = isinstance(call, cst.Call) and above.keyword is None and not above.star
-        if not plain or not isinstance(call, cst.Call):
+        is_positional = isinstance(call, cst.Call) and above.keyword is None and not above.star
+        if not is_positional or not isinstance(call, cst.Call):
             return False
         name = module.name(call)
         return name == function or ("." in name and bool(effect_of(name) & Effect.READS))

@@ -54,8 +54,8 @@ def with_keyword(call: cst.Call, name: str, value: str) -> cst.Call:
     present = keyword(call, name)
     if present is not None:
         return call.with_deep_changes(present, value=expression)
-    plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    added = cst.Arg(expression, cst.Name(name), plain)
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    added = cst.Arg(expression, cst.Name(name), equal)
     if not call.args:
         return call.with_changes(args=[added])
     *rest, last = call.args
@@ -106,8 +106,8 @@ def _with_comment(
 
 def without_keyword(call: cst.Call, name: str) -> cst.Call:
     """The call without a keyword argument."""
-    kept = [arg for arg in call.args if not (arg.keyword is not None and arg.keyword.value == name)]
-    if kept and len(kept) < len(call.args) and kept[-1] is not call.args[-1]:
+    remaining = [arg for arg in call.args if not (arg.keyword is not None and arg.keyword.value == name)]
+    if remaining and len(remaining) < len(call.args) and remaining[-1] is not call.args[-1]:
         last = call.args[-1]
-        kept[-1] = kept[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
-    return call.with_changes(args=kept)
+        remaining[-1] = remaining[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    return call.with_changes(args=remaining)

@@ -74,11 +74,11 @@ TORCH_CONTEXTS = ("no_grad", "inference_mode", "autocast")
 
 
 def _by_name(table: dict[Effect, str]) -> dict[str, Effect]:
-    found: dict[str, Effect] = {}
+    effects: dict[str, Effect] = {}
     for effect, names in table.items():
         for name in names.split():
-            found[name] = found.get(name, Effect.NONE) | effect
-    return found
+            effects[name] = effects.get(name, Effect.NONE) | effect
+    return effects
 
 
 _OF_BUILTIN, _OF_LAST = _by_name(_BUILTINS), _by_name(_LAST)

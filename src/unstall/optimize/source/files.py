@@ -48,9 +48,9 @@ class Sources:
     def differing(self) -> Iterator[tuple[Path, bytes, bytes]]:
         """(path, bytes on disk, bytes wanted) of every file that differs."""
         for path, wanted in sorted(self.changed.items()):
-            found = path.read_bytes()
-            if found != wanted:
-                yield path, found, wanted
+            current = path.read_bytes()
+            if current != wanted:
+                yield path, current, wanted
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sources) and self.changed == other.changed

@@ -92,8 +92,8 @@ class SourceModule:
 
     def scope(self, node: cst.CSTNode) -> Scope:
         """The scope that a node is in."""
-        for one in (node, *self.ancestors(node)):
-            scope = self._scopes.get(one)
+        for inner in (node, *self.ancestors(node)):
+            scope = self._scopes.get(inner)
             if scope is not None:
                 return scope
         return self.global_scope
@@ -128,18 +128,18 @@ class SourceModule:
         if not spelled:
             return ""
         names = self.scope(node).get_qualified_names_for(node)  # type: ignore[arg-type]
-        known = [one.name for one in names if one.source is not QualifiedNameSource.LOCAL]
+        known = [qualified.name for qualified in names if qualified.source is not QualifiedNameSource.LOCAL]
         return known[0] if len(known) == len(names) == 1 else spelled
 
     @cached_property
     def imports(self) -> dict[str, str]:
         """What the imports of the module's top level bind: name as spelled → qualified name."""
-        found: dict[str, str] = {}
+        qualified_names: dict[str, str] = {}
         for assignment in self.global_scope.assignments:
             if isinstance(assignment, ImportAssignment) and self.parent(self.statement(assignment.node)) is self.tree:
                 for known in assignment.get_qualified_names_for(assignment.name):
-                    found[assignment.name] = known.name
-        return found
+                    qualified_names[assignment.name] = known.name
+        return qualified_names
 
     def resolve(self, spelled: str) -> str:
         """A dotted name with the imports of the module's top level resolved: ``F.softmax`` is torch's."""
@@ -155,12 +155,12 @@ class SourceModule:
 
         ``numpy`` may be spelled ``xp``, and ``torch.nn.functional``, after ``from torch import nn``, ``nn.functional``.
         """
-        found = [
+        spellings = [
             spelled + name[len(known) :]
             for spelled, known in self.imports.items()
             if name == known or name.startswith(known + ".")
         ]
-        return min(found, key=len, default=None)
+        return min(spellings, key=len, default=None)
 
     # ------------------------------------------------------------------ finding nodes
 
@@ -170,21 +170,28 @@ class SourceModule:
 
     def top_level(self, kind: type[Definition], name: str) -> Definition | None:
         """The function or class of a name that the module itself defines."""
-        return next((one for one in self.tree.body if isinstance(one, kind) and one.name.value == name), None)
+        return next(
+            (
+                definition
+                for definition in self.tree.body
+                if isinstance(definition, kind) and definition.name.value == name
+            ),
+            None,
+        )
 
     def enclosing(self, node: cst.CSTNode, *kinds: type[N]) -> N | None:
         """The innermost node of these kinds around a node."""
-        return next((one for one in self.ancestors(node) if isinstance(one, kinds)), None)
+        return next((ancestor for ancestor in self.ancestors(node) if isinstance(ancestor, kinds)), None)
 
     def innermost(self, line: int, *kinds: type[N]) -> N | None:
         """The innermost node of these kinds that stands on a line."""
-        return max((one for one in self.all(*kinds) if self.is_on(one, line)), key=self.first_line, default=None)
+        return max((inner for inner in self.all(*kinds) if self.is_on(inner, line)), key=self.first_line, default=None)
 
     def statement(self, node: cst.CSTNode) -> cst.SimpleStatementLine | cst.BaseCompoundStatement:
         """The innermost statement around a node, or the node itself."""
-        for one in (node, *self.ancestors(node)):
-            if isinstance(one, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-                return one
+        for ancestor in (node, *self.ancestors(node)):
+            if isinstance(ancestor, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                return ancestor
         raise ValueError("a module is in no statement")
 
     def call(self, site: CallSite, name: str = "") -> cst.Call | None:
@@ -195,14 +202,16 @@ class SourceModule:
             for call in self.all(cst.Call):
                 if self._span(call) == span:
                     return call
-        on_line = [one for one in self.all(cst.Call) if self.is_on(one, site.line) and self.name(one).endswith(name)]
+        on_line = [
+            inner for inner in self.all(cst.Call) if self.is_on(inner, site.line) and self.name(inner).endswith(name)
+        ]
         return on_line[0] if len(on_line) == 1 else None
 
     def function(self, name: str, line: int) -> cst.FunctionDef | None:
         """The function of a name that a line is in; a line of its decorators counts."""
         named = [
-            one for one in self.all(cst.FunctionDef)
-            if one.name.value == name and self._decorated_line(one) <= line <= self.last_line(one)
+            inner for inner in self.all(cst.FunctionDef)
+            if inner.name.value == name and self._decorated_line(inner) <= line <= self.last_line(inner)
         ]  # fmt: skip
         return max(named, key=self._decorated_line, default=None)
 

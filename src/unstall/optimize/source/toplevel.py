@@ -30,19 +30,19 @@ def _after_imports(tree: cst.Module) -> int:
 
 def _is_import(line: Any) -> bool:
     return isinstance(line, cst.SimpleStatementLine) and any(
-        isinstance(one, (cst.Import, cst.ImportFrom)) for one in line.body
+        isinstance(part, (cst.Import, cst.ImportFrom)) for part in line.body
     )
 
 
 def with_import(tree: cst.Module, name: str) -> cst.Module:
     """The tree with ``import name`` among its first imports, unless its top level has it."""
-    plain = [one for line in tree.body if _is_import(line) for one in line.body if isinstance(one, cst.Import)]  # type: ignore[union-attr]
-    if any(alias.evaluated_name == name and alias.asname is None for one in plain for alias in one.names):
+    imports = [part for line in tree.body if _is_import(line) for part in line.body if isinstance(part, cst.Import)]  # type: ignore[union-attr]
+    if any(alias.evaluated_name == name and alias.asname is None for part in imports for alias in part.names):
         return tree
     index = _first_import(tree, name)
     line, body = statement(tree, f"import {name}"), list(tree.body)
     following: Any = body[index] if index < len(body) else None
-    if _is_import(following) and not any(one.comment is not None for one in following.leading_lines):
+    if _is_import(following) and not any(part.comment is not None for part in following.leading_lines):
         line = line.with_changes(leading_lines=following.leading_lines)
         body[index] = following.with_changes(leading_lines=())
     elif index and not _is_import(body[index - 1]):
@@ -73,7 +73,7 @@ def with_definition(tree: cst.Module, *definitions: cst.BaseCompoundStatement) -
         blank = [line for line in lines if line.comment is None]
         if len(blank) < 2:
             body[index] = following.with_changes(leading_lines=[empty] * (2 - len(blank)) + lines)
-    added = [one.with_changes(leading_lines=[empty, empty]) for one in definitions]
+    added = [definition.with_changes(leading_lines=[empty, empty]) for definition in definitions]
     return tree.with_changes(body=[*body[:index], *added, *body[index:]])
 
 
@@ -85,23 +85,23 @@ def with_runtime(tree: cst.Module, name: str) -> cst.Module:
     """
     source = resources.files("unstall.optimize.runtime").joinpath(f"{name}.py")  # not imported: that imports torch
     runtime = cst.parse_module(source.read_text()).visit(_Untyped())
-    definitions = [one for one in runtime.body if isinstance(one, (cst.ClassDef, cst.FunctionDef))]
+    definitions = [part for part in runtime.body if isinstance(part, (cst.ClassDef, cst.FunctionDef))]
     imports = [
         alias.evaluated_name
         for line in runtime.body if isinstance(line, cst.SimpleStatementLine)
-        for one in line.body if isinstance(one, cst.Import)
-        for alias in one.names
+        for part in line.body if isinstance(part, cst.Import)
+        for alias in part.names
     ]  # fmt: skip
-    present = {one.name.value: one for one in tree.body if isinstance(one, (cst.ClassDef, cst.FunctionDef))}
+    present = {part.name.value: part for part in tree.body if isinstance(part, (cst.ClassDef, cst.FunctionDef))}
     missing = []
     for definition in definitions:
         same = present.get(definition.name.value)
         if same is None or _source(same).split() != _source(definition).split():
             missing.append(definition)
-    clash = clashing(tree, [*imports, *(one.name.value for one in missing)])
+    clash = clashing(tree, [*imports, *(part.name.value for part in missing)])
     if clash is not None:
         raise SourceError(f"the file uses the name {clash} for something else")
-    changed = with_definition(tree, *(statement(tree, _laid_out(_source(one), tree)) for one in missing))
+    changed = with_definition(tree, *(statement(tree, _laid_out(_source(part), tree)) for part in missing))
     for wanted in imports:
         changed = with_import(changed, wanted)
     return changed
@@ -129,7 +129,7 @@ def _source(definition: cst.BaseCompoundStatement) -> str:
 def _laid_out(source: str, tree: cst.Module) -> str:
     """Our source with the indentation and the line endings of a file, within its docstrings too."""
     indented = re.sub(
-        r"^(?: {4})+", lambda found: tree.default_indent * (len(found[0]) // 4), source, flags=re.MULTILINE
+        r"^(?: {4})+", lambda indentation: tree.default_indent * (len(indentation[0]) // 4), source, flags=re.MULTILINE
     )
     return indented.replace("\n", tree.default_newline)
 
@@ -138,8 +138,8 @@ class _Untyped(cst.CSTTransformer):
     """Takes the types out of a module's definitions."""
 
     def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
-        plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-        equal = plain if updated_node.default is not None else cst.MaybeSentinel.DEFAULT
+        no_spaces = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        equal = no_spaces if updated_node.default is not None else cst.MaybeSentinel.DEFAULT
         return updated_node.with_changes(annotation=None, equal=equal)
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:

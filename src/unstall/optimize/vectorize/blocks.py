@@ -19,7 +19,7 @@ class Block:
     returns: list[tuple[ast.expr | None, ast.expr]] = field(default_factory=list)
     """(condition, value) of each return statement, in order; no condition: the rest."""
     taken: set[str] = field(default_factory=set)
-    whole: set[str] = field(default_factory=set)
+    full_shape: set[str] = field(default_factory=set)
     """Names whose arrays surely have the shape of the whole nest: they derive from a cell that was read."""
 
     def run(self, statements: list[ast.stmt], mask: ast.expr | None = None) -> None:
@@ -54,15 +54,15 @@ class Block:
             self.name(name.id, fresh=branch or self._is_awaited(self.expressions.names.get(name.id)))  # type: ignore[attr-defined]
             for name in names
         ]
-        if self.is_whole(translated):
-            self.whole.update(new)
+        if self.has_full_shape(translated):
+            self.full_shape.update(new)
         self.lines.append(f"{', '.join(new)} = {source(translated)}")
         for name, now in zip(names, new):
             self.expressions.names[name.id] = now  # type: ignore[attr-defined]
 
-    def is_whole(self, node: ast.expr) -> bool:
+    def has_full_shape(self, node: ast.expr) -> bool:
         """Whether an expression over arrays surely has the shape of the whole nest."""
-        return any(isinstance(inner, ast.Name) and inner.id in self.whole for inner in ast.walk(node)) or any(
+        return any(isinstance(inner, ast.Name) and inner.id in self.full_shape for inner in ast.walk(node)) or any(
             isinstance(inner, ast.Attribute) and inner.attr == "asarray" for inner in ast.walk(node)
         )
 
@@ -93,9 +93,9 @@ class Block:
             isinstance(inner, (ast.Name, ast.Constant)) for inner in (condition.left, *condition.comparators)
         )
         if not simple:
-            held = self.name("mask", fresh=True)
-            self.lines.append(f"{held} = {source(condition)}")
-            condition = ast.Name(held, ast.Load())
+            mask_name = self.name("mask", fresh=True)
+            self.lines.append(f"{mask_name} = {source(condition)}")
+            condition = ast.Name(mask_name, ast.Load())
         numpy = self.expressions.numpy
         before = dict(self.expressions.names)
         self.run(statement.body, _both(numpy, mask, condition))
@@ -120,8 +120,8 @@ class Block:
             now = self.name(name, fresh=branch)
             self.lines.append(f"{now} = {self.expressions.numpy}.where({source(condition)}, {then}, {other})")
             names[name] = now
-            if {then, other} & self.whole:
-                self.whole.add(now)
+            if {then, other} & self.full_shape:
+                self.full_shape.add(now)
 
 
 def chosen(numpy: str, returns: list[tuple[ast.expr | None, ast.expr]]) -> list[str]:
@@ -152,8 +152,8 @@ def source(node: ast.expr) -> str:
 
 def names_of(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> list[str]:
     """Names that are loaded or stored in these nodes, in the order in which they appear."""
-    found = (node for top in nodes for node in ast.walk(top) if isinstance(node, ast.Name))
-    return list(dict.fromkeys(node.id for node in found if isinstance(node.ctx, context)))
+    names = (node for top in nodes for node in ast.walk(top) if isinstance(node, ast.Name))
+    return list(dict.fromkeys(node.id for node in names if isinstance(node.ctx, context)))
 
 
 def _both(numpy: str, mask: ast.expr | None, condition: ast.expr) -> ast.expr:

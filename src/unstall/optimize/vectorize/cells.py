@@ -37,9 +37,9 @@ def _shifted(node: ast.expr, offset: int) -> str:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         last = _integer(node.right)
         if last is not None:
-            whole = (last if isinstance(node.op, ast.Add) else -last) + offset
+            total = (last if isinstance(node.op, ast.Add) else -last) + offset
             left = source(node.left)
-            return left if not whole else f"{left} {'+' if whole > 0 else '-'} {abs(whole)}"
+            return left if not total else f"{left} {'+' if total > 0 else '-'} {abs(total)}"
     text = source(node)
     return text if not offset else f"{text} {'+' if offset > 0 else '-'} {abs(offset)}"
 
@@ -157,14 +157,14 @@ class Cells:
         parts = [text if full else f"{numpy}.broadcast_to({text}, ({shape}))" for text, full in values]
         if cell.kind == "image":
             return self._write_image(cell, parts, numpy, image)
-        whole = self._turned(cell, parts[0], numpy)
+        values_in_order = self._turned(cell, parts[0], numpy)
         if cell.kind == "array":
-            return [f"{cell.base}{self._slices(cell) or '[...]'} = {whole}"]
+            return [f"{cell.base}{self._slices(cell) or '[...]'} = {values_in_order}"]
         if len(self.axes) != 2:
-            return [f"{cell.base}[{self.axes[0].slice(0)}] = ({whole}).tolist()"]
+            return [f"{cell.base}[{self.axes[0].slice(0)}] = ({values_in_order}).tolist()"]
         rows, columns = (self.axes[axis] for axis in cell.order)
         return [
-            f"for row, values in zip({cell.base}[{rows.slice(0)}], ({whole}).tolist()):",
+            f"for row, values in zip({cell.base}[{rows.slice(0)}], ({values_in_order}).tolist()):",
             f"    row[{columns.slice(0)}] = values",
         ]
 
@@ -173,12 +173,12 @@ class Cells:
             raise AnalysisRefused("PIL's Image is not imported under a name of its own")
         corner = [source(self.axes[axis].begin) for axis in reversed(cell.order)]
         where = "" if corner == ["0", "0"] else f", ({', '.join(corner)})"
-        lines, whole = [], f"({self._turned(cell, channels[0], numpy)})"
+        lines, pixels = [], f"({self._turned(cell, channels[0], numpy)})"
         if len(channels) > 1:
             lines = ["pixel_channels = [", *(f"    {self._turned(cell, channel, numpy)}," for channel in channels), "]"]
-            whole = f"{numpy}.stack(pixel_channels, axis=-1)"
+            pixels = f"{numpy}.stack(pixel_channels, axis=-1)"
         # putpixel clips what is outside of a byte, so this does.
-        lines.append(f"pixels_array = {whole}.clip(0, 255).astype({numpy}.uint8)")
+        lines.append(f"pixels_array = {pixels}.clip(0, 255).astype({numpy}.uint8)")
         return [*lines, f"{cell.base}.paste({image}.fromarray(pixels_array){where})"]
 
     def _turned(self, cell: Cell, array: str, numpy: str) -> str:
@@ -189,9 +189,9 @@ class Cells:
         """``[begin:end, ...]``, or nothing where an image is read as a whole."""
         axes = [self.axes[axis] for axis in cell.order]
         if cell.kind == "image" and not any(cell.offsets):
-            whole = [source(axis.end) for axis in axes]
-            sizes = ([f"{name}.height", f"{name}.width"] for name in {cell.base, whole[0].rpartition(".")[0]})
-            if all(source(axis.begin) == "0" for axis in axes) and whole in list(sizes):
+            ends = [source(axis.end) for axis in axes]
+            sizes = ([f"{name}.height", f"{name}.width"] for name in {cell.base, ends[0].rpartition(".")[0]})
+            if all(source(axis.begin) == "0" for axis in axes) and ends in list(sizes):
                 return ""
         return f"[{', '.join(axis.slice(offset) for axis, offset in zip(axes, cell.offsets))}]"
 

@@ -119,8 +119,8 @@ class Expressions:
             return ast.Call(ast.Name("abs", ast.Load()), args, [])
         if name in _TO_INTEGER and len(args) == 1:
             rounding = _TO_INTEGER[name]
-            whole = self._numpy(rounding, args) if rounding else args[0]
-            return ast.Call(ast.Attribute(whole, "astype", ast.Load()), [self._attribute_of("int64")], [])
+            rounded = self._numpy(rounding, args) if rounding else args[0]
+            return ast.Call(ast.Attribute(rounded, "astype", ast.Load()), [self._attribute_of("int64")], [])
         if name == "float" and len(args) == 1:
             return self._numpy("float64", args)
         if name in _SAME and len(args) == 1:

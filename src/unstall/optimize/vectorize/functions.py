@@ -22,25 +22,25 @@ class Functions:
     def __init__(self, module: SourceModule, numpy: str, *, tree: ast.Module | None = None, depth: int = 0):
         self.module, self.numpy, self.depth = module, numpy, depth
         self.tree = tree or ast.parse(module.text)
-        self.made: dict[str, tuple[str, str]] = {}
+        self.array_forms: dict[str, tuple[str, str]] = {}
         """Qualified name → (name of the array form, its source)."""
 
     def __call__(self, name: str) -> str | None:
         """The name of the array form of a function; None when there is no such function to be found."""
-        if name not in self.made:
-            found = self._find(name)
-            if found is None:
+        if name not in self.array_forms:
+            definition = self._find(name)
+            if definition is None:
                 return None
-            function, functions = found
-            made = f"_{name.rpartition('.')[2]}_array"
+            function, functions = definition
+            array_name = f"_{name.rpartition('.')[2]}_array"
             if functions is not self:
-                functions.made = self.made
-            self.made[name] = (made, converted(function, made, functions, name))
-        return self.made[name][0]
+                functions.array_forms = self.array_forms
+            self.array_forms[name] = (array_name, converted(function, array_name, functions, name))
+        return self.array_forms[name][0]
 
     def sources(self) -> list[str]:
         """The source of every function that was made, callees first."""
-        return [source for _, source in self.made.values()]
+        return [source for _, source in self.array_forms.values()]
 
     def _find(self, name: str) -> tuple[ast.FunctionDef, Functions] | None:
         """A function by its qualified name, and what its own calls are looked up in."""
@@ -75,7 +75,7 @@ def converted(function: ast.FunctionDef, name: str, functions: Functions, shown:
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or function.decorator_list:
         raise AnalysisRefused(f"{shown} takes more than plain numbers")
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-    known = {one: one for one in names}
+    known = {argument_name: argument_name for argument_name in names}
     resolve = functions.module.resolve
     expressions = Expressions(functions.numpy, known, lambda node: None, functions, resolve=resolve)
     block = Block(expressions, taken=set(names))
@@ -115,8 +115,8 @@ def _with_constants_inlined(tree: ast.Module) -> ast.Module:
 
 def _is_number(node: ast.expr) -> bool:
     kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-    return all(isinstance(one, kinds) for one in ast.walk(node)) and not any(
-        isinstance(one, ast.Constant) and not isinstance(one.value, (int, float)) for one in ast.walk(node)
+    return all(isinstance(inner, kinds) for inner in ast.walk(node)) and not any(
+        isinstance(inner, ast.Constant) and not isinstance(inner.value, (int, float)) for inner in ast.walk(node)
     )
 
 

@@ -113,9 +113,9 @@ class _Nest:
         used = _value_names(self.body, self.cells)
         for number, axis in enumerate(self.axes):
             if axis.variable in used:
-                place = ["None"] * len(self.axes)
-                place[number] = ":"
-                suffix = "" if len(self.axes) == 1 else f"[{', '.join(place)}]"
+                index = ["None"] * len(self.axes)
+                index[number] = ":"
+                suffix = "" if len(self.axes) == 1 else f"[{', '.join(index)}]"
                 block.lines.append(f"{axis.variable} = {axis.values(self.numpy)}{suffix}")
                 block.expressions.names[axis.variable] = axis.variable
 
@@ -130,19 +130,19 @@ class _Nest:
                 wanted = f"{cell.base.rpartition('.')[2]}_array"
                 name = block.name(wanted, fresh=wanted in block.taken)
                 block.lines.append(self.cells.name_array(cell, name, self.numpy))
-                block.whole.add(name)
+                block.full_shape.add(name)
 
     def _statement(self, block: Block, statement: ast.stmt) -> None:
         """One statement of the body; an unpacked pixel becomes its channels."""
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List)):
             cell = self.cells.of(statement.value)
             if cell is not None:
-                names = [source(one) for one in statement.targets[0].elts]
-                whole = self.cells.read(cell, self.numpy, len(names))
-                block.lines.append(f"{', '.join(names)} = {source(whole)}")
+                names = [source(target) for target in statement.targets[0].elts]
+                channels = self.cells.read(cell, self.numpy, len(names))
+                block.lines.append(f"{', '.join(names)} = {source(channels)}")
                 block.expressions.names.update({name: name for name in names})
                 block.taken.update(names)
-                block.whole.update(names)
+                block.full_shape.update(names)
                 return
         block.run([statement])
         if block.returns:
@@ -155,7 +155,7 @@ class _Nest:
     def _write(self, block: Block, cell: Cell, value: ast.expr) -> list[str]:
         parts = value.elts if isinstance(value, ast.Tuple) else [value]
         arrays = [block.expressions(part) for part in parts]
-        values = [(source(array), block.is_whole(array)) for array in arrays]
+        values = [(source(array), block.has_full_shape(array)) for array in arrays]
         if len(values) > 1 and cell.kind != "image":
             raise AnalysisRefused("it stores tuples in a list")
         image = self.module.alias("PIL.Image") if cell.kind == "image" else None
@@ -260,9 +260,9 @@ def _surely_assigned_first(statement: ast.stmt) -> set[str]:
     first: set[str] = set()
     for branch in (statement.body, statement.orelse):
         assigned_before: set[str] = set()
-        for one in branch:
-            first |= _surely_assigned(one) - (_read(one) - assigned_before)
-            assigned_before |= _surely_assigned(one)
+        for inner in branch:
+            first |= _surely_assigned(inner) - (_read(inner) - assigned_before)
+            assigned_before |= _surely_assigned(inner)
     return first - _read(statement.test)
 
 
@@ -279,7 +279,7 @@ def _read_after(function: ast.FunctionDef, loop: ast.For) -> set[str]:
 
 def _value_names(body: list[ast.stmt], cells: Cells) -> set[str]:
     """Names that are read as values, not as the index of a cell."""
-    found: set[str] = set()
+    value_names: set[str] = set()
 
     def visit(node: ast.AST) -> None:
         if isinstance(node, ast.expr) and cells.of(node) is not None:
@@ -290,13 +290,13 @@ def _value_names(body: list[ast.stmt], cells: Cells) -> set[str]:
                 visit(put[1])
                 return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        for one in ast.iter_child_nodes(node):
-            visit(one)
+            value_names.add(node.id)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
 
     for statement in body:
         visit(statement)
-    return found
+    return value_names
 
 
 def _expressions(body: list[ast.stmt]) -> Iterator[ast.expr]:
@@ -314,14 +314,14 @@ def _names(function: ast.FunctionDef) -> set[str]:
 
 def _pixel_accesses(function: ast.FunctionDef) -> dict[str, str]:
     """Names set to ``image.load()``, and the image."""
-    found = {}
+    images = {}
     for node in ast.walk(function):
         if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
             continue
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and source(call).endswith(".load()"):
-            found[node.targets[0].id] = source(call.func.value)
-    return found
+            images[node.targets[0].id] = source(call.func.value)
+    return images
 
 
 def _statements(lines: list[str]) -> Iterator[str]:

@@ -53,12 +53,12 @@ def test_the_steady_part_ends_where_random_numbers_begin():
             size += draw(3)
         return size, value
     """)
-    assert (len(head.statements), head.whole, head.keeps) == (2, False, ("value", "size"))
+    assert (len(head.statements), head.is_whole_method, head.keeps) == (2, False, ("value", "size"))
 
 
 def test_the_whole_method_may_be_steady():
     _, _, head = head_of("value = self.n + int(index)\nreturn value")
-    assert head.whole and len(head.statements) == 2
+    assert head.is_whole_method and len(head.statements) == 2
 
 
 @pytest.mark.parametrize(
