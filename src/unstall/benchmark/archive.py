@@ -77,7 +77,7 @@ def make(
 
 def write(path: Path, archive: Archive) -> None:
     """Write it whole or not at all. Raises OSError where the disk does not take it."""
-    data = msgspec.msgpack.encode(archive, enc_hook=_plain)
+    data = msgspec.msgpack.encode(archive, enc_hook=_python_number)
     if len(data) > MAX_BYTES:
         raise OSError(f"{path.name} would take {len(data) >> 20} MB; the most is {MAX_BYTES >> 20}")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -208,7 +208,7 @@ def _epochs(measured: Measured) -> list[tuple[float, float]]:
     return [(float(span["start"]) / 1e9, float(span["dur"]) / 1e9) for span in spans]
 
 
-def _plain(value: Any) -> Any:
+def _python_number(value: Any) -> Any:
     """NumPy's numbers, which a measurement may hold, as Python's."""
     item = getattr(value, "item", None)
     if item is None:

@@ -103,7 +103,7 @@ class Program:
         self.status: int | None = None
         self.stopped_by: int | None = None
         """The signal that stopped it, if that has happened since the poll before."""
-        self._others = {child.pid for child in psutil.Process().children()}
+        self._earlier_children = {child.pid for child in psutil.Process().children()}
         self._stopping: float | None = None
         self._forced = False
         self._unrecorded = interpreter.unrecorded(options.programs_own(command))
@@ -172,7 +172,7 @@ class Program:
         assert self.status is not None
         deadline = time.monotonic() + patience_s
         while True:
-            _reap(self._others)
+            _reap(self._earlier_children)
             left = self._recorded_orphans() if self._forced or self.status < 0 else []
             if not left or time.monotonic() > deadline:
                 break
@@ -181,7 +181,7 @@ class Program:
             for child in left:
                 _kill(child.pid, signal.SIGKILL)
             psutil.wait_procs(left, timeout=2)
-            _reap(self._others)
+            _reap(self._earlier_children)
 
     def _recorded_orphans(self) -> list[psutil.Process]:
         recorded = {int(path.stem.split("-")[1]) for path in self.directory.glob("rec-*.bin")}

@@ -57,7 +57,7 @@ class Follower:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._began = directory.stat().st_mtime
-        self._seen: deque[tuple[float, int]] = deque()
+        self._step_counts: deque[tuple[float, int]] = deque()
         self._rates: deque[float] = deque(maxlen=_RATES_KEPT)
         self._points: dict[int, ResourcePoint] = {}
         self._counted_until = 0.0
@@ -90,10 +90,10 @@ class Follower:
 
     def _rate(self, steps: int) -> float | None:
         now = time.monotonic()
-        self._seen.append((now, steps))
-        while len(self._seen) > 2 and now - self._seen[1][0] >= _RATE_S:
-            self._seen.popleft()
-        then, before = self._seen[0]
+        self._step_counts.append((now, steps))
+        while len(self._step_counts) > 2 and now - self._step_counts[1][0] >= _RATE_S:
+            self._step_counts.popleft()
+        then, before = self._step_counts[0]
         if now - then < 0.2:
             return None
         rate = (steps - before) / (now - then)

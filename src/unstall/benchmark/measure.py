@@ -309,7 +309,7 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
     looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])]
-    asked = looks[-1][1].get("loop", {}) if looks else {}
+    loop_site = looks[-1][1].get("loop", {}) if looks else {}
     device = [(look.t, sum(look.gpu_memory_bytes)) for look in observation.machine if look.gpu_memory_bytes]
     return MemoryMeasurement(
         rss_by_step=by_step(own),
@@ -317,7 +317,7 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
         rss_peak=max(by_time.values(), default=None),
         device_peak=max((value for _, value in device), default=None),
         growing=growing_objects(looks),
-        loop=(asked.get("file", ""), asked.get("function", "")),
+        loop=(loop_site.get("file", ""), loop_site.get("function", "")),
         available=usable_memory_bytes(),
     )
 

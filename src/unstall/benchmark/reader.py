@@ -116,7 +116,7 @@ class ProcessRecording:
         phases = self.own_phases(spans)
         modules = np.isin(spans["name"], self.counting(Tick.FORWARD))
         every = enumerate(self.plugins.all_phases)
-        holders = [place for place, phase in every if phase.serves or phase == vocabulary.BACKWARD]
+        holders = [number for number, phase in every if phase.serves or phase == vocabulary.BACKWARD]
         index = np.arange(len(spans))
         depth = spans["depth"]
         ends = spans["start"] + spans["dur"]

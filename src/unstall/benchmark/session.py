@@ -152,9 +152,9 @@ class Session:
     def _probe(self, now: float) -> None:
         """Ask the program's main process, while its memory grows, for a look at what it keeps."""
         if self._probing is not None:
-            asked, tap = self._probing
-            if tap.control != PROBE or now - asked > 10.0:
-                self.disturbed.append((asked, now))
+            requested, tap = self._probing
+            if tap.control != PROBE or now - requested > 10.0:
+                self.disturbed.append((requested, now))
                 self._probing = None
             return
         if not self.probing or self._loop_began is None or self._probes >= len(_PROBE_AFTER_S):

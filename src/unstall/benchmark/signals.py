@@ -144,11 +144,11 @@ class Relay(Signals):
         return [number for number in numbers if number in ENDING or signal.getsignal(number) in free]
 
     def _collect_blocked(self) -> list[int]:
-        found = []
+        numbers = []
         while self._blocked and (info := signal.sigtimedwait(self._blocked, 0)) is not None:
             if not (info.si_signo in _SELF_INFLICTED and info.si_pid == os.getpid()):  # by a write of unstall's own
-                found.append(info.si_signo)
-        return found
+                numbers.append(info.si_signo)
+        return numbers
 
     def _not_received_by_program(self, received: list[int]) -> list[int]:
         """Those that the canary did not receive."""

@@ -43,7 +43,7 @@ def fallback(project: Path | None = None) -> Path:
 
 def writable(project: Path | None = None) -> Path:
     """:func:`home` if files can be made there, else :func:`fallback`. Whether a recording fits is another question."""
-    return next((place for place in (home(project), fallback(project)) if _takes_files(place)), home(project))
+    return next((folder for folder in (home(project), fallback(project)) if _takes_files(folder)), home(project))
 
 
 def _name(project: Path) -> str:

@@ -102,8 +102,8 @@ def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tu
     optimizer = primary(_counting(process, spans, Tick.OPTIMIZER))
     forwards = primary(of_models(process, _counting(process, spans, Tick.FORWARD)))
     env_steps = _counting(process, spans, Tick.ENV)
-    asked = _counting(process, spans, Tick.DATA)
-    batches = asked[asked["flags"] & ERROR == 0]
+    fetches = _counting(process, spans, Tick.DATA)
+    batches = fetches[fetches["flags"] & ERROR == 0]
     with_forward = _batches_with_forward(batches, forwards)
     # In this order; the last two stand for loops that the first five leave out.
     candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
@@ -112,7 +112,7 @@ def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tu
         (
             "optimizer",
             len(optimizer) >= 2 and _covers(optimizer, forwards),
-            lambda: _after_optimizer(optimizer, asked),
+            lambda: _after_optimizer(optimizer, fetches),
         ),
         ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: starts(with_forward)),
         ("forward", len(forwards) >= 2, lambda: starts(forwards)),
@@ -160,14 +160,14 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
 def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
     """A step ends where the next batch is asked for after the optimizer's step, or where that step ends."""
     stepped = np.maximum.accumulate(ends(optimizer))  # an optimizer may step another inside its own step
-    asked = starts(batches)
-    if not len(asked):
+    requests = starts(batches)
+    if not len(requests):
         return stepped
-    following = np.searchsorted(asked, stepped)
+    following = np.searchsorted(requests, stepped)
     next_start = np.append(starts(optimizer)[1:], np.inf)
-    has_batch = following < len(asked)
-    candidate = asked[np.minimum(following, len(asked) - 1)]
-    first = asked[max(int(np.searchsorted(asked, starts(optimizer)[0])) - 1, 0)]
+    has_batch = following < len(requests)
+    candidate = requests[np.minimum(following, len(requests) - 1)]
+    first = requests[max(int(np.searchsorted(requests, starts(optimizer)[0])) - 1, 0)]
     boundaries = np.where(has_batch & (candidate < next_start), candidate, stepped)
     return np.append(first, boundaries) if first < boundaries[0] else boundaries
 
@@ -175,8 +175,8 @@ def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
 def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
     if not len(batches) or not len(forwards):
         return batches[:0]
-    asked = np.append(starts(batches), np.inf)
-    holder = np.searchsorted(asked, starts(forwards), side="right") - 1
+    requests = np.append(starts(batches), np.inf)
+    holder = np.searchsorted(requests, starts(forwards), side="right") - 1
     used = np.zeros(len(batches), dtype=bool)
     used[holder[(holder >= 0) & (holder < len(batches))]] = True
     return batches[used]

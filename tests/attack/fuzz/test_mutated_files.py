@@ -47,7 +47,7 @@ _RUN = msgspec.structs.replace(
     excerpts=[Excerpt("/w/train.py", 5, ["def decode():", "    x = 1", "    y = 2"])],
 )
 _REPORT = json.loads(report().to_json())
-_ARCHIVE = msgspec.msgpack.decode(msgspec.msgpack.encode(_RUN, enc_hook=archive._plain))
+_ARCHIVE = msgspec.msgpack.decode(msgspec.msgpack.encode(_RUN, enc_hook=archive._python_number))
 _TRACE = kineto_files.document(
     kineto_files.small(), distributedInfo={"rank": 0, "world_size": 2}, deviceProperties=[{"id": 0, "name": "H100"}]
 )

@@ -117,8 +117,8 @@ class PythonEventScanner:
 
     def _add(self, event: dict[str, Any]) -> None:
         fields = {key: value for key, value in event.items() if key in _EVENT_FIELDS}
-        if isinstance(given := event.get("args"), dict):
-            args = ((f"args.{key}", value) for key, value in given.items())
+        if isinstance(arguments := event.get("args"), dict):
+            args = ((f"args.{key}", value) for key, value in arguments.items())
             fields.update((SAME_FIELDS.get(field, field), value) for field, value in args)
         number = self._list(Texts.ROUTES, fields, ("ph", "cat"))
         if number == len(self._routes):

@@ -65,11 +65,11 @@ class Replay:
             TraceError: the what-if cannot be read, or names nothing in the trace.
         """
         if what_if not in self._gains:
-            asked = parse(what_if)
-            changed = change(asked, self.graph, self.stretches)
+            question = parse(what_if)
+            changed = change(question, self.graph, self.stretches)
             end_ns = max(simulate(self.graph, changed).end_ns, changed.least_ns, 1.0)
             gain = self.base.end_ns / end_ns
-            self._gains[what_if] = max(gain, 1.0) if asked.factor is None or asked.factor <= 1 else gain
+            self._gains[what_if] = max(gain, 1.0) if question.factor is None or question.factor <= 1 else gain
         return self._gains[what_if]
 
     @cached_property

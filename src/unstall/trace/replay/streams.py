@@ -99,8 +99,8 @@ def event_waits(stretches: list[Stretch], items: Items, edges: Edges) -> None:
             target[waiting] = _pick(mine[lane], after)
             before = np.searchsorted(correlation[lane], table.on_correlation[waits][waited], side="left") - 1
             source[waited] = _pick(mine[lane], before)
-        both = (target != NONE) & (source != NONE)
-        _add_waits(items, source[both], target[both], edges)
+        is_pair = (target != NONE) & (source != NONE)
+        _add_waits(items, source[is_pair], target[is_pair], edges)
 
 
 def _pick(items: Ints, at: Ints) -> Ints:
@@ -112,8 +112,8 @@ def _pick(items: Ints, at: Ints) -> Ints:
 def _add_waits(items: Items, source: Ints, target: Ints, edges: Edges) -> None:
     lag = items.start_ns[target] - items.end_ns[source]
     in_order = (lag >= 0) & (items.lane[source] != items.lane[target])
-    held = np.minimum(lag, _EVENT_LATENCY_NS)[in_order].astype(np.float64)
-    edges.add(2 * source[in_order] + 1, 2 * target[in_order], held, Kind.EDGE)
+    latency = np.minimum(lag, _EVENT_LATENCY_NS)[in_order].astype(np.float64)
+    edges.add(2 * source[in_order] + 1, 2 * target[in_order], latency, Kind.EDGE)
 
 
 def collectives(items: Items, groups: Ints, own_ns: Floats, edges: Edges) -> Ints:
