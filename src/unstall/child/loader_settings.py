@@ -20,11 +20,11 @@ def override(module: Any, settings: dict[str, Any], applies: Callable[[dict[str,
     signature = inspect.signature(original)
 
     def __init__(*args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs).arguments
-        self = given.pop("self")
-        if applies(given):
-            given = _allowed(given | settings)
-        original(self, **given)
+        arguments = signature.bind(*args, **kwargs).arguments
+        self = arguments.pop("self")
+        if applies(arguments):
+            arguments = _allowed(arguments | settings)
+        original(self, **arguments)
 
     __init__.__wrapped__ = original  # type: ignore[attr-defined]
     module.DataLoader.__init__ = __init__

@@ -82,7 +82,7 @@ class _Census:
         self.entries: dict[str, dict[str, Any]] = {}
         self.complete = True
         self._main_file = ""
-        self._seen: set[int] = set()
+        self._visited: set[int] = set()
         self._names: set[str] = set()
         self._users: deque[_Item] = deque()
         self._libraries: deque[_Item] = deque()
@@ -112,9 +112,9 @@ class _Census:
                 self._add_names(module.__dict__, (file, "<module>"), name, bare=False)
 
     def _add_names(self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True) -> None:
-        if id(names) in self._seen:
+        if id(names) in self._visited:
             return
-        self._seen.add(id(names))
+        self._visited.add(id(names))
         for name, value in list(names.items()):
             if type(name) is str and not name.startswith("__") and type(value) not in _ATOMS:
                 path = name if bare and name not in self._names else f"{qualifier}.{name}"
@@ -131,9 +131,9 @@ class _Census:
                 self.complete = False
                 return
             path, value, owner, hops = (self._users or self._libraries).popleft()
-            if id(value) in self._seen:
+            if id(value) in self._visited:
                 continue
-            self._seen.add(id(value))
+            self._visited.add(id(value))
             try:
                 self._visit(path, value, owner, hops)
             except Exception as error:  # an object that cannot be looked at is left out
@@ -175,11 +175,11 @@ class _Census:
             yield "", value.__wrapped__
         elif issubclass(kind, type):
             if self._class_file(value):
-                for name, held in list(type.__getattribute__(value, "__dict__").items()):
-                    if not name.startswith("__") or type(held) is types.FunctionType:
-                        yield f".{name}", held
+                for name, attribute in list(type.__getattribute__(value, "__dict__").items()):
+                    if not name.startswith("__") or type(attribute) is types.FunctionType:
+                        yield f".{name}", attribute
         elif not issubclass(kind, self.sizer.tensor) and self._is_entered(kind):
-            yield from ((f".{name}", held) for name, held in sizes.fields(value))
+            yield from ((f".{name}", attribute) for name, attribute in sizes.fields(value))
             yield "", kind
 
     def _owner_of(self, value: Any) -> _Owner | None:
@@ -232,8 +232,8 @@ def _elements(value: Any) -> Iterable[tuple[str, Any]]:
     if base is None or sizes.length(value) > CHILD_LIMIT:
         return ()
     if base is dict:
-        return [(_key(key, i), held) for i, (key, held) in enumerate(list(dict.items(value)))]
-    return [(f"[{i}]", held) for i, held in enumerate(sizes.elements(value, CHILD_LIMIT))]
+        return [(_key(key, i), element) for i, (key, element) in enumerate(list(dict.items(value)))]
+    return [(f"[{i}]", element) for i, element in enumerate(sizes.elements(value, CHILD_LIMIT))]
 
 
 def _key(key: Any, index: int) -> str:

@@ -101,9 +101,9 @@ class Sizer:
 
     def _measure_cache(self, value: Any) -> Entry:
         info = value.cache_info()
-        held = next((found for found in gc.get_referents(value) if type(found) is dict), {})
+        entries = next((referent for referent in gc.get_referents(value) if type(referent) is dict), {})
         bounded = info.maxsize is not None
-        return _entry("lru_cache", info.currsize, self.estimate(held), bounded)
+        return _entry("lru_cache", info.currsize, self.estimate(entries), bounded)
 
     # ---------------------------------------------------------------- bytes
 
@@ -121,7 +121,7 @@ class Sizer:
             value = base
         return id(value), int(self._array.nbytes.__get__(value))
 
-    def _size(self, value: Any, seen: set[Any], depth: int) -> tuple[int, int]:
+    def _size(self, value: Any, counted: set[Any], depth: int) -> tuple[int, int]:
         """Bytes of one element: (not seen before, seen before)."""
         kind = type(value)
         key: Any = id(value)
@@ -130,29 +130,29 @@ class Sizer:
             key, size = (id(value), 0) if reading.is_opaque(kind, self.tensor) else self._tensor_storage(value)
         elif issubclass(kind, self._array):
             key, size = self._array_storage(value)
-        if key in seen:
+        if key in counted:
             return 0, size or object.__sizeof__(value)
-        seen.add(key)
+        counted.add(key)
         if base_of(kind) is not None:
-            return self._container_size(value, seen, depth)
+            return self._container_size(value, counted, depth)
         blob = next((base for base, _ in _BLOBS if issubclass(kind, base)), object)
         size += blob.__sizeof__(value)
         shared = 0
         if depth > 0 and kind.__flags__ & _HEAP_TYPE:
-            for _, held in itertools.islice(fields(value), SAMPLE):
-                more, again = self._size(held, seen, depth - 1)
-                size, shared = size + more, shared + again
+            for _, attribute in itertools.islice(fields(value), SAMPLE):
+                added, again = self._size(attribute, counted, depth - 1)
+                size, shared = size + added, shared + again
         return size, shared
 
-    def _container_size(self, value: Any, seen: set[Any], depth: int) -> tuple[int, int]:
+    def _container_size(self, value: Any, counted: set[Any], depth: int) -> tuple[int, int]:
         shallow = base_of(type(value)).__sizeof__(value)
         count = fresh = shared = 0
         if depth > 0:
             for item in _items(value, SAMPLE if depth > 1 else SAMPLE // 4):
                 count += 1
                 for part in item:
-                    more, again = self._size(part, seen, depth - 1)
-                    fresh, shared = fresh + more, shared + again
+                    added, again = self._size(part, counted, depth - 1)
+                    fresh, shared = fresh + added, shared + again
         # Where a sample is mostly the same memory again, the elements not looked at are so too.
         scale = length(value) / count if count and fresh >= shared else 1.0
         return shallow + round(fresh * scale), shared
@@ -233,11 +233,11 @@ def elements(container: Any, most: int) -> list[Any]:
 def fields(value: Any) -> Iterator[tuple[str, Any]]:
     """Name and value of what an instance holds in its ``__dict__`` and ``__slots__``."""
     try:
-        held = object.__getattribute__(value, "__dict__")
+        attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
-        held = {}
-    if isinstance(held, dict):
-        yield from [(name, each) for name, each in list(held.items()) if type(name) is str]
+        attributes = {}
+    if isinstance(attributes, dict):
+        yield from [(name, each) for name, each in list(attributes.items()) if type(name) is str]
     for base in type(value).__mro__:
         for name, slot in list(type.__getattribute__(base, "__dict__").items()):
             if type(slot) is _MEMBER:

@@ -9,7 +9,7 @@ import os
 import sys
 
 
-def _start(here: str, module: str, errors: str) -> None:
+def _start(folder: str, module: str, errors: str) -> None:
     """Start a part of unstall in this process; what goes wrong is a line in the file ``errors``.
 
     The name ``unstall`` is the package's only meanwhile: a program may have a module of its own by that name.
@@ -18,7 +18,7 @@ def _start(here: str, module: str, errors: str) -> None:
     try:
         import importlib
 
-        _find_unstall(here)
+        _find_unstall(folder)
         importlib.import_module(module).start()
         importlib.import_module("unstall.child.ownpackage").install()
     except Exception as error:
@@ -33,11 +33,11 @@ def _start(here: str, module: str, errors: str) -> None:
             sys.modules["unstall"] = theirs
 
 
-def _find_unstall(here: str) -> None:
+def _find_unstall(folder: str) -> None:
     """Import the package from its own place, whatever interpreter this is and whatever its site-packages hold."""
     import importlib.util
 
-    package = os.path.dirname(os.path.dirname(here))
+    package = os.path.dirname(os.path.dirname(folder))
     spec = importlib.util.spec_from_file_location(
         "unstall", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
     )
@@ -48,14 +48,14 @@ def _find_unstall(here: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _give_way(here: str) -> None:
+def _give_way(folder: str) -> None:
     """Import the sitecustomize that would have been found without this one.
 
     Where there is none, Python must not find this one either: the error that says so is the one that it expects then.
     """
     sys.modules.pop("sitecustomize", None)
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
-    sys.path_importer_cache.pop(here, None)
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
+    sys.path_importer_cache.pop(folder, None)
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
 
 

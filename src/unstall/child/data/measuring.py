@@ -171,14 +171,14 @@ def _batches(source: Source, emit: Emit, budget: float) -> None:
     samples: list[Any] = []
     while len(samples) < size and (time.perf_counter() < ends or not samples):
         samples += source.fetch(Cost())
-    given = samples[:size] if source.collates else samples[0]
+    inputs = samples[:size] if source.collates else samples[0]
     items = len(samples[:size])
     collate = source.loader.collate_fn
     cost = Cost()
-    batch = collate(given)
+    batch = collate(inputs)
     ends = time.perf_counter() + limits.COLLATING * budget
     while cost.count < 5 * items or (time.perf_counter() < ends and cost.count < 200 * items):
-        batch = timed(cost, items, collate, given)
+        batch = timed(cost, items, collate, inputs)
         if cost.wall_s > 0.1 * budget:
             break
     emit(part="collate", items=items, **cost.per_item())

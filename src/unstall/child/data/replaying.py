@@ -77,8 +77,8 @@ def call_of(frame: FrameType, owner: Any) -> Call:
     if code.co_flags & inspect.CO_VARKEYWORDS:
         keywords |= values[code.co_varnames[following]]
     if owner is not None:
-        given = positional if getattr(owner, "__code__", None) is code else positional[1:]
-        return Call(owner, tuple(keep(value) for value in given), {k: keep(v) for k, v in keywords.items()})
+        arguments = positional if getattr(owner, "__code__", None) is code else positional[1:]
+        return Call(owner, tuple(keep(value) for value in arguments), {k: keep(v) for k, v in keywords.items()})
     closure = tuple(CellType(values[name]) if name in values else CellType() for name in code.co_freevars)
     function = FunctionType(code, frame.f_globals, code.co_name, None, closure)
     # What a method of the user's belongs to stays as it is: a dataset may be large, and is not the method's input.
@@ -138,8 +138,8 @@ def fresh(value: Any) -> Any:
 
 def bytes_of(values: Any) -> int:
     """Kept for these arguments."""
-    given = values.values() if isinstance(values, dict) else values
-    return sum(value.size for value in given if isinstance(value, Fresh))
+    arguments = values.values() if isinstance(values, dict) else values
+    return sum(value.size for value in arguments if isinstance(value, Fresh))
 
 
 def replay(stage: Stage, *, seconds: float) -> Cost | None:

@@ -149,13 +149,13 @@ class Tracer:
 def elements_of(dataset: Any) -> dict[int, Any]:
     """The members of every list called ``transforms`` that a dataset holds, itself or in what it wraps."""
     members_by_id: dict[int, Any] = {}
-    seen: set[int] = set()
+    visited: set[int] = set()
     todo = [(dataset, 0)]
     while todo:
         holder, depth = todo.pop()
-        if id(holder) in seen or depth > 5 or inspect.ismodule(holder):
+        if id(holder) in visited or depth > 5 or inspect.ismodule(holder):
             continue
-        seen.add(id(holder))
+        visited.add(id(holder))
         members = getattr(holder, "transforms", None)
         if not isinstance(members, (list, tuple)) and type(holder).__name__ == "Sequential":
             members = list(holder)

@@ -26,17 +26,17 @@ class LoaderRecord:
     def __init__(self) -> None:
         self.batches: list[Give] = []
         self.turn = 0
-        self.given = self.trained = 0
+        self.handed_out = self.trained = 0
         """Batches, and those of them that were asked for while gradients were wanted."""
         self.epoch: int | None = None
 
     @property
     def weight(self) -> tuple[int, int]:
         """The main loader has the largest: it feeds the training, if anything is trained, and gives the most."""
-        return self.trained, self.given
+        return self.trained, self.handed_out
 
     def add(self, batch: Any) -> None:
-        self.given += 1
+        self.handed_out += 1
         torch = sys.modules.get("torch")
         self.trained += torch is not None and torch.is_grad_enabled()
         if len(self.batches) < limits.BATCHES:
@@ -57,7 +57,7 @@ class Epoch:
     def __init__(self, record: LoaderRecord, limit: int | None):
         self.record = record
         self.limit = limit
-        self.given = 0
+        self.handed_out = 0
         self.recorded = False
 
     def over(self) -> bool:
@@ -66,7 +66,7 @@ class Epoch:
         A pass of the loader's own batches alone is left to end by itself.
         """
         limit = self.limit if self.limit is not None else self.record.epoch
-        return self.recorded and limit is not None and self.given >= limit
+        return self.recorded and limit is not None and self.handed_out >= limit
 
 
 class Loading:
@@ -88,10 +88,10 @@ class Loading:
     def record_of(self, loader: Any) -> LoaderRecord:
         """What is known of a loader that is iterated over, or of those that stood in its place before."""
         if loader not in self.known:
-            place = _place(loader)
-            if place not in self.places and len(self.places) >= limits.MOST_LOADERS:
+            key = _place(loader)
+            if key not in self.places and len(self.places) >= limits.MOST_LOADERS:
                 del self.places[next(iter(self.places))]
-            self.known[loader] = self.places.setdefault(place, LoaderRecord())
+            self.known[loader] = self.places.setdefault(key, LoaderRecord())
         return self.known[loader]
 
     def install(self, module: Any) -> None:
@@ -115,7 +115,7 @@ class Loading:
             if epoch.over():
                 raise StopIteration
             if loading.cached and epoch.record.ready:
-                epoch.given += 1
+                epoch.handed_out += 1
                 epoch.recorded = True
                 return epoch.record.answer()
             if type(iterator) is Recorded:
@@ -143,9 +143,9 @@ class Loading:
         try:
             batch = really_next(iterator)
         except StopIteration:
-            epoch.record.epoch = epoch.given or None
+            epoch.record.epoch = epoch.handed_out or None
             raise
-        epoch.given += 1
+        epoch.handed_out += 1
         epoch.record.add(batch)
         return batch
 
@@ -186,7 +186,7 @@ def configure(module: Any, settings: dict[str, Any]) -> None:
     """Loaders of ``settings["from"]`` workers are made with the other settings."""
     workers = settings["from"]
     others = {name: value for name, value in settings.items() if name != "from"}
-    loader_settings.override(module, others, lambda given: given.get("num_workers", 0) == workers)
+    loader_settings.override(module, others, lambda arguments: arguments.get("num_workers", 0) == workers)
 
 
 def _looker(engine: Engine) -> Any:
