@@ -100,7 +100,7 @@ def test_a_phase_of_a_plugin_shows_wherever_a_run_is_shown(workspace, plugin):
     page = unstall(workspace, "report", "last", "--html", "run.html")
     assert page.status == 0, page.err
     html = (workspace.folder / "run.html").read_text()
-    assert re.search(rf'<i class="swatch p-tokenize"></i>tokenize</span></t.><td[^>]*>{percent}</td>', html)
+    assert re.search(rf'<i class="swatch p-tokenize"></i>tokenize</span></t.>\s*<td[^>]*>{percent}</td>', html)
     assert "--p-tokenize:var(--e-0)" in html
 
 

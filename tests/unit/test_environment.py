@@ -10,6 +10,7 @@ ROOT = Path(unstall.__file__).parent
 NAMES = {value for name, value in vars(environment).items() if name.isupper()}
 SCRIPTS = {
     "child/bootstrap/sitecustomize.py",  # runs before unstall can be imported
+    "sandbox/census.py",  # the keeper imports it
     "sandbox/keeper.py",  # runs alone
 }
 

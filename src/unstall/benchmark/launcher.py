@@ -145,7 +145,7 @@ class Program:
         """After its end: close the observation and see that nothing of it is left."""
         assert self.status is not None
         observation = self.session.finish()
-        self._wait_for_orphans()
+        self._wait_for_orphans(_ORPHAN_PATIENCE_S)
         return Outcome(self.status, observation, self._unrecorded)
 
     def abandon(self) -> None:
@@ -163,7 +163,7 @@ class Program:
             self._forced = True
             _kill(self.pid, signal.SIGKILL if waited > 2 * _STOP_PATIENCE_S else signal.SIGTERM)
 
-    def _wait_for_orphans(self, patience_s: float = _ORPHAN_PATIENCE_S) -> None:
+    def _wait_for_orphans(self, patience_s: float) -> None:
         """Reap what has ended. Loader workers of a program that was killed notice it and end; wait for that.
 
         What a program leaves running is its own affair, however it ended. But where unstall had to kill it, its workers

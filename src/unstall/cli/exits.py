@@ -9,7 +9,7 @@ from enum import IntEnum
 import click
 
 from unstall.runs.errors import Refused
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import literal
 
 
 class Exit(IntEnum):
@@ -40,5 +40,5 @@ def needs_extra(extra: str) -> Iterator[None]:
 
 
 def warn(message: str) -> None:
-    """Print a line on stderr: a problem that does not end the verb. It may quote a stranger's file."""
-    click.echo(f"unstall: {plain(message)}", err=True)
+    """Print a problem that does not end the verb on stderr, in a line or several. It may quote a stranger's file."""
+    click.echo("\n".join(map(literal, f"unstall: {message}".splitlines())), err=True)

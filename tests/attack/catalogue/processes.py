@@ -13,7 +13,7 @@ CASES = programs(
         "fork of a fork": "import os\nfor _ in range(3):\n    pid = os.fork()\n    if pid:\n        os.waitpid(pid, 0)\n        break\nprint('x', flush=True)\nos._exit(0)",
         "many": "import os\nfor n in range(20):\n    if not os.fork():\n        os._exit(n)\nprint(sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(20)))",
         "nobody else's children": "import os\ntry:\n    os.waitpid(-1, os.WNOHANG)\nexcept ChildProcessError as error:\n    print(error)",
-        "hooks of fork": "import os\nos.register_at_fork(before=lambda: print('before', flush=True), after_in_child=lambda: print('child', flush=True), after_in_parent=lambda: print('parent', flush=True))\nif not os.fork():\n    os._exit(0)\nos.wait()",
+        "hooks of fork": "import os\ncalled = []\nos.register_at_fork(before=lambda: called.append('before'), after_in_child=lambda: print(called, flush=True), after_in_parent=lambda: called.append('parent'))\nif not os.fork():\n    os._exit(0)\nos.wait()\nprint(called)",
         "subprocess": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'import sys; print(sys.argv, sys.path[1:] == [], end=\"\")', 'a'], capture_output=True))",
         "subprocess without an environment": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'import os; print(sorted(os.environ))'], env={}, capture_output=True))",
         "subprocess that fails": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', '1/0'], capture_output=True))",

@@ -53,9 +53,7 @@ REDIRECTED = [
         "<&- >&- 2>&-",
         ">/dev/full",
         "2>/dev/full",
-        "2>&1",
         ">out.txt",
-        ">out.txt 2>&1",
     )
     for source in ("import sys\nprint('out')\nprint('err', file=sys.stderr)\n",)
 ]
