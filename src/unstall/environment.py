@@ -23,6 +23,9 @@ CHILD = "UNSTALL_CHILD"
 PLAN = "UNSTALL_PLAN"
 """Set for trials of ``optimize``: what to count, check and write, as JSON."""
 
+BRIEF = "UNSTALL_BRIEF"
+"""Set for the command of ``optimize --agent``: the file that says what to do."""
+
 SANDBOX = "UNSTALL_SANDBOX"
 """Set inside a sandbox: its own folder."""
 

@@ -54,7 +54,7 @@ def load(group: str, package: str, base: type[T], on_error: Callable[[str], None
         plugin = getattr(module, kind.upper(), None)
         if plugin is not None:
             if problem := _misfit(plugin, base):
-                raise TypeError(f"{module.__name__} is no {kind}: {problem}")
+                raise TypeError(f"{module.__name__} is not a valid {kind}: {problem}")
             plugins[plugin.name] = plugin
     for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)):
         offered: Any = None
@@ -77,14 +77,14 @@ def _misfit(plugin: Any, base: type[Any]) -> str:
     if get_origin(base) is type:
         (base,) = get_args(base)
         derived = isinstance(plugin, type) and issubclass(plugin, base) and plugin is not base
-        return "" if derived else f"it is no class derived from {base.__name__}"
+        return "" if derived else f"it is not a class derived from {base.__name__}"
     if isinstance(plugin, type):
         return "it is a class, not an instance of one"
     if not isinstance(plugin, base):
-        return f"it is no {base.__name__}"
+        return f"it is not of type {base.__name__}"
     if missing := [name for name in inspect.get_annotations(base) if not hasattr(plugin, name)]:
         return f"it has no {missing[0]!r}"
-    return "" if isinstance(getattr(plugin, "name", None), str) else "its 'name' is no text"
+    return "" if isinstance(getattr(plugin, "name", None), str) else "its 'name' is not a string"
 
 
 def _source(entry: EntryPoint, group: str) -> str:

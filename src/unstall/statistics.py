@@ -1,4 +1,4 @@
-"""Ratios of step times with honest intervals. Pure NumPy; knows nothing of the project.
+"""Ratios of step times with honest intervals, and robust slopes. Pure NumPy; knows nothing of the project.
 
 Every ratio here is ``a / b``: time of the baseline over time of the variant, so above 1 the variant is faster.
 All averaging is done on logarithms (a ratio and its inverse then weigh the same), except over the steps within one
@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Series = Sequence[tuple[float, float]]
+"""Points (x, y)."""
 
 _FEW = 8  # blocks; below, resampling so few values cannot reach the tails that the level asks for
 _RESAMPLES = 4000
+_MAX_POINTS = 400  # of a series; a longer one is thinned first, for its pairs grow with the square
 _PRIOR_BLOCKS = 0.1  # c² of the confidence sequence: narrowest from four blocks to about thirty
 
 
@@ -184,3 +187,45 @@ def _resampled_means(series: Floats, generator: np.random.Generator) -> Floats:
     starts = generator.integers(0, n, (_RESAMPLES // 2, pieces))
     means: Floats = sums[starts].sum(axis=1) / (pieces * length)
     return means
+
+
+def slope(series: Series, confidence: float = 0.95) -> tuple[float, float, float]:
+    """Robust slope of y over x, with its interval at this confidence: (slope, low, high).
+
+    The median of the slopes between all pairs of points (Theil), with Sen's interval, which rests
+    on Kendall's rank test: P. K. Sen (1968), "Estimates of the regression coefficient based on
+    Kendall's tau", J. Am. Stat. Assoc. 63, 1379-1389. Up to 29 % of the points may be anything.
+    Points are taken as independent; where neighbours resemble each other, it is too narrow.
+
+    Args:
+        series: (x, y) points in any order; pairs of equal x are left out.
+        confidence: of the interval.
+
+    Raises:
+        ValueError: fewer than two different x.
+    """
+    x, y = columns(series)
+    first, second = np.triu_indices(len(x), k=1)
+    run = x[second] - x[first]
+    apart = run > 0
+    if not apart.any():
+        raise ValueError("a slope needs points at two different x or more")
+    slopes = np.sort((y[second] - y[first])[apart] / run[apart])
+    # Variance of Kendall's S; points of equal x compare with nothing.
+    ties = np.unique(x, return_counts=True)[1]
+    size = len(x)
+    variance = size * (size - 1) * (2 * size + 5) - (ties * (ties - 1) * (2 * ties + 5)).sum()
+    half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(variance / 18)
+    below, above = (len(slopes) - half) / 2, (len(slopes) + half) / 2
+    low = slopes[round(below) - 1] if round(below) >= 1 else -math.inf
+    high = slopes[round(above)] if round(above) < len(slopes) else math.inf
+    return float(np.median(slopes)), float(low), float(high)
+
+
+def columns(series: Series) -> tuple[Floats, Floats]:
+    """The series by x, thinned to at most 400 points."""
+    points = np.asarray(sorted(series), dtype=np.float64).reshape(-1, 2)
+    if len(points) > _MAX_POINTS:
+        chunks = np.array_split(points, _MAX_POINTS)
+        points = np.array([np.median(chunk, axis=0) for chunk in chunks])
+    return points[:, 0], points[:, 1]

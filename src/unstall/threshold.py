@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 
 class Threshold(float):
     """A number to compare with, and the reason for its value."""
@@ -14,3 +16,12 @@ class Threshold(float):
         threshold = super().__new__(cls, value)
         threshold.why = why
         return threshold
+
+
+class Range(NamedTuple):
+    """A number that is known to lie between two others, with the reason; 95 of 100 are meant to lie between them."""
+
+    low: float
+    value: float
+    high: float
+    why: str

@@ -100,7 +100,7 @@ class _Thread:
         self.id = threading.get_native_id()
         self.main = self.id == os.getpid()
         self.stack: list[list[int]] = []
-        self.roots = [0, 0, 0, 0]
+        self.roots = [0] * layout.ROOT_GROUPS
 
 
 def _thread(file: _File) -> _Thread:
@@ -274,6 +274,7 @@ def wrap(
     group: int = -1,
     network: bool = False,
     grad: Callable[[], bool] | None = None,
+    after: Callable[..., int] | None = None,
 ) -> Any:
     """A function that records each call of ``func``."""
     number = intern(name)
@@ -302,6 +303,8 @@ def wrap(
             result = func(*args, **kwargs)
             if network:
                 arg = _bytes_of(result)
+            elif after is not None:
+                arg = after(result, *args, **kwargs)
             return result
         except BaseException:
             flags |= layout.ERROR

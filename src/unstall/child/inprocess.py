@@ -42,9 +42,9 @@ class InProcessSampler:
             began = time.monotonic()
             while time.monotonic() - began < _WINDOW_S:
                 time.sleep(_PERIOD_S)
-                frame = sys._current_frames().get(main) if main is not None else None
-                if frame is not None:
-                    stacks[_stack(frame)] += 1
+                stack = _stack(sys._current_frames().get(main or 0))
+                if stack:
+                    stacks[stack] += 1
             self.tell(
                 "samples",
                 pid=os.getpid(),
@@ -56,7 +56,10 @@ class InProcessSampler:
 
 
 def _stack(frame: FrameType | None) -> tuple[tuple[str, str, int], ...]:
-    """(function, file, line) of each frame, outermost first."""
+    """(function, file, line) of each frame, outermost first.
+
+    No name outside holds a frame while the sampler sleeps: it would keep alive what the function's variables held.
+    """
     frames: list[tuple[str, str, int]] = []
     while frame is not None and len(frames) < _MAX_FRAMES:
         frames.append((frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno))

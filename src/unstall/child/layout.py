@@ -13,8 +13,8 @@ VERSION = 1
 HEADER_BYTES = 4096
 TAIL_RECORDS = 4096
 """The newest records, in shared memory behind the header; older ones follow them in the file."""
-TICK_KINDS = 8
-ROOT_GROUPS = 4
+TICK_KINDS = 9
+ROOT_GROUPS = 6
 FIRST_CALLS = 64
 """Calls of each seam that the watcher is called for, unasked."""
 
@@ -41,7 +41,7 @@ RECORD_FIELDS: Fields = (
     ("self", "Q"),  # ns, what other spans inside it took left out
     ("cpu", "I"),  # thread CPU time, units of 100 ns
     ("delay", "I"),  # runnable but not running, units of 100 ns
-    ("arg", "Q"),  # bytes moved, or the address of the call's first argument
+    ("arg", "Q"),  # bytes moved, the address of the call's first argument, or what `after` gave
     ("thread", "I"),
     ("name", "H"),
     ("depth", "B"),

@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from unstall import environment
-from unstall.child import recording, seams
+from unstall.child import launchers, recording, seams
 from unstall.child.importhook import PostImport
 from unstall.records.vocabulary import Plugins
 
@@ -77,7 +77,8 @@ class Child:
             parent=os.getppid(),
             native=recording.NATIVE,
             python=sys.version.split()[0],
-            **{name.lower(): os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE") if name in os.environ},
+            host=os.uname().nodename,
+            **launchers.identity(),
         )
         for name, number in native.names().items():
             self.tell("name", id=number, name=name)
@@ -124,7 +125,7 @@ class Child:
 
     def record_memory(self) -> None:
         """Start memray, in the program's main process or in each rank, and not in their helpers."""
-        if os.getppid() != self.options.get("parent") and "RANK" not in os.environ:
+        if os.getppid() != self.options.get("parent") and not launchers.identity():
             return
         from unstall.child import memory
 
@@ -190,7 +191,7 @@ def install(child: Child) -> None:
     """Put the extensions and the seams in place, for the libraries imported by now and those to come."""
     _load_plugins(child)
     targets = _extend(child)
-    recording.opened_by = child.open
+    recording.opened_by, recording.tell = child.open, child.tell
     native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
     child.watch()
     os.register_at_fork(after_in_child=child.after_fork)

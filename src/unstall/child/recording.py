@@ -30,8 +30,8 @@ def steps_of(ticks: list[int]) -> int:
     optimizer, env = ticks[Tick.OPTIMIZER], ticks[Tick.ENV]
     if env and env >= 0.2 * optimizer:
         return env
-    if optimizer:
-        return optimizer
+    if optimizer or ticks[Tick.REQUEST]:
+        return optimizer or ticks[Tick.REQUEST]
     forward, data = ticks[Tick.FORWARD], ticks[Tick.DATA]
     return min(forward, data) if forward and data else max(forward, data)
 
@@ -44,6 +44,9 @@ def drives(ticks: list[int]) -> bool:
 opened_by: Callable[[], None] | None = None
 """Opens the recording of this process at the first seam; a program without seams leaves no file."""
 
+tell: Callable[..., None] | None = None
+"""Writes a line of facts, as ``tell(kind, **facts)``, for what a seam learns after a call."""
+
 nvtx_ranges: Callable[[Any, str], Any] | None = None
 """With ``--nvtx``: makes a function that opens an NVTX range around another."""
 
@@ -51,7 +54,13 @@ _NO_TICK = _NO_GROUP = -1
 
 
 def wrap(
-    func: Any, seam: Seam, member: str = "", *, network: bool = False, grad: Callable[[], bool] | None = None
+    func: Any,
+    seam: Seam,
+    member: str = "",
+    *,
+    network: bool = False,
+    grad: Callable[[], bool] | None = None,
+    after: Callable[..., int] | None = None,
 ) -> Any:
     """A callable that records each call of ``func``.
 
@@ -61,13 +70,15 @@ def wrap(
         member: which of a family of seams this is.
         network: record only calls on internet sockets, with the bytes they move.
         grad: called before each outermost call; False where it answers that gradients are disabled.
+        after: called with the result and the arguments of each recorded call that returned; what it gives is the
+            record's argument. It raises nothing but what a signal handler of the program's raises in it.
     """
     name = seam.named(member) if member else seam.event
     if nvtx_ranges is not None and not network:
         func = nvtx_ranges(func, name)
     kind = _NO_TICK if seam.counts is None else seam.counts
     group = _NO_GROUP if seam.group is None else seam.group
-    return native.wrap(func, name, kind=kind, group=group, network=network, grad=grad)
+    return native.wrap(func, name, kind=kind, group=group, network=network, grad=grad, after=after)
 
 
 def wrap_attribute(owner: Any, attribute: str, seam: Seam, member: str = "", **options: Any) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from unstall.child import handlers, reading, sizes
-from unstall.child.user_files import is_user_file
+from unstall.child.user_files import is_program_file, package_of
 
 TIME_LIMIT_S = 0.030
 OBJECT_LIMIT = 200_000
@@ -75,26 +75,28 @@ def probe(frame: types.FrameType) -> dict[str, Any]:
 
 
 class _Census:
-    """A breadth-first walk; what the user's code holds comes before what libraries hold."""
+    """A breadth-first walk; what the program's own code holds comes before what it is built on holds."""
 
     def __init__(self, deadline: float) -> None:
         self.sizer = sizes.Sizer(deadline)
         self.entries: dict[str, dict[str, Any]] = {}
         self.complete = True
         self._main_file = ""
+        self._packages = {""}  # of the modules that are not installed; those of the frames follow
         self._visited: set[int] = set()
         self._names: set[str] = set()
         self._users: deque[_Item] = deque()
         self._libraries: deque[_Item] = deque()
 
     def add_frames(self, loop: types.FrameType) -> None:
-        """The loop's locals, those of the user's frames that called it, and their globals."""
+        """The loop's locals, those of the program's frames that called it, and their globals."""
         frame: types.FrameType | None = loop
         for _ in range(FRAME_LIMIT):
             if frame is None:
                 return
             file = frame.f_code.co_filename
-            if frame is loop or is_user_file(file):
+            if frame is loop or is_program_file(file):
+                self._packages.add(package_of(file))
                 module = frame.f_globals.get("__name__")
                 if module == "__main__":
                     self._main_file = file
@@ -105,10 +107,10 @@ class _Census:
             frame = frame.f_back
 
     def add_modules(self) -> None:
-        """The globals of the user's modules."""
+        """The globals of the user's modules, and of those of the installed packages that the loop runs through."""
         for name, module in list(sys.modules.items()):
             file = _module_file(module)
-            if file and is_user_file(file):
+            if file and is_program_file(file) and package_of(file) in self._packages:
                 self._add_names(module.__dict__, (file, "<module>"), name, bare=False)
 
     def _add_names(self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True) -> None:
@@ -154,7 +156,7 @@ class _Census:
             self.entries.setdefault(name, {**entry, "file": owner[0], "function": owner[1]})
         if hops < HOP_LIMIT:
             holder = self._owner_of(value) or owner
-            line = self._users if is_user_file(holder[0]) else self._libraries
+            line = self._users if is_program_file(holder[0]) else self._libraries
             for step, child in itertools.chain(_elements(value), self._attributes(value)):
                 if type(child) not in _ATOMS:
                     line.append((path + step, child, holder, hops + 1))
@@ -163,7 +165,7 @@ class _Census:
         """What an object holds besides its elements, and how its path goes on."""
         kind = type(value)
         if kind is types.FunctionType:
-            if is_user_file(value.__code__.co_filename):
+            if is_program_file(value.__code__.co_filename):
                 yield from _held_by_function(value)
         elif kind is types.MethodType:
             yield "", value.__self__
@@ -190,12 +192,12 @@ class _Census:
         return (file, kind.__qualname__) if file else None
 
     def _class_file(self, kind: type) -> str:
-        """The file of a class that the user wrote; empty for all others."""
+        """The file of a class of the program's own; empty for all others."""
         module = getattr(kind, "__module__", None)
         if module == "__main__":
             return self._main_file or "__main__"
         file = _module_file(sys.modules.get(module)) if type(module) is str else ""
-        return file if file and is_user_file(file) else ""
+        return file if file and is_program_file(file) else ""
 
     def _is_entered(self, kind: type) -> bool:
         """Whether instances of a class may hold what programs collect; the language's do not."""

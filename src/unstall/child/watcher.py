@@ -12,6 +12,7 @@ import os
 import sys
 import time
 import weakref
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import flops, handlers, reading, recording, seams
@@ -26,7 +27,11 @@ STOP, PROBE, SAMPLE, CALL = 1, 2, 3, 4
 extension, which clears the word itself when it is done."""
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_MAX_FRAMES = 40
+_MAX_FRAMES = 200
+"""Of a call's stack: a path that lost its outermost frames could be compared with no other."""
+_MOST_LIBRARIES = 200
+_NEAREST = 8
+"""Frames by which places are told apart: a library calls the model of training and validation by the same helpers."""
 
 
 class Watcher:
@@ -102,18 +107,12 @@ class Watcher:
 
     def _site(self, name: str, frame: FrameType) -> None:
         """Write down who calls this seam, once for each place."""
-        key = (name, *_place(frame), *_place(frame.f_back))
+        key = (name, _path(frame, _NEAREST))
         if key in self.seen:
             return
         self.seen.add(key)
-        stack: list[list[Any]] = []
-        walk: FrameType | None = frame
-        while walk is not None and len(stack) < _MAX_FRAMES:
-            code = walk.f_code
-            stack.append([code.co_filename, code.co_name, walk.f_lineno, code.co_firstlineno])
-            walk = walk.f_back
         torch = sys.modules.get("torch")
-        self.tell("site", name=name, stack=stack, grad=torch is None or torch.is_grad_enabled())
+        self.tell("site", name=name, stack=_path(frame, _MAX_FRAMES), grad=torch is None or torch.is_grad_enabled())
 
 
 class Windows:
@@ -224,8 +223,14 @@ class Windows:
         self.roots.clear()
 
 
-def _place(frame: FrameType | None) -> tuple[Any, ...]:
-    return (frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno) if frame is not None else ()
+def _path(frame: FrameType | None, most: int) -> tuple[tuple[str, str, int, int], ...]:
+    """File, function, line and the function's first line of a frame and of those that called it, innermost first."""
+    path: list[tuple[str, str, int, int]] = []
+    while frame is not None and len(path) < most:
+        code = frame.f_code
+        path.append((code.co_filename, code.co_name, frame.f_lineno, code.co_firstlineno))
+        frame = frame.f_back
+    return tuple(path)
 
 
 def _user_frame(frame: FrameType | None) -> FrameType | None:
@@ -235,11 +240,22 @@ def _user_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def _versions() -> dict[str, str]:
+    """Of the libraries that are imported and say theirs, read without asking a module for anything."""
+    versions: dict[str, str] = {}
+    for name, module in list(sys.modules.items()):
+        version = module.__dict__.get("__version__") if type(module) is ModuleType and "." not in name else None
+        if type(version) is str and name not in sys.stdlib_module_names and len(versions) < _MOST_LIBRARIES:
+            versions[name] = version[:40]
+    return versions
+
+
 def _torch_facts() -> dict[str, Any]:
     torch = sys.modules["torch"]
     facts: dict[str, Any] = {
         "version": str(getattr(torch, "__version__", "")),
         "threads": torch.get_num_threads(),
+        "libraries": _versions(),
     }
     if torch.cuda.is_initialized():
         facts["cuda"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from unstall.records.speedup import Speedup
 from unstall.records.vocabulary import PhaseName
 
 Subject = Literal["machine", "software", "load", "settings", "command", "code"]
@@ -92,6 +93,8 @@ class Side(msgspec.Struct, kw_only=True, frozen=True):
     verdict: str
     culprit: str | None
     headroom: float | None
+    ceiling: Speedup | None = None
+    """Of the verdict, with its interval."""
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -112,6 +115,14 @@ class PhaseChange(msgspec.Struct, kw_only=True, frozen=True):
     """Whether the change is larger than the noise among the steps; None where there are too few to tell."""
 
 
+class CallbackChange(msgspec.Struct, kw_only=True, frozen=True):
+    """Seconds a step in an event of a callback, in A and in B."""
+
+    name: str
+    a_s: float
+    b_s: float
+
+
 class Comparison(msgspec.Struct, kw_only=True, frozen=True):
     """What ``unstall compare`` finds."""
 
@@ -124,6 +135,8 @@ class Comparison(msgspec.Struct, kw_only=True, frozen=True):
     """The smallest speed-up that a comparison as noisy as this would have found four times out of five."""
     phases: Sequence[PhaseChange]
     caveats: Sequence[str]
+    callbacks: Sequence[CallbackChange] = ()
+    """Those that changed most first."""
     commits: str | None = None
     """What lies between the two revisions, where git knows both."""
 
@@ -168,6 +181,8 @@ class GateResult(msgspec.Struct, kw_only=True, frozen=True):
     phases: Sequence[PhaseMedians]
     duration_s: float
     notes: Sequence[str] = msgspec.field(default_factory=list)
+    differences: Sequence[Difference] = msgspec.field(default_factory=list)
+    """What the programs were set to: samples a step, workers, dtype ..."""
 
 
 class Iteration(msgspec.Struct, frozen=True):
@@ -186,8 +201,9 @@ class NextStep(msgspec.Struct, frozen=True):
     what: str
     gain: float
     known_by: str
-    at_most: bool
-    """Whether the gain is a bound and not a promise."""
+    is_ceiling: bool
+    """Whether it is the speed-up if the culprit took no time, which no remedy quite brings."""
+    interval: tuple[float, float] | None = None
 
 
 class Savings(msgspec.Struct, frozen=True):

@@ -9,20 +9,24 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from unstall.records.communication import NodeCommunication
 from unstall.records.observations import StackSample
-from unstall.records.report import Phase, SpanTime, Startup, StepTime
+from unstall.records.report import Between, CallbackTime, Generation, Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
 
 
 class Site(msgspec.Struct, frozen=True):
-    """Where the program calls a seam: the user's line, and the user's functions above it, innermost first."""
+    """Where the program calls a seam: its line, and its functions above it, innermost first.
+
+    The program's own are the user's files and those of libraries that may be blamed.
+    """
 
     seam: str
     file: str
     function: str
     line: int
     callers: tuple[tuple[str, str, int], ...] = ()
-    """(file, function, line) of the user frames above."""
+    """(file, function, line) of the program's frames above."""
     grad: bool = True
     """Whether gradients were enabled: validation calls the model without."""
 
@@ -66,6 +70,8 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     threads: int = 0
     compiled: bool = False
     batch_size: int | None = None
+    sample: str = ""
+    """The shape of one sample, as 3×224×224; empty where it is not known or varies."""
     forwards: float = 0.0
     """Outermost calls of the main module in a step."""
     flops: float | None = None
@@ -91,6 +97,21 @@ class ModuleMeasurement(msgspec.Struct, frozen=True):
     """The settings of a module of torch's, or of one derived from it, as torch words them."""
 
 
+class GroupMeasurement(msgspec.Struct, frozen=True, kw_only=True):
+    """The collectives that a rank called in one process group; a step's."""
+
+    name: str
+    """Of a mesh's dimension or as the group's maker described it; "default" for that of all ranks."""
+    ranks: tuple[int, ...] = ()
+    """Its members; empty where they are not known."""
+    device: str = ""
+    calls: float = 0.0
+    bytes: float = 0.0
+    """Of the larger of what goes in and what comes out; objects that are pickled are not counted."""
+    wait_s: float = 0.0
+    """In the calls, and in waiting for those that had returned before they were done."""
+
+
 class RankMeasurement(msgspec.Struct, frozen=True):
     """One process of a distributed program."""
 
@@ -100,6 +121,13 @@ class RankMeasurement(msgspec.Struct, frozen=True):
     phases: Mapping[PhaseName, float]
     blocked: Mapping[PhaseName, float]
     worker_pids: frozenset[int] = frozenset()
+    host: str = ""
+    local_rank: int | None = None
+    groups: Sequence[GroupMeasurement] = ()
+    arrives_last: float | None = None
+    """Share of the exchanges with all ranks at which it came last, clocks aligned; None where that is not known."""
+    steps: int = 0
+    """All that it made, measured or not."""
 
 
 class GrowingObject(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +166,38 @@ class MemoryMeasurement(msgspec.Struct, frozen=True):
     """Bytes that the program may use in all."""
 
 
+class CompiledFunction(msgspec.Struct, frozen=True):
+    """A function that was traced, lowered or compiled again while the loop ran."""
+
+    name: str
+    count: int
+    """How many times the compiler ran for it."""
+    step_s: float
+    """Seconds a step."""
+
+
+class Slowing(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that grows with the steps made; seconds are of the line through the measured steps."""
+
+    per_1000: float
+    """Growth in 1,000 steps, as a share of the loop's first step."""
+    low: float
+    """Of its 95 % interval."""
+    high: float
+    begin_s: float
+    """The loop's first step."""
+    end_s: float
+    """The last measured step."""
+    phase: PhaseName
+    """Which holds most of the growth."""
+    early: Sequence[StackSample] = msgspec.field(default_factory=list)
+    """Stacks from the first half of the steps."""
+    late: Sequence[StackSample] = msgspec.field(default_factory=list)
+    early_s: float = 0.0
+    """A step where the early stacks were seen, on average."""
+    late_s: float = 0.0
+
+
 class Measurement(msgspec.Struct, frozen=True):
     """One run of a program, measured."""
 
@@ -151,6 +211,10 @@ class Measurement(msgspec.Struct, frozen=True):
     main_pid: int
     regular_s: float = 0.0
     """A step without epoch boundary or validation."""
+    unhindered_s: Mapping[PhaseName, float] = msgspec.field(default_factory=dict)
+    """Seconds of each phase in the steps in which least kept it from running."""
+    between: Between | None = None
+    """What recurs between steps, where that is a sizeable part of the mean step."""
     worker_pids: frozenset[int] = frozenset()
     rank_pids: frozenset[int] = frozenset()
     main_cpu_s: float = 0.0
@@ -164,10 +228,22 @@ class Measurement(msgspec.Struct, frozen=True):
     other_cores: float = 0.0
     loader: LoaderMeasurement | None = None
     model: ModelMeasurement = msgspec.field(default_factory=ModelMeasurement)
+    generation: Generation | None = None
     modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
+    world_size: int = 1
+    """Ranks of the program, seen or not."""
     ranks: Sequence[RankMeasurement] = msgspec.field(default_factory=list)
-    callbacks: Mapping[str, float] = msgspec.field(default_factory=dict)
-    """Seconds a step by seam, e.g. ``torch.save``."""
+    """Those that were seen; none where the program has one rank."""
+    unseen_ranks: Sequence[int] = ()
+    """The others that share a process group with them: on another node, as a rule."""
+    nodes: Sequence[NodeCommunication] = ()
+    """The machines whose parts were put together; none for a run that was not gathered."""
+    library_calls: Mapping[str, float] = msgspec.field(default_factory=dict)
+    """Seconds a step in what common libraries do for a callback, e.g. ``torch.save``."""
+    callbacks: Sequence[CallbackTime] = msgspec.field(default_factory=list)
+    """By class and event, over the whole run, the most time first."""
+    compiled: Sequence[CompiledFunction] = ()
+    """What was traced and compiled in the measured steps."""
     gc_s: float = 0.0
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
@@ -176,14 +252,16 @@ class Measurement(msgspec.Struct, frozen=True):
     """The phases and seams that plug-ins added."""
     envs: int = 1
     """Environments in one env step."""
+    observations: int = 1
+    """Environments that the model is called for at once: of a vector, or stepped in turn."""
     disk_read: float = 0.0
     """Bytes a step that reached the disk, whole tree."""
     read_chars: float = 0.0
     """Bytes a step that were asked of files, from the page cache or not."""
     spread: float = 0.0
     """Standard error of the mean step, relative."""
-    trend: float = 0.0
-    """Step time in the last third over that in the first, less one: a step that grows."""
+    slowing: Slowing | None = None
+    """Where the step grows with the steps made."""
     sampling_failure: str | None = None
     nan_loss: bool = False
     disturbed: bool = False
@@ -193,6 +271,23 @@ class Measurement(msgspec.Struct, frozen=True):
     spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
     """The user's own spans, over the whole run and all processes."""
     startup: Startup | None = None
+
+    @property
+    def has_peers(self) -> bool:
+        """Whether other ranks can keep the main one waiting, seen or not."""
+        return len(self.ranks) > 1 or bool(self.ranks and self.unseen_ranks)
+
+    @property
+    def samples_per_step(self) -> float | None:
+        """Of the loader's batches, else of the model's calls; None where neither is known."""
+        loader, model = self.loader, self.model
+        if loader and loader.batch_size and loader.batches_per_step:
+            return loader.batch_size * loader.batches_per_step
+        if self.generation is not None:
+            return self.generation.sequences
+        if self.kind != "env" and model.batch_size and model.forwards:
+            return model.batch_size * model.forwards
+        return None
 
     def phase_s(self, *names: PhaseName) -> float:
         """Seconds a step in these phases."""

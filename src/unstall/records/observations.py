@@ -28,6 +28,15 @@ class StackSample(msgspec.Struct, frozen=True):
     frames: tuple[Frame, ...]
     count: int
     main_thread: bool = True
+    tid: int = 0
+    """The system's number of the thread; 0 where it is not known."""
+
+
+class StackWindow(msgspec.Struct, frozen=True):
+    """The stacks that were sampled in one stretch of time, around ``middle``."""
+
+    middle: float
+    samples: Sequence[StackSample]
 
 
 class ResourcePoint(msgspec.Struct, frozen=True):
@@ -62,6 +71,8 @@ class Observation(msgspec.Struct, frozen=True):
     points: Sequence[ResourcePoint] = msgspec.field(default_factory=list)
     machine: Sequence[MachinePoint] = msgspec.field(default_factory=list)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
+    windows: Sequence[StackWindow] = msgspec.field(default_factory=list)
+    """The same stacks by when they were seen, and later ones: a long run is looked at again."""
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """When unstall itself took time from the program: steps then are not timed."""
     sampling_failure: str | None = None

@@ -6,12 +6,17 @@ Times are seconds, shares are 0..1, sizes are bytes, unless a name says otherwis
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from pathlib import PurePath
 from typing import Any, Literal
 
 import msgspec
 
+from unstall.records.communication import Communication
+from unstall.records.encoding import indented_json
+from unstall.records.experiments import Ceiling, Experiment, Study
+from unstall.records.proof import Proof
+from unstall.records.remedies import SAMENESS_MEANS, Remedy, Sameness
+from unstall.records.speedup import ExpectedGain, Speedup
 from unstall.records.trace import TraceFacts
 from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternName, PhaseName
 
@@ -34,12 +39,46 @@ class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
     """What could not be measured, and why; said plainly, one line each."""
 
 
+class Between(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """What recurs between steps and is none: evaluation, the end of an epoch. The mean step contains it."""
+
+    mean_s: float
+    """Seconds of the mean step."""
+    each_s: float
+    """Seconds of one occurrence, on average."""
+    count: int
+    """Occurrences in the measured steps."""
+    function: str = ""
+    """That calls the model there; empty where nothing does."""
+    file: str = ""
+    line: int = 0
+
+
 class StepTime(msgspec.Struct, frozen=True):
     """Seconds a step, over the measured steps."""
 
     mean: float
     p50: float
     p95: float
+
+
+class Generation(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """The mean request, where a step is one: a call of ``generate()`` for a batch of prompts."""
+
+    sequences: float
+    """Generated at once."""
+    prompt_tokens: float
+    """Of each sequence."""
+    new_tokens: float
+    """Of each sequence."""
+    prefill_s: float
+    """Seconds until the first new token was there."""
+    decode_s: float
+    """Seconds for the others."""
+    cached: bool
+    """Keys and values were kept: else the model is given all tokens again for each new one."""
+    longest_input: float = 0.0
+    """Tokens that the model is given for the last new one."""
 
 
 class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -49,11 +88,14 @@ class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     batches_per_s: float | None = None
     samples_per_s: float | None = None
     env_steps_per_s: float | None = None
+    tokens_per_s: float | None = None
+    """That were generated, in all sequences."""
     flops_per_s: float | None = None
     mfu: float | None = None
     step_s: StepTime | None = None
     flops_coverage: float | None = None
     """Share of the operator calls seen for which a FLOP formula is known."""
+    between: Between | None = None
 
 
 class Utilization(msgspec.Struct, kw_only=True, frozen=True):
@@ -73,28 +115,6 @@ class Utilization(msgspec.Struct, kw_only=True, frozen=True):
     """Cores taken by processes outside this program, mean over the measured steps."""
 
 
-class Phase(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """A disjoint part of the mean step on the main thread."""
-
-    name: PhaseName
-    share: float
-    mean_s: float
-    p95_s: float = 0.0
-    network_s: float = 0.0
-    network_bytes: float = 0.0
-    blocked_s: float = 0.0
-    """Part of it spent neither on a core nor waiting for one: disk, network, sleep, locks, other ranks."""
-    wall_s: float | None = None
-    """Seconds a step as the calls were timed, before code that no call claims was told apart by its samples."""
-    attributed_s: float | None = None
-    """Seconds a step with that code in its own phase, and with the time that other programs added.
-
-    ``mean_s`` is the same without what other programs added: it is what verdict, evidence and shares rest on.
-    """
-    what: str = ""
-    """What the time goes into, as a phrase, where a plug-in added the phase; empty for the built-in ones."""
-
-
 class Account(msgspec.Struct, kw_only=True, frozen=True):
     """A step that was corrected: which correction, and what is left of it."""
 
@@ -106,6 +126,16 @@ class Account(msgspec.Struct, kw_only=True, frozen=True):
 
 ProcessRole = Literal["main", "worker", "rank", "other"]
 """Of a process: the main one, a worker of a DataLoader, a rank of a distributed program, or one named otherwise."""
+
+
+class Caller(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """A line that leads to another function."""
+
+    function: str
+    file: str
+    line: int
+    share: float | None = None
+    """Of the time of the process, what all that it calls there takes; None where that is not known."""
 
 
 class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -120,6 +150,12 @@ class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     process: ProcessRole = "main"
     index: int | None = None
     """Number of the rank or worker; None where it has none, or all workers are meant."""
+    package: str = ""
+    """The distribution that the file is installed by; empty where it is the user's own."""
+    version: str = ""
+    """Of the package, where its metadata says."""
+    called_by: Caller | None = None
+    """The user's line that leads to one in a library; None where there is none, or it is not known."""
 
     def __post_init__(self) -> None:
         role, _, number = self.where.partition(" ")
@@ -128,19 +164,50 @@ class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
         msgspec.structs.force_setattr(self, "process", process)
         msgspec.structs.force_setattr(self, "index", int(number) if is_number else None)
 
+    @property
+    def name(self) -> str:
+        """The function's name; for module-level code, the file and line it stands on."""
+        return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
+
+
+class Phase(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """A disjoint part of the mean step on the main thread."""
+
+    name: PhaseName
+    share: float
+    mean_s: float
+    p95_s: float = 0.0
+    network_s: float = 0.0
+    network_bytes: float = 0.0
+    blocked_s: float = 0.0
+    """Part of it spent neither on a core nor waiting for one: disk, network, sleep, locks, other ranks."""
+    cpu_s: float | None = None
+    """Part of it in which the main thread was on a core, as timed; None where no call in it was measured."""
+    wall_s: float | None = None
+    """Seconds a step as the calls were timed, before code that no call claims was told apart by its samples."""
+    attributed_s: float | None = None
+    """Seconds a step with that code in its own phase, and with the time that other programs added.
+
+    ``mean_s`` is the same without what other programs added: it is what verdict, evidence and shares rest on.
+    """
+    functions: Sequence[LineTime] = msgspec.field(default_factory=list)
+    """Of a sizeable `other`: the functions that take the most of it, at their hottest line; shares are of the step."""
+    what: str = ""
+    """What the time goes into, as a phrase, where a plug-in added the phase; empty for the built-in ones."""
+
 
 class Culprit(LineTime, kw_only=True, omit_defaults=True, frozen=True):
-    """The component that is blamed, in the user's own code where there is any."""
+    """The component that is blamed: the deepest line of the user's or of a library that holds the time."""
 
     code: str = ""
     """The source line itself, stripped."""
     via: str = ""
     """The library call the line spends its time in, if any."""
+    callers: Sequence[Caller] = msgspec.field(default_factory=list)
+    """The program's functions that lead to it, the nearest first, without those that run the loop.
 
-    @property
-    def name(self) -> str:
-        """The function's name; for module-level code, the file and line it stands on."""
-        return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
+    What is called too often is mended there.
+    """
 
     @property
     def label(self) -> str:
@@ -167,103 +234,13 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """Of the step, as the headline and the first line of evidence say it; None where no share tells the pattern."""
     phases: tuple[str, ...] = ()
     """The phases whose shares make up ``share``; empty where it is not made of whole phases."""
+    ceiling: Speedup | None = None
+    """If the blamed component took no time; None where that is not known, or nobody is blamed.
 
-
-class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """Steps per second if everything but this component, or this component alone, were free."""
-
-    component: str
-    steps_per_s: float
-    known_by: KnownBy
-    ci95: tuple[float, float] | None = None
-    gap: float | None = None
-
-
-class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """One intervention and what it did to the step time."""
-
-    name: str
-    intervention: str
-    ratio: float
-    ci95: tuple[float, float]
-    predicted_ratio: float | None = None
-    segments: int | None = None
-    component: str | None = None
-    """What was free, or slowed, in it."""
-    conclusive: bool = True
-    """False where noise could explain what was seen, and could hide an effect that matters."""
-    elasticity: float | None = None
-    """Of a delay: relative change of the step time over that of the component's own time; 1 on the critical path."""
-    notes: Sequence[str] = msgspec.field(default_factory=list)
-
-
-class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):
-    """An experiment without a result, and why."""
-
-    name: str
-    intervention: str
-    why: str
-
-
-class Study(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """What the experiments of ``unstall simplify`` tell together. Seconds are a step's."""
-
-    base_s: float
-    """The step of the program as it is, in the experiments."""
-    elasticity_sum: float | None = None
-    """Of all components that were slowed: 1 where they account for the whole step."""
-    elasticity_ci95: tuple[float, float] | None = None
-    elasticity_says: str = ""
-    """What the sum means, in words."""
-    waiting_s: float | None = None
-    """With cached batches the step is shorter by this, and by ``taken_s``."""
-    taken_s: float | None = None
-    """What the loader's workers cost by taking cores from the step: with placebos in their place it stays."""
-    disagreements: Sequence[str] = msgspec.field(default_factory=list)
-    """Where observation and experiment say different things: both, and why."""
-    deeper: Sequence[str] = msgspec.field(default_factory=list)
-    """What shows once the first bottleneck is gone."""
-    failures: Sequence[NotMeasured] = msgspec.field(default_factory=list)
-    untried: Sequence[str] = msgspec.field(default_factory=list)
-    sandbox: str = ""
-    """What kept the program's files as they were."""
-    runs: int = 1
-    """How often the program was started; more than for the trials where it ends before they do."""
-
-
-class RemedyStatus(Enum):
-    """What became of a change that ``unstall optimize`` thought of."""
-
-    KEPT = "kept"
-    SLOWER = "slower"
-    """Measured, and no faster than the program without it."""
-    NOT_EQUIVALENT = "not_equivalent"
-    """It computes something else, or that could not be compared."""
-    INCONCLUSIVE = "inconclusive"
-    """Its gain is not certain, with all runs that there was time for."""
-    FAILED = "failed"
-    """The changed program ended with an error or did not end."""
-    UNTRIED = "untried"
-    """It looks worth a trial, for which there was no time."""
-    BELOW_WORTH = "below_worth"
-    """Not tried, as its predicted gain is too small."""
-    ADVICE = "advice"
-    """For a person to do: it is never tried."""
-
-
-class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """A change that ``unstall optimize`` thought of: what became of it, and why it is not kept."""
-
-    name: str
-    exactness: Literal["exact", "close", "training-changing"]
-    kept: bool
-    status: RemedyStatus | None = None
-    """None in reports that were written before there was a status."""
-    speedup: float | None = None
-    ci95: tuple[float, float] | None = None
-    predicted_speedup: float | None = None
-    equivalent: bool | None = None
-    why_not: str | None = None
+    ``headroom`` is its value; where there is none, the gain that is known instead, or 1.
+    """
+    expected_gain: ExpectedGain | None = None
+    """Of the remedy that fits best; None where none is known."""
 
 
 class ModuleTime(msgspec.Struct, kw_only=True, frozen=True):
@@ -277,7 +254,7 @@ class ModuleTime(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Hotspot(LineTime, kw_only=True, omit_defaults=True, frozen=True):
-    """A line of the user's, by its share of the stack samples."""
+    """A line of the program, by its share of the stack samples."""
 
     phase: str = "other"
     via: str = ""
@@ -290,6 +267,32 @@ class SpanTime(msgspec.Struct, kw_only=True, frozen=True):
     count: int
     total_s: float
     mean_s: float
+
+
+class CallbackTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """One event of a callback, over the whole run: calls inside those of another callback belong to that."""
+
+    framework: str
+    """The library that calls it, or, of a library's own call (``torch.save``), that library."""
+    callback: str
+    """Its class, or the plain function that was given."""
+    event: str
+    """The method that was called."""
+    calls: int
+    total_s: float
+    mean_s: float
+    share: float
+    """Of the run's wall time."""
+    step_s: float = 0.0
+    """Seconds a step, over the measured steps."""
+    file: str = ""
+    line: int = 0
+    """Where the method is written; 0 where that is not known."""
+
+    @property
+    def name(self) -> str:
+        """``Class.event``."""
+        return f"{self.callback}.{self.event}"
 
 
 class Startup(msgspec.Struct, kw_only=True, frozen=True):
@@ -305,7 +308,7 @@ class Startup(msgspec.Struct, kw_only=True, frozen=True):
 class Report(msgspec.Struct, kw_only=True, frozen=True):
     """The report contract, version 1. Extra keys beyond the schema are allowed and additive."""
 
-    kind: Literal["run", "simplify", "optimize", "trace"]
+    kind: Literal["run", "simplify", "optimize", "prove", "trace"]
     run: RunInfo
     throughput: Throughput
     utilization: Utilization
@@ -325,7 +328,15 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     hotspots: Sequence[Hotspot] = msgspec.field(default_factory=list)
     modules: Sequence[ModuleTime] = msgspec.field(default_factory=list)
     spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
+    callbacks: Sequence[CallbackTime] = msgspec.field(default_factory=list)
+    """By total time, the most first."""
     startup: Startup | None = None
+    generation: Generation | None = None
+    """Of a run whose steps are requests."""
+    communication: Communication | None = None
+    """Of a run with several ranks."""
+    proof: Proof | None = None
+    """Of `unstall prove`."""
     trace: TraceFacts | None = None
     """Of a GPU trace: `unstall trace`, and `unstall run` where there is a device."""
 
@@ -333,9 +344,17 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
         """The same report with other facts about its run, e.g. ``with_run(notes=[...])``."""
         return msgspec.structs.replace(self, run=msgspec.structs.replace(self.run, **changes))
 
+    @property
+    def sameness(self) -> Sameness | None:
+        """Of the program with all remedies that are kept: the least of any; None where one of them has none."""
+        measured = [remedy.sameness for remedy in self.remedies if remedy.kept]
+        if None in measured:
+            return None
+        return next((level for level in reversed(SAMENESS_MEANS) if level in measured), None)
+
     def to_json(self) -> bytes:
         """The report as indented JSON that satisfies ``unstall/2``."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2)
+        return indented_json(self)
 
     def _repr_html_(self) -> str | None:
         """The report in short, as a notebook shows it; None where nothing was registered that renders it."""

@@ -32,6 +32,9 @@ TRANSFER = Phase("transfer", "copies between host and device")
 FORWARD = Phase("forward", "the model's forward pass", model=True)
 BACKWARD = Phase("backward", "the backward pass", model=True)
 OPTIMIZER = Phase("optimizer", "the optimizer's update", model=True)
+DISPATCH = Phase("dispatch", "calls of compiled functions", model=True)
+DEVICE = Phase("device", "waiting for what compiled functions compute", model=True)
+COMPILE = Phase("compile", "tracing and compiling functions")
 SYNC = Phase("sync", "waiting for the device's results")
 COMM = Phase("comm", "communication between ranks")
 ENV = Phase("env", "stepping the environment", serves=True)
@@ -39,7 +42,22 @@ CALLBACK = Phase("callback", "logging, metrics, plots and checkpoints", serves=T
 VALIDATION = Phase("validation", "validation between training steps")
 OTHER = Phase("other", "the program's own code between the calls above")
 
-PHASES = (DATA_WAIT, TRANSFER, FORWARD, BACKWARD, OPTIMIZER, SYNC, COMM, ENV, CALLBACK, VALIDATION, OTHER)
+PHASES = (
+    DATA_WAIT,
+    TRANSFER,
+    FORWARD,
+    BACKWARD,
+    OPTIMIZER,
+    DISPATCH,
+    DEVICE,
+    COMPILE,
+    SYNC,
+    COMM,
+    ENV,
+    CALLBACK,
+    VALIDATION,
+    OTHER,
+)
 """The built-in phases, in the order in which reports list them; those of plug-ins follow."""
 
 PHASE_NAMES: tuple[PhaseName, ...] = tuple(phase.name for phase in PHASES)
@@ -63,7 +81,7 @@ def in_order(names: Iterable[PhaseName]) -> list[PhaseName]:
 class Tick(IntEnum):
     """What the calls of a seam count. Steps are counted by these, whichever library the calls are of.
 
-    The first four may mark the steps of a loop, the surest first. Each is a slot in the header of a recording: a seam
+    The first five may mark the steps of a loop, the surest first. Each is a slot in the header of a recording: a seam
     of a plug-in counts as one of them, that of another library of environments as ``ENV``, of another framework's model
     as ``FORWARD``, of a loop of its own as ``EXPLICIT``.
     """
@@ -72,12 +90,14 @@ class Tick(IntEnum):
     """A turn of a loop that the program marks itself."""
     ENV = 1
     OPTIMIZER = 2
-    FORWARD = 3
-    DATA = 4
+    REQUEST = 3
+    """Text that a model generates, for a batch of prompts: many calls of the model."""
+    FORWARD = 4
+    DATA = 5
     """A batch that was asked for."""
-    BACKWARD = 5
-    COMM = 6
-    OTHER = 7
+    BACKWARD = 6
+    COMM = 7
+    OTHER = 8
     """No step, but its first calls are looked at, so that a report can say where they are made."""
 
 
@@ -88,6 +108,9 @@ class Group(IntEnum):
     ENVIRONMENTS = 1
     COLLECTIVES = 2
     CALLBACKS = 3
+    EVENTS = 4
+    """Of the callbacks of frameworks."""
+    REQUESTS = 5
 
 
 class Seam(NamedTuple):
@@ -121,7 +144,7 @@ class Seam(NamedTuple):
     @property
     def drives_loop(self) -> bool:
         """Whether its calls mark the thread, or the process, that runs the main loop."""
-        return self.counts in (Tick.EXPLICIT, Tick.ENV, Tick.OPTIMIZER, Tick.FORWARD)
+        return self.counts in (Tick.EXPLICIT, Tick.ENV, Tick.OPTIMIZER, Tick.REQUEST, Tick.FORWARD)
 
 
 def seam_of(name: str, seams: Iterable[Seam]) -> Seam | None:
@@ -157,6 +180,9 @@ PatternName = str
 """The name of a pattern; which there are is said by their objects, see :mod:`unstall.diagnose.patterns`."""
 
 HEALTHY: PatternName = "healthy"
+UNEXPLAINED: PatternName = "unexplained"
 NO_VERDICT: PatternName = "no-verdict"
+WITHOUT_CULPRIT = (HEALTHY, UNEXPLAINED, NO_VERDICT)
+"""Patterns that blame nobody: verdicts where nothing is worth fixing, or nothing can be said; never a runner-up."""
 KnownBy = Literal["measured", "predicted", "estimated"]
 Confidence = Literal["high", "medium", "low"]

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from unstall.records.encoding import indented_json
 from unstall.records.vocabulary import KnownBy
 
 
@@ -47,7 +48,7 @@ class WhatIfReport(msgspec.Struct, kw_only=True, frozen=True):
 
     def to_json(self) -> bytes:
         """Indented JSON."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2)
+        return indented_json(self)
 
 
 class DataStage(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -104,7 +105,7 @@ class DataReport(msgspec.Struct, kw_only=True, frozen=True):
 
     def to_json(self) -> bytes:
         """Indented JSON."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2)
+        return indented_json(self)
 
 
 class Knob(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import ownpackage
+from unstall.child import launchers, ownpackage
 
 if TYPE_CHECKING:
     from unstall.child.main import Child, Targets
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def install(child: Child) -> Targets:
     """Watch for loaders in the program's own process, or in rank 0 of several."""
-    if "--multiprocessing-fork" in sys.orig_argv or os.environ.get("RANK", "0") != "0":
+    if "--multiprocessing-fork" in sys.orig_argv or not launchers.is_first():
         return {}
     watch = _Watch(child, os.getpid())
     return {"torch.utils.data.dataloader": [watch.put_in_place]}

@@ -12,7 +12,7 @@ from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
 from unstall.child.data.clock import Cost, timed
-from unstall.child.user_files import is_user_file
+from unstall.child.user_files import is_program_file
 
 _SCALARS = (str, bytes, int, float, complex, bool, type(None), type, range)
 _GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -82,7 +82,7 @@ def call_of(frame: FrameType, owner: Any) -> Call:
     closure = tuple(CellType(values[name]) if name in values else CellType() for name in code.co_freevars)
     function = FunctionType(code, frame.f_globals, code.co_name, None, closure)
     # What a method of the user's belongs to stays as it is: a dataset may be large, and is not the method's input.
-    stays = bool(count) and code.co_varnames[0] in ("self", "cls") and is_user_file(code.co_filename)
+    stays = bool(count) and code.co_varnames[0] in ("self", "cls") and is_program_file(code.co_filename)
     args = [*positional[:1], *map(keep, positional[1:])] if stays else [*map(keep, positional)]
     return Call(function, tuple(args), {name: keep(value) for name, value in keywords.items()})
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from unstall.child.data import limits
 from unstall.child.data.replaying import Stage, Unrepeatable, bytes_of, call_of
-from unstall.child.user_files import is_user_file
+from unstall.child.user_files import is_program_file
 
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 _READS = frozenset(
@@ -90,7 +90,7 @@ class Tracer:
             return False
         is_user = self._user.get(code)
         if is_user is None:
-            is_user = self._user[code] = is_user_file(code.co_filename)
+            is_user = self._user[code] = is_program_file(code.co_filename)
         return is_user
 
     def _stage_of(self, frame: FrameType) -> Key | None:

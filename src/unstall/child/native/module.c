@@ -156,15 +156,16 @@ static PyObject *py_gc_callback(PyObject *module, PyObject *name) {
 
 static PyObject *py_wrap(PyObject *module, PyObject *args, PyObject *kwargs) {
     (void)module;
-    static char *keywords[] = {"func", "name", "kind", "group", "network", "grad", NULL};
-    PyObject *func, *name, *grad = NULL;
+    static char *keywords[] = {"func", "name", "kind", "group", "network", "grad", "after", NULL};
+    PyObject *func, *name, *grad = NULL, *after = NULL;
     SpanOptions options = PLAIN_SPAN;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|iipO:wrap", keywords, &func, &name, &options.kind, &options.group,
-                                     &options.network, &grad))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|iipOO:wrap", keywords, &func, &name, &options.kind,
+                                     &options.group, &options.network, &grad, &after))
         return NULL;
     if (options.kind >= TICK_KINDS || options.group >= ROOT_GROUPS)
         return PyErr_Format(PyExc_ValueError, "no such kind or group");
     options.grad = grad == Py_None ? NULL : grad;
+    options.after = after == Py_None ? NULL : after;
     return spanfunction_new(func, rec_intern(name), options);
 }
 
@@ -214,7 +215,7 @@ static PyMethodDef methods[] = {
      "hooks(name, kind) -> (before, after): to be called with a subject where a span of this name begins and ends."},
     {"gc_callback", py_gc_callback, METH_O, "gc_callback(name) -> callable: for gc.callbacks, a span each collection."},
     {"wrap", (PyCFunction)(void (*)(void))py_wrap, METH_VARARGS | METH_KEYWORDS,
-     "wrap(func, name, kind=-1, group=-1, network=False, grad=None): a callable that records each call of func."},
+     "wrap(func, name, kind=-1, group=-1, network=False, grad=None, after=None): a callable that records each call of func."},
     {"inner", spanfunction_inner, METH_O, "inner(function): what wrap() or a span wrapped, or the function itself."},
     {"watch", (PyCFunction)(void (*)(void))py_watch, METH_FASTCALL,
      "watch(callback, every): call back as callback(id, control, first, second) where a seam begins on the main\n"

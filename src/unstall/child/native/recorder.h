@@ -16,8 +16,8 @@
 #define MAPPED_BYTES (HEADER_BYTES + TAIL_RECORDS * sizeof(Record))
 #define MAX_DEPTH 64
 #define MAX_NAMES 65535
-#define TICK_KINDS 8
-#define ROOT_GROUPS 4
+#define TICK_KINDS 9
+#define ROOT_GROUPS 6
 #define FIRST_CALLS 64 /* the watcher hears of this many calls of each name, unasked */
 
 enum { UNOPENED = -1, UNAVAILABLE = -2 };
@@ -37,7 +37,7 @@ typedef struct {
     uint64_t self;   /* ns, what other spans inside it took left out */
     uint32_t cpu;    /* thread CPU time, units of 100 ns */
     uint32_t delay;  /* runnable but not running, units of 100 ns */
-    uint64_t arg;    /* bytes moved, or the address of the call's first argument */
+    uint64_t arg;    /* bytes moved, the address of the call's first argument, or what `after` gave */
     uint32_t thread; /* kernel thread id */
     uint16_t name;
     uint8_t depth;
@@ -115,6 +115,7 @@ typedef struct {
     int group;       /* record only the outermost call of this group on a thread, or -1 */
     int network;     /* record only calls on internet sockets, with the bytes they move */
     PyObject *grad;  /* called as grad() -> bool: whether gradients are enabled, or NULL */
+    PyObject *after; /* called as after(result, *args, **kwargs) -> int, once a call has returned: the record's arg; or NULL */
 } SpanOptions;
 
 PyObject *spanfunction_new(PyObject *func, uint16_t name, SpanOptions options);

@@ -66,6 +66,26 @@ static uint8_t nograd_flag(PyObject *grad) {
     return flag;
 }
 
+/* What `after` says of a call that returned. -1 with an exception set: what a signal handler of the program's raised. */
+static int ask(PyObject *after, PyObject *result, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+               uint64_t *arg) {
+    const Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *few[16], **all = total < 16 ? few : PyMem_Malloc((size_t)(total + 1) * sizeof *all);
+    if (!all) return 0;
+    all[0] = result;
+    for (Py_ssize_t i = 0; i < total; i++) all[i + 1] = args[i];
+    PyObject *answer = PyObject_Vectorcall(after, all, (size_t)(nargs + 1), kwnames);
+    if (all != few) PyMem_Free(all);
+    if (!answer) {
+        if (!PyErr_ExceptionMatches(PyExc_RecursionError)) return -1;
+        PyErr_Clear(); /* the program itself was within its limit */
+        return 0;
+    }
+    *arg = PyLong_Check(answer) ? PyLong_AsUnsignedLongLongMask(answer) : 0;
+    Py_DECREF(answer);
+    return 0;
+}
+
 #if PY_VERSION_HEX < 0x030C0000
 /* Whether the C stack is nearly used up. Python 3.11 takes none for calls between Python functions, which under a raised
  * recursion limit may go deeper than it allows for the calls through here, and checks it only from 3.12 on. */
@@ -107,10 +127,12 @@ static PyObject *spanfunction_call(PyObject *callable, PyObject *const *args, si
     if (options->group >= 0) ts->roots[options->group]++;
     const int depth = rec_begin(ts, self->name);
     PyObject *result = PyObject_Vectorcall(self->func, args, nargsf, kwnames);
+    uint64_t arg = (uint64_t)(uintptr_t)first;
+    if (result && options->after && ask(options->after, result, args, nargs, kwnames, &arg)) Py_CLEAR(result);
     ts = rec_thread();
     if (!ts || ts->generation != generation) return result; /* forked, closed or reopened inside the call */
     if (options->group >= 0) ts->roots[options->group]--;
-    rec_end(ts, depth, (uint64_t)(uintptr_t)first, (uint8_t)(flags | (result ? 0 : FLAG_ERROR)));
+    rec_end(ts, depth, arg, (uint8_t)(flags | (result ? 0 : FLAG_ERROR)));
     return result;
 }
 
@@ -123,6 +145,7 @@ PyObject *spanfunction_new(PyObject *func, uint16_t name, SpanOptions options) {
     self->name = name;
     self->options = options;
     Py_XINCREF(options.grad);
+    Py_XINCREF(options.after);
     PyObject_GC_Track((PyObject *)self);
     return (PyObject *)self;
 }
@@ -136,12 +159,14 @@ PyObject *spanfunction_inner(PyObject *module, PyObject *function) {
 static int spanfunction_traverse(SpanFunction *self, visitproc visit, void *arg) {
     Py_VISIT(self->func);
     Py_VISIT(self->options.grad);
+    Py_VISIT(self->options.after);
     return 0;
 }
 
 static int spanfunction_clear(SpanFunction *self) {
     Py_CLEAR(self->func);
     Py_CLEAR(self->options.grad);
+    Py_CLEAR(self->options.after);
     return 0;
 }
 

@@ -46,11 +46,11 @@ def _replace(sock: socket.socket, lent: int) -> None:
     import socket as sockets
 
     number = sock.fileno()
-    with sockets.socket(sock.family, sock.type, sock.proto, fileno=lent) as other:
+    with sockets.socket(sock.family, sock.type, sock.proto, fileno=lent) as replacement:
         for name in _OPTIONS:
             level = sockets.SOL_SOCKET if name.startswith("SO_") else sockets.IPPROTO_TCP
             option = getattr(sockets, name, None)
             if option is not None and (value := sock.getsockopt(level, option)):
-                other.setsockopt(level, option, value)
-        os.set_blocking(other.fileno(), os.get_blocking(number))
-        os.dup2(other.fileno(), number, inheritable=os.get_inheritable(number))
+                replacement.setsockopt(level, option, value)
+        os.set_blocking(replacement.fileno(), os.get_blocking(number))
+        os.dup2(replacement.fileno(), number, inheritable=os.get_inheritable(number))

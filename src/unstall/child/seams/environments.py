@@ -1,14 +1,17 @@
-"""gymnasium (and its forebear gym): ``step`` and ``reset`` of the outermost environment, vectorised or not."""
+"""gymnasium, its forebear gym, and Stable-Baselines3: ``step`` and ``reset`` of the outermost environment.
+
+Of a vector of environments it is the vector's step that counts: those inside it are not recorded, or run elsewhere.
+"""
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import finding, reading
+from unstall.child.families import visit_family
 from unstall.child.recording import seam_ready, wrap
 from unstall.records.vocabulary import ENV, Group, Seam, Tick
 
@@ -21,7 +24,7 @@ STEP = Seam(
     counts=Tick.ENV,
     group=Group.ENVIRONMENTS,
     stub="env",
-    frames=((r"(gymnasium|gym)[/\\]", r"step|reset"),),
+    frames=((r"[/\\](gymnasium|gym|stable_baselines3[/\\]common[/\\]vec_env)[/\\]", r"step|reset|step_wait"),),
 )
 RESET = Seam("~env.reset", phase=ENV.name, counts=Tick.OTHER, group=Group.ENVIRONMENTS)
 
@@ -32,6 +35,7 @@ BASES = {
     "gymnasium.vector.vector_env": "VectorEnv",
     "gym.core": "Env",
     "gym.vector.vector_env": "VectorEnv",
+    "stable_baselines3.common.vec_env.base_vec_env": "VecEnv",
 }
 """By module, the class that environments are derived from."""
 
@@ -43,31 +47,11 @@ def _wrap_class(cls: type) -> None:
             setattr(cls, attribute, wrap(method, seam))
 
 
-def visit_family(base: type, visit: Callable[[type], None]) -> None:
-    """Call ``visit`` with every class derived from ``base``: those defined by now, and those to come."""
-    original = base.__dict__.get("__init_subclass__")
-
-    def __init_subclass__(cls: type, **kwargs: Any) -> None:
-        if original is not None:
-            original.__get__(None, cls)(**kwargs)
-        else:  # that of Generic, or of object in old versions of gym
-            super(base, cls).__init_subclass__(**kwargs)  # type: ignore[arg-type]
-        visit(cls)
-
-    base.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
-    known, todo = {base}, [base]
-    while todo:
-        cls: type
-        for cls in todo.pop().__subclasses__():
-            if cls not in known:
-                known.add(cls)
-                todo.append(cls)
-                visit(cls)
-
-
 def _install(base: str, module: Any) -> None:
     seam_ready()
-    visit_family(getattr(module, base), _wrap_class)
+    family = getattr(module, base)
+    _wrap_class(family)  # a VecEnv's step is the base's own
+    visit_family(family, _wrap_class)
 
 
 def _find() -> list[FunctionType]:
@@ -77,8 +61,13 @@ def _find() -> list[FunctionType]:
         module = sys.modules.get(name)
         if module is not None:
             found += finding.instances(getattr(module, base))
-    inside = {id(part) for env in found for part in (env.__dict__.get("env"), *(env.__dict__.get("envs") or ()))}
+    inside = {id(part) for env in found for part in _parts(env.__dict__)}
     return finding.functions(finding.inner(type(env).step) for env in found if id(env) not in inside)
+
+
+def _parts(held: dict[str, Any]) -> list[Any]:
+    """The environments that one keeps: a wrapper's, a vector's."""
+    return [held.get("env"), held.get("venv"), *(held.get("envs") or ())]
 
 
 def _note(listener: Listener, count: int, env: Any, _: Any) -> None:

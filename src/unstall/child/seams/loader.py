@@ -17,7 +17,10 @@ NEXT = Seam(
     "~data.next",
     phase=DATA_WAIT.name,
     counts=Tick.DATA,
-    frames=((r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$", r"__next__|__iter__|_next_data|_get_iterator"),),
+    frames=(
+        (r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$", r"__next__|__iter__|_next_data|_get_iterator"),
+        (r"spdl[/\\]pipeline[/\\]_pipeline\.py$|torchdata[/\\]nodes[/\\]loader\.py$", r"get_item|next"),
+    ),
 )
 EPOCH = Seam("~data.iter", phase=DATA_WAIT.name, counts=Tick.OTHER)
 FETCH = Seam(

@@ -42,7 +42,7 @@ def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
     if count == 1:
         listener.tell("root", **_facts(module))
     if count <= _BATCHES:
-        listener.tell("batch", root=id(module), size=_batch_size(module, batch))
+        listener.tell("batch", root=id(module), **_batch_facts(module, batch))
 
 
 def _facts(module: Any) -> dict[str, Any]:
@@ -61,17 +61,22 @@ def _facts(module: Any) -> dict[str, Any]:
     return {**facts, **reading.written_at(module)}
 
 
-def _batch_size(module: Any, batch: Any) -> int | None:
-    """Length of the first dimension of the first tensor in a call's second argument, if there is one."""
+def _batch_facts(module: Any, batch: Any) -> dict[str, Any]:
+    """Of the first tensor in a call's second argument: how many samples it holds, and the shape of one; None without.
+
+    The samples lie along the first dimension, or along the second of a recurrent layer that has time first.
+    """
     with reading.unobserved():
         for _ in range(4):
             shape = reading.shape(batch)
             if shape is not None:
-                if len(shape) == 3 and reading.attributes(module).get("batch_first") is False:
-                    return int(shape[1])
-                return int(shape[0]) if len(shape) > 1 else None
+                if len(shape) < 2:
+                    return {"size": None, "sample": None}
+                along = int(len(shape) == 3 and reading.attributes(module).get("batch_first") is False)
+                lengths = [int(length) for length in shape]
+                return {"size": lengths.pop(along), "sample": lengths}
             batch = _first(batch)
-    return None
+    return {"size": None, "sample": None}
 
 
 def _first(batch: Any) -> Any:

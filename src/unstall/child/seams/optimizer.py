@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from types import FunctionType
@@ -16,7 +17,10 @@ STEP = Seam(
     phase=OPTIMIZER.name,
     counts=Tick.OPTIMIZER,
     stub="optimizer",
-    frames=((r"torch[/\\]optim[/\\]", r"(?!.*(zero_grad|add_param_group|state_dict|__init__)).*"),),
+    frames=(
+        (r"torch[/\\]optim[/\\]", r"(?!.*(zero_grad|add_param_group|state_dict|__init__)).*"),
+        (r"keras[/\\]src[/\\]optimizers[/\\]|fastai[/\\]optimizer\.py$", r"apply|step|.*_update_step"),
+    ),
 )
 
 _handles: list[Any] = []
@@ -58,6 +62,24 @@ def _register_traceable(module: Any) -> None:
 def _register(module: Any, before: Any, after: Any) -> None:
     _handles.append(module.register_optimizer_step_pre_hook(before))
     _handles.append(module.register_optimizer_step_post_hook(after))
+
+
+def recorded_step(original: Any) -> Any:
+    """``step`` of another library's optimizer, a method, recorded as one of torch's is."""
+    before, after = hooks(STEP)
+    is_compiling = sys.modules["torch"].compiler.is_compiling
+
+    @functools.wraps(original)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            return original(self, *args, **kwargs)
+        before(self)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            after(self)
+
+    return step
 
 
 def parameters() -> Iterator[Any]:

@@ -24,7 +24,7 @@ class CallbacksIntervention(ReplacingIntervention):
     @classmethod
     def share(cls, report: Report, measurement: Measurement) -> float:
         """The share of the step in the libraries' calls alone, which are timed."""
-        return sum(measurement.callbacks.values()) / (measurement.step.mean or 1.0)
+        return sum(measurement.library_calls.values()) / (measurement.step.mean or 1.0)
 
     @classmethod
     def what_if(cls, spec: Specification) -> dict[str, Any] | None:

@@ -1,0 +1,126 @@
+"""What runs inside a trial of the user's program. Standard library only; must not raise into the program.
+
+The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write
+down losses, outputs and weights), ``account`` (of steps, calls and batches), ``seed`` (make two runs comparable),
+``perturb`` (be off by one unit in the last place), ``check`` (of what is cached), ``probe`` (where loaders and
+optimizers are made), ``settings`` (remedies at run time). Each is one module here, with ``targets(plan, folder)``:
+module name → functions to call once that module has been imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from unstall import environment
+from unstall.child import launchers
+from unstall.child.importhook import PostImport
+from unstall.child.user_files import is_user_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PARTS = ("settings", "seed", "check", "perturb", "probe", "observe", "account", "clock")
+"""In the order they are put in place: the clock last, so that it is the outermost and stops after the others saw."""
+
+
+def start() -> None:
+    """Called by the bootstrap in every Python process of a trial."""
+    plan = json.loads(os.environ[environment.PLAN])
+    folder = os.environ[environment.RUN_DIR]
+    install(plan, folder)
+
+
+def install(plan: dict[str, Any], folder: str) -> None:
+    """Put the parts that the plan asks for in place."""
+    hook = PostImport(targets(plan, folder), lambda name, error: complain(folder, name, error))
+    sys.meta_path.insert(0, hook)
+    hook.install_loaded()
+
+
+def targets(plan: dict[str, Any], folder: str) -> dict[str, list[Any]]:
+    """Module name → what is to be called when that module has been imported."""
+    hooks: dict[str, list[Any]] = {}
+    for part in PARTS:
+        if plan.get(part) is None:
+            continue
+        module = importlib.import_module(f"unstall.child.trial.{part}")
+        for name, function in module.targets(plan[part], folder):
+            hooks.setdefault(name, []).append(function)
+    return hooks
+
+
+def complain(folder: str, what: str, error: BaseException) -> None:
+    """Leave a line for the parent; the program goes on."""
+    try:
+        with open(os.path.join(folder, "complaints.txt"), "a") as file:
+            file.write(f"{what}: {error!r}\n")
+    except OSError:
+        pass
+
+
+def after_model_calls(module: Any, then: Callable[[Any, tuple[Any, ...], Any], None]) -> None:
+    """Call ``then(model, arguments, result)`` after each call of a model from outside of any.
+
+    Args:
+        module: ``torch.nn.modules.module``.
+        then: arguments by keyword come after the others; a module without parameters is no model.
+    """
+    original = module.Module.__call__
+    depth = 0
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal depth
+        depth += 1
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            depth -= 1
+        if not depth and next(self.parameters(), None) is not None:
+            then(self, (*args, *kwargs.values()), result)
+        return result
+
+    module.Module.__call__ = __call__
+
+
+_unseen = 0
+
+
+class Unseen:
+    """What happens in a ``with`` block of it is the checks' own doing: neither counted nor recorded."""
+
+    def __enter__(self) -> None:
+        global _unseen
+        _unseen += 1
+
+    def __exit__(self, *error: object) -> None:
+        global _unseen
+        _unseen -= 1
+
+
+def is_unseen() -> bool:
+    """Whether a check is at work."""
+    return _unseen > 0
+
+
+def is_helper() -> bool:
+    """Whether this process is a helper of the program: a loader worker, or a rank that is not the first."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        return True
+    return not launchers.is_first()
+
+
+def user_frame(depth: int) -> Any:
+    """The nearest frame of code that is not a library's, from ``depth`` callers up; None when there is none."""
+    return user_frame_above(sys._getframe(depth + 1))
+
+
+def user_frame_above(frame: Any) -> Any:
+    """The nearest frame of code that is not a library's: this one, or one that called it; None when there is none."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame

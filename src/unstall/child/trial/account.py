@@ -1,0 +1,130 @@
+"""Keep account of a whole run: the steps, the calls of models and what went into them, the batches, the random numbers.
+
+``account.json``, written when the process ends: ``steps`` (of all optimizers), ``calls`` (one for each call of a model
+from outside of any: [mode, rows, dtypes, digest of what went in]), ``batches`` (one for each that a loader gave:
+[samples, digest]), ``random`` (digests of the global generators' states at the end).
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+import random
+import sys
+from typing import Any
+
+from unstall.child import trial
+from unstall.child.trial.clock import rows
+from unstall.child.trial.observe import facts, tensors
+
+_MOST = 200_000
+"""Calls and batches that are listed; of those after them only the last digest, which all went into, is known."""
+
+
+class Account:
+    """Of the main process."""
+
+    def __init__(self, folder: str):
+        self.path = os.path.join(folder, "account.json")
+        self.pid = os.getpid()
+        self.steps = 0
+        self.calls: list[tuple[str, int, str, str]] = []
+        self.batches: list[tuple[int, str]] = []
+        self.is_registered = False
+        self.chains = {"calls": b"", "batches": b""}
+
+    def register(self) -> None:
+        """Write the account down at the end of the process."""
+        if not self.is_registered:
+            self.is_registered = True
+            atexit.register(self.write)
+
+    def step(self) -> None:
+        """An optimizer has made a step."""
+        self.register()
+        self.steps += 1
+
+    def call(self, model: Any, args: tuple[Any, ...]) -> None:
+        """A model has been called from outside of any."""
+        if os.getpid() != self.pid or trial.is_unseen():
+            return
+        self.register()
+        dtypes, digest = self._digest("calls", args)
+        if len(self.calls) < _MOST:
+            self.calls.append(("train" if model.training else "eval", rows(args), dtypes, digest))
+
+    def batch(self, batch: Any) -> None:
+        """A loader has given a batch to the main process."""
+        if os.getpid() != self.pid or trial.is_unseen():
+            return
+        self.register()
+        _, digest = self._digest("batches", batch)
+        if len(self.batches) < _MOST:
+            self.batches.append((rows(tuple(tensors(batch))), digest))
+
+    def _digest(self, chain: str, value: Any) -> tuple[str, str]:
+        """The data types of the tensors in a value, and a digest of all that is in them."""
+        known = [facts(tensor) for tensor in tensors(value)]
+        content = repr([(dtype, shape) for dtype, shape, _, _ in known]).encode() + b"".join(d for _, _, d, _ in known)
+        self.chains[chain] = hashlib.blake2b(self.chains[chain] + content, digest_size=16).digest()
+        digest = hashlib.blake2b(content, digest_size=8).hexdigest()
+        return ",".join(dtype for dtype, _, _, _ in known), digest
+
+    def write(self) -> None:
+        """Write it down."""
+        if os.getpid() != self.pid:
+            return
+        account = {
+            "steps": self.steps,
+            "calls": self.calls,
+            "batches": self.batches,
+            "chains": {name: chain.hex() for name, chain in self.chains.items()},
+            "random": random_states(),
+        }
+        with open(self.path, "w") as file:
+            json.dump(account, file)
+
+
+def random_states() -> dict[str, str]:
+    """A digest of the state of each global generator: where no number more or less was drawn, it is the same."""
+    states = {"python": repr(random.getstate()).encode()}
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None:
+        states["numpy"] = repr([part if isinstance(part, (str, int, float)) else part.tobytes()
+                                for part in numpy.random.get_state()]).encode()  # fmt: skip
+    if torch is not None:
+        states["torch"] = torch.random.get_rng_state().numpy().tobytes()
+    return {name: hashlib.blake2b(state, digest_size=8).hexdigest() for name, state in states.items()}
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Hooks after each optimizer step, after each call of a model, and where a loader gives a batch."""
+    if trial.is_helper():
+        return []
+    account = Account(folder)
+    return [
+        ("torch.optim.optimizer", lambda module: _steps(module, account)),
+        (
+            "torch.nn.modules.module",
+            lambda module: trial.after_model_calls(module, lambda model, args, _: account.call(model, args)),
+        ),
+        ("torch.utils.data.dataloader", lambda module: _batches(module, account)),
+    ]
+
+
+def _steps(module: Any, account: Account) -> None:
+    module.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: account.step())
+
+
+def _batches(module: Any, account: Account) -> None:
+    base = module._BaseDataLoaderIter
+    original = base.__next__
+
+    def __next__(self: Any) -> Any:
+        batch = original(self)
+        account.batch(batch)
+        return batch
+
+    base.__next__ = __next__

@@ -1,0 +1,199 @@
+"""Prove that what a patch keeps or remembers may be kept: while the changed program's results are compared.
+
+A sample that the patch's cache is asked for is made twice, under different seeds, and the two must be equal to the
+byte. A function that remembers its results (``plan["memoized"]``: ``file:function``) may be asked only plain values,
+and what it remembers must still be what it would compute. A file that the patch keeps as it was parsed is parsed again
+each time, and must be the same as what is kept. A model that the patch calls for many items at once is called
+for each alone as well, at its turn, with what the item then gives; the outputs must agree but for rounding.
+A batch that the patch indexes at once is made of its samples as well, and must be equal to the byte.
+``mismatch.txt`` says when that does not hold.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import pickle
+import sys
+from typing import TYPE_CHECKING, Any
+
+from unstall.child.trial import batched_calls, indexed_batches, perturb, seed
+from unstall.child.trial import clock as clocks
+from unstall.child.trial.observe import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Report = Callable[[str], None]
+    """Gets what is wrong, in one line."""
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Watches over the classes that patches bring along, and over ``functools.lru_cache`` for the functions named."""
+
+    def report(line: str) -> None:
+        with open(os.path.join(folder, "mismatch.txt"), "w") as file:
+            file.write(line)
+
+    size = float(plan.get("size") or 0.0)
+    watch_classes(
+        {
+            "_SampleCache": lambda cls: _check_cache(cls, report),
+            "_ReadOnce": lambda cls: _check_read_once(cls, report),
+            "_Remembered": lambda cls: _check_remembered(cls, report),
+            "_IndexedBatch": lambda cls: indexed_batches.check_class(cls, report),
+            "_Batches": lambda cls: batched_calls.check_class(cls, report, size),
+        }
+    )
+    if plan.get("memoized"):
+        functools.lru_cache = _checking(functools.lru_cache, set(plan["memoized"]), report)
+    return [("torch.nn.modules.module", lambda module: perturb.before_calls(module, lambda: perturb.current))]
+
+
+def watch_classes(checks: dict[str, Callable[[Any], None]]) -> None:
+    """From now on, call these with each class of their name, in whatever module it is defined."""
+    original = builtins.__build_class__
+
+    def build(body: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
+        cls = original(body, name, *bases, **keywords)
+        if name in checks:
+            checks[name](cls)
+        return cls
+
+    builtins.__build_class__ = build
+
+
+class _Pickler(pickle.Pickler):
+    """Writes of a tensor what is in it: torch's own way writes the address of its memory as well."""
+
+    def persistent_id(self, value: Any) -> Any:
+        torch = sys.modules.get("torch")
+        return facts(value) if torch is not None and isinstance(value, torch.Tensor) else None
+
+
+def content(value: Any) -> bytes:
+    """All that is in a value, as bytes: the same for equal ones."""
+    file = io.BytesIO()
+    _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
+    return file.getvalue()
+
+
+def _check_cache(cache: Any, report: Report) -> None:
+    get = cache.get
+
+    def checked(self: Any, load: Any, index: Any) -> Any:
+        with seed.Generators():
+            contents = []
+            for number in (1, 2):
+                seed.seed_all("check", number)
+                contents.append(content(load(index)))
+        if contents[0] != contents[1]:
+            report(f"sample {index!r} is not the same every time it is made")
+        return get(self, load, index)
+
+    cache.get = checked
+
+
+def _check_read_once(cls: Any, report: Report) -> None:
+    kept = cls._kept
+    shared: dict[str, tuple[Any, bytes]] = {}
+
+    def verify() -> None:
+        for path, (result, before) in shared.items():
+            if content(result) != before:
+                report(f"what {path} holds is changed by the program")
+
+    def checked(reader: Any, read: Any, path: Any, args: Any, kwargs: Any) -> Any:
+        if not shared and clocks.current is not None:
+            clocks.current.on_end.append(verify)
+        result, now = kept(reader, read, path, args, kwargs), content(read())
+        if content(result) != now:
+            report(f"what {path} holds is changed by the program, or is not the same every time it is read")
+        shared[str(path)] = result, now
+        return result
+
+    cls._kept = checked
+
+
+def _check_remembered(cls: Any, report: Report) -> None:
+    init = cls.__init__
+
+    def __init__(self: Any, function: Any, lists: tuple[int, ...]) -> None:
+        init(self, function, lists)
+        self.watched = _watched(function, report, lists=lists)
+
+    cls.__init__ = __init__
+    cls.__call__ = lambda self, *given: self.watched(*given)
+
+
+def _checking(original: Any, memoized: set[str], report: Report) -> Any:
+    """``lru_cache`` that watches over the functions named."""
+
+    def lru_cache(*args: Any, **kwargs: Any) -> Any:
+        decorate = original(*args, **kwargs)
+
+        def decorator(function: Any) -> Any:
+            code = getattr(function, "__code__", None)
+            if code is None:
+                return decorate(function)
+            if f"{code.co_filename}:{code.co_name}" in memoized or any(
+                argument.endswith(f"{os.sep}{code.co_filename}:{code.co_name}") for argument in memoized
+            ):
+                return _watched(function, report)
+            return decorate(function)
+
+        return decorate if args and callable(args[0]) else decorator
+
+    return lru_cache
+
+
+def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> Any:
+    """A function that remembers its results, and sees whether that is right.
+
+    ``lists``: places of arguments that may be lists, known by which one it is.
+    """
+    results: dict[Any, tuple[Any, bytes]] = {}
+    first_contents: dict[int, tuple[Any, bytes]] = {}
+    method = "." in function.__qualname__.rpartition("<locals>.")[2]
+
+    def differs(key: Any) -> bool:
+        result, before = results[key]
+        return content(result) != before
+
+    def verify() -> None:
+        if any(map(differs, results)):
+            report(f"a result of {function.__name__} is changed later")
+
+    @functools.wraps(function)
+    def remembered(*args: Any, **kwargs: Any) -> Any:
+        given_lists = [args[index] for index in lists if index < len(args) and isinstance(args[index], list)]
+        arguments = [*(args[1:] if method else args), *kwargs.values()]
+        if not all(_is_plain(argument) or any(argument is known for known in given_lists) for argument in arguments):
+            report(f"{function.__name__} is asked more than plain values")
+            return function(*args, **kwargs)
+        for argument in given_lists:
+            if content(argument) != first_contents.setdefault(id(argument), (argument, content(argument)))[1]:
+                report(f"a list that {function.__name__} is asked is changed meanwhile")
+        key = (tuple(map(_known, args)), tuple(kwargs.items()))
+        if key not in results:
+            if not results and clocks.current is not None:
+                clocks.current.on_end.append(verify)
+            result = function(*args, **kwargs)
+            results[key] = (result, content(result))
+        elif content(function(*args, **kwargs)) != content(results[key][0]) or differs(key):
+            report(f"{function.__name__} does not always give the same, or its result is changed later")
+        return results[key][0]
+
+    return remembered
+
+
+def _known(value: Any) -> Any:
+    return (list, id(value)) if isinstance(value, list) else value
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, bytes, int, float, complex))

@@ -1,0 +1,185 @@
+"""Make two runs of a program comparable: the same random numbers in both, however many workers load the data.
+
+Global generators start from ``plan["seed"]`` (a program that seeds them itself overrides it). Each sample of a
+map-style dataset is made under a seed drawn from (seed, epoch, index), each epoch's order from (seed, epoch), and the
+generators of the main process are left as they were: so a worker count changes no random number anywhere.
+``plan["shift"]``: the seeds that the program itself sets are others, by this. ``plan["fold"]``: indices are taken
+modulo this, which makes the later visits of a sample come soon.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+import sys
+import zlib
+from typing import Any
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Seed what is seedable now, and each library when it is imported."""
+    seed, fold, shift = plan.get("seed"), plan.get("fold"), plan.get("shift")
+    hooks: list[tuple[str, Any]] = []
+    if shift:
+        _shift(random, "seed", shift)
+        hooks += [
+            ("numpy.random", lambda module: _shift(module, "seed", shift)),
+            ("numpy.random", lambda module: _shift(module, "default_rng", shift)),
+            ("torch.random", lambda module: _shift(module, "manual_seed", shift)),
+        ]
+    if seed is not None:
+        random.seed(seed)
+        hooks += [
+            ("numpy.random", lambda module: _numpy(module, seed)),
+            ("torch", lambda module: module.manual_seed(seed)),
+        ]
+    hooks += [
+        ("torch.utils.data.dataloader", lambda module: _loader(module, seed, fold)),
+        ("torch.utils.data._utils.fetch", lambda module: _fetch(module, seed)),
+    ]
+    return hooks
+
+
+def _shift(module: Any, name: str, shift: int) -> None:
+    """Let a function that takes a seed take another one where that is a whole number."""
+    original = getattr(module, name)
+
+    def other(value: Any) -> Any:
+        return value ^ shift if isinstance(value, int) else value
+
+    @functools.wraps(original)
+    def shifted(*args: Any, **kwargs: Any) -> Any:
+        named = {key: other(value) if key in ("a", "seed") else value for key, value in kwargs.items()}
+        return original(*map(other, args[:1]), *args[1:], **named)
+
+    setattr(module, name, shifted)
+
+
+def _numpy(module: Any, seed: int) -> None:
+    """The global generator, and those that a program makes without a seed."""
+    module.seed(seed % 2**32)
+    original = module.default_rng
+    fresh = itertools.count(seed)
+
+    def default_rng(seed: Any = None) -> Any:
+        return original(next(fresh) if seed is None else seed)
+
+    default_rng.__doc__ = original.__doc__
+    module.default_rng = default_rng
+
+
+class Generators:
+    """The state of the process's global generators, put back at the end of a ``with`` block."""
+
+    def __enter__(self) -> None:
+        self.python = random.getstate()
+        self.torch, self.numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+        if self.torch is not None:
+            self.torch_state = self.torch.random.get_rng_state()
+        if self.numpy is not None:
+            self.numpy_state = self.numpy.random.get_state()
+
+    def __exit__(self, *error: object) -> None:
+        random.setstate(self.python)
+        if self.torch is not None:
+            self.torch.random.set_rng_state(self.torch_state)
+        if self.numpy is not None:
+            self.numpy.random.set_state(self.numpy_state)
+
+
+def seed_all(*key: Any) -> None:
+    """Seed the global generators from a key, the same in every process."""
+    number = zlib.crc32(repr(key).encode())
+    random.seed(number)
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None:
+        torch.random.default_generator.manual_seed(number)
+    if numpy is not None:
+        numpy.random.seed(number)
+
+
+class Batch:
+    """The indices of one batch on their way to the process that fetches them, and which epoch asks."""
+
+    def __init__(self, indices: Any, epoch: int):
+        self.indices, self.epoch = indices, epoch
+
+
+def _loader(module: Any, seed: int | None, fold: int | None) -> None:
+    base = module._BaseDataLoaderIter
+    init, next_index = base.__init__, base._next_index
+    epochs: dict[int, int] = {}
+
+    def __init__(self: Any, loader: Any) -> None:
+        if seed is None:
+            init(self, loader)
+            return
+        with Generators():
+            seed_all(seed, "workers", epochs.get(id(loader), 0))
+            init(self, loader)
+
+    def _next_index(self: Any) -> Any:
+        # The sampler draws what it needs for an epoch when its first index is asked for.
+        if self.__dict__.get("_unstall_sampler") is not self._sampler_iter:
+            self._unstall_sampler = self._sampler_iter
+            key = id(self._index_sampler)
+            self._unstall_epoch = epochs[key] = epochs.get(key, -1) + 1
+            if seed is not None and self._dataset_kind == module._DatasetKind.Map:
+                with Generators():
+                    seed_all(seed, "order", self._unstall_epoch)
+                    return Batch(_folded(next_index(self), fold), self._unstall_epoch)
+        index = next_index(self)
+        if self._dataset_kind != module._DatasetKind.Map:
+            return index
+        return Batch(_folded(index, fold), self._unstall_epoch)
+
+    base.__init__, base._next_index = __init__, _next_index
+
+
+def _folded(index: Any, fold: int | None) -> Any:
+    if fold is None:
+        return index
+    if isinstance(index, (list, tuple)):
+        return [_folded(item, fold) for item in index]
+    return index % fold if isinstance(index, int) else index
+
+
+class SeededDataset:
+    """A dataset whose samples are each made under a seed of their own."""
+
+    def __init__(self, dataset: Any, seed: int, epoch: int):
+        self._dataset, self._seed, self._epoch = dataset, seed, epoch
+        if getattr(dataset, "__getitems__", None):
+            self.__getitems__ = self._getitems
+
+    def __getitem__(self, index: Any) -> Any:
+        seed_all(self._seed, self._epoch, index)
+        return self._dataset[index]
+
+    def _getitems(self, indices: Any) -> Any:
+        seed_all(self._seed, self._epoch, indices)
+        return self._dataset.__getitems__(indices)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._dataset, name)
+
+
+def _fetch(module: Any, seed: int | None) -> None:
+    base = module._MapDatasetFetcher
+    original = base.fetch
+
+    def fetch(self: Any, batch: Any) -> Any:
+        if not isinstance(batch, Batch):
+            return original(self, batch)
+        if seed is None:
+            return original(self, batch.indices)
+        dataset = self.dataset
+        self.dataset = SeededDataset(dataset, seed, batch.epoch)
+        try:
+            with Generators():
+                return original(self, batch.indices)
+        finally:
+            self.dataset = dataset
+
+    base.fetch = fetch

@@ -1,0 +1,66 @@
+"""What ``unstall prove`` says of a change: one of five words, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+ProofVerdict = Literal["proven", "different", "not-faster", "inconclusive", "refused"]
+"""Faster and the same; not the same; the same and no faster; not enough time to tell; it changes what is measured."""
+
+
+class ProofRatio(msgspec.Struct, kw_only=True, frozen=True):
+    """How many times faster whole runs are, start-up included, with an interval that holds whenever one stops."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Difference(msgspec.Struct, kw_only=True, frozen=True):
+    """Something that the changed program does otherwise."""
+
+    kind: Literal["values", "counts", "effects"]
+    """Numbers; how many steps, calls or samples; or exit code, files and words printed."""
+    place: str
+    """Where in the run or in the files, for a person."""
+    detail: str
+    """What it is instead of what, and by how much."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.detail}"
+
+
+class Sides(msgspec.Struct, kw_only=True, frozen=True):
+    """A figure of the original and of the changed program; the median over their runs."""
+
+    original: float
+    changed: float
+
+
+class Proof(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """The verdict on a change, and what it rests on."""
+
+    verdict: ProofVerdict
+    reason: str
+    """In a sentence."""
+    changes: str
+    """What is judged against what: a patch's name, revisions, folders."""
+    sameness: Literal["exact", "close", "reduced"] | None = None
+    """None where it differs, or that is not known."""
+    ratio: ProofRatio | None = None
+    first_difference: Difference | None = None
+    known_by: Sequence[str] = msgspec.field(default_factory=list)
+    """What was compared, and how."""
+    seconds: Sides | None = None
+    """Of a whole run, start-up included, until its last process has ended."""
+    memory_bytes: Sides | None = None
+    """Peak resident memory of the largest process."""
+    break_even_steps: int | None = None
+    """Steps after which a slower start has paid off; 0 where the start is no slower. None where that is not known."""
+    pairs: int = 0
+    """Pairs of whole runs that were timed."""
+    more_s: float | None = None
+    """About how many seconds more an answer would take."""
