@@ -13,13 +13,14 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from unstall.benchmark import rundir
 from unstall.child.seams.loader import EPOCH, FETCH
 from unstall.records.archive import VERSION, Archive, Excerpt, FetchSeries, StepSeries
+from unstall.records.encoding import packed
 from unstall.records.report import Report
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def make(
 
 def write(path: Path, archive: Archive) -> None:
     """Write it whole or not at all. Raises OSError where the disk does not take it."""
-    data = msgspec.msgpack.encode(archive, enc_hook=_python_number)
+    data = packed(archive)
     if len(data) > MAX_BYTES:
         raise OSError(f"{path.name} would take {len(data) >> 20} MB; the most is {MAX_BYTES >> 20}")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -93,7 +94,7 @@ def read(path: Path) -> Archive:
     try:
         archive = msgspec.msgpack.decode(_unpacked(path), type=Archive)
     except _DAMAGED as error:
-        raise ArchiveError(f"{path} is no recording of a run: {_one_line(error)}") from error
+        raise ArchiveError(f"{path} is not a recording of a run: {_one_line(error)}") from error
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or error}") from error
     if not 1 <= archive.version <= VERSION:
@@ -122,12 +123,12 @@ def load(name: str, folder: Path | None = None) -> Archive:
 def _from_report(path: Path) -> Archive:
     try:
         if path.stat().st_size > MAX_REPORT_BYTES:
-            raise ArchiveError(f"{path} is larger than {MAX_REPORT_BYTES >> 20} MB: that is no report")
+            raise ArchiveError(f"{path} is larger than {MAX_REPORT_BYTES >> 20} MB, too large for a report")
         return Archive(report=Report.from_json(path.read_bytes()))
     except OSError as error:
         raise ArchiveError(f"{path} cannot be read: {error.strerror or error}") from error
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise ArchiveError(f"{path} is no report of unstall: {_one_line(error)}") from error
+        raise ArchiveError(f"{path} is not a report of unstall: {_one_line(error)}") from error
 
 
 def _unpacked(path: Path) -> bytearray:
@@ -153,7 +154,7 @@ def _check(path: Path, archive: Archive) -> None:
     if archive.fetches is not None:
         times.append(archive.fetches.wall)
     if not all(np.isfinite(series).all() and (series >= 0).all() for series in times):
-        raise ArchiveError(f"{path} is no recording of a run: it holds times that are no times")
+        raise ArchiveError(f"{path} is not a recording of a run: it holds invalid times")
 
 
 def step_series(measured: Measured) -> StepSeries:
@@ -206,14 +207,6 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
 def _epochs(measured: Measured) -> list[tuple[float, float]]:
     spans = measured.process.named(EPOCH.event, main_only=False)
     return [(float(span["start"]) / 1e9, float(span["dur"]) / 1e9) for span in spans]
-
-
-def _python_number(value: Any) -> Any:
-    """NumPy's numbers, which a measurement may hold, as Python's."""
-    item = getattr(value, "item", None)
-    if item is None:
-        raise NotImplementedError(f"{type(value).__name__} cannot be kept")
-    return item()
 
 
 def _one_line(error: BaseException) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from unstall.benchmark import machine
 from unstall.benchmark.gpus import Gpus
-from unstall.benchmark.sampler import Sampler
+from unstall.benchmark.sampler import NOTHING_READABLE, Sampler
 
 # Spins under the same leave to be traced that the bootstrap gives; ends by itself if left alone.
 _TARGET = """
@@ -61,7 +61,7 @@ def _stack_samples() -> Check:
     if failure is None:
         return Check("stack samples", True, "py-spy reads a running program")
     advice = "stacks are sampled inside the program instead, with less certainty"
-    if "ptrace_scope" in failure or "may and can read" in failure:
+    if "ptrace_scope" in failure or failure == NOTHING_READABLE:
         advice = "allow tracing: sysctl kernel.yama.ptrace_scope=0, or add CAP_SYS_PTRACE"
     elif "not installed" in failure:
         advice = "pip install py-spy"
@@ -111,7 +111,7 @@ def _run_delay() -> Check:
         name,
         False,
         "no scheduler statistics in /proc",
-        "needs Linux built with CONFIG_SCHED_INFO; fights for cores are seen less surely",
+        "needs Linux built with CONFIG_SCHED_INFO; contention for cores is detected less reliably",
     )
 
 

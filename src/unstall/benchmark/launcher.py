@@ -9,7 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,8 +75,6 @@ class Outcome:
     observation: Observation
     unrecorded: str | None = None
     """Why the program's first process could not be recorded, if it is known before."""
-    interrupted: bool = False
-    """Whether unstall was asked to end meanwhile, by Ctrl-C or a signal."""
 
 
 def environment(command: Sequence[str], directory: Path, options: Options) -> dict[str, str]:
@@ -190,7 +188,10 @@ class Program:
 
 
 def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
-    """Run a command to its end under observation. ``on_poll`` is called about ten times a second."""
+    """Run a person's command to its end under observation: the signals that this process is sent are the program's.
+
+    ``on_poll`` is called about ten times a second.
+    """
     with adopting_orphans(), Relay() as signals:
         program = Program(command, directory, options, signals.mask)
         while True:
@@ -201,8 +202,23 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
             if signals.stop_asked and program.stopped_by is not None:
                 _stop_too(program, signals)
             on_poll(program.session)
-        outcome = program.finish()
-    return replace(outcome, interrupted=bool(signals.end_requests))
+        return program.finish()
+
+
+def launch_trial(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
+    """The same for a run that only unstall wants. Ctrl-C is this process's: the program ends at once, whatever it does
+    about signals.
+    """
+    with adopting_orphans():
+        program = Program(command, directory, options)
+        try:
+            while program.poll():
+                on_poll(program.session)
+                time.sleep(_POLL_S)
+        except BaseException:
+            program.abandon()
+            raise
+        return program.finish()
 
 
 @contextlib.contextmanager

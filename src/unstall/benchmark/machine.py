@@ -99,10 +99,15 @@ def cached(torch_version: str | None) -> Ceilings | None:
 
 
 def save(ceilings: Ceilings) -> None:
-    """Keep the figures for :func:`cached`. Raises OSError if the cache folder cannot be written."""
+    """Keep the figures for :func:`cached`, or those of an earlier time that were better: a ceiling is what was reached.
+
+    Raises OSError if the cache folder cannot be written.
+    """
     file = cache_file()
     file.parent.mkdir(parents=True, exist_ok=True)
-    content = msgspec.json.encode(_load() | {ceilings.key: ceilings})
+    known = _load()
+    earlier = known.get(ceilings.key)
+    content = msgspec.json.encode(known | {ceilings.key: _best(earlier, ceilings) if earlier else ceilings})
     descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
     try:
         with open(descriptor, "wb") as new:
@@ -189,6 +194,24 @@ def _disk_read(size: int) -> float | None:
             return size / (time.perf_counter() - start)
     except OSError:
         return None
+
+
+def _best(earlier: Ceilings, later: Ceilings) -> Ceilings:
+    """The later figures, each replaced by an earlier one that is higher."""
+    gpus = {gpu.name: gpu for gpu in earlier.gpus}
+    rates = {"matmul_flops_f32", "memory_copy_bytes_per_s", "disk_read_bytes_per_s"}
+    higher = {name: max(getattr(earlier, name) or 0.0, getattr(later, name) or 0.0) or None for name in rates}
+    return msgspec.structs.replace(
+        later, **higher, gpus=[_best_of_gpu(gpus[gpu.name], gpu) if gpu.name in gpus else gpu for gpu in later.gpus]
+    )
+
+
+def _best_of_gpu(earlier: GpuCeilings, later: GpuCeilings) -> GpuCeilings:
+    dtypes = earlier.matmul_flops.keys() | later.matmul_flops.keys()
+    flops = {name: max(each.matmul_flops.get(name, 0.0) for each in (earlier, later)) for name in dtypes}
+    copies = [name for name in GpuCeilings.__struct_fields__ if name.endswith("bytes_per_s")]
+    higher = {name: max(getattr(earlier, name), getattr(later, name)) for name in copies}
+    return msgspec.structs.replace(later, matmul_flops=flops, **higher)
 
 
 def _load() -> dict[str, Ceilings]:

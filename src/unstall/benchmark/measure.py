@@ -10,31 +10,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unstall.benchmark import acting, generation, ranks, steadystate
 from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
-from unstall.benchmark import steadystate
+from unstall.benchmark.between import between
+from unstall.benchmark.callbacks import callback_times
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
 from unstall.benchmark.growing_objects import growing_objects
+from unstall.benchmark.phases import mean_phases, unhindered
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, growth, other_cores
-from unstall.benchmark.steps import Loop, find_loop, main_spans
+from unstall.benchmark.slowing import slowing
+from unstall.benchmark.stacks import with_main_threads
+from unstall.benchmark.steps import Loop, compilations, driving_thread, find_loop, main_spans
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
-from unstall.child.seams.loader import EPOCH, FETCH
-from unstall.child.user_files import is_user_file
+from unstall.child.seams.dynamo import GRAPH
+from unstall.child.seams.jax import COMPILE, TRACE
+from unstall.child.seams.loader import EPOCH
+from unstall.child.user_files import is_program_file
 from unstall.records.measurements import (
+    CompiledFunction,
     Measurement,
     MemoryMeasurement,
-    RankMeasurement,
     Site,
 )
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
-from unstall.records.report import Phase, SpanTime, Startup, StepTime
+from unstall.records.report import SpanTime, Startup, StepTime
 from unstall.records.vocabulary import is_seam
 
 Bools = npt.NDArray[np.bool_]
 
 _MAX_RSS_POINTS = 2000
+_GRAPH_NAME = "a graph of torch.compile"
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,12 @@ def measure(
     """Measure the main loop of a run; None when no process of it has one."""
     loops = {process.pid: find_loop(process) for process in processes}
     looping = [process for process in processes if loops[process.pid] is not None]
-    looping = [process for process in looping if not _is_worker(process, looping)]
+    looping = [process for process in looping if not ranks.is_helper(process, looping)]
     if not looping:
         return None
-    main = min(looping, key=lambda process: (process.rank, -_extent(loops[process.pid])))
+    driving = {process.pid: thread for process in looping if (thread := driving_thread(process)) is not None}
+    observation = with_main_threads(observation, driving)
+    main = ranks.find_main(looping, loops)
     loop = loops[main.pid]
     assert loop is not None
     windows = sorted([*observation.disturbed, *_own_windows(main)])
@@ -73,22 +83,28 @@ def measure(
     if not chosen.any():
         return None
     times = _Times(loop, chosen)
-    ranks = _ranks(looping, loops, windows, processes) if len(looping) > 1 and _world_size(main) > 1 else []
-    rank_pids = frozenset(rank.pid for rank in ranks) or frozenset({main.pid})
+    world = ranks.of_world(main, looping, loops)
+    disturbances = {process.pid: [*windows, *_own_windows(process)] for process in world}
+    the_ranks = ranks.measure(world, loops, disturbances, processes)
+    rank_pids = frozenset(rank.pid for rank in the_ranks) or frozenset({main.pid})
     pids = {point.pid for point in observation.points}
     durations = loop.durations[chosen]
     regular = loop.durations[chosen & ~loop.gap]
+    sites = _sites(main)
+    generated = generation.measure(main, loop, chosen)
     measurement = Measurement(
         kind=loop.kind,
         steps=int(chosen.sum()),
         warmup=warmup,
         total_steps=len(loop),
         step=_step_time(durations, regular),
-        phases=_phases(loop, chosen),
+        phases=mean_phases(loop, chosen),
         cores=usable_cores(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
-        worker_pids=frozenset().union(*(_workers(pid, processes) for pid in rank_pids)),
+        unhindered_s=unhindered(loop, chosen & ~loop.gap),
+        between=between(loop, chosen, sites),
+        worker_pids=frozenset().union(*(ranks.workers(pid, processes) for pid in rank_pids)),
         rank_pids=rank_pids,
         main_cpu_s=times.per_step(lambda t0, t1: cpu_between(observation.points, {main.pid}, t0, t1)),
         worker_cpu_s=times.per_step(
@@ -98,20 +114,26 @@ def measure(
         team_delay_s=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "team_delay_s")),
         other_cores=times.mean(lambda t0, t1: other_cores(observation.machine, observation.points, t0, t1)),
         loader=the_loader,
-        model=model_facts.measure(main, loop, chosen, peak_flops),
+        model=model_facts.measure(main, loop, chosen, peak_flops, generated),
+        generation=generated,
         modules=model_facts.modules(main),
-        ranks=ranks,
-        callbacks=_callbacks(main, loop, chosen),
+        world_size=main.identity.world_size if main.identity else 1,
+        ranks=the_ranks,
+        unseen_ranks=ranks.unseen(main, the_ranks),
+        library_calls=_library_calls(main, loop, chosen),
+        callbacks=callback_times(main, loop, chosen, observation.ended - observation.began),
+        compiled=_compiled(main, loop, chosen),
         gc_s=_seam_seconds(main, loop, chosen, COLLECTION.event),
         memory=_memory(main, loop, chosen, observation),
         samples=observation.samples or _own_samples(looping),
-        sites=_sites(main),
+        sites=sites,
         plugins=main.plugins,
-        envs=max((int(fact.get("num_envs") or 1) for fact in main.facts.get("env", [])), default=1),
+        envs=acting.environments(main),
+        observations=acting.observations(main),
         disk_read=times.per_step(lambda t0, t1: _gain(observation.points, t0, t1, lambda point: point.read_bytes)),
         read_chars=times.per_step(lambda t0, t1: _gain(observation.points, t0, t1, lambda point: point.read_chars)),
         spread=_spread(durations),
-        trend=_trend(regular),
+        slowing=slowing(loop, chosen, observation, main.pid),
         sampling_failure=observation.sampling_failure,
         nan_loss="nan" in main.facts,
         disturbed=disturbed,
@@ -145,27 +167,9 @@ class _Times:
         return sum(between(begin, end) * (end - begin) for begin, end in self.stretches) / self.seconds
 
 
-def _extent(loop: Loop | None) -> float:
-    return float(loop.ends[-1] - loop.starts[0]) if loop is not None else 0.0
-
-
-def _is_worker(process: ProcessRecording, others: Sequence[ProcessRecording]) -> bool:
-    """A loader worker or an environment's process: it serves the process that started it."""
-    parents = {other.pid for other in others if other is not process}
-    return process.parent in parents and "rank" not in (process.first("process") or {})
-
-
-def _world_size(process: ProcessRecording) -> int:
-    return int((process.first("process") or {}).get("world_size", 1))
-
-
 def _root(observation: Observation, main: ProcessRecording) -> int:
     """The launcher of the ranks (torchrun), which is no worker; the main process itself without one."""
     return observation.points[0].pid if observation.points else main.pid
-
-
-def _workers(pid: int, processes: Sequence[ProcessRecording]) -> frozenset[int]:
-    return frozenset(process.pid for process in processes if process.parent == pid and FETCH.event in process.ids)
 
 
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
@@ -189,28 +193,6 @@ def _own_samples(processes: Sequence[ProcessRecording]) -> list[StackSample]:
 def _step_time(durations: npt.NDArray[np.float64], regular: npt.NDArray[np.float64]) -> StepTime:
     shown = regular if len(regular) else durations
     return StepTime(float(durations.mean()), float(np.percentile(shown, 50)), float(np.percentile(shown, 95)))
-
-
-def _phases(loop: Loop, chosen: Bools) -> list[Phase]:
-    total = float(loop.durations[chosen].mean())
-    phases = []
-    for index, name in enumerate(loop.phase_names):
-        seconds = loop.phases[chosen, index]
-        mean = float(seconds.mean())
-        if mean <= 0:
-            continue
-        phases.append(
-            Phase(
-                name=name,
-                share=mean / total,
-                mean_s=mean,
-                p95_s=float(np.percentile(seconds, 95)),
-                network_s=float(np.minimum(loop.network[chosen, index], seconds).mean()),
-                network_bytes=float(loop.network_bytes[chosen, index].mean()),
-                blocked_s=float(np.minimum(loop.blocked[chosen, index], seconds).mean()),
-            )
-        )
-    return phases
 
 
 def _run_delay(times: _Times, observation: Observation, main: ProcessRecording) -> float | None:
@@ -243,48 +225,29 @@ def _spread(durations: npt.NDArray[np.float64]) -> float:
     return float(blocks.std(ddof=1) / np.sqrt(len(blocks)) / max(durations.mean(), 1e-12))
 
 
-def _trend(regular: npt.NDArray[np.float64]) -> float:
-    """Step time in the last third over that in the first, less one; 0 unless the step grows all the way."""
-    if len(regular) < 27:
-        return 0.0
-    blocks = np.array([block.mean() for block in np.array_split(regular, 9)])
-    ranks = np.argsort(np.argsort(blocks))
-    if np.corrcoef(ranks, np.arange(9))[0, 1] < 0.8:
-        return 0.0
-    return float(blocks[-3:].mean() / max(blocks[:3].mean(), 1e-12) - 1)
-
-
-def _ranks(
-    looping: Sequence[ProcessRecording],
-    loops: dict[int, Loop | None],
-    windows: list[tuple[float, float]],
-    processes: Sequence[ProcessRecording],
-) -> list[RankMeasurement]:
-    ranks = []
-    for process in looping:
-        loop = loops[process.pid]
-        assert loop is not None
-        chosen, _, _ = steadystate.measured(loop.starts, loop.ends, windows + _own_windows(process))
-        if not chosen.any():
-            continue
-        phases = _phases(loop, chosen)
-        ranks.append(
-            RankMeasurement(
-                process.rank,
-                process.pid,
-                float(loop.durations[chosen].mean()),
-                {phase.name: phase.mean_s for phase in phases},
-                {phase.name: phase.blocked_s for phase in phases},
-                _workers(process.pid, processes),
-            )
-        )
-    return sorted(ranks, key=lambda rank: rank.rank)
-
-
-def _callbacks(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, float]:
+def _library_calls(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, float]:
     names = [name for name in main.ids if CALLBACK.covers(name)]
     times = {CALLBACK.member(name): _seam_seconds(main, loop, chosen, name) for name in names}
     return {name: seconds for name, seconds in times.items() if seconds > 0}
+
+
+def _compiled(main: ProcessRecording, loop: Loop, chosen: Bools) -> list[CompiledFunction]:
+    marks, took = compilations(main, main_spans(main))
+    step = loop.step_of(marks)
+    inside = (step >= 0) & chosen[step]
+    totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+    for number, seconds in zip(marks["name"][inside], took[inside]):
+        name = main.names[int(number)]
+        total = totals[COMPILE.member(name) if COMPILE.covers(name) else TRACE.member(name)]
+        total[0] += COMPILE.covers(name)
+        total[1] += float(seconds)
+    graphs = main_spans(main)
+    graphs = graphs[np.isin(graphs["name"], main.of(GRAPH))]
+    step = loop.step_of(graphs)
+    graphs = graphs[(step >= 0) & chosen[step]]
+    totals[_GRAPH_NAME] = [len(graphs), float(graphs["dur"].sum() / 1e9)]
+    steps = int(chosen.sum())
+    return [CompiledFunction(name, int(count), seconds / steps) for name, (count, seconds) in totals.items() if count]
 
 
 def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) -> float:
@@ -325,10 +288,10 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
 def _sites(main: ProcessRecording) -> list[Site]:
     sites = []
     for fact in main.facts.get("site", []):
-        user = [(file, function, line) for file, function, line, _ in fact["stack"] if is_user_file(file)]
-        if user:
-            file, function, line = user[0]
-            sites.append(Site(fact["name"], file, function, line, tuple(user[1:]), bool(fact.get("grad", True))))
+        own = [(file, function, line) for file, function, line, _ in fact["stack"] if is_program_file(file)]
+        if own:
+            file, function, line = own[0]
+            sites.append(Site(fact["name"], file, function, line, tuple(own[1:]), bool(fact.get("grad", True))))
     return sites
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from unstall.child.user_files import is_user_file
+from unstall.child.user_files import is_program_file
 
 MIN_MOMENTS = 3
 """A line grows memory only if what it left behind was allocated at three moments or more,"""
@@ -74,9 +74,9 @@ def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:
         memray.set_log_level(logging.WARNING)
 
 
-def user_site(stack: Iterable[_Site]) -> _Site | None:
-    """The deepest frame of the user's own code in a stack, innermost first; None if it has none."""
-    return next((site for site in stack if site[1] and is_user_file(site[1])), None)
+def program_site(stack: Iterable[_Site]) -> _Site | None:
+    """The deepest frame of the program's own code in a stack, innermost first; None if it has none."""
+    return next((site for site in stack if site[1] and is_program_file(site[1])), None)
 
 
 def _largest(allocations: Iterable[tuple[_Site, int]], top: int) -> list[AllocatingLine]:
@@ -90,7 +90,7 @@ def _largest(allocations: Iterable[tuple[_Site, int]], top: int) -> list[Allocat
 
 def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
     for record in reader.get_high_watermark_allocation_records(merge_threads=True):
-        site = user_site(record.stack_trace())
+        site = program_site(record.stack_trace())
         if site is not None:
             yield site, record.size
 
@@ -101,7 +101,7 @@ def _growing_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
     allocations: Counter[int] = Counter()
     for record in reader.get_temporal_allocation_records(merge_threads=True):
         stack = record.stack_trace()
-        site = user_site(stack)
+        site = program_site(stack)
         if site is not None and not _loads_code(stack, site):
             for interval in record.intervals:
                 allocations[interval.allocated_before_snapshot] += interval.n_allocations

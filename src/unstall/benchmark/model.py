@@ -13,10 +13,21 @@ from unstall.child.layout import MODULE, NOGRAD
 from unstall.child.seams.modules import FORWARD
 from unstall.child.seams.optimizer import STEP
 from unstall.records.measurements import ModelMeasurement, ModuleMeasurement
+from unstall.records.report import Generation
 
 
-def measure(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None) -> ModelMeasurement:
-    """The main model of the measured steps. ``peak_flops``: FLOP/s of this machine, single precision."""
+def measure(
+    main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None, generated: Generation | None
+) -> ModelMeasurement:
+    """The main model of the measured steps.
+
+    Args:
+        main: the process that the loop is in.
+        loop: its steps.
+        chosen: which of them are measured.
+        peak_flops: FLOP/s of this machine, single precision.
+        generated: the mean request, where a step is one: says how many sequences a call is for.
+    """
     spans = main_spans(main)
     forwards = spans[(spans["name"] == main.ids.get(FORWARD.event, -1)) & (spans["flags"] & MODULE == 0)]
     threads = int((main.first("torch") or {}).get("threads", 0))
@@ -26,7 +37,9 @@ def measure(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float
     root = primary(of_models(main, forwards))
     address = int(root["arg"][-1])
     fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
+    batch_size = round(generated.sequences) if generated is not None else None
     sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
+    shapes = {tuple(fact["sample"]) for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]}
     training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
     return ModelMeasurement(
         root=fact.get("type", ""),
@@ -36,7 +49,8 @@ def measure(main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float
         device=fact.get("device", ""),
         parameters=int(fact.get("parameters", 0)),
         threads=threads,
-        batch_size=int(np.median(sizes)) if sizes else None,
+        batch_size=int(np.median(sizes)) if sizes else batch_size,
+        sample="×".join(str(length) for length in shapes.pop()) if len(shapes) == 1 else "",
         forwards=_count(training, loop, chosen),
         peak_flops=peak_flops,
         **arithmetic,

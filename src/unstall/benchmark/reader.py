@@ -41,6 +41,26 @@ Spans = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
+class RankIdentity:
+    """Which rank of how many a process is, and where it runs."""
+
+    rank: int
+    world_size: int
+    local_rank: int | None = None
+    host: str = ""
+    joined: bool = False
+    """It made a process group with the others; else only a launcher called it so."""
+    job: str = ""
+    """The run's name on every node; empty where no launcher gave one."""
+    restart: int = 0
+    """How often the launcher had started all ranks anew."""
+
+    def is_peer_of(self, other: RankIdentity) -> bool:
+        """Whether both are ranks of one world."""
+        return (self.world_size, self.joined, self.restart) == (other.world_size, other.joined, other.restart)
+
+
+@dataclass(frozen=True)
 class ProcessRecording:
     """What one process recorded, spans sorted by start (an enclosing span before those inside it)."""
 
@@ -93,10 +113,29 @@ class ProcessRecording:
         lines = self.facts.get(kind)
         return lines[0] if lines else None
 
+    @cached_property
+    def identity(self) -> RankIdentity | None:
+        """Which rank it is: as the process group says that it joined, else as its launcher's variables do."""
+        process = self.first("process") or {}
+        joined = [fact for fact in self.facts.get("rank", []) if int(fact["world_size"]) > 1]
+        fact = {**process, **joined[-1]} if joined else process
+        if "rank" not in fact:
+            return None
+        local = fact.get("local_rank")
+        return RankIdentity(
+            rank=int(fact["rank"]),
+            world_size=int(fact.get("world_size", 1)),
+            local_rank=int(local) if local is not None else None,
+            host=str(fact.get("host", "")),
+            joined=bool(joined),
+            job=str(fact.get("job", "")),
+            restart=int(fact.get("restart", 0)),
+        )
+
     @property
     def rank(self) -> int:
-        process = self.first("process") or {}
-        return int(process.get("rank", 0))
+        """The number among the ranks; 0 for a process that is none of several."""
+        return self.identity.rank if self.identity is not None else 0
 
     def own_phases(self, spans: Spans) -> npt.NDArray[np.int64]:
         """For each span the index in ``phase_names`` of its seam's phase, ``NO_PHASE`` where that has none."""
@@ -111,10 +150,13 @@ class ProcessRecording:
 
         ``spans`` are those of one thread, sorted. A span of no phase of its own (a user's span, a garbage
         collection, a socket call) belongs to the phase it happens in, or to none: ``NO_PHASE``; so does a module
-        that a transform, an environment, a callback or a recomputing backward calls.
+        that a transform, an environment, a callback or a recomputing backward calls, and the environment in which a
+        callback evaluates the policy.
         """
         phases = self.own_phases(spans)
         modules = np.isin(spans["name"], self.counting(Tick.FORWARD))
+        environments = np.isin(spans["name"], self.counting(Tick.ENV))
+        callback = self.phase_names.index(vocabulary.CALLBACK.name)
         every = enumerate(self.plugins.all_phases)
         holders = [number for number, phase in every if phase.serves or phase == vocabulary.BACKWARD]
         index = np.arange(len(spans))
@@ -127,6 +169,7 @@ class ProcessRecording:
             # A module called by a transform, an environment or a recomputing backward is part of that.
             guest = inside & modules
             guest[guest] = np.isin(phases[above[guest]], holders)
+            guest |= inside & environments & (phases[above] == callback)
             heir = inside & (phases == NO_PHASE) | guest
             phases[heir] = phases[above[heir]]
         return phases
@@ -165,13 +208,19 @@ def read_spans(path: Path, first: int = 0) -> tuple[Spans, np.void]:
         count = int(header["count"])
         flushed = min(int(header["flushed"]), count)
         older_at = HEADER_BYTES + (int(header["tail_records"]) + first) * RECORD.itemsize
-        older = np.fromfile(path, RECORD, max(flushed - first, 0), offset=older_at)
+        older = _records(path, older_at, flushed - first)
         skipped = max(first - flushed, 0)
         newest_at = HEADER_BYTES + skipped * RECORD.itemsize
-        newest = np.fromfile(path, RECORD, max(count - flushed - skipped, 0), offset=newest_at)
+        newest = _records(path, newest_at, count - flushed - skipped)
         if read_header(path)["flushed"] == header["flushed"]:  # else the tail was emptied while it was read
             return np.concatenate([older, newest]), header
     raise ValueError(f"{path.name} is being written to too fast")
+
+
+def _records(path: Path, offset: int, most: int) -> Spans:
+    """The records from a byte on, as many as the file has: a damaged header may speak of billions."""
+    there = (path.stat().st_size - offset) // RECORD.itemsize
+    return np.fromfile(path, RECORD, max(0, min(most, there)), offset=offset)
 
 
 def read_latest(directory: Path, pid: int, most: int) -> ProcessRecording:

@@ -81,7 +81,7 @@ def find(name: str, folder: Path | None = None, *, finished: bool = False) -> Pa
     meant = runs[-1:] if name == "last" else [path for path in runs if path.name == name]
     meant = meant or [path for path in runs if name and _abbreviates(name, path.name)]
     if len(meant) > 1:
-        raise LookupError(f"{name} is short for {len(meant)} runs: give more of the id")
+        raise LookupError(f"{name} matches {len(meant)} runs: give more of the id")
     if meant:
         return meant[0]
     if name == "last":

@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unstall.benchmark import ptrace
-from unstall.benchmark.stacks import merge, parse_raw, relevant, user_leaf
-from unstall.records.observations import StackSample
+from unstall.benchmark.stacks import merge, parse_raw, program_leaf, relevant
+from unstall.records.observations import StackSample, StackWindow
 
 HALF_WIDTH = 0.03
 """Sampling ends when 95 % intervals of the largest shares are no wider than this to either side."""
@@ -31,6 +31,9 @@ _MAX_SAMPLES = 1100  # of one main thread, after which it ends in any case
 _MIN_WINDOWS = 3  # so that one odd second of the program is not taken for all of it
 _ATTEMPTS = 3  # a process that is just starting cannot be read yet
 _STOP_S = 2.0  # py-spy writes its file within milliseconds of a SIGINT
+
+NOTHING_READABLE = "py-spy found no Python process that it can read"
+"""What is said when py-spy was not allowed to read the program."""
 
 
 class Sampler:
@@ -55,6 +58,8 @@ class Sampler:
         """Monotonic start and end of each window, from py-spy's start to its exit."""
         self.samples: list[StackSample] = []
         """What was seen so far, equal stacks summed; idle library threads left out."""
+        self.stacks: list[StackWindow] = []
+        """What each window saw. After the budget is met, there is one more each time that the run is twice as old."""
         self.main_samples = 0
         """How often the main thread that was seen most often was seen."""
         self.done = False
@@ -102,9 +107,17 @@ class Sampler:
             process.wait()
         self._finish(time.monotonic())
 
+    def forget(self) -> None:
+        """Begin anew: what was seen so far is not of the loop."""
+        self.samples, self.stacks, self.main_samples, self.done = [], [], 0, False
+
     def _may_begin(self, now: float) -> bool:
         rested = not self.windows or now - self.windows[-1][1] >= self.pause_s
-        return self.enabled and rested and self.failure is None and not self.done
+        return self.enabled and rested and self.failure is None and (not self.done or self._is_twice_as_old(now))
+
+    def _is_twice_as_old(self, now: float) -> bool:
+        first, last = self.windows[0][0], self.windows[-1][1]
+        return now - first >= 2 * (last - first)
 
     def _begin(self, now: float) -> None:
         # py-spy takes whole seconds only: a SIGINT ends the window, and makes it write what it has.
@@ -144,7 +157,9 @@ class Sampler:
         self.windows.append((self._started, now))
         samples = relevant(parse_raw(_take(self._output)))
         if samples:
-            self._add(samples)
+            self.stacks.append(StackWindow((self._started + now) / 2, samples))
+            if not self.done:
+                self._add(samples)
             self._failed_attempts = 0
         elif process.returncode not in (0, -signal.SIGINT) and _is_alive(self.pid):
             self._failed_attempts += 1
@@ -166,10 +181,10 @@ def half_width(samples: Iterable[StackSample], pid: int) -> float:
     """
     lines: dict[bool, Counter[tuple[str, int] | None]] = {True: Counter(), False: Counter()}
     samples = [sample for sample in samples if sample.main_thread]
-    in_user_code = {sample.pid for sample in samples if user_leaf(sample.frames)}
+    in_program = {sample.pid for sample in samples if program_leaf(sample.frames)}
     for sample in samples:
-        if sample.pid == pid or sample.pid in in_user_code:
-            leaf = user_leaf(sample.frames)
+        if sample.pid == pid or sample.pid in in_program:
+            leaf = program_leaf(sample.frames)
             lines[sample.pid == pid][(leaf.file, leaf.line) if leaf else None] += sample.count
     return max((_half_width(counts) for counts in lines.values() if counts), default=1.0)
 
@@ -206,7 +221,7 @@ def _explain(errors: str, pid: int) -> str:
     reason = next((line for line in lines if line.startswith("Error: ")), lines[0] if lines else "")
     if "No python processes found" in reason:
         # What py-spy says of a process that it was not allowed to read, too.
-        return "py-spy found no Python process that it may and can read"
+        return NOTHING_READABLE
     return f"py-spy failed: {reason.removeprefix('Error: ') or 'no reason given'}"
 
 

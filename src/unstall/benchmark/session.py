@@ -18,8 +18,10 @@ WARMUP_STEPS = 5
 _SAMPLES_WANTED = 120  # for a culprit, before a run is stopped after its steps
 _PATIENCE_S = 20.0  # beyond the last step asked for, for those samples
 _NO_STEP_YET_S = 3.0  # then stacks are sampled all the same: they tell what the program does
-_PROBE_AFTER_S = (0.5, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)  # of the loop
+_PROBE_AFTER_S = (0.5, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 89.0, 233.0, 610.0, 1597.0)  # of the loop
 _PROBE_GROWTH_BYTES = 4 << 20
+_MANY_STEPS = 50  # are enough to tell their rate in half a second
+_SLOWER = 0.9  # of the first rate of steps: then what is kept may be why
 _GPU_WINDOW_AFTER = 12
 """Steps: operators and modules are counted before."""
 
@@ -54,6 +56,7 @@ class Session:
         self.clean_steps = 0
         self._rate: tuple[float, int] | None = None
         self.rate: float | None = None
+        self._first_rate: float | None = None
         self._loop_began: float | None = None
         self._rss_then = 0
         self._probes = 0
@@ -91,6 +94,7 @@ class Session:
             points=self.resources.points,
             machine=self.resources.machine,
             samples=sampler.samples if sampler else [],
+            windows=sampler.stacks if sampler else [],
             disturbed=sorted(self.disturbed + (sampler.windows if sampler else [])),
             sampling_failure=sampler.failure if sampler else None,
             stopped=self.stopped,
@@ -107,7 +111,7 @@ class Session:
         """Stacks from before the loop, imports and set-up, say nothing of its steps."""
         if self._stale_samples and sampler.process_pid is None:
             self._stale_samples = False
-            sampler.samples, sampler.main_samples, sampler.done = [], 0, False
+            sampler.forget()
 
     def _fall_back(self) -> None:
         """py-spy may not attach: the processes that run a loop sample themselves."""
@@ -131,10 +135,13 @@ class Session:
             self._loop_began = now
             self._stale_samples = True
             self._rss_then = self._rss()
+            self._rate = (now, steps)  # or the first rate would count the time before the loop, and none be slower
         self.steps = steps
-        if self._rate is None or now - self._rate[0] > 2.0:
+        if self._rate is None or now - self._rate[0] > (2.0 if steps < self._rate[1] + _MANY_STEPS else 0.5):
             if self._rate is not None and steps > self._rate[1]:
                 self.rate = (steps - self._rate[1]) / (now - self._rate[0])
+                if self._loop_began is not None:
+                    self._first_rate = self._first_rate or self.rate
             self._rate = (now, steps)
 
     def _rss(self) -> int:
@@ -150,7 +157,7 @@ class Session:
                     tap.control = CALL
 
     def _probe(self, now: float) -> None:
-        """Ask the program's main process, while its memory grows, for a look at what it keeps."""
+        """Ask the program's main process for a look at what it keeps, while its memory or its step grows."""
         if self._probing is not None:
             requested, tap = self._probing
             if tap.control != PROBE or now - requested > 10.0:
@@ -162,13 +169,18 @@ class Session:
         due = now - self._loop_began >= _PROBE_AFTER_S[self._probes]
         if due and any(tap.control == CALL for tap in self.taps.values()):
             return  # a GPU window is being recorded: afterwards
-        if due and (self._probes < 1 or self._rss() > self._rss_then + _PROBE_GROWTH_BYTES):
+        if due and (self._probes < 1 or self._grows()):
             tap = max(self.taps.values(), key=lambda tap: steps_of(tap.ticks))
             tap.control = PROBE
             self._probing = (now, tap)
             self._probes += 1
         elif due:
             self._probes += 1
+
+    def _grows(self) -> bool:
+        """Whether the program has more memory than at first, or takes longer over a step."""
+        slower = bool(self.rate and self._first_rate and self.rate < _SLOWER * self._first_rate)
+        return slower or self._rss() > self._rss_then + _PROBE_GROWTH_BYTES
 
     def _enough(self, now: float) -> bool:
         if self.wanted is None or self.clean_steps < self.wanted + self._reserve():

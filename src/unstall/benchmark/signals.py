@@ -156,13 +156,22 @@ class Relay(Signals):
         for number in received:
             wanted[number] = wanted[number] + 1 if number >= signal.SIGRTMIN else 1  # only those are queued
         self._ask()
-        if wanted - self._by_canary:
+        if self._missed_by_canary(wanted):
             time.sleep(_GRACE_S)
             self._ask()
-        alone = list((wanted - self._by_canary).elements())
+        alone = self._missed_by_canary(wanted)
         for number, count in wanted.items():
             self._by_canary[number] = max(0, self._by_canary[number] - count) if number >= signal.SIGRTMIN else 0
         return alone
+
+    def _missed_by_canary(self, wanted: Counter[int]) -> list[int]:
+        """Those that it did not receive. Stop signals and SIGCONT discard each other while they are pending."""
+        missed = wanted - self._by_canary
+        if any(self._by_canary[number] for number in STOPPING):
+            del missed[signal.SIGCONT]
+        if self._by_canary[signal.SIGCONT]:
+            missed = Counter({number: count for number, count in missed.items() if number not in STOPPING})
+        return list(missed.elements())
 
     def _ask(self) -> None:
         """Ask the canary. It may be ahead of this process: what it has received counts for a while."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from unstall.child.user_files import is_user_file
-from unstall.records.observations import Frame, StackSample
+from unstall.child.user_files import is_program_file
+from unstall.records.observations import Frame, Observation, StackSample
 
 _RECORD = re.compile(r'^process \d+:"', re.MULTILINE)
 _PROCESS = re.compile(r'(?:^|;)process (\d+):"')
@@ -49,17 +49,37 @@ def parse_raw(text: str) -> list[StackSample]:
 
 def merge(samples: Iterable[StackSample]) -> list[StackSample]:
     """Equal stacks of the same thread summed into one sample, in order of first appearance."""
-    counts: Counter[tuple[int, str, tuple[Frame, ...], bool]] = Counter()
+    counts: Counter[tuple[int, str, tuple[Frame, ...], bool, int]] = Counter()
     for sample in samples:
-        counts[(sample.pid, sample.thread, sample.frames, sample.main_thread)] += sample.count
+        counts[(sample.pid, sample.thread, sample.frames, sample.main_thread, sample.tid)] += sample.count
     return [
-        StackSample(pid=pid, thread=thread, frames=frames, count=count, main_thread=main_thread)
-        for (pid, thread, frames, main_thread), count in counts.items()
+        StackSample(pid=pid, thread=thread, frames=frames, count=count, main_thread=main_thread, tid=tid)
+        for (pid, thread, frames, main_thread, tid), count in counts.items()
     ]
 
 
+def with_main_threads(observation: Observation, threads: Mapping[int, int]) -> Observation:
+    """The same stacks, of some processes those of another thread as the main one's.
+
+    Args:
+        observation: of a run.
+        threads: the number of the thread that does what the main thread does elsewhere, by process.
+    """
+    if not threads:
+        return observation
+
+    def moved(samples: Sequence[StackSample]) -> list[StackSample]:
+        return [
+            replace(sample, main_thread=sample.tid == threads[sample.pid]) if sample.pid in threads else sample
+            for sample in samples
+        ]
+
+    windows = [replace(window, samples=moved(window.samples)) for window in observation.windows]
+    return replace(observation, samples=moved(observation.samples), windows=windows)
+
+
 def relevant(samples: Iterable[StackSample]) -> list[StackSample]:
-    """What can explain a step's time: main threads, and other threads that run the user's code.
+    """What can explain a step's time: main threads, and other threads that run the program's code.
 
     Idle threads of libraries (queue feeders, pin-memory and thread-pool threads), the helper
     processes of multiprocessing and unstall's own threads are left out. In a process that
@@ -69,14 +89,14 @@ def relevant(samples: Iterable[StackSample]) -> list[StackSample]:
     explaining = []
     for sample in samples:
         frames = _own_frames(sample.frames)
-        if user_leaf(frames) or (sample.main_thread and not _is_helper(frames)):
+        if program_leaf(frames) or (sample.main_thread and not _is_helper(frames)):
             explaining.append(replace(sample, frames=frames))
     return merge(explaining)
 
 
-def user_leaf(frames: Sequence[Frame]) -> Frame | None:
-    """The deepest frame in the user's own code, if there is any."""
-    return next((frame for frame in reversed(frames) if is_user_file(frame.file)), None)
+def program_leaf(frames: Sequence[Frame]) -> Frame | None:
+    """The deepest frame in the program's own code, if there is any."""
+    return next((frame for frame in reversed(frames) if is_program_file(frame.file)), None)
 
 
 def _records(text: str) -> Iterator[str]:
@@ -104,6 +124,7 @@ def _parse_record(record: str) -> StackSample | None:
         frames=frames,
         count=int(count),
         main_thread=thread[1] == pids[-1] or name == "MainThread",
+        tid=int(thread[1]) if thread[1].isdecimal() else 0,
     )
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans, ends, held_s, starts
 from unstall.child.layout import CPU_KNOWN, ERROR, MAIN, MODULE, NETWORK, NOGRAD
+from unstall.child.seams.jax import COMPILE, TRACE
 from unstall.child.seams.loader import EPOCH
 from unstall.child.seams.network import SELECT, SOCKET
 from unstall.records import vocabulary
@@ -31,7 +32,7 @@ class Loop:
     """The steps of the main loop, and the seconds of each phase in each."""
 
     kind: str
-    """What counts the steps: explicit, env, optimizer, batch or forward."""
+    """What counts the steps: explicit, env, optimizer, request, batch or forward."""
     starts: Floats
     """Start of each step, monotonic seconds."""
     ends: Floats
@@ -39,6 +40,8 @@ class Loop:
     """Seconds, shape (steps, len(phase_names)); rows sum to the step."""
     blocked: Floats
     """Of these, neither on a core nor waiting for one; same shape."""
+    cpu: Floats
+    """Of these, on a core; same shape. NaN where no call of the phase was measured."""
     network: Floats
     """Of these, inside socket calls; same shape."""
     network_bytes: Floats
@@ -62,6 +65,11 @@ class Loop:
         return np.where(began < self.ends[-1], np.searchsorted(self.starts, began, side="right") - 1, -1)
 
 
+def extent_s(loop: Loop | None) -> float:
+    """Seconds from the first step to the last; none without a loop."""
+    return float(loop.ends[-1] - loop.starts[0]) if loop is not None else 0.0
+
+
 def main_spans(process: ProcessRecording) -> Spans:
     """The spans of the thread that drives the loop: the main thread, or the busiest if that has no seam."""
     main = process.spans[process.spans["flags"] & MAIN != 0]
@@ -75,12 +83,20 @@ def main_spans(process: ProcessRecording) -> Spans:
     return process.spans[process.spans["thread"] == threads[np.argmax(counts)]]
 
 
+def driving_thread(process: ProcessRecording) -> int | None:
+    """The number of the thread that drives the loop, where that is not the main thread."""
+    spans = main_spans(process)
+    return int(spans["thread"][0]) if len(spans) and not spans["flags"][0] & MAIN else None
+
+
 def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None:
     """The main loop of a process, or None when nothing in it repeats. ``only``: the kind of step, if it is known."""
     spans = main_spans(process)
     phase = process.phase_indices(spans)
-    # A module that a transform or an environment calls is not a forward of the loop.
-    guests = np.isin(spans["name"], process.counting(Tick.FORWARD)) & (phase != process.own_phases(spans))
+    # A module that a transform or an environment calls is not a forward of the loop, nor is the environment in which
+    # a callback evaluates the policy that of the loop.
+    visiting = [*process.counting(Tick.FORWARD), *process.counting(Tick.ENV)]
+    guests = np.isin(spans["name"], visiting) & (phase != process.own_phases(spans))
     kind, boundaries = _boundaries(process, spans[~guests], only)
     if len(boundaries) < 2:
         return None
@@ -102,10 +118,11 @@ def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tu
     optimizer = primary(_counting(process, spans, Tick.OPTIMIZER))
     forwards = primary(of_models(process, _counting(process, spans, Tick.FORWARD)))
     env_steps = _counting(process, spans, Tick.ENV)
+    requests = _counting(process, spans, Tick.REQUEST)
     fetches = _counting(process, spans, Tick.DATA)
     batches = fetches[fetches["flags"] & ERROR == 0]
     with_forward = _batches_with_forward(batches, forwards)
-    # In this order; the last two stand for loops that the first five leave out.
+    # In this order; the last two stand for loops that the first six leave out.
     candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
         ("explicit", len(explicit) >= 2, lambda: starts(explicit)),
         ("env", len(env_steps) >= max(2, _ENV_PER_OPTIMIZER * len(optimizer)), lambda: starts(env_steps)),
@@ -114,6 +131,7 @@ def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tu
             len(optimizer) >= 2 and _covers(optimizer, forwards),
             lambda: _after_optimizer(optimizer, fetches),
         ),
+        ("request", len(requests) >= 2, lambda: starts(requests)),
         ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: starts(with_forward)),
         ("forward", len(forwards) >= 2, lambda: starts(forwards)),
         ("optimizer", len(optimizer) >= 2, lambda: _after_optimizer(optimizer, batches)),
@@ -183,17 +201,43 @@ def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
 
 
 def _blocked_share(spans: Spans) -> Floats:
-    """Of each span, the share that was neither on a core nor waiting for one.
+    """Of each span, the share that was neither on a core nor waiting for one; 0 where nothing is known of its name."""
+    length = spans["dur"] / 1e9
+    return np.nan_to_num(_share_by_name(spans, np.clip(length - held_s(spans), 0, None)))
+
+
+def _cpu_share(spans: Spans) -> Floats:
+    """Of each span, the share that was on a core; NaN where nothing is known of its name."""
+    return np.minimum(_share_by_name(spans, spans["cpu"] / 1e7), 1)
+
+
+def _share_by_name(spans: Spans, part_s: Floats) -> Floats:
+    """A part of each span, as its share.
 
     CPU time is measured of names that last, and of the shorter of them only of some calls: the others are taken to
     be like those on the whole.
     """
+    if not len(spans):
+        return np.empty(0)
     known = spans["flags"] & CPU_KNOWN != 0
     length = np.maximum(spans["dur"] / 1e9, 1e-12)
-    blocked = np.where(known, np.clip(length - held_s(spans), 0, None), 0)
     names = spans["name"]
-    of_name = np.bincount(names, weights=blocked) / np.maximum(np.bincount(names, weights=length * known), 1e-12)
-    return np.where(known, blocked / length, of_name[names] if len(names) else 0)
+    measured = np.bincount(names, weights=length * known)
+    of_name = np.bincount(names, weights=part_s * known) / np.where(measured > 0, measured, np.nan)
+    return np.where(known, part_s / length, of_name[names])
+
+
+def _own_blocked_s(spans: Spans) -> Floats:
+    """Seconds of each span, of one thread and sorted, that it was blocked for itself and not in a span inside it."""
+    blocked = spans["dur"] / 1e9 * _blocked_share(spans)
+    own = blocked.copy()
+    index, depth = np.arange(len(spans)), spans["depth"]
+    for level in range(1, int(depth.max(initial=0)) + 1):
+        above = np.maximum.accumulate(np.where(depth == level - 1, index, -1))
+        inside = (depth == level) & (above >= 0)
+        inside[inside] = ends(spans)[above[inside]] >= starts(spans)[inside]
+        np.subtract.at(own, above[inside], blocked[inside])
+    return np.clip(own, 0, None)
 
 
 def _split(
@@ -209,7 +253,7 @@ def _split(
     first = np.clip(np.searchsorted(boundaries, began, side="right") - 1, 0, steps - 1)
     inside = (ended > boundaries[0]) & (began < boundaries[-1])
     own = spans["self"] / 1e9
-    blocked = own * _blocked_share(spans)
+    blocked, cpu = np.minimum(_own_blocked_s(spans), own), own * _cpu_share(spans)
     bytes_moved = np.where(spans["flags"] & NETWORK != 0, spans["arg"].astype(np.float64), 0)
     is_network = _is_network(process, spans, bool(bytes_moved.any()))
 
@@ -220,10 +264,12 @@ def _split(
 
     seconds = table(own, inside)
     network = table(np.where(is_network, own, 0), inside)
-    blocked_s = table(blocked, inside)
+    blocked_s, cpu_s = table(blocked, inside), table(np.nan_to_num(cpu), inside)
+    measured = table(np.where(np.isnan(cpu), 0, own), inside)
     moved = table(bytes_moved, inside)
     gap, validation_calls = _gaps(process, spans, boundaries, kind)
     seconds = _move_validation(process, spans, phase, boundaries, seconds, validation_calls)
+    seconds = _move_compiling(process, spans, boundaries, seconds)
     # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
     other = process.phase_names.index(vocabulary.OTHER.name)
     claimed = seconds[:, :NO_PHASE].copy()
@@ -240,12 +286,19 @@ def _split(
         boundaries[1:],
         claimed,
         blocked_s[:, :NO_PHASE] / excess[:, None],
+        _scaled_up(cpu_s, measured, seconds)[:, :NO_PHASE] / excess[:, None],
         network[:, :NO_PHASE],
         moved[:, :NO_PHASE],
         gap,
         validation_calls,
         process.phase_names,
     )
+
+
+def _scaled_up(part: Floats, measured: Floats, seconds: Floats) -> Floats:
+    """A part of the measured seconds, as if all of them had been; NaN in the columns in which none was."""
+    total = measured.sum(axis=0)
+    return part * np.where(total > 0, seconds.sum(axis=0) / np.where(total > 0, total, 1), np.nan)
 
 
 def _is_network(process: ProcessRecording, spans: Spans, bytes_moved: bool) -> Bools:
@@ -268,6 +321,7 @@ def _gaps(
     if kind in ("optimizer", "explicit"):
         forwards = _counting(process, spans, Tick.FORWARD)
         quiet = count(forwards[forwards["flags"] & NOGRAD != 0])
+        quiet[count(_counting(process, spans, Tick.ENV)) > 0] = 0  # a policy that acts
         # Forwards without gradients in every step (a teacher, an actor) are no validation; in a few steps they are.
         if np.median(quiet) == 0:
             validation = quiet
@@ -308,3 +362,26 @@ def _move_validation(
             seconds[step, phase[index]] -= spans["self"][index] / 1e9
         seconds[step, validation] += last - first
     return np.clip(seconds, 0, None)
+
+
+def compilations(process: ProcessRecording, spans: Spans) -> tuple[Spans, Floats]:
+    """The marks of tracing and compiling, and the seconds of each that no other around it holds already."""
+    marks = spans[np.isin(spans["name"], process.of(TRACE) + process.of(COMPILE))]
+    took = marks["arg"] / 1e9
+    outermost_first = np.argsort(starts(marks) - took, kind="stable")
+    marks, took = marks[outermost_first], took[outermost_first]
+    covered = np.maximum.accumulate(np.append(-np.inf, starts(marks)))[:-1]
+    return marks, np.clip(starts(marks) - np.maximum(starts(marks) - took, covered), 0, None)
+
+
+def _move_compiling(process: ProcessRecording, spans: Spans, boundaries: Floats, seconds: Floats) -> Floats:
+    """What was timed as the call of a compiled function, and went into compiling it, is the phase `compile`."""
+    marks, took = compilations(process, spans)
+    step = np.searchsorted(boundaries, starts(marks), side="right") - 1
+    inside = (step >= 0) & (step < len(seconds))
+    step, took = step[inside], np.minimum(took, starts(marks) - boundaries[np.clip(step, 0, None)])[inside]
+    compiling = np.bincount(step, weights=took, minlength=len(seconds))
+    dispatch, compile_ = (process.phase_names.index(name.name) for name in (vocabulary.DISPATCH, vocabulary.COMPILE))
+    seconds[:, dispatch] = np.clip(seconds[:, dispatch] - compiling, 0, None)
+    seconds[:, compile_] += compiling
+    return seconds

@@ -25,8 +25,8 @@ def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None)
     """The report. ``model_items_per_s``: what the model would take if data were free, where a run tells."""
     stages = _stages(facts, model_items_per_s)
     rates = sorted((DataRate(**rate) for rate in facts.rates), key=lambda rate: rate.workers)
-    given = [rate for rate in rates if rate.items_per_s]
-    ceiling = max((rate.items_per_s or 0.0 for rate in given), default=None)
+    measured = [rate for rate in rates if rate.items_per_s]
+    ceiling = max((rate.items_per_s or 0.0 for rate in measured), default=None)
     report = DataReport(
         command=words,
         loader=facts.loader,
@@ -38,7 +38,7 @@ def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None)
         first_item_s=float(facts.sample.get("first_s", 0.0)),
         notes=_notes(facts),
     )
-    return msgspec.structs.replace(report, conclusion=_sentence(report, given))
+    return msgspec.structs.replace(report, conclusion=_sentence(report, measured))
 
 
 def model_rate(archive: Archive | None) -> float | None:
@@ -135,30 +135,36 @@ def slowest(stages: Sequence[DataStage]) -> DataStage | None:
     return max(inner, key=lambda stage: stage.depth, default=best)
 
 
-def _sentence(report: DataReport, given: list[DataRate]) -> str:
+def _sentence(report: DataReport, measured: list[DataRate]) -> str:
     items = str(report.loader.get("items", "samples"))
     worst = slowest(report.stages)
     blame = ""
     if worst is not None:
         place = f" ({Path(worst.file).name}:{worst.line})" if worst.file else ""
-        blame = f"; {worst.name}{place} takes {units.percent(worst.share)} of the time of one"
-    if not given or report.ceiling_items_per_s is None:
-        return f"The loader could not be run by itself{blame}."
-    enough = next(rate for rate in given if (rate.items_per_s or 0) >= thresholds.ENOUGH * report.ceiling_items_per_s)
+        blame = f"; {worst.name}{place} takes {units.percent(worst.share)} of the time per item"
+    if not measured or report.ceiling_items_per_s is None:
+        return f"The loader could not be run on its own{blame}."
+    enough = next(
+        rate for rate in measured if (rate.items_per_s or 0) >= thresholds.ENOUGH * report.ceiling_items_per_s
+    )
     ceiling = units.rate(report.ceiling_items_per_s, items)
-    now = next((rate for rate in given if rate.workers == report.loader.get("workers")), None)
+    current = next((rate for rate in measured if rate.workers == report.loader.get("workers")), None)
     text = f"The data pipeline gives at most {ceiling}, with {_workers(enough.workers)}"
-    if now is not None and now.items_per_s and now.items_per_s < thresholds.ENOUGH * report.ceiling_items_per_s:
-        text += f" ({units.rate(now.items_per_s, items)} with {_workers(now.workers)} as it is)"
+    if (
+        current is not None
+        and current.items_per_s
+        and current.items_per_s < thresholds.ENOUGH * report.ceiling_items_per_s
+    ):
+        text += f" ({units.rate(current.items_per_s, items)} with {_workers(current.workers)} as it is)"
     if report.model_items_per_s is None:
-        return f"{text}{blame}. What the model takes is not known: record it with `unstall run`."
-    taken = units.rate(report.model_items_per_s, items)
+        return f"{text}{blame}. The model's speed is not known: record it with `unstall run`."
+    demand = units.rate(report.model_items_per_s, items)
     if report.ceiling_items_per_s < report.model_items_per_s:
         factor = units.factor(report.model_items_per_s / report.ceiling_items_per_s)
-        return f"{text}; the model would take {taken}, {factor} as much{blame}."
+        return f"{text}; the model would take {demand}, {factor} as much{blame}."
     cores = sum(stage.cores_needed or 0.0 for stage in report.stages if stage.depth < 0)
     return (
-        f"{text}; the model takes {taken}, for which the data need {units.number(cores)} of the "
+        f"{text}; the model takes {demand}, for which the data need {units.number(cores)} of the "
         f"{units.number(report.loader['cores'])} cores{blame}."
     )
 
@@ -173,11 +179,11 @@ def _notes(facts: Facts) -> list[str]:
     if mean and first > thresholds.COLD_ITEM * mean:
         notes.append(f"the first item took {units.seconds(first)}: files were opened, caches were cold")
     if facts.other_cores > thresholds.DISTURBED:
-        notes.append(f"other programs took {facts.other_cores:.1f} cores meanwhile: the rates are lower for it")
+        notes.append(f"other programs took {facts.other_cores:.1f} cores meanwhile, which lowers the rates")
     if facts.loader.get("iterable"):
-        notes.append("an iterable dataset: whether several workers share it out, or all give the same, is up to it")
+        notes.append("an iterable dataset: it decides itself whether several workers share the items or repeat them")
     if not facts.loader.get("cuda"):
         notes.append("no CUDA device here: pinning and the copy to it are not measured")
     if not facts.stages:
-        notes.append("no stage could be told apart: no function of the program's own is called for an item")
+        notes.append("no stages could be distinguished: making an item calls no function of the program's own")
     return notes

@@ -63,7 +63,7 @@ def examine(
         output=output,
     )
     try:
-        outcome = launcher.launch(line, directory, options, _Patience(directory, loader, on_poll))
+        outcome = launcher.launch_trial(line, directory, options, _Patience(directory, loader, on_poll))
         facts = read_facts(directory)
         observation = outcome.observation
         facts.other_cores = other_cores(observation.machine, observation.points, observation.began, observation.ended)
@@ -133,11 +133,11 @@ def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wante
     if facts.loader or facts.met >= wanted:
         return f"{_ending(outcome)} before its data pipeline was measured{_last_lines(output)}"
     if facts.met:
-        return f"the program iterated {facts.met} DataLoader(s) and no number {wanted}: name another with --loader"
+        return f"the program iterated {facts.met} DataLoader(s), no number {wanted}: choose another with --loader"
     if outcome.observation.stopped:
         return (
             f"no DataLoader was iterated in the first {thresholds.STEPS_WITHOUT_LOADER} steps: data that the program "
-            "makes in a loop of its own cannot be taken apart here; `unstall run` tells what its steps wait for"
+            "makes in its own loop cannot be measured here; `unstall run` shows what its steps wait for"
         )
     if outcome.status:
         return f"{_ending(outcome)} before it iterated a DataLoader{_last_lines(output)}"

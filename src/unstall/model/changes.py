@@ -97,7 +97,7 @@ def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
         pipeline = _threads(pipeline, changes.threads)
     for name in changes.aside:
         if name not in pipeline.phases:
-            raise ChangeError(f"{name}=async: only a phase can move to a thread of its own ({_phases(pipeline)})")
+            raise ChangeError(f"{name}=async: only a phase can move to its own thread ({_phases(pipeline)})")
         if name in MODEL or name == "env":
             raise ChangeError(f"{name}=async: the next step needs what {name} gives")
     return replace(pipeline, aside=pipeline.aside | changes.aside)
@@ -190,8 +190,8 @@ def _find(pipeline: Pipeline, name: str) -> set[Key]:
         largest = ", ".join(
             f"{function} ({component})" for function, component, _ in pipeline.function_shares.largest()
         )
-        hint = f"the functions seen most are {largest}" if largest else "the run has no stack samples"
-        raise ChangeError(f"no sample shows a function {name}, and no phase is called so ({_phases(pipeline)}); {hint}")
+        hint = f"the most sampled functions are {largest}" if largest else "the run has no stack samples"
+        raise ChangeError(f"no sampled function and no phase is called {name} (phases: {_phases(pipeline)}); {hint}")
     return keys
 
 

@@ -105,7 +105,7 @@ def of(measurement: Measurement) -> FunctionShares:
     own = frozenset(
         _key(frame.file, function.qualname)
         for placed in [*blame.main, *blame.workers]
-        for frame, function in placed.user
+        for frame, function in placed.program
         if function.qualname != "<module>"
     )
     return FunctionShares({component: tuple(stacks.items()) for component, stacks in counts.items()}, own)
@@ -113,7 +113,7 @@ def of(measurement: Measurement) -> FunctionShares:
 
 def _functions(placed: Placed) -> frozenset[Key]:
     """Every function on the stack, the user's by the name that the source gives it."""
-    named = {(frame.file, frame.line): function.qualname for frame, function in placed.user}
+    named = {(frame.file, frame.line): function.qualname for frame, function in placed.program}
     return frozenset(
         _key(frame.file, named.get((frame.file, frame.line), frame.function)) for frame in placed.sample.frames
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unstall.benchmark.phases import quickest
 from unstall.model import thresholds
 from unstall.model.pipeline_model import MODEL, Pipeline
 from unstall.model.work import Floats
@@ -22,8 +23,8 @@ def stalled_seconds(phases: Floats, run_delay_s: float) -> Floats:
     It is what a step takes beyond the quick ones, as far as ``run_delay_s``, the scheduler's count a step, explains it.
     Steps without a phase say nothing about it.
     """
-    quick = [np.percentile(column[column > 0], thresholds.UNHINDERED) if column.any() else 0.0 for column in phases.T]
-    beyond = np.clip(phases - thresholds.ORDINARY * np.array(quick), 0, None)
+    quick = np.array([quickest(column) for column in phases.T])
+    beyond = np.clip(phases - thresholds.ORDINARY * quick, 0, None)
     total = float(beyond.sum(axis=1).mean())
     stalled: Floats = beyond * min(1.0, run_delay_s / total) if total > 0 else beyond
     return stalled

@@ -20,7 +20,6 @@ DEVICE_AHEAD: Annotated[int, "batches", "that the main thread may be ahead of a 
 ASIDE_AHEAD: Annotated[int, "batches", "that the main thread may be ahead of callbacks on a thread of their own"] = 4
 
 # Stalls of a team of threads.
-UNHINDERED: Annotated[float, "per cent of the steps", "in which no thread of a team waits for a core"] = 10
 ORDINARY: Annotated[Factor, "as long as the unhindered steps: what steps differ by anyway"] = 1.25
 
 # From the recording to the pipeline.

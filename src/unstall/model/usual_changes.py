@@ -85,7 +85,7 @@ def assumptions(pipeline: Pipeline, changes: Changes) -> list[str]:
     if changes.aside:
         lines.append("async: what is handed to the other thread must not be changed by the next step")
     if changes.workers and not pipeline.layout.workers:
-        lines.append("no worker was recorded: what it costs to hand over a batch is taken from another machine")
+        lines.append("no worker was recorded: the cost of handing over a batch is a figure from another machine")
     if pipeline.layout.background > thresholds.BUSY_NEIGHBOURS * pipeline.layout.cores:
-        lines.append(f"other programs took {pipeline.layout.background:.1f} cores in the recording, and do so here")
+        lines.append(f"other programs took {pipeline.layout.background:.1f} cores in the recording, and here too")
     return lines

@@ -1,0 +1,64 @@
+"""What recurs between training steps and is none of them: evaluation by hand, the end of an epoch, a long pause.
+
+A step runs from one boundary to the next, so the time between two of them is in one, and the mean step contains it.
+This says how much it is, so that the step that is shown is the one that the median shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unstall.benchmark.steps import Bools, Loop
+from unstall.child.seams.modules import FORWARD
+from unstall.records.measurements import Site
+from unstall.records.report import Between
+
+LONG = 10.0
+"""Times the median step from which a step holds something else as well, if that recurs."""
+RARE = 0.05
+"""Share of the steps up to which that is the case: what is more frequent is part of training."""
+NOTABLE = 0.05
+"""Share of the mean step below which it is not worth a word: mean and median differ by more."""
+
+
+def between(loop: Loop, chosen: Bools, sites: Sequence[Site]) -> Between | None:
+    """What lies between the chosen steps; None where it hardly takes any time, or happened once only.
+
+    ``sites``: where the program calls the model, to name the function that evaluates.
+    """
+    gap = _gaps(loop)
+    durations = loop.durations[chosen]
+    usual = durations[~gap[chosen]]
+    if gap.sum() < 2 or not gap[chosen].any() or not len(usual):
+        return None
+    excess = np.clip(durations[gap[chosen]] - usual.mean(), 0, None)
+    if excess.sum() < NOTABLE * durations.sum():
+        return None
+    evaluates = bool(loop.validation_calls[gap & chosen].any())
+    quiet = [site for site in sites if evaluates and site.seam == FORWARD.event and not site.grad]
+    file, function, line = _named(quiet[0]) if quiet else ("", "", 0)
+    return Between(
+        mean_s=float(excess.sum() / len(durations)),
+        each_s=float(excess.mean()),
+        count=len(excess),
+        function=function,
+        file=file,
+        line=line,
+    )
+
+
+def _gaps(loop: Loop) -> Bools:
+    """The steps that hold something else, of all: an occurrence may be in a step that is not measured."""
+    if loop.gap.all():
+        return loop.gap
+    long = ~loop.gap & (loop.durations > LONG * np.median(loop.durations[~loop.gap]))
+    long[0] = False  # where everything starts
+    return loop.gap | long if long.sum() <= RARE * len(loop) else loop.gap
+
+
+def _named(site: Site) -> tuple[str, str, int]:
+    """File, function and line of the innermost function that has a name: no comprehension, no module."""
+    frames = [(site.file, site.function, site.line), *site.callers]
+    return next((frame for frame in frames if not frame[1].startswith("<")), frames[0])

@@ -1,0 +1,94 @@
+"""Two machines' clocks put on one: what all ranks enter together ends for all of them at the same moment.
+
+The way of NTP without its messages: the difference of the two clocks at the ends of the same call, of many calls, in
+blocks whose medians a straight line joins, because clocks drift and single calls are disturbed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.records.part import Exchanges, RankPart
+
+Floats = npt.NDArray[np.float64]
+
+_BLOCKS = 16
+_FEWEST_IN_BLOCK = 8
+_FEWEST = 5
+"""Calls in common: fewer give a median that one disturbed call moves."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How far a machine's clock is ahead of the reference's, over its own time."""
+
+    times: Floats
+    """Seconds on its own clock, ascending."""
+    ahead: Floats
+    """Seconds at these times, which a straight line joins."""
+    error_s: float
+    """Median distance of a call's two ends, aligned."""
+
+    @property
+    def offset_s(self) -> float:
+        """In the middle of the run."""
+        return float(np.interp((self.times[0] + self.times[-1]) / 2, self.times, self.ahead))
+
+    @property
+    def drift(self) -> float:
+        """Growth of the offset, seconds a second."""
+        covered = float(self.times[-1] - self.times[0])
+        return float(self.ahead[-1] - self.ahead[0]) / covered if covered > 0 else 0.0
+
+    def aligned(self, times: Floats) -> Floats:
+        """Times of this machine on the reference's clock."""
+        return np.asarray(times - np.interp(times, self.times, self.ahead), dtype=np.float64)
+
+
+SAME = Clock(np.zeros(1), np.zeros(1), 0.0)
+"""That of the reference's own machine."""
+
+
+def between(reference: RankPart, other: RankPart) -> tuple[str, Clock] | None:
+    """The other rank's clock by the kind of call that fits best, and that kind; None without calls in common."""
+    own = {exchanges.kind: exchanges for exchanges in reference.exchanges}
+    pairs = [(own[exchanges.kind], exchanges) for exchanges in other.exchanges if exchanges.kind in own]
+    clocks = [(pair[0].kind, by_kind) for pair in pairs if (by_kind := _by_kind(*pair)) is not None]
+    return min(clocks, key=lambda item: item[1].error_s, default=None)
+
+
+def calls_in_common(first: Exchanges, second: Exchanges) -> tuple[slice, slice]:
+    """The same calls in either series: strides are powers of two, so the coarser one's are in both."""
+    stride = max(first.stride, second.stride)
+    one, two = max(stride // first.stride, 1), max(stride // second.stride, 1)
+    count = min(len(first.ends[::one]), len(second.ends[::two]))
+    return slice(0, count * one, one), slice(0, count * two, two)
+
+
+def _by_kind(reference: Exchanges, other: Exchanges) -> Clock | None:
+    ours, theirs = calls_in_common(reference, other)
+    times = other.ends[theirs]
+    ahead = times - reference.ends[ours]
+    usable = np.isfinite(times) & np.isfinite(ahead)
+    times, ahead = times[usable], ahead[usable]
+    if len(times) < _FEWEST:
+        return None
+    order = np.argsort(times, kind="stable")
+    blocks = np.array_split(order, int(np.clip(len(times) // _FEWEST_IN_BLOCK, 1, _BLOCKS)))
+    block_times = np.array([np.median(times[block]) for block in blocks])
+    block_ahead = np.array([np.median(ahead[block]) for block in blocks])
+    if len(blocks) > 1:
+        block_times, block_ahead = _to_the_ends(block_times, block_ahead, times.min(), times.max())
+    error = np.abs(ahead - np.interp(times, block_times, block_ahead))
+    return Clock(block_times, block_ahead, float(np.median(error)))
+
+
+def _to_the_ends(times: Floats, ahead: Floats, first: float, last: float) -> tuple[Floats, Floats]:
+    """The line through the middles of the blocks, drawn on to the first call and to the last."""
+    slopes = np.diff(ahead) / np.maximum(np.diff(times), 1e-9)
+    before = ahead[0] - slopes[0] * (times[0] - first)
+    after = ahead[-1] + slopes[-1] * (last - times[-1])
+    return np.array([first, *times, last]), np.array([before, *ahead, after])

@@ -1,0 +1,129 @@
+"""Does the step grow with the steps made, by how much, and in which phase.
+
+Blocks of consecutive steps are compared, without those that hold an epoch's end or validation, and without the time
+that the main thread was ready to run and had no core. The growth must show in the whole run, in each of its halves
+(caches that fill, a neighbour that comes in between and warm-up stop or jump), and in one phase more than in all the
+others (a machine that becomes slower, or batches that become longer, slow everything that is computed alike).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.benchmark.phases import quickest
+from unstall.benchmark.resources import growth
+from unstall.benchmark.steps import Loop
+from unstall.records.measurements import Slowing
+from unstall.records.observations import Observation, StackSample
+from unstall.statistics import slope
+
+FEWEST_STEPS = 48
+"""Two in each of the blocks: fewer cannot be told from their noise."""
+BLOCKS = 24
+"""Twelve in each half: Kendall's test at 80 % then asks for two pairs of three to rise."""
+IN_ALL = 0.999
+"""Confidence that the whole grows."""
+IN_HALVES = 0.8
+"""Confidence that each half grows: a jump alone passes once in a hundred, and busy neighbours hide no growth."""
+LEAST_GROWTH = 0.15
+"""Of the step, over the run: less is within what a machine drifts by as it warms up."""
+GOES_ON = 0.4
+"""Of the rate in the first half that the second must reach: what fills up, slows down. As of memory's growth."""
+IN_ONE_PHASE = 0.6
+"""Share of the growth that one phase must hold."""
+UNLIKE_THE_REST = 0.5
+"""Of that phase's relative rate: if the other phases grow faster than so, the whole step has become slower."""
+NO_REST = 0.1
+"""Share of a step in other phases below which they say nothing."""
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+def slowing(loop: Loop, chosen: Bools, observation: Observation, pid: int) -> Slowing | None:
+    """How the step grows; None unless it does.
+
+    Args:
+        loop: of the process.
+        chosen: its measured steps.
+        observation: stacks by window, and the scheduler's account of the process.
+        pid: the process.
+    """
+    steps = np.flatnonzero(chosen & ~loop.gap)
+    if len(steps) < FEWEST_STEPS:
+        return None
+    blocks = np.array_split(steps, BLOCKS)
+    middle = np.array([float(block.mean()) for block in blocks])
+    waited = np.array([_waited_s(loop, block, observation, pid) for block in blocks])
+    for typical in (np.mean, np.median, quickest):
+        times = np.array([float(typical(loop.durations[block])) for block in blocks]) - waited
+        if _goes_on(middle, times):
+            break
+    else:
+        return None
+    index = _growing_phase(loop, blocks, middle)
+    rate, low, high = slope(list(zip(middle, times)))
+    first_s = float(np.median(times - rate * middle))
+    end_s = first_s + rate * float(steps[-1])
+    # Where a step grows to many times its first, the line may begin below all of them.
+    begin_s = max(first_s, float(loop.durations.min()))
+    if index is None or end_s < (1 + LEAST_GROWTH) * begin_s:
+        return None
+    early, late = _halves(loop, observation)
+    return Slowing(
+        per_1000=1000 * rate / begin_s,
+        low=1000 * low / begin_s,
+        high=1000 * high / begin_s,
+        begin_s=begin_s,
+        end_s=end_s,
+        phase=loop.phase_names[index],
+        early=early[1],
+        late=late[1],
+        early_s=max(begin_s, first_s + rate * early[0]),
+        late_s=max(begin_s, first_s + rate * late[0]),
+    )
+
+
+def _goes_on(steps: Floats, times: Floats) -> bool:
+    """Whether the times grow over the whole and over each half, and hardly slower in the second."""
+    half = len(steps) // 2
+    _, low, _ = slope(list(zip(steps, times)), IN_ALL)
+    first, first_low, _ = slope(list(zip(steps[:half], times[:half])), IN_HALVES)
+    second, second_low, _ = slope(list(zip(steps[half:], times[half:])), IN_HALVES)
+    return min(low, first_low, second_low) > 0 and second > GOES_ON * first
+
+
+def _waited_s(loop: Loop, block: npt.NDArray[np.int64], observation: Observation, pid: int) -> float:
+    """Seconds of a step in the block that the main thread waited for a core."""
+    begin, end = float(loop.starts[block[0]]), float(loop.ends[block[-1]])
+    waited = growth(observation.points, {pid}, begin, end, "run_delay_s")
+    return min(waited / (end - begin), 1.0) * float(loop.durations[block].mean())
+
+
+def _growing_phase(loop: Loop, blocks: Sequence[npt.NDArray[np.int64]], middle: Floats) -> int | None:
+    """The column of the phase that grows, where it grows unlike the others."""
+    seconds = np.array([loop.phases[block].mean(axis=0) for block in blocks])
+    rates = np.array([slope(list(zip(middle, column)))[0] for column in seconds.T])
+    index = int(np.argmax(rates))
+    if rates[index] < IN_ONE_PHASE * rates.clip(0).sum():
+        return None
+    mean = seconds.mean(axis=0)
+    rest_s, rest_rate = mean.sum() - mean[index], rates.sum() - rates[index]
+    if rest_s > NO_REST * mean.sum() and rest_rate / rest_s > UNLIKE_THE_REST * rates[index] / mean[index]:
+        return None
+    return index
+
+
+def _halves(loop: Loop, observation: Observation) -> list[tuple[float, list[StackSample]]]:
+    """Of the windows in either half of the steps: the step that they are around on average, and their stacks."""
+    half = len(loop) / 2
+    halves: list[tuple[float, list[StackSample]]] = []
+    at_steps = [(float(np.searchsorted(loop.ends, window.middle)), window) for window in observation.windows]
+    for low, high in ((0.0, half), (half, float(len(loop)))):
+        inside = [(step, window) for step, window in at_steps if low <= step < high]
+        samples = [sample for _, window in inside for sample in window.samples]
+        halves.append((float(np.mean([step for step, _ in inside])) if inside else (low + high) / 2, samples))
+    return halves
