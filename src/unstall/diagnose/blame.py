@@ -1,63 +1,143 @@
-"""Stacks → who is to blame: the user's function that holds the time of a set of samples, and the hottest lines."""
+"""Stacks → who is to blame: the function that holds the time of a set of samples, and the hottest lines.
+
+The user's own functions and those of libraries are blamed alike; :mod:`unstall.child.user_files` tells which they are.
+What is blamed in a library comes with its package and with the user's line that leads there.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
-from unstall.child.user_files import is_user_file
+import msgspec
+
+from unstall.child.user_files import is_program_file, is_user_file
 from unstall.diagnose import source
-from unstall.diagnose.placing import Placed, Placer, count, user_frames
-from unstall.records.measurements import Measurement, Site
-from unstall.records.observations import Frame
-from unstall.records.report import Culprit, Hotspot
+from unstall.diagnose.callers import Function, callers_of, loop_functions
+from unstall.diagnose.installed import distribution_of
+from unstall.diagnose.placing import Placed, Placer, ProgramFrames, count, is_import, program_frames, short
+from unstall.diagnose.thresholds import CHANCE, HOLDS
+from unstall.records.measurements import Measurement, Site, Slowing
+from unstall.records.observations import Frame, StackSample
+from unstall.records.report import Caller, Culprit, Hotspot, LineTime
+from unstall.records.vocabulary import OTHER
 
-HOLDS = 0.5
-"""A function holds the time of a set of samples when it is in at least this share of them."""
+_Line = TypeVar("_Line", bound=LineTime)
 
 
 class Blame:
-    """All samples of a run, placed."""
+    """All samples of a run, placed; those of imports are left out, for they are of no step."""
 
     def __init__(self, measurement: Measurement):
-        placer = Placer(measurement)
+        self._pid = measurement.main_pid
+        self._placer = placer = Placer(measurement)
         self.serving = placer.seams.serving
         """Phases that claim all that happens in their calls."""
         self.main: list[Placed] = []
+        self.threads: list[Placed] = []
+        """Of the main process, what its other threads do in the program's own code."""
         self.workers: list[Placed] = []
         self.ranks: dict[int, list[Placed]] = defaultdict(list)
         roles = {rank.pid: rank.rank for rank in measurement.ranks}
         for sample in measurement.samples:
+            if is_import(sample.frames):
+                continue
             if sample.pid == measurement.main_pid:
                 if sample.main_thread:
                     self.main.append(placer.place(sample))
+                elif program := program_frames(sample.frames):
+                    self.threads.append(Placed(sample, "data_wait", program))
             elif sample.pid in roles:
                 if sample.main_thread:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
-                self.workers.append(Placed(sample, "data_wait", user_frames(sample.frames)))
+                self.workers.append(Placed(sample, "data_wait", program_frames(sample.frames)))
         self.total = count(self.main)
+        self.loops = loop_functions(self.main)
+        """The functions that run the training loop."""
 
     def in_phase(self, *phases: str) -> list[Placed]:
         """Samples of the main thread in these phases or places."""
         return [placed for placed in self.main if placed.phase in phases]
 
+    def grown(self, slowing: Slowing) -> list[Placed]:
+        """The main thread's stacks that later steps spend more time in than early ones, counted by how much more.
+
+        Of the phase that grows, and what is more than chance explains; none where no stacks were seen of either.
+        """
+        early, late = (self._by_functions(samples) for samples in (slowing.early, slowing.late))
+        before, after = (sum(count(alike) for alike in stacks.values()) for stacks in (early, late))
+        if not before or not after or not slowing.late_s:
+            return []
+        worth = slowing.early_s / before / (slowing.late_s / after)  # an early sample's time, in late ones
+        grown = []
+        for functions, alike in late.items():
+            seen = count(alike)
+            more = seen - worth * count(early.get(functions, ()))
+            timed = alike[0].phase if alike[0].in_seam else OTHER.name
+            if timed == slowing.phase and more > CHANCE * math.sqrt(seen):
+                hottest = max(alike, key=lambda placed: placed.count)
+                grown.append(replace(hottest, sample=msgspec.structs.replace(hottest.sample, count=round(more))))
+        return grown
+
+    def _by_functions(self, samples: Iterable[StackSample]) -> dict[tuple[tuple[str, str], ...], list[Placed]]:
+        """The main thread's samples by the program's functions that are on their stacks."""
+        stacks: dict[tuple[tuple[str, str], ...], list[Placed]] = defaultdict(list)
+        for sample in samples:
+            if sample.pid == self._pid and sample.main_thread and not is_import(sample.frames):
+                placed = self._placer.place(sample)
+                stacks[tuple((frame.file, function.qualname) for frame, function in placed.program)].append(placed)
+        return stacks
+
     def main_culprit(self, samples: Sequence[Placed]) -> Culprit | None:
-        """Who holds the time of these samples of the main thread; None when no user code is in them."""
-        return culprit(samples, self.total, "main")
+        """Who holds the time of these samples of the main thread; None when none of the program's code is in them."""
+        return culprit(samples, self.total, "main", self.loops)
+
+    def functions(self, samples: Sequence[Placed], share: float, *, top: int = 3) -> list[LineTime]:
+        """The innermost functions of these samples of the main thread, at their hottest lines.
+
+        ``share`` is of the step, and what all the samples together take of it.
+        """
+        lines: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+        for placed in samples:
+            if placed.program:
+                frame, function = placed.program[-1]
+                lines[(function.qualname, frame.file)][frame.line] += placed.count
+        total = max(count(samples), 1)
+        most = sorted(lines.items(), key=lambda item: -item[1].total())[:top]
+        return [
+            in_package(
+                LineTime(
+                    function=qualname,
+                    file=file,
+                    line=hits.most_common(1)[0][0],
+                    share=min(1.0, share * hits.total() / total),
+                )
+            )
+            for (qualname, file), hits in most
+        ]
 
 
-def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None:
-    """The deepest user function that still holds the time of ``samples``; None when no user code is in them.
+def culprit(
+    samples: Sequence[Placed], total: int, where: str, loops: frozenset[Function] = frozenset()
+) -> Culprit | None:
+    """The deepest function that still holds the time of ``samples``; None when none of the program's is in them.
 
-    ``total``: samples of the whole process, for the share that the culprit has of its time.
+    Args:
+        samples: whose time it is about.
+        total: samples of the whole process, for the share that the culprit has of its time.
+        where: the process.
+        loops: functions that run the loop; they are not named as callers.
     """
-    weights: Counter[tuple[str, str]] = Counter()
-    depths: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    weights: Counter[Function] = Counter()
+    depths: dict[Function, list[int]] = defaultdict(lambda: [0, 0])
     for placed in samples:
         counted = set()
-        for depth, (frame, function) in enumerate(placed.user):
+        for depth, (frame, function) in enumerate(placed.program):
             key = (frame.file, function.qualname)
             if key not in counted:
                 counted.add(key)
@@ -70,15 +150,19 @@ def culprit(samples: Sequence[Placed], total: int, where: str) -> Culprit | None
     if not holders:
         return None
     file, qualname = max(holders, key=lambda key: (depths[key][0] / depths[key][1], weights[key]))
-    return _at_hottest_line(samples, file, qualname, weights[(file, qualname)] / max(total, 1), where)
+    blamed = _at_hottest_line(samples, file, qualname, weights[(file, qualname)] / max(total, 1), where)
+    callers = callers_of((file, qualname), samples, loops, total)
+    return msgspec.structs.replace(blamed, callers=callers) if callers else blamed
 
 
 def _at_hottest_line(samples: Sequence[Placed], file: str, qualname: str, share: float, where: str) -> Culprit:
     lines: Counter[int] = Counter()
     through: dict[int, Counter[str]] = defaultdict(Counter)
+    callers: Counter[Caller | None] = Counter()
     for placed in samples:
-        for frame, function in reversed(placed.user):
+        for depth, (frame, function) in reversed([*enumerate(placed.program)]):
             if frame.file == file and function.qualname == qualname:
+                callers[_caller(placed.program[:depth])] += placed.count
                 lines[frame.line] += placed.count
                 through[frame.line][_library_call(placed.sample.frames, frame)] += placed.count
                 break
@@ -92,16 +176,47 @@ def _at_hottest_line(samples: Sequence[Placed], file: str, qualname: str, share:
         where=where,
         code=source.code_at(file, line),
         via=via,
+        called_by=None if is_user_file(file) else callers.most_common(1)[0][0],
     )
 
 
+def _caller(above: ProgramFrames) -> Caller | None:
+    """The deepest of the user's frames above one of a library."""
+    for frame, function in reversed(above):
+        if is_user_file(frame.file):
+            return Caller(function=function.qualname, file=frame.file, line=frame.line)
+    return None
+
+
+def in_package(line: _Line, sites: Iterable[Site] = ()) -> _Line:
+    """The same with the package that it is in, where that is a library.
+
+    Args:
+        line: a culprit or hotspot.
+        sites: of the run; where samples do not show which line of the user's leads there, the one that leads to these.
+    """
+    installed = distribution_of(line.file) if is_program_file(line.file) else None
+    if installed is None:
+        return line
+    called_by = line.called_by or next((caller for site in sites if (caller := _site_caller(site))), None)
+    return msgspec.structs.replace(line, package=installed.package, version=installed.version, called_by=called_by)
+
+
+def _site_caller(site: Site) -> Caller | None:
+    """The user's line that leads to the call of a seam."""
+    for file, function, line in ((site.file, site.function, site.line), *site.callers):
+        if is_user_file(file):
+            return Caller(function=source.function_at(file, line, short(function)).qualname, file=file, line=line)
+    return None
+
+
 def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
-    """The library function that a user's frame calls into, if that is where the time is."""
+    """The function of torch, NumPy and the like that a frame calls into, if that is where the time is."""
     index = max((i for i, candidate in enumerate(frames) if candidate == frame), default=-1)
     if index < 0 or index + 1 >= len(frames):
         return ""
     called = frames[index + 1]
-    if is_user_file(called.file):
+    if is_program_file(called.file):
         return ""
     parts = re.split(r"[/\\]", called.file)
     for marker in ("site-packages", "dist-packages"):
@@ -118,20 +233,26 @@ def line_culprit(site: Site, share: float) -> Culprit:
     """A culprit that is known from where a seam is called, not from samples."""
     function = source.function_at(site.file, site.line, site.function).qualname
     code = source.code_at(site.file, site.line)
-    return Culprit(function=function, file=site.file, line=site.line, share=share, code=code)
+    called_by = None if is_user_file(site.file) else _site_caller(site)
+    return Culprit(function=function, file=site.file, line=site.line, share=share, code=code, called_by=called_by)
 
 
 def hotspots(blame: Blame, *, top: int = 10) -> list[Hotspot]:
-    """The user's lines by share of the samples of the processes they run in."""
-    spots = []
+    """The program's lines by share of the samples of the processes they run in."""
+    spots: list[Hotspot] = []
     for where, group in (("main", blame.main), ("worker", blame.workers)):
         total = count(group)
         counts: Counter[tuple[str, str, int, str]] = Counter()
+        callers: dict[tuple[str, str, int, str], Counter[Caller | None]] = defaultdict(Counter)
         for placed in group:
-            if placed.user:
-                frame, function = placed.user[-1]
-                counts[(function.qualname, frame.file, frame.line, placed.phase)] += placed.count
-        for (qualname, file, line, phase), hits in counts.most_common(top):
+            if placed.program:
+                frame, function = placed.program[-1]
+                key = (function.qualname, frame.file, frame.line, placed.phase)
+                counts[key] += placed.count
+                if not is_user_file(frame.file):
+                    callers[key][_caller(placed.program)] += placed.count
+        for key, hits in counts.most_common(top):
+            qualname, file, line, phase = key
             spots.append(
                 Hotspot(
                     function=qualname,
@@ -140,6 +261,8 @@ def hotspots(blame: Blame, *, top: int = 10) -> list[Hotspot]:
                     share=hits / total,
                     where=where,
                     phase=phase,
+                    called_by=callers[key].most_common(1)[0][0] if key in callers else None,
                 )
             )
-    return sorted(spots, key=lambda spot: -spot.share)[:top]
+    spots.sort(key=lambda spot: -spot.share)
+    return [in_package(spot) for spot in spots[:top]]

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from unstall.child.seams import environments, modules
 from unstall.diagnose import source
 from unstall.diagnose.blame import Blame, line_culprit
+from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import Placed, count, is_idle, short
-from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEAST_LEFT, NEIGHBOURS, STRAY
+from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY
 from unstall.records.measurements import Measurement, Site
-from unstall.records.report import Account, Culprit, Phase
-from unstall.records.vocabulary import FORWARD, PhaseName, Seam, in_order
+from unstall.records.report import Account, Culprit, LineTime, Phase
+from unstall.records.vocabulary import ENV, FORWARD, OTHER, PhaseName, Seam, in_order
 
 HOST = ("before", "between", "after", "late", "other")
 """Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
@@ -53,6 +54,16 @@ class HostFeatures:
         return self.phase_s(*_model_phases(self.measurement)) - self.python_in_forward
 
     @property
+    def unhindered_model_s(self) -> float:
+        """The same in the steps in which least kept its threads from running."""
+        phases = _model_phases(self.measurement)
+        mean_s = self.measurement.phase_s(*phases)
+        if not self.measurement.unhindered_s or mean_s <= 0:
+            return self.model_s
+        quick_s = sum(self.measurement.unhindered_s.get(phase, 0.0) for phase in phases)
+        return self.model_s * min(1.0, quick_s / mean_s)
+
+    @property
     def efficiency(self) -> float | None:
         """The model's arithmetic rate over this machine's peak, at most 1; None when not known.
 
@@ -67,12 +78,20 @@ class HostFeatures:
         return min(rate, 1.0)  # torch's matmul may well beat the one that the peak was measured with
 
     @property
+    def model_calls(self) -> float:
+        """Calls of the model a step; of a request those for each new token, which wait for each other."""
+        generation = self.measurement.generation
+        return self.measurement.model.forwards / (generation.new_tokens if generation is not None else 1)
+
+    @property
     def acting_s(self) -> float:
         """With one environment at a time: seconds a step of host code around the calls of policy and environment.
 
         Only what is written in the very functions that make these calls; work in functions of its own is no part.
+        Where environments hardly take any time, it is the program's own.
         """
-        if self.measurement.kind != "env" or self.measurement.envs > 1:
+        single = self.measurement.kind == "env" and self.measurement.observations == 1
+        if not single or self.share(ENV.name) < LEADS:
             return 0.0
         seams = (environments.STEP.event, modules.FORWARD.event)
         places = {(site.file, site.function) for site in self.measurement.sites if site.seam in seams}
@@ -80,7 +99,7 @@ class HostFeatures:
         around_calls = (
             placed
             for placed in host
-            if placed.user and (placed.user[-1][0].file, short(placed.user[-1][0].function)) in places
+            if placed.program and (placed.program[-1][0].file, short(placed.program[-1][0].function)) in places
         )
         return self.phase_s("other") * count(around_calls) / count(host) if host else 0.0
 
@@ -150,12 +169,21 @@ class HostFeatures:
                     network_s=min(old.network_s, seconds) if old else 0.0,
                     network_bytes=old.network_bytes if old else 0.0,
                     blocked_s=min(old.blocked_s, seconds) if old else 0.0,
+                    cpu_s=old.cpu_s if old else None,
                     wall_s=old.mean_s if old else 0.0,
                     attributed_s=self.attributed.get(name, 0.0),
+                    functions=self._functions_in_other() if name == OTHER.name else [],
                     what=added.get(name, ""),
                 )
             )
         return phases
+
+    def _functions_in_other(self) -> list[LineTime]:
+        """The functions that take the most of the code that no call claims, where that is a sizeable part of a step."""
+        share = self.share(OTHER.name)
+        if share < NAMED_OTHER:
+            return []
+        return self.blame.functions(self.blame.in_phase(*HOST), share)
 
 
 def build(measurement: Measurement) -> HostFeatures:
@@ -164,7 +192,7 @@ def build(measurement: Measurement) -> HostFeatures:
     attributed: dict[str, float] = {phase.name: phase.mean_s for phase in measurement.phases}
     _expose_collectives(measurement, attributed)
     places = _split_other(measurement, blame, attributed)
-    seconds = _without_neighbours(measurement, attributed)
+    seconds = without_neighbours(measurement, attributed)
     # What is scaled down is `other` as a whole, and its places with it.
     factor = seconds.get("other", 0.0) / max(attributed.get("other", 0.0), 1e-12)
     if seconds != attributed:
@@ -182,7 +210,7 @@ def _model_phases(measurement: Measurement) -> list[PhaseName]:
 def _expose_collectives(measurement: Measurement, attributed: dict[str, float]) -> None:
     """Move the time that backward is blocked to `comm`: gradient exchange that the computation does not hide."""
     backward = measurement.phase("backward")
-    if len(measurement.ranks) > 1 and backward is not None:
+    if measurement.has_peers and backward is not None:
         exposed = min(backward.blocked_s, attributed["backward"])
         attributed["backward"] -= exposed
         attributed["comm"] = attributed.get("comm", 0.0) + exposed
@@ -226,34 +254,11 @@ def _claim(samples: Sequence[Placed], timed_s: float, a_sample: float) -> float:
     return outside * a_sample + (beyond if beyond > CHANCE * math.sqrt(inside) * a_sample else 0.0)
 
 
-def _without_neighbours(measurement: Measurement, attributed: dict[str, float]) -> dict[str, float]:
-    """The phases less the time that other programs kept threads of this one from a core.
-
-    The main thread's own wait lies in all phases alike; that of the other threads of a team holds up the parallel
-    operators of the model. Of both, the part is other programs' that they have in the cores not left to this thread.
-    """
-    if measurement.other_cores < NEIGHBOURS or not measurement.team_delay_s:
-        return dict(attributed)
-    workers = measurement.worker_cpu_s / measurement.step.mean
-    theirs = measurement.other_cores / (measurement.other_cores + workers)
-    own = min(measurement.run_delay or 0.0, 1.0)
-    team_s = max(0.0, measurement.team_delay_s - own * measurement.step.mean)
-    model = _model_phases(measurement)
-    model_s = sum(attributed.get(name, 0.0) for name in model)
-    seconds = {}
-    for name, attributed_s in attributed.items():
-        left = 1 - theirs * own
-        if name in model and model_s:
-            left -= theirs * team_s / model_s
-        seconds[name] = attributed_s * max(left, LEAST_LEFT)
-    return seconds
-
-
 def is_plain_python(placed: Placed) -> bool:
     """Whether a sample is in a loop of the user's own Python, with no library below it."""
-    if not placed.user or placed.user[-1][0] != placed.sample.frames[-1]:
+    if not placed.program or placed.program[-1][0] != placed.sample.frames[-1]:
         return False
-    frame, _ = placed.user[-1]
+    frame, _ = placed.program[-1]
     return source.is_python_loop(frame.file, frame.line)
 
 

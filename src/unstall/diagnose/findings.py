@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from unstall.diagnose import claims
+from unstall.diagnose.blame import in_package
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Features, Pattern
 from unstall.diagnose.thresholds import (
@@ -17,31 +19,48 @@ from unstall.diagnose.thresholds import (
 )
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, Utilization
-from unstall.records.vocabulary import HEALTHY
+from unstall.records.vocabulary import WITHOUT_CULPRIT
 from unstall.text.units import percent
 
 
 def findings(features: Features, use: Utilization) -> list[Finding]:
-    """The verdict first, then the runners-up by what they weigh; healthy only where it is the verdict.
+    """The verdict first, then the runners-up by what they weigh; one that blames nobody only where it is the verdict.
 
     ``use`` is the run's, for the sentences.
     """
     matches = ((pattern, pattern.match(features)) for pattern in all_patterns().values())
-    matched = [(pattern, finding) for pattern, finding in matches if finding is not None]
-    matched.sort(key=lambda pair: -pair[0].rank(pair[1], features))
-    ranked = [_with_sentence(pattern, finding, features, use) for pattern, finding in matched]
-    return [ranked[0], *(finding for finding in ranked[1:] if finding.pattern != HEALTHY)]
+    matched = [
+        (pattern, claims.claimed(_with_sentence(pattern, finding, features, use), pattern, features))
+        for pattern, finding in matches
+        if finding is not None
+    ]
+    matched.sort(key=lambda pair: (not pair[0].may_lead(pair[1], features), -pair[0].rank(pair[1], features)))
+    first, *others = [finding for _, finding in matched]
+    return [first, *(finding for finding in others if finding.pattern not in WITHOUT_CULPRIT)]
 
 
 def _with_sentence(pattern: Pattern, finding: Finding, features: Features, use: Utilization) -> Finding:
-    """The finding with its sentence, and no surer than the measurement allows."""
+    """The finding with its sentence, no surer than the measurement allows, and with the package it is in."""
     confidence = finding.confidence
+    finding = _in_package(finding, features)
     if features.host is not None and (features.device is None or not pattern.sees_device):
         lines, low = doubts(features.host.measurement)
         confidence = "low" if low else "medium" if lines and confidence == "high" else confidence
     summary = finding.summary or pattern.sentence(finding, use)
     condition = finding.condition or pattern.condition(finding)
     return msgspec.structs.replace(finding, confidence=confidence, summary=summary, condition=condition)
+
+
+def _in_package(finding: Finding, features: Features) -> Finding:
+    """The finding with the package of its culprit, if that is in a library, and what to do about one."""
+    if finding.culprit is None or features.host is None:
+        return finding
+    culprit = in_package(finding.culprit, features.host.measurement.sites)
+    if not culprit.package:
+        return finding
+    named = f"{culprit.package} {culprit.version}".rstrip()
+    advice = f"it is in {named}: see whether a newer version changed it, report it there, or patch it in a checkout"
+    return msgspec.structs.replace(finding, culprit=culprit, advice=[*finding.advice, advice])
 
 
 def doubts(measurement: Measurement) -> tuple[list[str], bool]:
@@ -59,10 +78,10 @@ def doubts(measurement: Measurement) -> tuple[list[str], bool]:
         lines.append(f"other processes took {measurement.other_cores:.1f} of {measurement.cores:g} cores meanwhile")
         low = low or measurement.other_cores > MOSTLY_ELSEWHERE * measurement.cores
     if measurement.sampling_failure:
-        inside = " (the program sampled itself: shares are less sure)" if measurement.samples else ""
+        inside = " (the program sampled itself: shares are less certain)" if measurement.samples else ""
         lines.append(f"no stacks from outside: {measurement.sampling_failure}{inside}")
     elif sum(sample.count for sample in measurement.samples) < FEW_SAMPLES:
-        lines.append("few stack samples: the culprit is less sure than the pattern")
+        lines.append("few stack samples: the culprit is less certain than the pattern")
     if measurement.disturbed:
         lines.append("short run: steps that overlap stack sampling had to be included")
     return lines, low

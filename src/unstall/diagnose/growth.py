@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unstall.statistics import columns, slope
+
 MIN_POINTS = 8
-MAX_POINTS = 400
-"""A longer series is thinned by medians of neighbours first: the pairs grow with the square."""
 MIN_BYTES_PER_STEP = 1024.0
 MIN_TOTAL_BYTES = float(1 << 20)
 """Over the tail that is judged: an allocator's noise is of this size."""
@@ -36,38 +36,6 @@ class Trend(NamedTuple):
     low: float
     """Lower end of the rate's 95 % interval."""
     high: float
-
-
-def slope(series: _Series) -> tuple[float, float, float]:
-    """Robust slope of y over x, with its 95 % interval: (slope, low, high).
-
-    The median of the slopes between all pairs of points (Theil), with Sen's interval, which rests
-    on Kendall's rank test: P. K. Sen (1968), "Estimates of the regression coefficient based on
-    Kendall's tau", J. Am. Stat. Assoc. 63, 1379-1389. Up to 29 % of the points may be anything.
-    Points are taken as independent; where neighbours resemble each other, it is too narrow.
-
-    Args:
-        series: (x, y) points in any order; pairs of equal x are left out.
-
-    Raises:
-        ValueError: fewer than two different x.
-    """
-    x, y = _columns(series)
-    first, second = np.triu_indices(len(x), k=1)
-    run = x[second] - x[first]
-    apart = run > 0
-    if not apart.any():
-        raise ValueError("a slope needs points at two different x or more")
-    slopes = np.sort((y[second] - y[first])[apart] / run[apart])
-    # Variance of Kendall's S; points of equal x compare with nothing.
-    ties = np.unique(x, return_counts=True)[1]
-    size = len(x)
-    variance = size * (size - 1) * (2 * size + 5) - (ties * (ties - 1) * (2 * ties + 5)).sum()
-    half = 1.959964 * math.sqrt(variance / 18)
-    below, above = (len(slopes) - half) / 2, (len(slopes) + half) / 2
-    low = slopes[round(below) - 1] if round(below) >= 1 else -math.inf
-    high = slopes[round(above)] if round(above) < len(slopes) else math.inf
-    return float(np.median(slopes)), float(low), float(high)
 
 
 def is_growing(
@@ -96,7 +64,7 @@ def assess(
     Returns:
         The kind, and the rate of the floor: of what stays in use after each release.
     """
-    x, y = _columns(series_by_step)
+    x, y = columns(series_by_step)
     if len(x) < MIN_POINTS or x[0] == x[-1]:
         return Trend("short", 0.0, -math.inf, math.inf)
     tail = x >= (x[0] + x[-1]) / 2
@@ -119,15 +87,6 @@ def assess(
     if low > 0 and rate >= min_bytes_per_step and total >= least:
         return Trend("plateau" if _slows(x, floor) else "steady", rate, low, high)
     return Trend("sawtooth" if released else "flat", rate, low, high)
-
-
-def _columns(series: _Series) -> tuple[_Array, _Array]:
-    """The series by x, thinned to at most 400 points."""
-    points = np.asarray(sorted(series), dtype=np.float64).reshape(-1, 2)
-    if len(points) > MAX_POINTS:
-        chunks = np.array_split(points, MAX_POINTS)
-        points = np.array([np.median(chunk, axis=0) for chunk in chunks])
-    return points[:, 0], points[:, 1]
 
 
 def _last_release(y: _Array) -> int:

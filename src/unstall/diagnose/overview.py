@@ -41,7 +41,7 @@ def info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo
         exit_code=None if observation.stopped else run.exit_code,
         environment=run.environment,
         warmup_steps=measurement.warmup if measurement else 0,
-        world_size=max(1, len(measurement.ranks)) if measurement else 1,
+        world_size=max(measurement.world_size, len(measurement.ranks)) if measurement else 1,
         notes=notes,
     )
 
@@ -49,10 +49,10 @@ def info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo
 def without_steps(run: Run) -> Report:
     """A report that says that no step was seen, and what to do."""
     why = "no optimizer step, model call, batch or environment step repeated"
-    advice = "mark the loop: `for batch in unstall.steps(loader):` counts its turns"
+    advice = "mark the loop: `for batch in unstall.steps(loader):` counts its iterations"
     if run.exit_code and not run.observation.stopped:
         why = f"the program ended with exit code {run.exit_code} before its first step"
-        advice = "let it run first: what it printed says why it ended"
+        advice = "get it to run first: its output says why it ended"
     finding = Finding(
         pattern=NO_VERDICT,
         headroom=1.0,

@@ -12,19 +12,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from unstall.child import seams
-from unstall.child.seams import autograd, loader, modules, optimizer
-from unstall.child.user_files import is_user_file
-from unstall.diagnose import source, vocabulary
+from unstall.child.seams import autograd, environments, jax, loader, modules, optimizer
+from unstall.child.user_files import is_program_file
+from unstall.diagnose import dataflow, source, vocabulary
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, StackSample
-from unstall.records.vocabulary import BACKWARD, FORWARD, Plugins, seam_of
+from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, Plugins, Seam, Tick, seam_of
 
-UserFrames = Sequence[tuple[Frame, source.Function]]
-"""The user's frames of a stack, outermost first, with the functions they are in."""
+ProgramFrames = Sequence[tuple[Frame, source.Function]]
+"""The program's frames of a stack, outermost first, with the functions they are in."""
 
 _CallPath = Sequence[tuple[str, str, int]]
-"""(file, function, line) of the user's frames that lead to a call of a seam, outermost first."""
+"""(file, function, line) of the program's frames that lead to a call of a seam, outermost first."""
 
 _FUNCTIONAL = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
 
@@ -36,7 +38,7 @@ class Placed:
     sample: StackSample
     phase: str
     """A phase of the schema, or before, between, after: host code by where it stands to the model's call."""
-    user: UserFrames
+    program: ProgramFrames
     in_seam: bool = False
     """Whether the stack passes through the call that times the phase: torch's loader for data, a module for forward."""
 
@@ -50,32 +52,41 @@ class Placer:
 
     def __init__(self, measurement: Measurement):
         self.seams = _Seams(measurement.plugins)
-        self.lines = _plugin_lines(measurement)
-        self.positions = _Positions(measurement.sites)
+        self.lines = _lines(measurement, measurement.plugins.seams)
+        self.jitted = _lines(measurement, jax.SEAMS)
+        self.callbacks = _callback_functions(measurement)
+        self.positions = _Positions(measurement.sites, measurement.plugins)
         self.validates = measurement.phase("validation") is not None
 
     def place(self, sample: StackSample) -> Placed:
-        user = user_frames(sample.frames)
-        called = (self.lines.get((frame.file, frame.line), "") for frame, _ in reversed(user))
-        seam = self.seams.phase(sample.frames) or next(filter(None, called), "")
-        phase = self._phase(seam, sample.frames, user)
+        program = program_frames(sample.frames)
+        called = (self.lines.get((frame.file, frame.line), "") for frame, _ in reversed(program))
+        in_event = any((frame.file, short(frame.function)) in self.callbacks for frame in sample.frames)
+        seam = CALLBACK.name if in_event else self.seams.phase(sample.frames) or next(filter(None, called), "")
+        seam = seam or self._compiled(program)
+        phase = self._phase(seam, sample.frames, program)
         in_seam = seam == phase
-        if seam in ("forward", "data_wait") and self.validates and self.positions.is_elsewhere(user):
+        if seam in ("forward", "data_wait") and self.validates and self.positions.is_elsewhere(program):
             phase = "validation"
-        return Placed(sample, phase, user, in_seam)
+        return Placed(sample, phase, program, in_seam)
 
-    def _phase(self, seam: str, frames: Sequence[Frame], user: UserFrames) -> str:
+    def _phase(self, seam: str, frames: Sequence[Frame], program: ProgramFrames) -> str:
         if seam in self.seams.serving:
             return seam
         if vocabulary.is_callback_library(frames):
             return "callback"
-        if any(_is_env_step(frame, function) for frame, function in user):
+        if any(_is_env_step(frame, function) for frame, function in program):
             return "env"
         if seam:
             return seam
         if _calls_functional(frames):
             return "forward"
-        return self.positions.place(user, frames)
+        return self.positions.place(program, frames)
+
+    def _compiled(self, program: ProgramFrames) -> str:
+        """The phase of the compiled function that the program's own deepest line calls; its stack shows no frame."""
+        frame = program[-1][0] if program else None
+        return self.jitted.get((frame.file, frame.line), "") if frame else ""
 
 
 class _Seams:
@@ -110,61 +121,83 @@ class _Seams:
         return next(shown, "")
 
 
-def _plugin_lines(measurement: Measurement) -> dict[tuple[str, int], str]:
-    """The user's lines that call a plug-in's seam, and its phase: the function's own frames need not be known."""
+def _lines(measurement: Measurement, known: Sequence[Seam]) -> dict[tuple[str, int], str]:
+    """The program's lines that call these seams, and their phase: the functions' own frames need not be known."""
     phases = {}
     for site in measurement.sites:
-        seam = seam_of(site.seam, measurement.plugins.seams)
+        seam = seam_of(site.seam, known)
         if seam is not None and seam.phase is not None:
             phases[(site.file, site.line)] = seam.phase
     return phases
 
 
+def _callback_functions(measurement: Measurement) -> set[tuple[str, str]]:
+    """File and name of the functions that a framework calls on its events, whatever they are called."""
+    functions = {
+        (callback.file, name)
+        for callback in measurement.callbacks
+        if callback.file
+        for name in (callback.event, short(callback.callback))
+    }
+    return {(file, name) for file, name in functions if not name.startswith("<")}  # a file may have many lambdas
+
+
 class _Positions:
     """Where a line stands to the calls of the model, backward and the optimizer in the loop."""
 
-    def __init__(self, sites: Iterable[Site]):
+    def __init__(self, sites: Iterable[Site], plugins: Plugins):
         self.paths: dict[str, list[_CallPath]] = defaultdict(list)
         self.training: list[_CallPath] = []
-        self.has_loader = False
+        sites = [_of_model(site, plugins) for site in sites]
+        trains = any(site.grad for site in sites if site.seam == modules.FORWARD.event)
+        self.has_loader = any(site.grad or not trains for site in sites if site.seam == loader.NEXT.event)
+        """Training takes its batches from a loader of torch's, whose calls are timed."""
         for site in sites:
             path = [*reversed(site.callers), (site.file, site.function, site.line)]
             self.paths[site.seam].append(path)
             if site.grad and site.seam in (modules.FORWARD.event, loader.NEXT.event):
                 self.training.append(path)
-            self.has_loader = self.has_loader or site.seam == loader.NEXT.event
 
-    def relation(self, user: UserFrames, seam: str) -> int:
+    def relation(self, program: ProgramFrames, seam: str) -> int:
         """-1 before the seam's first call, 1 after its last, 0 unknown."""
-        relations = {_compare(user, path) for path in self.paths.get(seam, ())} - {0}
+        relations = {_compare(program, path) for path in self.paths.get(seam, ())} - {0}
         return relations.pop() if len(relations) == 1 else 0
 
-    def is_elsewhere(self, user: UserFrames) -> bool:
+    def _hands_batch(self, program: ProgramFrames) -> bool:
+        """Whether the line in the loop makes what the model is called with, whoever wrote what it calls."""
+        if environments.STEP.event in self.paths:
+            return False  # observations are no batches
+        partings = (_parting(program, path) for path in self.paths.get(modules.FORWARD.event, ()))
+        return any(dataflow.hands_batch(frame.file, frame.line, line) for frame, line in filter(None, partings))
+
+    def is_elsewhere(self, program: ProgramFrames) -> bool:
         """Whether a call of the model or the loader is made from no place that training makes it from."""
         return bool(self.training) and not any(
-            len(user) >= len(path)
-            and all((frame.file, short(frame.function), frame.line) == place for (frame, _), place in zip(user, path))
+            len(program) >= len(path)
+            and all(
+                (frame.file, short(frame.function), frame.line) == place for (frame, _), place in zip(program, path)
+            )
             for path in self.training
         )
 
-    def place(self, user: UserFrames, frames: Sequence[Frame]) -> str:
-        names = [function.qualname for _, function in user[1:]] or [function.qualname for _, function in user[-1:]]
-        calls = source.calls_at(user[-1][0].file, user[-1][0].line) if user else ()
-        inner = _inside(user, self.paths)
-        forward = self.relation(user, modules.FORWARD.event)
-        backward = self.relation(user, autograd.BACKWARD.event)
-        optimized = self.relation(user, optimizer.STEP.event)
+    def place(self, program: ProgramFrames, frames: Sequence[Frame]) -> str:
+        calls = source.calls_at(program[-1][0].file, program[-1][0].line) if program else ()
+        inner = _inside(program, self.paths)
+        forward = self.relation(program, modules.FORWARD.event)
+        backward = self.relation(program, autograd.BACKWARD.event)
+        optimized = self.relation(program, optimizer.STEP.event)
         trains = optimizer.STEP.event in self.paths or autograd.BACKWARD.event in self.paths
         called = [function.qualname for _, function in inner]
-        if forward < 0 or (forward == 0 and _makes_data(inner)):
-            if called and any(vocabulary.names_callback(name) for name in called) and not _makes_data(inner):
+        makes_data = _makes_data(inner) or _is_iterated(frames, inner)
+        if forward < 0 or (forward == 0 and makes_data):
+            if called and any(vocabulary.names_callback(name) for name in called) and not makes_data:
                 return "callback"
-            loads = _makes_data(inner) or any(vocabulary.names_data(name) for name in called)
+            loads = makes_data or any(vocabulary.names_data(name) for name in called) or self._hands_batch(program)
             loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
             return "data_wait" if loads and not self.has_loader else "before"
         if any(vocabulary.names_callback(name) for name in called) or vocabulary.calls_callback(calls):
             return "callback"
-        if forward == 0 and not names:
+        if forward == 0 and not program:
             return "other"
         if forward > 0 and trains and backward < 0:
             return "between"
@@ -175,26 +208,42 @@ class _Positions:
         return "other"
 
 
-def _compare(user: UserFrames, path: _CallPath) -> int:
+def _of_model(site: Site, plugins: Plugins) -> Site:
+    """The same, but whatever framework the model is of, its calls have one name."""
+    seam = seam_of(site.seam, seams.built_in() + plugins.seams)
+    is_model = seam is not None and seam.counts == Tick.FORWARD
+    return msgspec.structs.replace(site, seam=modules.FORWARD.event) if is_model else site
+
+
+def _compare(program: ProgramFrames, path: _CallPath) -> int:
     """Where the first frames that part from the path stand to it: -1 before, 1 after, 0 not to be told."""
-    for (frame, _), (file, function, line) in zip(user, path):
+    parting = _parting(program, path)
+    if parting is None:
+        return 0
+    frame, line = parting
+    return -1 if frame.line < line else 1
+
+
+def _parting(program: ProgramFrames, path: _CallPath) -> tuple[Frame, int] | None:
+    """The frame that is in a function of the path, but on another line, and the path's; None if no frame is."""
+    for (frame, _), (file, function, line) in zip(program, path):
         if frame.file != file or short(frame.function) != function:
-            return 0
+            return None
         if frame.line != line:
-            return -1 if frame.line < line else 1
-    return 0
+            return frame, line
+    return None
 
 
 def _inside(
-    user: UserFrames,
+    program: ProgramFrames,
     paths: dict[str, list[_CallPath]],
-) -> UserFrames:
-    """The user's frames below the loop: those of no function that itself leads to a seam's call."""
+) -> ProgramFrames:
+    """The program's frames below the loop: those of no function that itself leads to a seam's call."""
     leading = {(file, function) for lists in paths.values() for path in lists for file, function, _ in path}
-    return [(frame, function) for frame, function in user if (frame.file, short(frame.function)) not in leading]
+    return [(frame, function) for frame, function in program if (frame.file, short(frame.function)) not in leading]
 
 
-def _makes_data(inner: UserFrames) -> bool:
+def _makes_data(inner: ProgramFrames) -> bool:
     """Whether the outermost function below the loop is a generator or an iterator's or dataset's method."""
     if not inner:
         return False
@@ -202,18 +251,31 @@ def _makes_data(inner: UserFrames) -> bool:
     return function.generator or short(function.qualname) in ("__next__", "__iter__", "__getitem__", "__getitems__")
 
 
+def _is_iterated(frames: Sequence[Frame], inner: ProgramFrames) -> bool:
+    """Whether the outermost function below the loop is called by an iterator of what runs the loop, Lightning's say."""
+    if not inner or inner[0][0] not in frames:
+        return False
+    above = itertools.takewhile(
+        lambda frame: not is_program_file(frame.file), reversed(frames[: frames.index(inner[0][0])])
+    )
+    return any(short(frame.function) == "__next__" for frame in above)
+
+
 def _calls_functional(frames: Sequence[Frame]) -> bool:
-    """Whether the deepest user frame calls a function of torch.nn.functional, a loss most often: model mathematics."""
-    inner = list(itertools.takewhile(lambda frame: not is_user_file(frame.file), reversed(frames)))
+    """Whether the deepest of the program's frames calls torch.nn.functional, a loss most often: model mathematics."""
+    inner = list(itertools.takewhile(lambda frame: not is_program_file(frame.file), reversed(frames)))
     return bool(inner) and bool(_FUNCTIONAL.search(inner[-1].file))
 
 
 def _is_env_step(frame: Frame, function: source.Function) -> bool:
-    """An environment without a known base class: its class steps and resets."""
+    """An environment without a known base class: its class steps and resets.
+
+    One that steps several at once may split that: ``step_wait`` is what they are waited for in.
+    """
     if short(frame.function) not in ("step", "reset", "_step", "step_wait"):
         return False
     methods = source.methods_of(frame.file, function.class_name)
-    return {"step", "reset"} <= methods and "forward" not in methods
+    return "reset" in methods and not methods.isdisjoint(("step", "step_wait")) and "forward" not in methods
 
 
 def short(function: str) -> str:
@@ -221,13 +283,19 @@ def short(function: str) -> str:
     return function.rpartition(".")[2]
 
 
-def user_frames(frames: Sequence[Frame]) -> UserFrames:
-    """The frames of the user's own files, with their functions."""
+def program_frames(frames: Sequence[Frame]) -> ProgramFrames:
+    """The frames of the program's own files, with their functions."""
     return tuple(
         (frame, source.function_at(frame.file, frame.line, short(frame.function)))
         for frame in frames
-        if is_user_file(frame.file)
+        if is_program_file(frame.file)
     )
+
+
+def is_import(frames: Sequence[Frame]) -> bool:
+    """Whether the deepest of the program's frames is importing a module: that is before the steps, and in none."""
+    below = itertools.takewhile(lambda frame: not is_program_file(frame.file), reversed(frames))
+    return any(frame.file.startswith("<frozen importlib") for frame in below)
 
 
 def count(samples: Iterable[Placed]) -> int:
@@ -236,9 +304,8 @@ def count(samples: Iterable[Placed]) -> int:
 
 
 def is_idle(placed: Placed) -> bool:
-    """Whether a worker's sample is a wait for something to do: no user code, no library work below the loop."""
-    if placed.user:
+    """Whether a worker's sample is a wait for something to do: no code of the program's, no library's work."""
+    if placed.program:
         return False
-    return any(
-        short(frame.function) in ("get", "poll", "_poll", "wait", "select", "accept") for frame in placed.sample.frames
-    )
+    waits = ("get", "poll", "_poll", "_recv", "wait", "select", "accept")
+    return any(short(frame.function) in waits for frame in placed.sample.frames)

@@ -17,17 +17,33 @@ if TYPE_CHECKING:
     from unstall.benchmark.measure import Measured
     from unstall.benchmark.reader import ProcessRecording
     from unstall.diagnose.gpu_windows import GpuWindow
+    from unstall.records.measurements import Measurement
 
 
 @dataclass(frozen=True)
 class DiagnosedRun:
     """The report of a run, and what it was made from."""
 
+    run: Run
     report: Report
     measured: Measured | None = None
     """None where no step was seen."""
     recordings: list[ProcessRecording] = field(default_factory=list)
     """Of each process that recorded something."""
+    window: GpuWindow | None = None
+
+    def of(self, measurement: Measurement, notes: list[str]) -> DiagnosedRun:
+        """The same run, judged by another measurement of it: one of more machines."""
+        from unstall.diagnose.summary import report
+
+        assert self.measured is not None
+        run = replace(self.run, notes=[*self.run.notes, *notes])
+        measured = replace(self.measured, measurement=measurement)
+        return replace(self, run=run, report=report(run, measurement, self.window), measured=measured)
+
+    def noting(self, note: str) -> DiagnosedRun:
+        """The same run with one more note in its report."""
+        return replace(self, report=self.report.with_run(notes=[*self.report.run.notes, note]))
 
 
 def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Report:
@@ -66,13 +82,14 @@ def make_report(
         modules=modules,
     )
     if not processes:
-        return DiagnosedRun(without_steps(run))
+        return DiagnosedRun(run, without_steps(run))
     from unstall.benchmark.measure import measure
     from unstall.diagnose.summary import report
 
     measured = measure(processes, outcome.observation, wanted=steps, peak_flops=_peak_flops(processes))
     measurement = measured.measurement if measured else None
-    return DiagnosedRun(report(run, measurement, _gpu_window(directory, processes)), measured, processes)
+    window = _gpu_window(directory, processes)
+    return DiagnosedRun(run, report(run, measurement, window), measured, processes, window)
 
 
 def _gpu_window(directory: RunDir, processes: list[ProcessRecording]) -> GpuWindow | None:
@@ -103,6 +120,7 @@ def _environment(processes: list[ProcessRecording]) -> dict[str, Any]:
         torch = process.first("torch")
         if torch:
             facts["torch"] = torch["version"]
+            facts["libraries"] = torch.get("libraries", {})
             facts["torch_threads"] = torch["threads"]
             facts["python"] = (process.first("process") or {}).get("python", facts["python"])
             break
@@ -135,19 +153,17 @@ def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Outcom
     if outcome.unrecorded:
         notes.append(f"{'only its children were' if processes else 'nothing was'} recorded: {outcome.unrecorded}")
     elif not processes:
-        notes.append(
-            "nothing was recorded: no torch and no gymnasium was imported, or not by a Python that can be watched"
-        )
+        notes.append("nothing was recorded: no Python that unstall can watch imported torch, jax or gymnasium")
         if outcome.status == 1:
             notes.append("if torch is in another Python, name it: unstall run -- python train.py")
     dropped = sum(process.dropped for process in processes)
     if dropped:
-        notes.append(f"the disk took no more: the last {dropped} spans are missing")
+        notes.append(f"the disk accepted no more data: the last {dropped} spans are missing")
     for process in processes:
         for fact in process.facts.get("error", []):
             notes.append(f"{fact.get('what')}: {fact.get('error')}")
     if any(not (process.first("process") or {"native": True}).get("native") for process in processes):
-        notes.append("the C recorder is not built for the program's Python: the Python one is slower, spans cost more")
+        notes.append("the C recorder is not built for the program's Python: the slower Python recorder was used")
     try:
         for line in (directory.path / "bootstrap-error.txt").read_text().splitlines()[:1]:
             notes.append(f"the program could not be watched: {line}")

@@ -68,6 +68,13 @@ def calls_at(file: str, line: int) -> tuple[str, ...]:
     return _parse(file).calls.get(line, ())
 
 
+def calls_in(file: str, function: Function) -> frozenset[str]:
+    """Dotted names of all calls that a function makes, those of functions written inside it included."""
+    calls = _parse(file).calls
+    lines = range(function.first_line, function.last_line + 1)
+    return frozenset(call for line in lines for call in calls.get(line, ()))
+
+
 def lines_calling(file: str, name: str) -> list[int]:
     """Lines of a file with a call of a function of this name, whatever it is an attribute of."""
     calls = _parse(file).calls

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.diagnose import growth
+from unstall.diagnose import growth, ranks
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import HostFeatures, build
 from unstall.diagnose.findings import doubts, findings
 from unstall.diagnose.gpu_windows import GpuWindow
 from unstall.diagnose.overview import Run, info, without_steps
 from unstall.diagnose.patterns.base import Features
+from unstall.records.experiments import Ceiling
 from unstall.records.measurements import Measurement
-from unstall.records.report import Ceiling, Finding, ModuleTime, Report, Throughput, Utilization
+from unstall.records.report import Finding, Generation, ModuleTime, Report, Throughput, Utilization
+from unstall.statistics import slope
 from unstall.text.units import seconds
 
 
@@ -25,26 +27,32 @@ def report(run: Run, measurement: Measurement | None, window: GpuWindow | None =
     use = _utilization(measurement, host, window.gpu)
     ranked = findings(Features(host, window.features), use)
     lines, _ = doubts(measurement)
-    notes = [*run.notes, *lines]
+    notes = [*run.notes, *ranks.notes(measurement), *lines]
     if host.account is not None:
         undisturbed = seconds(host.account.step_s)
         notes.append(f"time lost to other programs is taken out: shares and verdict are of a step of {undisturbed}")
     notes += [note for note in window.notes if note not in notes]
+    if measurement.kind == "request":
+        notes.append(_of_requests(measurement.generation))
     if measurement.nan_loss:
-        notes.append("the loss was NaN in the first steps: timings hold, but the training is broken")
+        notes.append("the loss was NaN in the first steps: the timings are valid, but the training is broken")
     per_s = 1 / measurement.step.mean
-    loader = measurement.loader
+    loader, samples = measurement.loader, measurement.samples_per_step
+    generation = measurement.generation
+    tokens = generation.sequences * generation.new_tokens if generation is not None else None
     return Report(
         kind="run",
         run=info(run, notes, measurement),
         throughput=Throughput(
             steps_per_s=per_s,
             batches_per_s=loader.batches_per_step * per_s if loader and loader.batches_per_step else None,
-            samples_per_s=_samples_per_s(measurement),
+            samples_per_s=samples * per_s if samples else None,
             env_steps_per_s=measurement.envs * per_s if measurement.kind == "env" else None,
+            tokens_per_s=tokens * per_s if tokens else None,
             flops_per_s=measurement.model.flops * per_s if measurement.model.flops else None,
             mfu=_mfu(measurement),
             step_s=measurement.step,
+            between=measurement.between,
             flops_coverage=measurement.model.flops_coverage,
         ),
         utilization=use,
@@ -56,19 +64,17 @@ def report(run: Run, measurement: Measurement | None, window: GpuWindow | None =
         hotspots=hotspots(host.blame),
         modules=_modules(measurement) if run.modules else [],
         spans=measurement.spans,
+        callbacks=measurement.callbacks,
         startup=measurement.startup,
+        generation=generation,
+        communication=ranks.communication(measurement),
         trace=window.figures,
     )
 
 
-def _samples_per_s(measurement: Measurement) -> float | None:
-    per_s = 1 / measurement.step.mean
-    loader, model = measurement.loader, measurement.model
-    if loader and loader.batch_size and loader.batches_per_step:
-        return loader.batch_size * loader.batches_per_step * per_s
-    if measurement.kind != "env" and model.batch_size and model.forwards:
-        return model.batch_size * model.forwards * per_s
-    return None
+def _of_requests(generation: Generation | None) -> str:
+    step = "a step is a request: a call of generate() and what the program does until the next"
+    return step if generation is not None else f"{step}; its prefill and its tokens were not seen in this version"
 
 
 def _mfu(measurement: Measurement) -> float | None:
@@ -99,7 +105,7 @@ def _utilization(measurement: Measurement, host: HostFeatures, traced: list[floa
 
 
 def _growth(series: Sequence[tuple[float, float]]) -> float | None:
-    return growth.slope(series)[0] if growth.is_growing(series) else None
+    return slope(series)[0] if growth.is_growing(series) else None
 
 
 def _ceilings(host: HostFeatures, ranked: list[Finding]) -> list[Ceiling]:
@@ -108,12 +114,13 @@ def _ceilings(host: HostFeatures, ranked: list[Finding]) -> list[Ceiling]:
     return [
         Ceiling(
             component=f"without {finding.culprit.name if finding.culprit else finding.pattern}",
-            steps_per_s=actual * finding.headroom,
-            known_by=finding.headroom_known_by,
-            gap=1 - 1 / finding.headroom,
+            steps_per_s=actual * finding.ceiling.value,
+            known_by=finding.ceiling.known_by,
+            ci95=(actual * finding.ceiling.low, actual * finding.ceiling.high),
+            gap=1 - 1 / finding.ceiling.value,
         )
         for finding in ranked
-        if finding.headroom > 1
+        if finding.ceiling is not None and finding.ceiling.value > 1
     ]
 
 

@@ -41,7 +41,7 @@ def _predictions(device: TraceFeatures) -> list[str]:
     replay = device.replay
     lines = []
     if not replay.faithful:
-        lines.append(f"the replay gives a step {percent(abs(replay.error))} off: predicted gains are rough")
+        lines.append(f"the replayed step is {percent(abs(replay.error))} off: predicted gains are rough")
     if replay.partial:
         lines.append(f"predicted from {replay.steps} of {replay.of} steps, those nearest to the mean")
     return lines
@@ -51,7 +51,7 @@ def _steps(device: TraceFeatures) -> list[str]:
     metrics = device.metrics
     lines = []
     if not metrics.windows.marked:
-        lines.append("no steps are marked: all of it counts as one (call profiler.step() in the loop)")
+        lines.append("no steps are marked: the whole trace counts as one (call profiler.step() in the loop)")
     elif len(metrics.windows) < _FEW_STEPS:
         lines.append(f"only {'two steps were' if len(metrics.windows) > 1 else 'one step was'} recorded")
     if metrics.step_variation > STEP_VARIATION:

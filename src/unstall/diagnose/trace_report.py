@@ -47,7 +47,7 @@ def report(ranks: Ranks, command: Sequence[str], *, what_ifs: Sequence[str] = ()
         TraceError: when a what-if cannot be read, or names nothing in the trace.
     """
     if not any(summary.devices for summary in ranks.summaries):
-        unasked = ["no what-if can be answered: there is no device's work to replay"] if what_ifs else []
+        unasked = ["no what-if can be predicted: there is no device work to replay"] if what_ifs else []
         return _without_device(ranks, command, [*notes, *unasked])
     device = TraceFeatures(ranks.with_device())
     use = Utilization(gpu=[busy for summary in device.ranks.summaries for busy in summary.busy])

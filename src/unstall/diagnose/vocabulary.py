@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from unstall.records.observations import Frame
 
 _CALLBACK_LIBRARIES = re.compile(
     r"[/\\](matplotlib|seaborn|plotly|tensorboard|tensorboardX|wandb|mlflow|comet_ml|neptune|clearml|aim|torchmetrics|"
-    r"torcheval|tqdm)[/\\]|[/\\]sklearn[/\\]metrics[/\\]|[/\\]torch[/\\]utils[/\\]tensorboard[/\\]"
+    r"torcheval)[/\\]|[/\\]sklearn[/\\]metrics[/\\]|[/\\]torch[/\\]utils[/\\]tensorboard[/\\]"
     r"|[/\\]logging[/\\]__init__\.py$|[/\\]torch[/\\]serialization\.py$"
 )
+_PROGRESS = re.compile(r"[/\\](tqdm|rich|progressbar|alive_progress)[/\\]")
 _PLOTTING = re.compile(r"[/\\](matplotlib|seaborn|plotly)[/\\]")
 _CHECKPOINT = re.compile(r"[/\\]torch[/\\]serialization\.py$|[/\\]safetensors[/\\]|[/\\]joblib[/\\]")
 _METRICS = re.compile(r"[/\\](torchmetrics|torcheval)[/\\]|[/\\]sklearn[/\\]metrics[/\\]")
@@ -59,9 +60,14 @@ _DATA_WORDS = re.compile(
 )
 
 
-def is_callback_library(frames: Iterable[Frame]) -> bool:
-    """Whether a frame is of a library that logs, plots, measures quality or saves."""
-    return any(_CALLBACK_LIBRARIES.search(frame.file) for frame in frames)
+def is_callback_library(frames: Sequence[Frame]) -> bool:
+    """Whether a frame is of a library that logs, plots, measures quality or saves, or the last of one for progress.
+
+    A progress bar is around what it goes through: what is made for it is no progress.
+    """
+    return any(_CALLBACK_LIBRARIES.search(frame.file) for frame in frames) or any(
+        _PROGRESS.search(frame.file) for frame in frames[-1:]
+    )
 
 
 def is_network_library(frames: Iterable[Frame]) -> bool:
@@ -93,6 +99,11 @@ def calls_storage(calls: Iterable[str]) -> bool:
 def reads_storage(frame: Frame) -> bool:
     """Whether a library's frame is one that reads files or databases, not one that decodes what was read."""
     return bool(_STORAGE_LIBRARIES.search(frame.file))
+
+
+def calls_checkpoint(calls: Iterable[str]) -> bool:
+    """Whether one of a function's calls asks for a model's state or saves it."""
+    return any(_CHECKPOINT_WORDS.search(call) for call in calls)
 
 
 def callback_cause(files: Iterable[str], words: str) -> str:

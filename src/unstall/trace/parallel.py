@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -31,20 +32,38 @@ def summaries_of(paths: Sequence[Path], progress: Progress | None = None) -> tup
         paths: the files.
         progress: told the share of the files that is done, 0..1.
     """
+    with ProcessPoolExecutor(jobs_for(paths), multiprocessing.get_context("spawn")) as pool:
+        try:
+            futures = _submit(pool, paths)
+            for done, _ in enumerate(as_completed(futures), 1):
+                if progress:
+                    progress(done / len(futures))
+        except BaseException:  # Ctrl-C: nobody waits for them any more
+            for reader in multiprocessing.active_children():
+                reader.kill()
+            raise
+    return _results(paths, futures)
+
+
+def _submit(pool: ProcessPoolExecutor, paths: Sequence[Path]) -> list[Future[list[Summary]]]:
+    """Start reading. Ctrl-C is this process's, which ends the readers: they inherit that they do not get it."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(_summaries, path) for path in paths]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _results(paths: Sequence[Path], futures: Sequence[Future[list[Summary]]]) -> tuple[list[Summary], list[str]]:
     summaries: list[Summary] = []
     errors: list[str] = []
-    with ProcessPoolExecutor(jobs_for(paths), multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(_summaries, path) for path in paths]
-        for done, _ in enumerate(as_completed(futures), 1):
-            if progress:
-                progress(done / len(futures))
-        for path, future in zip(paths, futures):
-            try:
-                summaries += future.result()
-            except TraceError as error:
-                errors.append(str(error))
-            except BrokenProcessPool:
-                errors.append(f"{path}: the process that read it was killed, for want of memory perhaps")
+    for path, future in zip(paths, futures):
+        try:
+            summaries += future.result()
+        except TraceError as error:
+            errors.append(str(error))
+        except BrokenProcessPool:
+            errors.append(f"{path}: the process that read it was killed, perhaps for lack of memory")
     return summaries, errors
 
 

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from unstall.diagnose.thresholds import LEADS
 from unstall.records.report import Finding
+from unstall.records.speedup import ExpectedGain
 from unstall.records.vocabulary import Confidence, KnownBy
 from unstall.text.sanitize import plain, shorten
 from unstall.text.units import percent, seconds
 
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
+    from unstall.diagnose.thresholds import Remedy
+    from unstall.records.measurements import Slowing
     from unstall.records.report import Culprit, Utilization
     from unstall.trace.features import TraceFeatures
 
@@ -46,6 +50,8 @@ class Pattern:
     """Which causes its findings may name."""
     phases: ClassVar[tuple[str, ...]] = ()
     """The phases of a step that the pattern is about; empty when it is about none in particular."""
+    hides: ClassVar[bool] = False
+    """It may cost a step what none of its phases shows, and lead without a share in them."""
     residual: ClassVar[bool] = False
     """It is what remains when nothing else is in the way, so an experiment that frees something else outranks it."""
     keeps_verdict: ClassVar[bool] = False
@@ -81,6 +87,7 @@ class Pattern:
         confidence: Confidence = "high",
         summary: str = "",
         condition: str = "",
+        expected_gain: ExpectedGain | None = None,
     ) -> Finding:
         """A finding of this pattern; the fields are those of :class:`~unstall.records.report.Finding`."""
         return Finding(
@@ -96,11 +103,27 @@ class Pattern:
             advice=advice,
             summary=summary,
             condition=condition,
+            expected_gain=expected_gain,
         )
 
     def rank(self, finding: Finding, features: Features) -> float:
         """What the finding weighs against those of other patterns: its headroom, unless a rule says otherwise."""
         return finding.headroom
+
+    def may_lead(self, finding: Finding, features: Features) -> bool:
+        """Whether it may be the verdict: its phases, where it is about any, hold a part of the step."""
+        host = features.host
+        if host is None or features.device is not None or self.hides or not self.phases:
+            return True
+        return host.share(*self.phases) >= LEADS
+
+    def ceiling_range(self, finding: Finding, host: HostFeatures) -> tuple[float, float]:
+        """The lowest and the highest ceiling that the run's own measurements allow, before chance and calibration."""
+        return finding.headroom, finding.headroom
+
+    def remedy(self, finding: Finding, features: Features) -> Remedy | None:
+        """What is to be done in this run, where that is known better than for the cause in general."""
+        return None
 
     def match(self, features: Features) -> Finding | None:
         """The finding, or None.
@@ -132,6 +155,11 @@ class Pattern:
         return f"{part(finding)} goes into {name_of(finding.culprit) or self.name.replace('-', ' ')}"
 
 
+def worth(finding: Finding) -> float:
+    """What a finding would bring: its remedy's gain where one is known, else its headroom."""
+    return finding.expected_gain.value if finding.expected_gain is not None else finding.headroom
+
+
 def part(finding: Finding) -> str:
     """As "83 % of each step"; "each step" where the share is not known."""
     return f"{percent(finding.share)} of each step" if finding.share else "each step"
@@ -140,6 +168,12 @@ def part(finding: Finding) -> str:
 def of_step(share: float, taken_s: float) -> str:
     """As "83 % of a step, 41 ms": how a line of evidence begins."""
     return f"{percent(share)} of a step, {seconds(taken_s)}"
+
+
+def grows_by(slowing: Slowing) -> str:
+    """As "a step takes 12 % longer every 1,000 steps (95 %: 11 to 14 %)"."""
+    rate, low, high = (percent(value) for value in (slowing.per_1000, slowing.low, slowing.high))
+    return f"a step takes {rate} longer every 1,000 steps (95 %: {low} to {high})"
 
 
 def name_of(culprit: Culprit | None) -> str:

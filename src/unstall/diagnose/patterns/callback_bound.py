@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from unstall.diagnose import vocabulary
+from unstall.diagnose import source, vocabulary
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.patterns.base import Pattern, grows_by, name_of, of_step, part
 from unstall.diagnose.placing import Placed
-from unstall.diagnose.thresholds import BLOCKED, GROWING, NOTABLE_CALLBACK, SEEN
-from unstall.records.report import Finding, Utilization
+from unstall.diagnose.source import Function
+from unstall.diagnose.thresholds import BLOCKED, NOTABLE_CALLBACK, SEEN
+from unstall.records.observations import Frame
+from unstall.records.report import CallbackTime, Culprit, Finding, Utilization
 from unstall.text.units import percent, seconds
 
 _ADVICE = {
@@ -41,22 +43,25 @@ class CallbackBound(Pattern):
         cause = _cause(host, samples)
         phase = host.measurement.phase("callback")
         share = host.share("callback")
+        culprit = host.blame.main_culprit(samples) or _as_culprit(host)
         evidence = [f"{of_step(share, taken_s)} on average, is outside training: {cause}"]
-        for name, time_s in sorted(host.measurement.callbacks.items(), key=lambda item: -item[1])[:2]:
-            if time_s > NOTABLE_CALLBACK * host.step_s:
-                evidence.append(f"{name} takes {seconds(time_s)} a step")
+        for callback in _costliest(host)[:2]:
+            if callback.step_s > NOTABLE_CALLBACK * host.step_s:
+                evidence.append(f"{callback.name} took {seconds(callback.mean_s)} a call, in {callback.calls:,} calls")
         if phase and phase.blocked_s > BLOCKED * taken_s:
-            evidence.append(f"{percent(phase.blocked_s / taken_s)} of it is blocked, off the cores (disk or network)")
-        if host.measurement.trend > GROWING:
-            evidence.append(f"the step has grown by {percent(host.measurement.trend)} during the run")
+            evidence.append(
+                f"{percent(min(1.0, phase.blocked_s / taken_s))} of it is blocked, off the cores (disk or network)"
+            )
+        if host.measurement.slowing is not None:
+            evidence.append(grows_by(host.measurement.slowing))
         return self.finding(
             cause=cause,
-            culprit=host.blame.main_culprit(samples),
+            culprit=culprit,
             share=share,
             phases=self.phases,
             headroom=headroom,
             evidence=evidence,
-            advice=[_ADVICE[cause]],
+            advice=[_advice(host, cause, culprit)],
         )
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
@@ -65,19 +70,55 @@ class CallbackBound(Pattern):
         return f"{part(finding)} goes into {what}"
 
 
+def _costliest(host: HostFeatures) -> list[CallbackTime]:
+    """Those that are called in the measured steps, the most time first."""
+    callbacks = [callback for callback in host.measurement.callbacks if callback.step_s > 0]
+    return sorted(callbacks, key=lambda callback: -callback.step_s)
+
+
+def _as_culprit(host: HostFeatures) -> Culprit | None:
+    """The method of a framework's callback that takes the most time, where samples name none."""
+    callback = next((callback for callback in _costliest(host) if callback.line), None)
+    if callback is None:
+        return None
+    return Culprit(
+        function=callback.name,
+        file=callback.file,
+        line=callback.line,
+        share=min(1.0, callback.step_s / host.step_s),
+        code=source.code_at(callback.file, callback.line),
+    )
+
+
+def _advice(host: HostFeatures, cause: str, culprit: Culprit | None) -> str:
+    """By the cause; of an event whose work no name tells, how to do it less often."""
+    events = (callback.event for callback in _costliest(host) if culprit and callback.name == culprit.function)
+    event = next(events, None)
+    if cause == "logging" and event:
+        return f"do it every N steps or once an epoch, not at every {event}, or in a thread of its own"
+    return _ADVICE[cause]
+
+
 def _cause(host: HostFeatures, samples: list[Placed]) -> str:
     """By what most samples say; by the seams' names when there are none."""
     votes: dict[str, float] = {}
     for placed in samples:
         files = [frame.file for frame in placed.sample.frames]
-        words = " ".join(function.qualname for _, function in placed.user[1:] or placed.user)
+        words = " ".join(function.qualname for _, function in placed.program[1:] or placed.program)
         cause = vocabulary.callback_cause(files, words)
+        if cause == "logging" and len(placed.program) > 1 and _saves_model(*placed.program[-1]):
+            cause = "checkpoint"
         votes[cause] = votes.get(cause, 0.0) + placed.count
     if not votes:
-        for name, taken_s in host.measurement.callbacks.items():
-            cause = vocabulary.callback_cause([name.replace(".", "/") + "/"], name)
-            votes[cause] = votes.get(cause, 0.0) + taken_s
+        for callback in host.measurement.callbacks:
+            cause = vocabulary.callback_cause([f"/{callback.framework}/"], callback.name)
+            votes[cause] = votes.get(cause, 0.0) + callback.step_s
     return max(votes, key=lambda cause: votes[cause]) if votes else "logging"
+
+
+def _saves_model(frame: Frame, function: Function) -> bool:
+    """Whether a function asks for a model's state: what it does with it, to compress it say, is saving it."""
+    return vocabulary.calls_checkpoint(source.calls_in(frame.file, function))
 
 
 PATTERN = CallbackBound()

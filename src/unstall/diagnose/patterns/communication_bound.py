@@ -7,10 +7,11 @@ import numpy as np
 from unstall.child.seams import autograd, collectives, optimizer
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, of_step, part
-from unstall.diagnose.ranks import exposed_s, spread
+from unstall.diagnose.ranks import exposed_s, spread, unseen
 from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN
-from unstall.records.report import Finding, Utilization
-from unstall.text.units import factor, percent, seconds
+from unstall.records.measurements import Measurement
+from unstall.records.report import Culprit, Finding, Utilization
+from unstall.text.units import bytes_, factor, number, percent, seconds
 from unstall.trace.features import TraceFeatures
 
 _UNEVEN = 0.6  # of the longest wait: more difference between ranks is a straggler's doing
@@ -20,8 +21,8 @@ class CommunicationBound(Pattern):
     """The network between the ranks sets the pace."""
 
     name = "communication-bound"
-    brief = "collectives between ranks that nothing hides"
-    causes = ("bucketing", "bandwidth")
+    brief = "collectives between ranks that do not overlap with computation"
+    causes = ("bucketing", "bandwidth", "unseen-rank")
     phases = ("comm",)
     advice = "fewer, larger collectives, or overlap them with the computation"
     by_hand = (
@@ -34,7 +35,7 @@ class CommunicationBound(Pattern):
     def on_host(self, host: HostFeatures) -> Finding | None:
         """What all ranks wait is communication; what only the fast ones wait is a straggler."""
         measured = host.measurement
-        if len(measured.ranks) < 2:
+        if not measured.has_peers:
             return None
         waited = min(exposed_s(rank) for rank in measured.ranks)
         headroom = host.headroom_without(waited)
@@ -44,21 +45,39 @@ class CommunicationBound(Pattern):
         calls = measured.phase("comm")  # as timed, without what backward is blocked for
         in_calls = calls is not None and calls.mean_s > MOST * waited
         seams = (collectives.COLLECTIVE,) if in_calls and called else (autograd.BACKWARD, optimizer.STEP)
-        size = measured.model.parameters * 4
         share = min(1.0, waited / host.step_s)
+        culprit = host.caller(*seams, share=share)
+        if measured.unseen_ranks:
+            return self._waiting_for_unseen(measured, waited, culprit, share, headroom)
+        largest, exchanged = _exchanged(measured, in_calls)
         return self.finding(
-            cause="bandwidth" if size > DDP_BUCKET_BYTES else "bucketing",
-            culprit=host.caller(*seams, share=share),
+            cause="bandwidth" if largest > DDP_BUCKET_BYTES else "bucketing",
+            culprit=culprit,
             share=share,
             headroom=headroom,
-            evidence=[
-                f"every rank waits {seconds(waited)} a step, {percent(share)}, for collectives",
-                f"{measured.model.parameters / 1e6:.3g} M parameters are {size / 1e6:.3g} MB to exchange a step",
-            ],
+            evidence=[f"every rank waits {seconds(waited)} a step, {percent(share)}, for collectives", exchanged],
             advice=[
                 "exchange less often: accumulate gradients over several batches under no_sync()",
                 "or exchange less: compress gradients to bf16 (DDP communication hook), larger batches per rank",
             ],
+        )
+
+    def _waiting_for_unseen(
+        self, measured: Measurement, waited: float, culprit: Culprit | None, share: float, headroom: float
+    ) -> Finding:
+        """All ranks of this run wait, and others of the same world run elsewhere."""
+        return self.finding(
+            summary=f"{percent(share)} of each step waits in collectives, for the network or for a rank not seen here",
+            cause="unseen-rank",
+            culprit=culprit,
+            share=share,
+            headroom=headroom,
+            confidence="low",
+            evidence=[
+                f"every rank that was seen waits {seconds(waited)} a step, {percent(share)}, for collectives",
+                f"{unseen(measured)} not seen: a rank there may be late, or the network slow",
+            ],
+            advice=["run unstall on the other nodes too: the rank that waits least is the one that is late"],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -69,7 +88,7 @@ class CommunicationBound(Pattern):
             return None
         hidden = max(shares["communication_all"] - share, 0.0)
         return self.finding(
-            summary=f"{percent(share)} of a step are collectives that no computing hides",
+            summary=f"{percent(share)} of a step is spent in collectives that do not overlap with computation",
             culprit=device.metrics.blame.culprit(_longest_call(device), share, device.where),
             share=share,
             headroom=device.gain("nccl=0"),
@@ -93,6 +112,17 @@ class CommunicationBound(Pattern):
         return f"{part(finding)} goes into communication between the ranks{at(finding.culprit)}"
 
 
+def _exchanged(measured: Measurement, in_calls: bool) -> tuple[float, str]:
+    """Bytes that ranks exchange at once, and what they exchange in a step, as a line of evidence."""
+    main = next((rank for rank in measured.ranks if rank.pid == measured.main_pid), measured.ranks[0])
+    calls, moved = sum(group.calls for group in main.groups), sum(group.bytes for group in main.groups)
+    if in_calls and calls and moved:
+        return moved / calls, f"{number(calls)} collectives move {bytes_(moved)} a step"
+    parameters = measured.model.parameters
+    size = parameters * 4
+    return size, f"{parameters / 1e6:.3g} M parameters are {size / 1e6:.3g} MB to exchange a step"
+
+
 def _longest_call(device: TraceFeatures) -> int:
     rows = device.metrics.collective_rows
     if not len(rows):
@@ -105,7 +135,7 @@ def _waiting(device: TraceFeatures) -> list[str]:
     if device.ranks.matched is not None:
         return [f"{percent(device.ranks.wait_share)} of a rank's step is waiting for later ranks, not transfer"]
     if (device.metrics.timeline.world_size or 0) > 1 and len(device.ranks) == 1:
-        return ["one rank alone: transfer and waiting for later ranks cannot be told apart; give the other ranks too"]
+        return ["one rank alone: transfer cannot be told from waiting for later ranks; give the other ranks' files too"]
     return []
 
 

@@ -15,10 +15,12 @@ from collections.abc import Sequence
 import msgspec
 
 from unstall.child.seams import modules, optimizer
-from unstall.child.user_files import is_user_file
-from unstall.diagnose import source
+from unstall.child.user_files import is_program_file
+from unstall.diagnose import claims, source
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
+from unstall.diagnose.health import RECURRENT
+from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
+from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
     DEAR_OPTIMIZER,
@@ -31,8 +33,10 @@ from unstall.diagnose.thresholds import (
     MOSTLY_MODEL,
     OUTRANKS_GROWTH,
     POOR_RATE,
+    PRECISION_COST,
     QUIET,
     SLOW_RATE,
+    SPARE_CORE,
     WORTH,
 )
 from unstall.records.measurements import ModuleMeasurement
@@ -43,8 +47,6 @@ from unstall.text.units import share as share_of
 from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import UNNAMED
 from unstall.trace.phrases import short
-
-_RECURRENT = ("GRU", "LSTM", "RNN")
 
 
 class ComputeBound(Pattern):
@@ -75,13 +77,14 @@ class ComputeBound(Pattern):
             return None
         share = model_s / host.step_s
         top = _dominant(host)
+        sure = cause in ("precision", "optimizer") or top
         return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, top),
             share=share,
             phases=() if host.python_in_forward else self.phases,
-            headroom=host.headroom_without(_gain(host, cause)),
-            confidence="high" if cause in ("precision", "optimizer") or top else "medium",
+            headroom=host.headroom_without(_waste(host, cause)),
+            confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
             evidence=_evidence(host, cause, top),
             advice=[_advice(cause, top)],
         )
@@ -120,6 +123,7 @@ class ComputeBound(Pattern):
             share=share,
             headroom=headroom,
             headroom_known_by="predicted",
+            expected_gain=claims.replayed("kernels twice as fast", headroom, device),
             confidence="high" if share >= BUSY_WITHOUT_GAPS else "medium",
             evidence=evidence,
             advice=[
@@ -134,8 +138,12 @@ class ComputeBound(Pattern):
         if features.device is not None:
             return 1.001 * WORTH
         assert host is not None
+        gain = worth(finding)
+        if finding.cause == "threads":
+            # How operators scale is a guess, so that what was timed and is worth fixing comes first.
+            return min(gain, max(1.001 * WORTH, finding.expected_gain.low if finding.expected_gain else 1.0))
         most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
-        return min(finding.headroom, 0.999 * most)
+        return min(gain, 0.999 * most)
 
     def condition(self, finding: Finding) -> str:
         """None: it is the model that is to be made cheaper, not left out."""
@@ -150,12 +158,10 @@ def _cause(host: HostFeatures) -> str | None:
     measured = host.measurement
     if measured.model.dtype == "torch.float64":
         return "precision"
-    if host.phase_s("optimizer") > DEAR_OPTIMIZER * host.model_s:
+    optimizer, passes = host.phase_s("optimizer"), (host.phase_s("forward"), host.phase_s("backward"))
+    if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
-    if (
-        0 < measured.model.threads < IDLE_TEAM * measured.cores / max(1, len(measured.ranks))
-        and "cuda" not in measured.model.device
-    ):
+    if _idle_cores(host) >= SPARE_CORE and "cuda" not in measured.model.device:
         return "threads"
     top = _dominant(host)
     if top is not None:
@@ -174,30 +180,43 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
     if cause == "precision":
         lines.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
     if cause == "threads":
-        lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores")
+        idle = f"{_idle_cores(host):.1f} of them are idle"
+        lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores; {idle}")
     if top and cause in ("model", "kernel", "precision"):
         own = percent(_own_share(measured.modules, top))
         lines.append(f"{top.name or top.type} ({top.type}) takes {own} of forward")
     if host.efficiency is not None:
-        lines.append(f"the arithmetic done is {percent(host.efficiency)} of this machine's peak")
+        lines.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
     return lines
 
 
-def _gain(host: HostFeatures, cause: str) -> float:
-    """Seconds a step that the remedy would save, by rule."""
+def _idle_cores(host: HostFeatures) -> float:
+    """Cores that torch leaves idle by computing on few threads; what loader workers use is not idle.
+
+    What other programs take counts as idle: they come and go, and a limit on threads stays.
+    """
     measured = host.measurement
-    model_s = host.model_s
+    threads = measured.model.threads
+    if not 0 < threads < IDLE_TEAM * measured.cores / max(1, len(measured.ranks)):
+        return 0.0
+    return max(0.0, measured.cores - max(host.used_cores, threads)) / max(1, len(measured.ranks))
+
+
+def _waste(host: HostFeatures, cause: str) -> float:
+    """Seconds a step that would be saved if what is blamed cost nothing."""
+    measured, model_s = host.measurement, host.model_s
     if cause == "precision":
-        return 0.5 * model_s
+        return PRECISION_COST * model_s
     if cause == "optimizer":
         return host.phase_s("optimizer")
     if cause == "threads":
-        return model_s * (1 - max(1, measured.model.threads) / measured.cores)
+        threads = measured.model.threads
+        return model_s * (1 - threads / (threads + _idle_cores(host)))
     top = _dominant(host)
     passes = host.phase_s("forward", "backward")
     if top is not None:
-        return passes * _own_share(measured.modules, top) * 0.75
-    return passes * 0.5
+        return passes * _own_share(measured.modules, top)
+    return passes * (1 - (host.efficiency or 0.0))  # at the machine's peak the arithmetic alone would be left
 
 
 def _own_share(modules: Sequence[ModuleMeasurement], module: ModuleMeasurement) -> float:
@@ -211,7 +230,11 @@ def _own_share(modules: Sequence[ModuleMeasurement], module: ModuleMeasurement) 
 
 
 def _same_class(module: ModuleMeasurement, other: ModuleMeasurement) -> bool:
-    return is_user_file(module.file) and (module.type, module.file, module.line) == (other.type, other.file, other.line)
+    return is_program_file(module.file) and (module.type, module.file, module.line) == (
+        other.type,
+        other.file,
+        other.line,
+    )
 
 
 def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
@@ -222,13 +245,13 @@ def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
     left alone: it is what such a model is made of.
     """
     modules = host.measurement.modules
-    working = [module for module in modules if module.self_s > 0 and module.type not in _RECURRENT]
+    working = [module for module in modules if module.self_s > 0 and module.type not in RECURRENT]
     if len(working) < 3 or host.python_in_forward > 0.3 * host.phase_s("forward"):
         return None
     top = max(working, key=lambda module: (_own_share(modules, module), module.self_s))
     share = _own_share(modules, top)
     slow = host.efficiency is not None and host.efficiency < SLOW_RATE
-    odd = is_user_file(top.file) or _large_kernel(top) or slow
+    odd = is_program_file(top.file) or _large_kernel(top) or slow
     return top if share >= DOMINANT_ALONE or (share >= DOMINANT and odd) else None
 
 

@@ -6,7 +6,7 @@ from unstall.child.seams import environments
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
-from unstall.diagnose.thresholds import MOST, SEEN, SPARE_CORE, VECTORISED
+from unstall.diagnose.thresholds import MOST, SEEN, SPARE_CORE
 from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent, seconds
 
@@ -28,13 +28,12 @@ class EnvironmentBound(Pattern):
         measured = host.measurement
         if measured.kind != "env" and not env_s:
             return None
-        single = measured.envs == 1 and measured.kind == "env"
+        single = measured.observations == 1 and measured.kind == "env"
         acting = host.phase_s("forward") + host.acting_s
         # One environment at a time: calling the policy is paid for every single step.
         batching = single and env_s < acting and acting > MOST * (host.step_s - host.model_s)
         if batching:
-            # With k environments in a vector the acting cost is shared by k steps; a quarter of it stays.
-            headroom = host.headroom_without(VECTORISED * acting)
+            headroom = host.headroom_without(acting)
         if headroom < SEEN:
             return None
         samples = host.blame.in_phase("env")
@@ -74,7 +73,7 @@ def _advice(host: HostFeatures, batching: bool) -> list[str]:
     if batching:
         return ["step many environments at once: gymnasium.make_vec(..., num_envs=16), one policy call for all of them"]
     advice = ["make the environment's step cheaper: whole-array operations instead of Python loops"]
-    if measured.envs == 1:
+    if measured.observations == 1:
         advice.append("or run several environments as a vector, so that the policy is called once for all of them")
     if spare > SPARE_CORE:
         advice.append(

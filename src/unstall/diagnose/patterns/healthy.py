@@ -1,58 +1,58 @@
-"""healthy: nothing that a remedy could give back is worth fixing."""
+"""healthy: the machine does what it is for, by evidence of its own, and nothing that was found is worth fixing."""
 
 from __future__ import annotations
 
+from unstall.diagnose import health
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern
-from unstall.diagnose.thresholds import WORTH
+from unstall.diagnose.thresholds import BUSY_DEVICE, WORTH
 from unstall.records.report import Finding, Utilization
 from unstall.text.units import percent
 from unstall.trace.features import TraceFeatures
 
-_ALL = ("data=0", "sync=0", "launch=0", "host=0", "copies=overlapped", "nccl=0")
+WHAT_IFS = ("data=0", "sync=0", "launch=0", "host=0", "copies=overlapped", "nccl=0")
+"""Of a trace: what would show that the device waits for something."""
 
 
 class Healthy(Pattern):
-    """Always a finding: it is the verdict where no other is worth more."""
+    """The verdict where no other is worth more, and the run shows why: see :mod:`unstall.diagnose.health`."""
 
     name = "healthy"
-    brief = "what is left is not worth fixing"
+    brief = "the model's math fills the step at a good rate, and nothing is worth fixing"
     residual = True
 
-    def on_host(self, host: HostFeatures) -> Finding:
-        """The model's mathematics is what is left."""
-        evidence = [
-            f"{percent(host.model_s / host.step_s)} of a step is the model's own forward, backward and optimizer"
-        ]
-        if host.efficiency is not None:
-            evidence.append(f"its arithmetic runs at {percent(host.efficiency)} of this machine's peak")
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """The model's mathematics fills the step, at a rate that such layers reach."""
+        if health.objections(host):
+            return None
+        assert host.efficiency is not None
         return self.finding(
             headroom=1.0,
-            evidence=evidence,
-            advice=["nothing to fix here: a faster machine, a smaller model or lower precision are what is left"],
+            evidence=[
+                f"{percent(host.model_s / host.step_s)} of a step is the model's own forward, backward and optimizer",
+                f"its arithmetic runs at {percent(host.efficiency)} of this machine's peak",
+            ],
+            advice=["stop here: a faster machine, a smaller model or lower precision are what is left"],
         )
 
-    def on_device(self, device: TraceFeatures) -> Finding:
-        """No what-if of the replay is worth much."""
-        left = {what_if: device.gain(what_if) for what_if in _ALL}
-        best = max(left, key=lambda name: left[name])
-        busy = percent(device.shares["busy"])
+    def on_device(self, device: TraceFeatures) -> Finding | None:
+        """The device is busy, and no what-if of a faithful replay is worth much."""
+        busy = device.shares["busy"]
+        gains = {what_if: device.gain(what_if) for what_if in WHAT_IFS}
+        best = max(gains, key=lambda name: gains[name])
+        if gains[best] >= WORTH or busy < BUSY_DEVICE or not device.replay.faithful:
+            return None
         return self.finding(
-            summary=f"the device is busy {busy} of a step, and nothing that was found is worth fixing",
-            headroom=left[best],
+            summary=f"the device is busy {percent(busy)} of a step, and nothing that was found is worth fixing",
+            headroom=gains[best],
             headroom_known_by="predicted",
-            confidence="high" if left[best] < WORTH and device.replay.faithful else "medium",
-            evidence=[f"the device is busy {busy} of a step; the best what-if is {best}, {left[best]:.2f}× faster"],
+            evidence=[f"the device is busy {percent(busy)} of a step; the best what-if is {best}, {gains[best]:.2f}×"],
             advice=["stop here, or make the kernels themselves faster"],
         )
 
     def rank(self, finding: Finding, features: Features) -> float:
         """It stands where nothing is worth fixing."""
         return WORTH
-
-    def condition(self, finding: Finding) -> str:
-        """The gain is what is left."""
-        return "is left"
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """That there is nothing to do."""

@@ -29,8 +29,8 @@ _PLACES = {
     "other": "outside any known call",
 }
 _ADVICE = {
-    "gc": "collect less: call gc.freeze() after set-up, raise gc.set_threshold, and no gc.collect() in the step",
-    "preprocess": "move it into the dataset, so that loader workers do it ahead, or use whole-array operations",
+    "gc": "collect less: gc.freeze() after set-up, a higher gc.set_threshold, no gc.collect() in the step",
+    "preprocess": "move it into the dataset, so that loader workers do it in advance, or use whole-array operations",
     "postprocess": "use whole-batch tensor operations instead of Python loops, or do it in another process",
     "python": "replace the Python loop by whole-tensor operations",
 }
@@ -46,7 +46,7 @@ class HostBound(Pattern):
     by_hand = (
         (
             None,
-            "use array operations, compute what is the same in every turn once before the loop, and"
+            "use array operations, move loop-invariant work out of the loop, and"
             " give any() and all() a generator instead of a list",
         ),
     )
@@ -69,7 +69,7 @@ class HostBound(Pattern):
         else:
             samples = _samples(host, place, by_collector)
         share = min(1.0, taken_s / host.step_s)
-        evidence = [f"{of_step(share, taken_s)}, is Python and NumPy of the main process"]
+        evidence = [f"{of_step(share, taken_s)}, is Python and NumPy code in the main process"]
         if by_collector:
             evidence.append(f"garbage collection takes {seconds(collecting)} a step")
         elif in_model:
@@ -94,7 +94,7 @@ class HostBound(Pattern):
         row, before_first, evidence = _longest(metrics)
         culprit_share = _share_in(metrics, row) if row >= 0 else share
         return self.finding(
-            summary=f"the device is idle {percent(share)} of a step while the host computes something itself",
+            summary=f"the device is idle {percent(share)} of a step while the host does other work",
             cause="preprocess" if before_first else "python",
             culprit=metrics.blame.culprit(row, culprit_share, device.where),
             share=share,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from unstall.child.seams.loader import EPOCH
+from unstall.child.seams.loader import EPOCH, NEXT
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures, network_share
-from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
+from unstall.diagnose.patterns.base import Features, Pattern, name_of, of_step, part
 from unstall.diagnose.placing import Placed, count, short
 from unstall.diagnose.source import calls_at
 from unstall.diagnose.thresholds import (
@@ -24,18 +24,25 @@ from unstall.diagnose.thresholds import (
     LOADER_SHARE,
     MOST,
     NETWORK,
+    READ_AHEAD,
+    READS_BYTES,
     SEEN,
     SPARE_CORE,
+    TEAM_DELAYED,
+    UNDISTURBED,
+    Remedy,
 )
 from unstall.records.measurements import LoaderMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.vocabulary import DATA_WAIT
 from unstall.text.units import known, percent, seconds
+from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 
 _ADVICE = {
     "network": "fetch in parallel or ahead, reuse connections, or keep a local copy",
     "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
-    "collate": "build the batch with whole-array operations (torch.stack, pad_sequence), no Python loop",
+    "collate": "build the batch with whole-array operations (torch.stack, pad_sequence), not a Python loop",
     "transform": "make this function cheaper: whole-array or library operations, or do it once and cache it",
     "workers": "keep the workers: DataLoader(..., persistent_workers=True), and do their set-up once",
     "threads": "one thread in each worker: torch.set_num_threads(1) and cv2.setNumThreads(0) in worker_init_fn",
@@ -47,6 +54,7 @@ class InputBound(Pattern):
     """Batches come too late, or at the price of the model's cores."""
 
     host_knows_who = True
+    hides = True  # workers that take the cores make the model slow, and nothing waits
     name = "input-bound"
     brief = "the step waits for data, or the loader takes its cores"
     causes = ("storage", "network", "transform", "collate", "workers", "threads")
@@ -65,7 +73,7 @@ class InputBound(Pattern):
         (
             "collate",
             "stack with default_collate, which writes into the memory that workers share; send "
-            "images as bytes and make them floats on the device; torch.tensor takes one array, not "
+            "images as bytes and convert them to float on the device; torch.tensor takes one array, not "
             "a list of them",
         ),
         (
@@ -131,6 +139,36 @@ class InputBound(Pattern):
             ],
         )
 
+    def ceiling_range(self, finding: Finding, host: HostFeatures) -> tuple[float, float]:
+        """Without the wait alone, and with the model undisturbed: quicker than its quickest steps beside the workers.
+
+        Where loader and model collide, a share of the wait says little: the ceiling may be several times the estimate.
+        """
+        wait = _wait(host, host.measurement.loader or LoaderMeasurement())
+        if not wait.contended:
+            return finding.headroom, finding.headroom
+        slowest_s = min(wait.body_s, UNDISTURBED * wait.free_s)
+        return min(finding.headroom, host.step_s / slowest_s), host.step_s * UNDISTURBED / wait.free_s
+
+    def remedy(self, finding: Finding, features: Features) -> Remedy | None:
+        """More workers, where there are cores for them or they need none: as far as the cores can hide the loading."""
+        host = features.host
+        loader = host.measurement.loader if host is not None else None
+        if host is None or loader is None or not loader.service_s:
+            return None
+        workers = _more_workers(host, loader, finding.cause)
+        if workers is None:
+            return None
+        rest_s = host.step_s - host.phase_s("data_wait")
+        batches = loader.batches_per_step
+        computing_s = (host.measurement.main_cpu_s + loader.service_cpu_s * batches) / host.measurement.cores
+        ahead_s = max(rest_s, loader.service_s * batches / workers, computing_s)
+        remains = min(1.0, (ahead_s - rest_s) / max(host.phase_s("data_wait"), 1e-12))
+        why = "the batch's own time over the workers, or all core-seconds over the cores"
+        return Remedy(
+            f"num_workers={workers}", Range(max(0.0, remains - READ_AHEAD), remains, remains + READ_AHEAD, why)
+        )
+
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Whether the step waits, or the model starves, and for what."""
         culprit = finding.culprit
@@ -153,36 +191,50 @@ class _Wait:
     """What waiting for data costs a step, and what the step would be without."""
 
     wait_s: float
-    stretch: float
-    """How many times longer the rest of the step takes because workers hold cores."""
+    body_s: float
+    """The rest of the step, as it is."""
     free_s: float
+    """The rest of the step without the wait: where workers hold the cores, what it takes while they are quiet."""
+    contended: bool
 
 
 def _wait(host: HostFeatures, loader: LoaderMeasurement) -> _Wait:
-    step = host.step_s
-    wait_s = host.phase_s("data_wait")
-    body = max(step - wait_s, 0.005 * step)
-    stretch = 1.0
-    measured = host.measurement
-    cpu = measured.worker_cpu_s + measured.main_cpu_s
-    if loader.workers and cpu:
-        contended = host.demand >= FULL_CORES and measured.worker_cpu_s >= LOADER_CPU * cpu
-        if contended:
-            # k runnable threads share C cores: each runs at the rate C/k (processor sharing).
-            serving = min(loader.workers, measured.worker_cpu_s / measured.step.mean)
-            busy = min(loader.workers, loader.service_s * loader.batches_per_step / measured.step.mean)
-            threads = min(max(1.0, measured.model.threads), measured.cores)
-            stretch = max(1.0, (max(serving, busy) + threads) / measured.cores)
-            # What the threads of the model's team waited for a core, counted by the scheduler, may be more.
-            waited = min(measured.team_delay_s, 0.9 * body)
-            stretch = max(stretch, body / (body - waited))
-    return _Wait(wait_s, stretch, body / stretch)
+    step, measured = host.step_s, host.measurement
+    wait_s = host.phase_s(DATA_WAIT.name)
+    body_s = max(step - wait_s, 0.005 * step)
+    cpu_s = measured.worker_cpu_s + measured.main_cpu_s
+    # Of its own making: pools of two libraries (NumPy's and torch's), or workers, take the cores from each other.
+    busy_cores = host.used_cores + measured.other_cores
+    delayed = busy_cores > 0 and host.used_cores / busy_cores * measured.team_delay_s >= TEAM_DELAYED * step
+    hold_cores = bool(loader.workers and measured.worker_cpu_s >= LOADER_CPU * cpu_s > 0)
+    contended = (hold_cores and host.demand >= FULL_CORES) or (delayed and (hold_cores or not loader.workers))
+    if not contended:
+        return _Wait(wait_s, body_s, body_s, contended)
+    # k runnable threads share C cores: each runs at the rate C/k (processor sharing).
+    serving_s = max(measured.worker_cpu_s, loader.service_s * loader.batches_per_step)
+    threads = min(max(1.0, measured.model.threads), measured.cores)
+    shared = max(1.0, (min(loader.workers, serving_s / step) + threads) / measured.cores)
+    # A team of threads waits for the one that has no core: the mean may be ten times what the model takes alone.
+    quick_s = sum(seconds for phase, seconds in measured.unhindered_s.items() if phase != DATA_WAIT.name)
+    return _Wait(wait_s, body_s, min(body_s / shared, max(quick_s, 0.005 * step) if quick_s else body_s), contended)
 
 
 def _samples(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[Placed], str]:
     if loader.workers:
         return host.worker_samples(), "worker"
-    return host.blame.in_phase("data_wait"), "main"
+    waiting = host.blame.in_phase("data_wait")
+    if _share(waiting, lambda placed: _only_waits(host, placed)) >= MOST:
+        if host.blame.threads:
+            return host.blame.threads, "main"
+        if host.worker_samples():
+            return host.worker_samples(), "worker"
+    return waiting, "main"
+
+
+def _only_waits(host: HostFeatures, placed: Placed) -> bool:
+    """Whether the program's deepest line is the one that asks a loader for a batch: others make it."""
+    asking = {(site.file, site.line) for site in host.sites(NEXT)}
+    return bool(placed.program) and (placed.program[-1][0].file, placed.program[-1][0].line) in asking
 
 
 def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
@@ -201,7 +253,7 @@ def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed])
     if service and loader.collate_s >= MOST * service:
         return "collate"
     reading = _share(samples, _reads)
-    if reading >= MOST or (blocked >= MOST and (loader.workers == 0 or service)):
+    if reading >= MOST or (blocked >= MOST and (loader.workers == 0 or service) and _reads_files(host)):
         return "storage"
     if loader.workers and loader.service_cpu_s and loader.batches_per_step:
         outside = measured.worker_cpu_s / (loader.service_cpu_s * loader.batches_per_step)
@@ -216,13 +268,18 @@ def _share(samples: list[Placed], wanted: Callable[[Placed], bool]) -> float:
 
 def _reads(placed: Placed) -> bool:
     """Whether the sample is in a call that reads a file or a database."""
-    if not placed.user:
+    if not placed.program:
         return False
-    frame, _ = placed.user[-1]
+    frame, _ = placed.program[-1]
     deeper = placed.sample.frames[-1]
     if deeper != frame and not vocabulary.reads_storage(deeper):
         return False
     return vocabulary.calls_storage(calls_at(frame.file, frame.line))
+
+
+def _reads_files(host: HostFeatures) -> bool:
+    """Whether the program asked files for anything in its steps: who is off the cores may wait for something else."""
+    return host.measurement.read_chars + host.measurement.disk_read >= READS_BYTES
 
 
 def _blocked_share(host: HostFeatures, loader: LoaderMeasurement) -> float:
@@ -237,10 +294,10 @@ def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, 
         return host.caller(EPOCH, share=min(1.0, host.share("data_wait")))
     if cause == "collate":
         name = (host.measurement.loader.collate if host.measurement.loader else "").rpartition(".")[2]
-        inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.user)]
-        return culprit(inside or samples, total, where)
-    below_loop = [placed for placed in samples if placed.user]
-    return culprit(below_loop, total, where)
+        inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.program)]
+        return culprit(inside or samples, total, where, host.blame.loops)
+    below_loop = [placed for placed in samples if placed.program]
+    return culprit(below_loop, total, where, host.blame.loops)
 
 
 def _evidence(host: HostFeatures, loader: LoaderMeasurement, wait: _Wait, cause: str) -> list[str]:
@@ -252,7 +309,7 @@ def _evidence(host: HostFeatures, loader: LoaderMeasurement, wait: _Wait, cause:
             f"{several if loader.workers > 1 else alone} {seconds(loader.service_s)} to make a batch, "
             f"{seconds(loader.service_cpu_s)} of it on a core"
         )
-    if wait.stretch > 1.05:
+    if wait.contended:
         lines.append(_contention(host))
     return lines + _cause_evidence(host, loader, cause)
 
@@ -262,6 +319,8 @@ def _contention(host: HostFeatures) -> str:
     measured = host.measurement
     workers = measured.worker_cpu_s / measured.step.mean
     line = f"loader and model need {host.used_cores:.1f} of {measured.cores:g} cores, the workers {workers:.1f}"
+    if not workers:
+        line = f"threads that NumPy and torch keep take the {measured.cores:g} cores from each other"
     if not measured.run_delay:
         return line
     return f"{line}; the main thread waits for a core {percent(measured.run_delay)} of the time"
@@ -295,15 +354,30 @@ def _advice(host: HostFeatures, loader: LoaderMeasurement, cause: str) -> list[s
 
 def _worker_advice(host: HostFeatures, loader: LoaderMeasurement, cause: str) -> str:
     """Whether more workers help, and how many; empty where they have nothing to do with the cause."""
-    workers, spare, cores = loader.workers, host.spare_cores, host.measurement.cores
+    workers = _more_workers(host, loader, cause)
+    if workers is None:
+        full = loader.workers and cause not in ("workers", "threads")
+        return "more workers would not help: all cores are busy" if full else ""
+    if _mostly_waits(host, loader, cause):
+        return f"num_workers={workers}: the workers mostly wait, so they need no more cores"
+    meanwhile = "" if loader.workers else " meanwhile"
+    return f"num_workers={workers}: {host.spare_cores:.1f} of {host.measurement.cores:g} cores are idle{meanwhile}"
+
+
+def _more_workers(host: HostFeatures, loader: LoaderMeasurement, cause: str | None) -> int | None:
+    """How many workers would load faster; None where more of them do not help."""
+    workers, spare = loader.workers, host.spare_cores
     if cause in ("workers", "threads"):
-        return ""
-    if cause in ("network", "storage") and _blocked_share(host, loader) > MOST:
-        return f"num_workers={max(4, 2 * workers)}: the workers mostly wait, so they need no more cores"
+        return None
+    if _mostly_waits(host, loader, cause):
+        return max(4, 2 * workers)
     if spare > SPARE_CORE and not (workers == 0 and loader.iterable):
-        meanwhile = "" if workers else " meanwhile"
-        return f"num_workers={workers + max(1, round(spare))}: {spare:.1f} of {cores:g} cores are idle{meanwhile}"
-    return "not more workers: the cores are full already" if workers else ""
+        return workers + max(1, round(spare))
+    return None
+
+
+def _mostly_waits(host: HostFeatures, loader: LoaderMeasurement, cause: str | None) -> bool:
+    return cause in ("network", "storage") and _blocked_share(host, loader) > MOST
 
 
 PATTERN = InputBound()

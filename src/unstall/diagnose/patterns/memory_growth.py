@@ -5,10 +5,11 @@ from __future__ import annotations
 from unstall.diagnose import growth, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.growth_site import locate
-from unstall.diagnose.patterns.base import Features, Pattern, at
+from unstall.diagnose.patterns.base import Features, Pattern, at, grows_by
 from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED, GROWTH_POINTS, OUTRANKS_GROWTH
 from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding, Utilization
+from unstall.statistics import slope
 from unstall.text.units import bytes_, known
 
 _ADVICE = {
@@ -24,10 +25,10 @@ class MemoryGrowth(Pattern):
     brief = "memory grows with every step"
     causes = ("graph", "cache")
     keeps_verdict = True
-    advice = "keep only what is needed between steps, and numbers in the place of tensors"
+    advice = "keep only what is needed between steps, and numbers instead of tensors"
     by_hand = (
-        ("graph", "detach() what is kept between steps from its graph"),
-        (None, "bound what is kept between steps"),
+        ("graph", "detach() what is kept between steps"),
+        (None, "limit what is kept between steps"),
     )
     by_hand_from = 1.0
 
@@ -38,7 +39,7 @@ class MemoryGrowth(Pattern):
         for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
             if len(series) < GROWTH_POINTS:
                 continue
-            rate, low, _ = growth.slope(series)
+            rate, low, _ = slope(series)
             grown = rate * (series[-1][0] - series[0][0])
             if low <= 0 or grown < GROWTH_BYTES:
                 continue
@@ -71,10 +72,12 @@ class MemoryGrowth(Pattern):
             elif top.len_per_step:
                 kept += f" by {top.len_per_step:.3g} entries a step"
             evidence.append(kept)
+        if measured.slowing is not None:
+            evidence.append(grows_by(measured.slowing))
         return self.finding(
             cause=cause,
             culprit=blamed,
-            headroom=1.0 + measured.trend if measured.trend > 0.1 else 1.0,
+            headroom=1.0,  # it costs memory; how much time it will cost later no run shows
             confidence="high" if top else "medium",
             evidence=evidence,
             advice=[_ADVICE[cause]],

@@ -9,17 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.child.seams import modules, optimizer
-from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
+from unstall.diagnose.features import HOST, HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
+from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.thresholds import (
     BATCHED,
     CALLED_OFTEN,
-    FUSED,
+    FORWARD_OPS,
+    LEAST_CALL_S,
     LOW_EFFICIENCY,
     MANY_OPS,
     MEMORY_CALLS,
     MODEL_SHARE,
-    MOST,
     MOSTLY_COMPUTING,
     MOSTLY_MODEL,
     OUTRANKS_GROWTH,
@@ -31,8 +32,8 @@ from unstall.diagnose.thresholds import (
     WORTH,
 )
 from unstall.records.report import Culprit, Finding, Utilization
-from unstall.records.vocabulary import MODEL_PHASES
-from unstall.text.units import percent, seconds
+from unstall.records.vocabulary import FORWARD, MODEL_PHASES
+from unstall.text.units import factor, percent, seconds
 from unstall.trace.features import TraceFeatures
 from unstall.trace.nesting import pick
 from unstall.trace.phrases import counted, ns
@@ -47,12 +48,14 @@ _ADVICE = {
     "small-ops": "use one operator over the whole sequence or batch (nn.GRU, bmm, masks), or torch.compile",
 }
 
+_MANY_PROMPTS = "hand many prompts at once to generate(), padded on the left; a pipeline takes a list and batch_size"
+
 
 class OverheadBound(Pattern):
     """Submitting work takes longer than the work."""
 
     name = "overhead-bound"
-    brief = "so many small operations that starting them takes the time"
+    brief = "so many small operations that launching them takes most of the time"
     causes = ("batching", "small-ops", "optimizer")
     phases = MODEL_PHASES
     residual = True
@@ -70,36 +73,43 @@ class OverheadBound(Pattern):
         model = host.measurement.model
         if not model.ops or host.model_s < MODEL_SHARE * host.step_s:
             return None
-        each = host.model_s / model.ops
+        each = host.unhindered_model_s / model.ops
         efficiency = host.efficiency
         single = (model.batch_size or BATCHED) <= _SINGLE
         if each > TINY_OP_S or (efficiency is not None and efficiency > LOW_EFFICIENCY):
             return None
-        if model.ops < MANY_OPS and not single and model.forwards < CALLED_OFTEN - 1:
+        if model.ops < MANY_OPS and not single and host.model_calls < CALLED_OFTEN - 1:
             return None
         cause = _cause(host, single)
-        taken_s = host.seconds["optimizer"] if cause == "optimizer" else host.model_s
-        # Batching or fusing does the same work in far fewer calls; a fifth of the time is left for what they compute.
-        headroom = host.headroom_without(FUSED * taken_s)
+        calling = _calling(host) if cause == "small-ops" else []
+        outside_s = _outside_s(host, calling)
+        taken_s = host.seconds["optimizer"] if cause == "optimizer" else host.model_s + outside_s
+        # Calling is free, computing is not: what the arithmetic takes at the machine's peak is left.
+        headroom = host.headroom_without(taken_s - (efficiency or 0.0) * min(taken_s, host.model_s))
         if headroom < SEEN:
             return None
-        share = host.model_s / host.step_s
-        evidence = [f"{percent(share)} of a step is {model.ops:.0f} operators of {seconds(each)} on average"]
+        share = (host.model_s + outside_s) / host.step_s
+        evidence = [f"{percent(share)} of a step is {model.ops:.0f} operators of {seconds(each)} each"]
         if efficiency is not None:
-            evidence.append(f"the model does {percent(efficiency)} of the arithmetic this machine can")
+            evidence.append(f"the model does {percent(efficiency)} of this machine's peak arithmetic")
         if cause == "batching":
             size = model.batch_size or 1
             evidence.append(
                 f"the model is called {model.forwards:.3g} times a step, on {size} sample{'s' if size > 1 else ''} each"
             )
+        advice = [_MANY_PROMPTS if cause == "batching" and host.measurement.generation else _ADVICE[cause]]
+        samples = host.measurement.samples_per_step
+        if cause == "small-ops" and samples:
+            evidence.append(f"a step takes {samples:.4g} samples, {seconds(host.step_s / samples)} each")
+            advice.append(_larger_batch(host, samples, efficiency or 0.0))
         return self.finding(
             cause=cause,
-            culprit=_culprit(host, cause),
+            culprit=_culprit(host, cause, calling),
             share=share,
-            phases=() if host.python_in_forward else self.phases,
+            phases=() if host.python_in_forward or outside_s else self.phases,
             headroom=headroom,
             evidence=evidence,
-            advice=[_ADVICE[cause]],
+            advice=advice,
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -148,7 +158,7 @@ class OverheadBound(Pattern):
             return min(finding.headroom, 0.999 * WORTH) if busy and hidden else finding.headroom
         assert host is not None
         most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
-        return min(finding.headroom, 0.999 * most)
+        return min(worth(finding), 0.999 * most)
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the function that calls the operators."""
@@ -157,15 +167,45 @@ class OverheadBound(Pattern):
 
 def _cause(host: HostFeatures, single: bool) -> str:
     model = host.measurement.model
-    optimizer = host.phase_s("optimizer")
-    if optimizer > MOST * host.model_s:
+    if host.phase_s("optimizer") > max(host.phase_s("forward"), host.phase_s("backward")):
         return "optimizer"
-    if (single and (model.ops or 0) / max(model.forwards, 1) < _LARGE_MODEL_OPS) or model.forwards >= CALLED_OFTEN:
+    if (single and (model.ops or 0) / max(model.forwards, 1) < _LARGE_MODEL_OPS) or host.model_calls >= CALLED_OFTEN:
         return "batching"
     return "small-ops"
 
 
-def _culprit(host: HostFeatures, cause: str) -> Culprit | None:
+def _larger_batch(host: HostFeatures, samples: float, efficiency: float) -> str:
+    """What as many samples again would do: all but the calls of the model's operators takes twice as long."""
+    calling = host.model_s / host.step_s * (1 - efficiency)
+    gain = 2 / (2 - calling)
+    return (
+        f"or larger batches: as many calls serve {2 * samples:.4g} samples a step, for up to {factor(gain)} the "
+        f"samples/s; the training itself then changes"
+    )
+
+
+def _calling(host: HostFeatures) -> list[Placed]:
+    """Samples of the one function outside of the model that calls the operators, a loss say; none where forward may.
+
+    Forward does not where its operators would each have to be called in less time than it takes.
+    """
+    forward_s = host.measurement.unhindered_s.get(FORWARD.name, 0.0)
+    ops = host.measurement.model.ops or 0.0
+    outside = host.blame.in_phase(*HOST)
+    culprit = host.blame.main_culprit(outside)
+    if not forward_s or culprit is None or forward_s > FORWARD_OPS * ops * LEAST_CALL_S:
+        return []
+    return [placed for placed in outside if placed.program and placed.program[-1][1].qualname == culprit.function]
+
+
+def _outside_s(host: HostFeatures, calling: list[Placed]) -> float:
+    """Seconds a step of these samples of host code."""
+    return host.phase_s("other") * count(calling) / count(host.blame.in_phase(*HOST)) if calling else 0.0
+
+
+def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit | None:
+    if calling:
+        return host.blame.main_culprit(calling)
     if cause == "optimizer":
         return host.caller(optimizer.STEP, share=host.share("optimizer"))
     caller = host.caller(modules.FORWARD, share=host.share("forward")) if cause == "batching" else None

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from unstall.diagnose.blame import culprit
+from unstall.diagnose.callers import loop_functions
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, name_of
 from unstall.diagnose.placing import Placed, count
-from unstall.diagnose.ranks import exposed_s, own_s, spread
+from unstall.diagnose.ranks import exposed_s, late_ranks, named, own_s, spread, unseen
 from unstall.diagnose.thresholds import LATE_RANK_SHARE, SEEN
+from unstall.records.measurements import RankMeasurement
 from unstall.records.report import Finding, Utilization
 from unstall.records.vocabulary import COMM, MODEL_PHASES, PhaseName
 from unstall.text.units import percent, seconds
@@ -38,7 +40,7 @@ class Straggler(Pattern):
 
     host_knows_who = True
     name = "straggler"
-    brief = "one rank is late and all wait for it"
+    brief = "one rank is late, and the others wait for it"
     causes = ("transform", "logging", "env", "preprocess", "model", "python", "item", "small-ops", "kernel", "pageable")
     keeps_verdict = True
     advice = "make the late rank's work as cheap as the others', or share it out evenly"
@@ -49,7 +51,8 @@ class Straggler(Pattern):
         if len(ranks) < 2:
             return None
         late = max(ranks, key=own_s)
-        others = [rank for rank in ranks if rank is not late]
+        all_late = late_ranks(ranks) or [late]
+        others = [rank for rank in ranks if rank not in all_late]
         lag = own_s(late) - max(own_s(rank) for rank in others)
         headroom = host.headroom_without(min(lag, 0.99 * host.step_s))
         if headroom < SEEN or spread(ranks) < _UNEVEN * max(exposed_s(rank) for rank in ranks):
@@ -80,10 +83,17 @@ class Straggler(Pattern):
             late_s, usual_s = seconds(late.phases[phase]), seconds(usual[phase])
             evidence.append(f"rank {late.rank} spends {late_s} in {phase}, the others {usual_s}")
         evidence.append(f"the others wait up to {percent(waits / host.step_s)} of a step")
+        if len(all_late) > 1:
+            evidence.append(f"late are {named(rank.rank for rank in all_late)}{_on_one_host(all_late)}")
+        if late.arrives_last is not None and late.arrives_last > 1 / len(all_late) / 2:
+            evidence.append(f"rank {late.rank} comes last to {percent(late.arrives_last)} of the exchanges")
+        if host.measurement.unseen_ranks:
+            evidence.append(f"{unseen(host.measurement)} not seen: a rank there may be later still")
         return self.finding(
             cause=_cause(phase, samples),
-            culprit=culprit(samples, total, f"rank {late.rank}"),
+            culprit=culprit(samples, total, f"rank {late.rank}", loop_functions(samples)),
             headroom=headroom,
+            confidence="low" if host.measurement.unseen_ranks else "high",
             evidence=evidence,
             advice=[f"make rank {late.rank}'s {phase} as cheap as the others', or share its work out evenly"],
         )
@@ -138,6 +148,11 @@ def _cause(phase: str, samples: Sequence[Placed]) -> str:
             by_phase[placed.phase] += placed.count
         phase = by_phase.most_common(1)[0][0]
     return _CAUSES.get(phase, "python")
+
+
+def _on_one_host(ranks: Sequence[RankMeasurement]) -> str:
+    hosts = {rank.host for rank in ranks}
+    return f", all on {hosts.pop()}" if len(hosts) == 1 and hosts != {""} else ""
 
 
 def _reason(device: TraceFeatures, metrics: TimelineMetrics) -> str:

@@ -162,7 +162,7 @@ class PythonEventScanner:
         rounded = number.to_integral_value(decimal.ROUND_HALF_UP)
         if rounded != number and not column.scale:
             return column.absent
-        if abs(rounded) > limit(column):
+        if rounded.copy_abs() > limit(column):  # abs() is of a context that has no number of a million digits
             self._beyond += 1
             return column.absent
         return int(rounded)

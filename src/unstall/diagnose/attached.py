@@ -1,0 +1,271 @@
+"""A verdict on a program that was only looked at from outside: by where its processes stand, and whether they work."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from unstall.benchmark.attached import Look
+from unstall.benchmark.environment import usable_cores
+from unstall.benchmark.resources import growth, other_cores
+from unstall.child.seams.collectives import COLLECTIVE
+from unstall.diagnose.blame import culprit
+from unstall.diagnose.placing import Placed, Placer, count, is_idle, short
+from unstall.diagnose.ranks import named
+from unstall.diagnose.thresholds import BUSY_ELSEWHERE, LATE_RANK_SHARE, MOVING, NO_CORE, STUCK_S, STUCK_SAMPLES
+from unstall.records.attached import AttachedProcess, AttachReport
+from unstall.records.measurements import Measurement
+from unstall.records.report import Culprit, StepTime
+from unstall.records.vocabulary import MODEL_PHASES, PHASES, PhaseName
+from unstall.text.units import number, percent, seconds
+
+_WORKER = re.compile(r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]worker\.py$")
+_LAUNCHER = re.compile(r"(torch[/\\]distributed[/\\](run|launcher|elastic)\b|accelerate[/\\]commands)")
+_OF_PHASE = {
+    "data_wait": ("input-bound", "waits for the next batch"),
+    "transfer": ("transfer-bound", "copies between host and device"),
+    "sync": ("sync-bound", "waits for the device's results"),
+    "comm": ("communication-bound", "waits in collectives"),
+    "callback": ("callback-bound", "logs, plots or writes checkpoints"),
+    "env": ("environment-bound", "steps the environment"),
+    "validation": ("host-bound", "validates"),
+}
+_COMPUTES = ("compute-bound", "runs the model, its backward pass and its optimizer")
+_HOST = ("host-bound", "runs the program's own code between the calls of the model")
+_UNKNOWN = (
+    "how long a step takes, and what would be gained: nothing was recorded inside the program",
+    "what a device does: only that the program waits for it",
+)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A process with its samples."""
+
+    process: AttachedProcess
+    placed: Sequence[Placed]
+    """Of its main thread."""
+
+    @property
+    def waits(self) -> float:
+        """Share of the time that it waits for other ranks: in collectives, and idle in backward and the optimizer."""
+        phases = self.process.phases
+        inside = phases.get("backward", 0.0) + phases.get("optimizer", 0.0)
+        return phases.get("comm", 0.0) + min(inside, max(0.0, 1 - self.process.cores))
+
+
+def judge(look: Look) -> AttachReport:
+    """The verdict on a look, and what it rests on."""
+    watched = _watched(look)
+    trainers = [each for each in watched if each.process.role == "main" or each.process.role.startswith("rank ")]
+    trainers = trainers or watched[:1]
+    workers = [each for each in watched if each.process.role == "loader worker"]
+    pattern, headline, share, blamed, evidence = _verdict(trainers, workers, look)
+    return AttachReport(
+        pid=look.pid,
+        command=look.command,
+        watched_s=look.observation.ended - look.observation.began,
+        pattern=pattern,
+        headline=headline,
+        share=share,
+        culprit=blamed,
+        evidence=[*evidence, *_cores(trainers, look)],
+        unknown=[*_UNKNOWN, *_unseen(look)],
+        processes=[each.process for each in watched],
+    )
+
+
+_Verdict = tuple[str, str, float | None, Culprit | None, list[str]]
+
+
+def _verdict(trainers: Sequence[_Watched], workers: Sequence[_Watched], look: Look) -> _Verdict:
+    watched_s = look.observation.ended - look.observation.began
+    if watched_s >= STUCK_S and all(each.process.stuck for each in (*trainers, *workers)):
+        return _hung(trainers, watched_s)
+    if len(trainers) > 1:
+        least, most = min(trainers, key=lambda each: each.waits), max(trainers, key=lambda each: each.waits)
+        if most.waits - least.waits >= LATE_RANK_SHARE:
+            return _straggler(least, most, workers)
+    main = max(trainers, key=lambda each: each.process.cores)
+    phase, share = _largest(main.process.phases)
+    pattern, words = _COMPUTES if phase == "model" else _OF_PHASE.get(phase, _HOST)
+    samples = [placed for placed in main.placed if _group(placed.phase) == phase]
+    blamed = _culprit_of(main, phase, samples, workers)
+    return pattern, f"{main.process.role} {words} for {percent(share)} of the time", share, blamed, []
+
+
+def _hung(trainers: Sequence[_Watched], watched_s: float) -> _Verdict:
+    """Where each stands; of several, who is not where the others wait for it."""
+    outside = [each for each in trainers if not each.process.collective]
+    blamed = outside[0] if outside and len(outside) < len(trainers) else trainers[0]
+    headline = f"nothing moved for {seconds(watched_s)}: it hangs, or waits for something that takes longer"
+    return "hung", headline, None, blamed.process.place, [_stands(each.process) for each in trainers]
+
+
+def _stands(process: AttachedProcess) -> str:
+    place = process.place
+    at = f" at {place.function}, {place.file}:{place.line}" if place else ""
+    inside = f" in the collective {process.collective}" if process.collective else ""
+    return f"{process.role} (process {process.pid}) stands{inside}{at}"
+
+
+def _straggler(late: _Watched, waiting: _Watched, workers: Sequence[_Watched]) -> _Verdict:
+    phases = {name: share for name, share in late.process.phases.items() if name not in ("comm", *MODEL_PHASES)}
+    phase, _ = _largest(phases or late.process.phases)
+    samples = [placed for placed in late.placed if _group(placed.phase) == phase]
+    share = waiting.waits - late.waits
+    headline = f"{late.process.role} waits least for the others: they wait for it up to {percent(share)} of the time"
+    evidence = [
+        f"{each.process.role} waits {percent(each.waits)} of the time in collectives" for each in (late, waiting)
+    ]
+    return "straggler", headline, share, _culprit_of(late, phase, samples, workers), evidence
+
+
+def _culprit_of(
+    watched: _Watched, phase: str, samples: Sequence[Placed], workers: Sequence[_Watched]
+) -> Culprit | None:
+    """Who holds the time; of a wait for batches, what its loader workers do."""
+    if phase == "data_wait" and workers:
+        made = [placed for worker in workers for placed in worker.placed if not is_idle(placed)]
+        by_worker = culprit(made, sum(count(worker.placed) for worker in workers), "worker")
+        if by_worker is not None:
+            return by_worker
+    return culprit(samples, count(watched.placed), watched.process.role)
+
+
+def _watched(look: Look) -> list[_Watched]:
+    """Every process that showed a Python stack, ranks in order, then the rest as they came."""
+    placer = Placer(_nothing_recorded(look))
+    by_pid: dict[int, list[Placed]] = {}
+    for sample in look.observation.samples:
+        if sample.main_thread:
+            by_pid.setdefault(sample.pid, []).append(placer.place(sample))
+    roles = {pid: _role(pid, placed, look) for pid, placed in by_pid.items()}
+    if not any(role == "main" or role.startswith("rank ") for role in roles.values()):
+        candidates = [pid for pid, role in roles.items() if role == "helper"] or list(roles)
+        roles[max(candidates, key=lambda pid: _program_samples(by_pid[pid]))] = "main"
+    watched = [_Watched(_process(pid, roles[pid], by_pid[pid], look), by_pid[pid]) for pid in by_pid]
+    return sorted(watched, key=lambda each: (look.ranks.get(each.process.pid, (1 << 30, 0))[0], each.process.pid))
+
+
+def _nothing_recorded(look: Look) -> Measurement:
+    """What places samples by their stacks alone."""
+    return Measurement(
+        kind="attached",
+        steps=0,
+        warmup=0,
+        total_steps=0,
+        step=StepTime(0.0, 0.0, 0.0),
+        phases=[],
+        cores=usable_cores(),
+        main_pid=look.pid,
+    )
+
+
+def _role(pid: int, placed: Sequence[Placed], look: Look) -> str:
+    files = [frame.file for each in placed for frame in each.sample.frames]
+    if any(_WORKER.search(file) for file in files):
+        return "loader worker"
+    if any(_LAUNCHER.search(file) for file in files):
+        return "launcher"
+    if pid in look.ranks:
+        return f"rank {look.ranks[pid][0]}"
+    return "main" if pid == look.pid and _program_samples(placed) else "helper"
+
+
+def _program_samples(placed: Sequence[Placed]) -> int:
+    return sum(each.count for each in placed if each.program)
+
+
+def _process(pid: int, role: str, placed: Sequence[Placed], look: Look) -> AttachedProcess:
+    observation = look.observation
+    points = [point for point in observation.points if point.pid == pid]
+    began, ended = (points[0].t, points[-1].t) if points else (0.0, 0.0)
+    covered = max(ended - began, 1e-9)
+
+    def rate(counter: str) -> float:
+        return growth(points, {pid}, began, ended, counter) / covered
+
+    total = count(placed)
+    phases: Counter[PhaseName] = Counter()
+    for each in placed:
+        phases[_known(each.phase)] += each.count
+    cores = rate("cpu_s")
+    return AttachedProcess(
+        pid=pid,
+        role=role,
+        cores=cores,
+        waits_for_core=min(1.0, rate("run_delay_s")),
+        read_bytes_per_s=rate("read_bytes"),
+        read_chars_per_s=rate("read_chars"),
+        rss_bytes=points[-1].rss_bytes if points else 0,
+        threads=look.threads.get(pid, []),
+        phases={name: samples / total for name, samples in phases.most_common()},
+        place=culprit(placed, total, role),
+        collective=_collective(placed),
+        stuck=len(placed) == 1
+        and total >= STUCK_SAMPLES
+        and cores < NO_CORE
+        and look.main_thread.get(pid, 0.0) < MOVING,
+    )
+
+
+def _known(place: str) -> PhaseName:
+    """Places of host code are told apart only where steps are recorded."""
+    return place if place in {phase.name for phase in PHASES} else "other"
+
+
+def _group(place: str) -> str:
+    phase = _known(place)
+    return "model" if phase in MODEL_PHASES else phase
+
+
+def _largest(phases: Mapping[PhaseName, float]) -> tuple[str, float]:
+    """What takes the most of the time: the model as a whole, or another phase."""
+    groups: dict[str, float] = {}
+    for name, share in phases.items():
+        groups[_group(name)] = groups.get(_group(name), 0.0) + share
+    return max(groups.items(), key=lambda item: item[1])
+
+
+def _collective(placed: Sequence[Placed]) -> str:
+    """The collective that most samples are in, if more than half are in one."""
+    names: Counter[str] = Counter()
+    for each in placed:
+        names[_collective_on(each)] += each.count
+    name, samples = names.most_common(1)[0]
+    return name if 2 * samples > names.total() else ""
+
+
+def _collective_on(placed: Placed) -> str:
+    """The outermost function of torch.distributed on a stack: what the program called."""
+    for frame in placed.sample.frames:
+        if any(re.search(file, frame.file) for file, _ in COLLECTIVE.frames):
+            function = short(frame.function)
+            if function != "wrapper":  # torch's own decorator, around each
+                return function
+    return ""
+
+
+def _cores(trainers: Sequence[_Watched], look: Look) -> list[str]:
+    """Whether there were cores to run on."""
+    observation = look.observation
+    lines = []
+    waiting = max(trainers, key=lambda each: each.process.waits_for_core).process
+    if waiting.waits_for_core >= LATE_RANK_SHARE:
+        lines.append(f"{waiting.role} was ready and had no core for {percent(waiting.waits_for_core)} of the time")
+    others = other_cores(observation.machine, observation.points, observation.began, observation.ended)
+    if others >= BUSY_ELSEWHERE:
+        lines.append(f"other programs took {number(round(others, 1))} of {number(usable_cores())} cores")
+    return lines
+
+
+def _unseen(look: Look) -> list[str]:
+    """Ranks that are not below this process."""
+    if not look.ranks:
+        return []
+    world_size = max(world for _, world in look.ranks.values())
+    unseen = set(range(world_size)) - {rank for rank, _ in look.ranks.values()}
+    return [f"{named(unseen)} of {world_size}: not below this process"] if unseen else []

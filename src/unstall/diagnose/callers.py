@@ -1,0 +1,82 @@
+"""Who calls a function that is blamed: what is called too often is mended there."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from unstall.diagnose.placing import Placed, count
+from unstall.diagnose.thresholds import HOLDS
+from unstall.records.report import Caller
+from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER
+
+Function = tuple[str, str]
+"""(file, qualified name)."""
+
+MOST_CALLERS = 3
+"""Named of a culprit: who is further up calls other things as well."""
+_STEP = frozenset({DATA_WAIT.name, FORWARD.name, BACKWARD.name, OPTIMIZER.name})
+
+
+@dataclass
+class _Calls:
+    """What is seen of one caller."""
+
+    samples: int = 0
+    distance: int = 0
+    """Sum over the samples of the calls that lie between it and the blamed function."""
+    lines: Counter[int] = field(default_factory=Counter)
+
+
+def loop_functions(samples: Iterable[Placed]) -> frozenset[Function]:
+    """The functions that run a training loop: they lead to several of a step's parts."""
+    phases: dict[Function, set[str]] = defaultdict(set)
+    for placed in samples:
+        if placed.phase in _STEP:
+            for function in functions_of(placed):
+                phases[function].add(placed.phase)
+    return frozenset(function for function, led_to in phases.items() if len(led_to) > 1)
+
+
+def functions_of(placed: Placed) -> list[Function]:
+    """The program's functions on a stack, outermost first."""
+    return [(frame.file, function.qualname) for frame, function in placed.program]
+
+
+def callers_of(blamed: Function, samples: Sequence[Placed], loops: frozenset[Function], total: int) -> list[Caller]:
+    """The functions that lead to most of the blamed one's time, the nearest first.
+
+    Args:
+        blamed: the function.
+        samples: in which it is blamed.
+        loops: functions that run the loop; they are left out, as is the code of modules.
+        total: samples of the whole process, for the share that a caller has of its time.
+    """
+    through = [placed for placed in samples if blamed in functions_of(placed)]
+    calls: dict[Function, _Calls] = defaultdict(_Calls)
+    for placed in through:
+        functions = functions_of(placed)
+        at = functions.index(blamed)
+        for depth, function in enumerate(functions[:at]):
+            if function not in functions[depth + 1 : at]:  # of one that calls itself, the nearest
+                seen = calls[function]
+                seen.samples += placed.count
+                seen.distance += (at - depth) * placed.count
+                seen.lines[placed.program[depth][0].line] += placed.count
+    least = HOLDS * count(through)
+    leading = [
+        function
+        for function, seen in calls.items()
+        if seen.samples >= least and function not in loops and not function[1].startswith("<")
+    ]
+    leading.sort(key=lambda function: calls[function].distance / calls[function].samples)
+    return [
+        Caller(
+            function=function[1],
+            file=function[0],
+            line=calls[function].lines.most_common(1)[0][0],
+            share=min(1.0, count(placed for placed in samples if function in functions_of(placed)) / max(total, 1)),
+        )
+        for function in leading[:MOST_CALLERS]
+    ]

@@ -1,0 +1,194 @@
+"""What a finding promises: the ceiling, if its component took no time, and the gain to expect of a remedy.
+
+A component with the share s of the step leaves the rest r = 1 - s, and the ceiling is 1/r: it explodes as s nears 1.
+Four things make it unsure: chance in a share of stack samples, the variation of the steps, contention (the rest may be
+faster once the component no longer takes its cores), and what no run can see, for which a calibration stands in. With a
+remedy that leaves the share q of the component the step is r + q (1 - r) of what it was.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from unstall.diagnose.patterns.base import Features, Pattern
+from unstall.diagnose.thresholds import (
+    CALIBRATION,
+    LEAST_REST,
+    MOVED,
+    NARROW,
+    NORMAL_95,
+    REMEDIES,
+    UNCALIBRATED,
+    WIDE,
+    Evidence,
+    Remedy,
+)
+from unstall.records.report import Finding
+from unstall.records.speedup import ExpectedGain, Speedup
+from unstall.records.vocabulary import OTHER, WITHOUT_CULPRIT, Confidence, KnownBy
+
+if TYPE_CHECKING:
+    from unstall.diagnose.features import HostFeatures
+    from unstall.threshold import Range
+    from unstall.trace.features import TraceFeatures
+
+_LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
+
+
+class Interval(NamedTuple):
+    """A factor and the interval it lies in."""
+
+    value: float
+    low: float
+    high: float
+
+
+def claimed(finding: Finding, pattern: Pattern, features: Features) -> Finding:
+    """The finding with its ceiling and expected gain; unchanged where there is nothing to gain, or a gain alone."""
+    if finding.expected_gain is not None or not _promises(finding):
+        return finding
+    host, device = features.host, features.device
+    if device is not None and pattern.sees_device:
+        interval = _of_replay(finding.headroom, device)
+    elif host is not None:
+        interval = _of_run(finding, pattern, host)
+    else:
+        return finding
+    ceiling = _speedup(interval, finding.confidence, finding.headroom_known_by)
+    remedies = filter(None, (pattern.remedy(finding, features), usual_remedy(finding)))
+    return _with(finding, ceiling, min(remedies, key=lambda remedy: remedy.remains.value, default=None))
+
+
+def measured(finding: Finding, value: float, low: float, high: float) -> Finding:
+    """The finding with a ceiling that an experiment measured, and the usual remedy's gain below it."""
+    interval = Interval(max(1.0, value), max(1.0, low), max(1.0, value, high))
+    return _with(finding, _speedup(interval, "high", "measured"), usual_remedy(finding))
+
+
+def usual_remedy(finding: Finding) -> Remedy | None:
+    """What is usually done about a cause; None where time is not the matter, or nothing is known to help."""
+    return REMEDIES.get((finding.pattern, finding.cause)) or REMEDIES.get((finding.pattern, None))
+
+
+def _promises(finding: Finding) -> bool:
+    has_remedy = usual_remedy(finding) is not None or finding.headroom > 1
+    return finding.pattern not in (*WITHOUT_CULPRIT, "memory-growth") and has_remedy
+
+
+def _with(finding: Finding, ceiling: Speedup, remedy: Remedy | None) -> Finding:
+    gain = None
+    if remedy is not None:
+        interval = after(Interval(ceiling.value, ceiling.low, ceiling.high), remedy.remains)
+        gain = _gain(remedy.name, _speedup(interval, ceiling.confidence, "estimated"))
+    return msgspec.structs.replace(finding, headroom=ceiling.value, ceiling=ceiling, expected_gain=gain)
+
+
+def after(ceiling: Interval, remains: Range) -> Interval:
+    """The speed-up with a remedy that leaves this much of the component, at its best and at its worst."""
+
+    def gain(of: float, left: float) -> float:
+        rest = 1 / of
+        return max(1.0, 1 / max(rest + left * (1 - rest), LEAST_REST))
+
+    return Interval(
+        gain(ceiling.value, remains.value), gain(ceiling.low, remains.high), gain(ceiling.high, remains.low)
+    )
+
+
+# ------------------------------------------------------------ where the interval comes from
+
+
+def _of_run(finding: Finding, pattern: Pattern, host: HostFeatures) -> Interval:
+    """The ceiling of a run that was only watched."""
+    low, high = pattern.ceiling_range(finding, host)
+    evidence = evidence_of(finding, host)
+    if evidence == "sampled":
+        low, _ = by_chance(low, host.blame.total)
+        _, high = by_chance(high, host.blame.total)
+    half = math.exp(NORMAL_95 * host.measurement.spread)
+    quiet = undisturbed(host)
+    calibration = calibration_of(finding, evidence)
+    return Interval(
+        calibrated(finding.headroom, calibration.value),
+        calibrated(low / half, calibration.low),
+        calibrated(high * half / quiet, calibration.high),
+    )
+
+
+def replayed(remedy: str, gain: float, device: TraceFeatures) -> ExpectedGain:
+    """The gain of a change that the replay of a trace was asked for."""
+    return _gain(remedy, _speedup(_of_replay(gain, device), "high" if device.replay.faithful else "low", "predicted"))
+
+
+def _of_replay(gain: float, device: TraceFeatures) -> Interval:
+    """What a what-if on a trace gives: off by as much as the replay of the trace itself."""
+    calibration = UNCALIBRATED["replay"]
+    off = 1 + abs(device.replay.error)
+    return Interval(gain, calibrated(gain / off, calibration.low), calibrated(gain * off, calibration.high))
+
+
+def evidence_of(finding: Finding, host: HostFeatures) -> Evidence:
+    """What the finding's share rests on: timers only where samples moved little of it from one phase to another."""
+    if finding.headroom_known_by == "predicted":
+        return "model"
+    if not finding.phases and (host.python_in_forward or host.acting_s):
+        return "sampled"
+    phases = finding.phases or (OTHER.name,)
+    timed_s = host.measurement.phase_s(*phases)
+    moved_s = abs(sum(host.attributed.get(phase, 0.0) for phase in phases) - timed_s)
+    return "timed" if moved_s <= MOVED * timed_s else "sampled"
+
+
+def by_chance(ceiling: float, samples: int) -> tuple[float, float]:
+    """The 95 % interval of 1/(1 - s) where the share s is one of so many samples.
+
+    The rest's share is that of a binomial: Wilson's interval (JASA 22(158), 1927), which does not end at nothing
+    where none of the samples was outside the component.
+    """
+    if not samples:
+        return 1.0, 1 / LEAST_REST
+    rest, z2 = 1 / ceiling, NORMAL_95**2
+    middle = (rest + z2 / (2 * samples)) / (1 + z2 / samples)
+    half = NORMAL_95 / (1 + z2 / samples) * math.sqrt(rest * (1 - rest) / samples + z2 / (4 * samples**2))
+    return 1 / min(1.0, middle + half), 1 / max(LEAST_REST, middle - half)
+
+
+def undisturbed(host: HostFeatures) -> float:
+    """Share of its time that the rest of the step takes once this program's own processes leave it their cores.
+
+    What other programs add to the wait for a core is taken out of the step already.
+    """
+    measurement = host.measurement
+    workers = measurement.worker_cpu_s / measurement.step.mean
+    own = workers / (workers + measurement.other_cores) if workers else 0.0
+    return 1 - own * min(measurement.run_delay or 0.0, 0.9)
+
+
+def calibration_of(finding: Finding, evidence: Evidence) -> Range:
+    """The entry of the table that fits best: by cause and evidence, by cause, by pattern, by evidence alone."""
+    pattern, cause = finding.pattern, finding.cause
+    for key in ((pattern, cause, evidence), (pattern, cause, None), (pattern, None, evidence), (pattern, None, None)):
+        if key in CALIBRATION:
+            return CALIBRATION[key]
+    return UNCALIBRATED[evidence]
+
+
+def calibrated(ceiling: float, times: float) -> float:
+    """A ceiling whose gain over nothing is so many times the estimate."""
+    return min(max(1.0, 1 + (ceiling - 1) * times), 1 / LEAST_REST)
+
+
+def _gain(remedy: str, speedup: Speedup) -> ExpectedGain:
+    return ExpectedGain(remedy=remedy, **msgspec.structs.asdict(speedup))
+
+
+def _speedup(interval: Interval, most: Confidence, known_by: KnownBy) -> Speedup:
+    value = min(max(1.0, interval.value), 1 / LEAST_REST)
+    low, high = max(1.0, min(interval.low, value)), min(max(interval.high, value), 1 / LEAST_REST)
+    width = high / low
+    by_width: Confidence = "high" if width <= NARROW else "medium" if width <= WIDE else "low"
+    confidence = min(by_width, most, key=_LEVELS.index)
+    return Speedup(value=value, low=low, high=high, confidence=confidence, known_by=known_by)

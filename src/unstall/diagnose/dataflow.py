@@ -1,0 +1,92 @@
+"""Which statement of a loop hands a later one what it works on, as the source is written.
+
+Names are followed through assignments in the order of the lines; what is kept in attributes or changed in place is not.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+
+from unstall.diagnose import source
+
+_COUNTERS = frozenset({"range", "trange", "count", "repeat", "cycle"})
+_THROUGH = frozenset({"enumerate", "tqdm", "track", "zip"})
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+@functools.lru_cache(maxsize=1024)
+def hands_batch(file: str, line: int, call_line: int) -> bool:
+    """Whether a line makes the batch that the call on a later line, of the model or of a step, works on.
+
+    A loop over an iterable gets its batch from that: the line of its head, and no other. In a loop that counts or goes
+    on while something holds, it is each line whose result reaches the call. A file that does not parse says no.
+    """
+    tree = _tree(file)
+    if tree is None or line >= call_line:
+        return False
+    loop = _loop_around(tree, line, call_line)
+    if loop is None:
+        return False
+    if isinstance(loop, (ast.For, ast.AsyncFor)) and not _counts(loop.iter):
+        return loop.lineno <= line <= (loop.iter.end_lineno or loop.lineno)
+    return _reaches(loop, line, call_line)
+
+
+@functools.lru_cache(maxsize=32)
+def _tree(file: str) -> ast.Module | None:
+    return source.syntax_tree(file)
+
+
+def _loop_around(tree: ast.Module, line: int, call_line: int) -> ast.For | ast.AsyncFor | ast.While | None:
+    """The innermost loop that both lines are in."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, _LOOPS) and node.lineno <= line and call_line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def _counts(iterable: ast.expr) -> bool:
+    """Whether a loop over this goes over numbers: ``range(100)``, ``enumerate(tqdm(range(100)))``."""
+    if not isinstance(iterable, ast.Call):
+        return False
+    name = getattr(iterable.func, "id", getattr(iterable.func, "attr", ""))
+    return name in _COUNTERS or (name in _THROUGH and bool(iterable.args) and all(map(_counts, iterable.args[:1])))
+
+
+def _reaches(loop: ast.stmt, line: int, call_line: int) -> bool:
+    """Whether what the statement on a line assigns is used by the one on the later line, directly or through others."""
+    carried: set[str] = set()
+    for first, last, parts in sorted(_statements(loop), key=lambda statement: statement[0]):
+        names = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)]
+        reads = any(name.id in carried for name in names if isinstance(name.ctx, ast.Load))
+        if first <= call_line <= last:
+            return reads
+        if reads or first <= line <= last:
+            carried |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    return False
+
+
+def _statements(loop: ast.stmt) -> Iterator[tuple[int, int, list[ast.AST]]]:
+    """First and last line of each statement in a loop, and what it is made of; of a compound one those of its head."""
+    for node in ast.walk(loop):
+        if node is loop or not isinstance(node, ast.stmt):
+            continue
+        body = getattr(node, "body", None)
+        parts: list[ast.AST] = [node] if body is None else [part for part in _head(node) if part is not None]
+        if parts:
+            ends = [getattr(part, "end_lineno", None) or node.lineno for part in parts]
+            yield node.lineno, max(ends), parts
+
+
+def _head(statement: ast.stmt) -> Iterator[ast.AST | None]:
+    if isinstance(statement, (ast.For, ast.AsyncFor)):
+        yield from (statement.target, statement.iter)
+    elif isinstance(statement, (ast.With, ast.AsyncWith)):
+        for item in statement.items:
+            yield from (item.context_expr, item.optional_vars)
+    elif isinstance(statement, (ast.If, ast.While)):
+        yield statement.test

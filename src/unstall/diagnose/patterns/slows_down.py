@@ -1,0 +1,102 @@
+"""slows-down: a step takes longer the more steps were made, because something that grows is gone through again."""
+
+from __future__ import annotations
+
+import linecache
+
+import msgspec
+
+from unstall.diagnose import source
+from unstall.diagnose.features import HOST, HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, at, grows_by
+from unstall.diagnose.thresholds import MOST
+from unstall.records.measurements import GrowingObject
+from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.vocabulary import OTHER
+from unstall.text.units import percent, seconds
+
+
+class SlowsDown(Pattern):
+    """What a step costs depends on how many went before."""
+
+    name = "slows-down"
+    brief = "a step takes longer the more steps were made"
+    causes = ("history",)
+    keeps_verdict = True  # an experiment is too short to see what a long run comes to
+    advice = "go through what is new only: running figures, a bounded window, a set or dict in place of a list"
+    by_hand = ((None, "keep running figures, or a bounded window, in place of all that went before"),)
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By the trend of the steps, and by the stacks that later steps have more of."""
+        slowing = host.measurement.slowing
+        if slowing is None:
+            return None
+        share = 1 - 2 * slowing.begin_s / (slowing.begin_s + slowing.end_s)  # of the mean step, halfway up the line
+        grown = host.blame.grown(slowing)
+        culprit = host.blame.main_culprit(grown or host.blame.in_phase(*_places(slowing.phase)))
+        if culprit is not None:
+            culprit = msgspec.structs.replace(culprit, share=share)
+        container = _container(host, culprit)
+        evidence = [
+            grows_by(slowing),
+            f"from {seconds(slowing.begin_s)} at first to {seconds(slowing.end_s)}, mostly in {slowing.phase}",
+        ]
+        if container is not None:
+            evidence.append(
+                f"{container.path} ({container.kind}) grows with it, by {container.len_per_step:.3g} entries a step"
+            )
+        return self.finding(
+            summary=f"a step takes {percent(slowing.per_1000)} longer every 1,000 steps{at(culprit)}",
+            cause="history" if container else None,
+            culprit=culprit,
+            share=share,
+            headroom=host.headroom_without(share * host.step_s),
+            confidence="high" if grown else "medium",
+            evidence=evidence,
+            advice=[
+                "go through what is new only: keep running figures, or a bounded window such as deque(maxlen=...)",
+                "look things up in a set or dict, which takes as long for a million entries as for ten",
+                "do what needs the whole history once an epoch, or at the end",
+            ],
+        )
+
+    def rank(self, finding: Finding, features: Features) -> float:
+        """What it comes to by the end of the run, for it goes on; a graph that grows ends the run before that."""
+        host = features.host
+        if host is None or host.measurement.slowing is None:
+            return finding.headroom
+        if any(entry.graph_per_step > 0 for entry in host.measurement.memory.growing):
+            return finding.headroom
+        slowing = host.measurement.slowing
+        growth, whole_s = slowing.end_s / slowing.begin_s, host.measurement.phase_s(slowing.phase)  # as it was timed
+        if slowing.end_s - slowing.begin_s < MOST * whole_s:
+            return growth
+        return max(growth, 1.001 * host.headroom_without(whole_s))  # that it grows says more than that it is long
+
+    def condition(self, finding: Finding) -> str:
+        """The first steps show it."""
+        return "if every step took as long as the first"
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """The function that it is in; a run's own finding says the rate as well."""
+        return f"a step takes longer the more steps were made{at(finding.culprit)}"
+
+
+def _places(phase: str) -> tuple[str, ...]:
+    """Of the samples in a phase."""
+    return HOST if phase == OTHER.name else (phase,)
+
+
+def _container(host: HostFeatures, culprit: Culprit | None) -> GrowingObject | None:
+    """What the program keeps and adds to: what the culprit's code names, else what grows most."""
+    growing = [entry for entry in host.measurement.memory.growing if entry.len_per_step > 0]
+    if culprit is not None:
+        function = source.function_at(culprit.file, culprit.line, culprit.function.rpartition(".")[2])
+        lines = range(function.first_line, function.last_line + 1)
+        code = "".join(linecache.getline(culprit.file, line) for line in lines)
+        named = (entry for entry in growing if entry.path.rpartition(".")[2] in code)
+        growing = [*named, *growing]
+    return next(iter(growing), None)
+
+
+PATTERN = SlowsDown()
