@@ -7,17 +7,21 @@ from contextlib import contextmanager
 from statistics import mean
 
 _RESERVE_SHARE, _MAX_RESERVE_S = 0.25, 120.0  # set aside for the last comparison
+_LEAST_RUNS = 7  # of a trial that ends in a kept change: two pairs, one that confirms them, and what it computes
 
 
 class Budget:
     """A number of seconds from now on. ``clock`` gives seconds, those left out in which the machine was suspended."""
 
-    def __init__(self, total_s: float, clock: Callable[[], float]):
+    def __init__(self, total_s: float, clock: Callable[[], float], *, has_last_comparison: bool = True):
         self.total_s, self.clock = total_s, clock
+        self.has_last_comparison = has_last_comparison
         self.began = clock()
         self.trials_s: list[float] = []
         self.diagnosis_s = 0.0
         """What a diagnosis takes, as the first one did."""
+        self.run_s = 0.0
+        """What a run takes at least, as those of the reference did."""
 
     @property
     def spent_s(self) -> float:
@@ -27,11 +31,28 @@ class Budget:
     @property
     def reserve_s(self) -> float:
         """Seconds set aside for the last comparison."""
-        return min(_RESERVE_SHARE * self.total_s, _MAX_RESERVE_S)
+        return min(_RESERVE_SHARE * self.total_s, _MAX_RESERVE_S) if self.has_last_comparison else 0.0
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds that are left for trials."""
+        return self.total_s - self.reserve_s - self.spent_s
+
+    @property
+    def trial_s(self) -> float:
+        """What a trial and the diagnosis after it take, by those before it; the first one, at least."""
+        return mean(self.trials_s) + self.diagnosis_s if self.trials_s else _LEAST_RUNS * self.run_s
 
     def diagnosed(self) -> None:
         """The first diagnosis has just ended: each later one is taken to be as long."""
         self.diagnosis_s = self.spent_s
+
+    @contextmanager
+    def reference(self, runs: int) -> Iterator[None]:
+        """Note how long each of the runs in the ``with`` block takes."""
+        began = self.spent_s
+        yield
+        self.run_s = (self.spent_s - began) / runs
 
     @contextmanager
     def trial(self) -> Iterator[None]:
@@ -41,9 +62,5 @@ class Budget:
         self.trials_s.append(self.spent_s - began)
 
     def allows_trial(self) -> bool:
-        """Whether a trial and the diagnosis after it will end in time, by what those before it took.
-
-        The first one is begun in any case while time is left: without it nothing was tried.
-        """
-        next_s = mean(self.trials_s) + self.diagnosis_s if self.trials_s else 0.0
-        return self.total_s - self.reserve_s - self.spent_s > next_s
+        """Whether a trial that keeps its change would end in time."""
+        return self.remaining_s > self.trial_s

@@ -6,14 +6,13 @@ import math
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from unstall.benchmark import launcher
 from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.rundir import RunDir
+from unstall.child.trial.clock import KINDS
 from unstall.diagnose.run_report import make_report
-from unstall.optimize.child.clock import KINDS
 from unstall.optimize.comparison import TrialFailed, last_line
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import read_runtime_facts
@@ -21,9 +20,8 @@ from unstall.optimize.program import Program
 from unstall.optimize.trial_runner import TrialRunner, Variant
 from unstall.records.report import Report
 
-_WANTED_S = 12.0  # of steps under observation
+WANTED_S = 12.0  # of steps under observation
 _PATIENCE_S = 150.0
-_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Diagnosis:
 
     context: RemedyContext
     kind: str
-    """Of step, one of :data:`unstall.optimize.child.clock.KINDS`."""
+    """Of step, one of :data:`unstall.child.trial.clock.KINDS`."""
 
     @property
     def report(self) -> Report:
@@ -57,19 +55,19 @@ class Diagnosis:
         return loader.workers if loader else 0
 
 
-def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds: float = _WANTED_S) -> Diagnosis:
+def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds: float = WANTED_S) -> Diagnosis:
     """Record a variant for some seconds and measure it. Raises TrialFailed when there is nothing to measure."""
     folder = runner.make_folder()
     words = runner.sandbox.command(runner.words(variant, folder))
     options = launcher.Options(
-        extensions=["unstall.optimize.child.extension"],
+        extensions=["unstall.child.trial.extension"],
         settings={"settings": dict(variant.settings), "probe": {}},
         environ=runner.sandbox.environment,
         entrance=words[: -len(runner.line)],
         output=folder / "output.txt",
     )
     started = datetime.now(timezone.utc)
-    outcome = _watch(words, folder, options, _Stop(seconds))
+    outcome = launcher.launch_trial(words, folder, options, _Stop(seconds))
     directory = RunDir(folder.name, folder, None)
     recorded = make_report(list(program.words), directory, started, outcome)
     report, measured = recorded.report, recorded.measured
@@ -89,20 +87,6 @@ def diagnose(program: Program, runner: TrialRunner, variant: Variant, *, seconds
         cores=max(1, math.floor(usable_cores())),
     )
     return Diagnosis(context, kind)
-
-
-def _watch(words: list[str], folder: Path, options: launcher.Options, on_poll: _Stop) -> launcher.Outcome:
-    """Run it to its end. Ctrl-C is this command's, whoever else gets it: the program ends at once, whatever it does."""
-    with launcher.adopting_orphans():
-        process = launcher.Program(words, folder, options)
-        try:
-            while process.poll():
-                on_poll(process.session)
-                time.sleep(_POLL_S)
-        except BaseException:
-            process.abandon()
-            raise
-        return process.finish()
 
 
 class _Stop:

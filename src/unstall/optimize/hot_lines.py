@@ -13,22 +13,28 @@ _FETCH = "_utils/fetch.py"
 
 
 def hot_lines(context: RemedyContext) -> Iterator[tuple[Path, int, float]]:
-    """(file, line, share of the step) of the user's lines that the samples fell on, as far as they may be changed."""
+    """(file, line, share of the step) of the user's lines that the samples fell on, as far as they may be changed.
+
+    What a library takes that may not be changed is that of the user's line that leads into it.
+    """
     for spot in context.report.hotspots:
-        path = context.user_file(spot.file)
+        path, line = context.user_file(spot.file), spot.line
+        if path is None and spot.called_by is not None:
+            path, line = context.user_file(spot.called_by.file), spot.called_by.line
         share = _of_step(context, spot)
         if path is not None and share >= _MIN_SHARE:
-            yield path, spot.line, share
+            yield path, line, share
 
 
 def _of_step(context: RemedyContext, spot: Hotspot) -> float:
     """The phase's share of the step, divided among its lines by their samples; in workers, as far as the step waits."""
-    alike = [other for other in context.report.hotspots if other.where == spot.where and other.phase == spot.phase]
-    part = spot.share / (sum(other.share for other in alike) or 1.0)
+    hotspots = context.report.hotspots
+    of_same_phase = [other for other in hotspots if other.where == spot.where and other.phase == spot.phase]
+    line_share = spot.share / (sum(other.share for other in of_same_phase) or 1.0)
     if spot.process != "main":
         return spot.share * _workers_hold_up(context)
     phase = _phase_share(context, spot.phase)
-    return part * phase if phase else spot.share
+    return line_share * phase if phase else spot.share
 
 
 def _workers_hold_up(context: RemedyContext) -> float:
@@ -56,10 +62,12 @@ def share_of_sample_lines(context: RemedyContext, path: Path, first: int, last: 
             and first <= frame.line <= last
             for frame in sample.frames
         )
-    if not fetching:
-        return 0.0
-    loading = _workers_hold_up(context) if in_workers else _phase_share(context, "data_wait")
-    return inside / fetching * loading
+    return inside / fetching * share_of_loading(context, in_workers=in_workers) if fetching else 0.0
+
+
+def share_of_loading(context: RemedyContext, *, in_workers: bool) -> float:
+    """Share of the step that the making of batches holds up."""
+    return _workers_hold_up(context) if in_workers else _phase_share(context, "data_wait")
 
 
 def _phase_share(context: RemedyContext, name: str) -> float:

@@ -29,6 +29,10 @@ class ObservedLoader(_Fact, frozen=True, kw_only=True, tag="loader"):
     getitem_file: str | None = None
     getitem_line: int | None = None
     """The line on which its ``__getitem__`` begins, decorators included."""
+    attributes: dict[str, str] = {}
+    """Type names of the dataset's attributes; of None, True and False these names."""
+    collates_by_default: bool = False
+    """Whether its collate is torch's own."""
 
 
 class ObservedOptimizer(_Fact, frozen=True, kw_only=True, tag="optimizer"):

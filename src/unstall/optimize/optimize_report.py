@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -10,7 +11,9 @@ from unstall.optimize.patch.diff import unified
 from unstall.optimize.patch.place import remarks
 from unstall.optimize.program import Program
 from unstall.optimize.search import Result
+from unstall.records.remedies import SAMENESS_MEANS, Remedy
 from unstall.records.report import Report
+from unstall.text.sanitize import plain
 
 
 @dataclass(frozen=True)
@@ -24,16 +27,30 @@ class Outcome:
     """What a person should know before they apply the patch, a line each."""
 
 
+def header(remedies: Sequence[Remedy]) -> bytes:
+    """Lines before the diff, which git and patch pass over: each kept change, and how the same it computes."""
+    lines = [
+        f"# {plain(remedy.name)}: {remedy.sameness}, {SAMENESS_MEANS[remedy.sameness]}"
+        if remedy.sameness
+        else f"# {plain(remedy.name)}: it changes the training"
+        for remedy in remedies
+        if remedy.kept
+    ]
+    return "".join(f"{line}\n" for line in lines).encode(errors="replace")
+
+
 def conclude(program: Program, result: Result, *, run_id: str) -> Outcome:
     """The outcome of a search; figures of the run are those of the program as it was."""
-    patch = unified(result.best.sources, program.root)
+    remedies = [attempt.record() for attempt in result.attempts]
+    patch = unified(result.best.sources, program.folder_of)
+    patch = header(remedies) + patch if patch else b""
     remarked = tuple(remarks(program, result.best.sources))
     first = result.first.report
     report = msgspec.structs.replace(
         first,
         kind="optimize",
         run=msgspec.structs.replace(first.run, id=run_id, notes=[*result.notes, *remarked]),
-        remedies=[attempt.record() for attempt in result.attempts],
+        remedies=remedies,
         total_speedup=result.total.value if result.total else None,
         patch=patch.decode(errors="replace") or None,
     )

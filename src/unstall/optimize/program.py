@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from unstall.benchmark import command
-from unstall.child.user_files import is_user_file
+from unstall.child.user_files import is_user_file, package_of, within_packages
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,40 @@ class Program:
     """The main file, if it is a Python file of the user's."""
     root: Path
     """The repository's root, or the script's folder."""
+    packages: frozenset[str] = frozenset()
+    """Import names of packages outside of the root that may be changed as well."""
 
     def owns(self, path: Path) -> bool:
-        """Whether a file is the user's own Python source under the root."""
-        if path.suffix not in (".py", ".pyw") or not path.is_file():
-            return False
-        return is_user_file(str(path)) and self.root in path.resolve().parents
+        """Whether a file is Python source that may be changed: the user's own under the root, or of a package named."""
+        return path.suffix in (".py", ".pyw") and path.is_file() and self.folder_of(path) is not None
+
+    def folder_of(self, path: Path) -> Path | None:
+        """The folder that a file's path in the patch starts from: the root, or the one that holds its package."""
+        if is_user_file(str(path)) and self.root in path.resolve().parents:
+            return self.root
+        return self.package_folder(path)
+
+    def package_folder(self, path: Path) -> Path | None:
+        """The folder that holds a file's package, installed or beside the program; None where no such one is named."""
+        within = within_packages(str(path))
+        if within is not None:
+            return Path(within[0]) if package_of(str(path)) in self.packages else None
+        for above in path.parents:
+            if above.name in self.packages and (above / "__init__.py").is_file():
+                return above.parent
+        return None
 
 
-def find(words: Sequence[str]) -> Program:
-    """The program of a command line. Raises :class:`command.CommandError` when there is nothing to start."""
+def find(words: Sequence[str], packages: Iterable[str] = ()) -> Program:
+    """The program of a command line, and the packages that may be changed with it.
+
+    Raises :class:`command.CommandError` when there is nothing to start.
+    """
     line = command.resolve(words)
     script = _script(list(words))
     start = script.parent if script else Path.cwd()
-    return Program(tuple(words), tuple(line), script, repository(start) or start)
+    names = frozenset(name.replace("-", "_") for name in packages)
+    return Program(tuple(words), tuple(line), script, repository(start) or start, names)
 
 
 def repository(folder: Path) -> Path | None:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstall.optimize.source.files import Sources
-from unstall.records import report as records
-from unstall.records.report import RemedyStatus
+from unstall.records import remedies as records
+from unstall.records.remedies import RemedyStatus, Sameness
 from unstall.statistics import Ratio
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from unstall.optimize.comparison import Comparison
     from unstall.optimize.remedies.base import Remedy
+    from unstall.optimize.sameness import ObservedTensor
+    from unstall.optimize.source.module import SourceModule
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Some lines of a file."""
+
+    path: Path
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, path: Path, module: SourceModule, *nodes: cst.CSTNode) -> Lines:
+        """From the first line of the first node to the last one of the last."""
+        return cls(path, module.first_line(nodes[0]), module.last_line(nodes[-1]))
+
+    def hold(self, path: Path | None, line: int) -> bool:
+        """Whether a line of a file is among them."""
+        return path == self.path and self.first <= line <= self.last
 
 
 @dataclass(frozen=True)
@@ -29,19 +52,23 @@ class Proposal:
     sources: Sources | None = None
     """The sources with the change in them; None where it cannot be written and is only set at run time."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The same change for :mod:`unstall.optimize.child.settings`; empty where only the source can hold it."""
+    """The same change for :mod:`unstall.child.trial.settings`; empty where only the source can hold it."""
     key: str = ""
     """Distinguishes the options of one remedy; the title where it is empty."""
+    lines: Lines | None = None
+    """The lines whose work it takes away or does otherwise; None where it is about no lines."""
     advice_only: bool = False
     """It is printed and never tried."""
     needs_revisits: bool = False
     """It pays only when samples are met again, from the second epoch on."""
     memoized_functions: tuple[str, ...] = ()
     """``file:function`` of what remembers its results: the comparison checks that it is asked only plain values."""
+    keeps_files: bool = False
+    """Parsed files are kept: the comparison parses them again each time, and what is kept must be the same."""
     batches_model_calls: bool = False
     """Calls of a model are made together: its rows are counted, and the comparison makes each call alone as well."""
-    compute_dtype: str = ""
-    """The coarsest data type it computes in, where its results do not show that: ``bfloat16``."""
+    indexes_batches: bool = False
+    """Samples of a batch are indexed at once: the comparison collates them one by one as well."""
     competes_for_cores: bool = False
     """Its best option changes with every other change: it may be tried again after one is kept."""
 
@@ -57,8 +84,10 @@ class Attempt:
     """The pairs of runs so far; None before the first trial."""
     speedup: Ratio | None = None
     """As measured, fresh runs that confirm it included."""
-    equivalent: bool | None = None
-    """Whether it computes the same; None where that was not asked."""
+    sameness: Sameness | None = None
+    """How the same it computes, as measured; None where that was not asked or cannot be said."""
+    observed: Sequence[ObservedTensor] = field(default=(), repr=False)
+    """What the program computes with it and all that was kept before."""
     reason: str | None = None
     """Why it is not kept, for a person."""
 
@@ -75,6 +104,13 @@ class Attempt:
     def end(self, status: RemedyStatus, reason: str | None = None) -> None:
         """Settle what became of it."""
         self.status, self.reason = status, reason
+        if status is not RemedyStatus.KEPT:
+            self.observed = ()
+
+    def _equivalent(self) -> bool | None:
+        if self.sameness is None:
+            return False if self.status is RemedyStatus.NOT_EQUIVALENT else None
+        return self.sameness != "reduced"
 
     def record(self) -> records.Remedy:
         """The entry in the report."""
@@ -86,12 +122,13 @@ class Attempt:
             speedup=self.speedup.value if self.speedup else None,
             ci95=(self.speedup.low, self.speedup.high) if self.speedup else None,
             predicted_speedup=self.proposal.predicted,
-            equivalent=self.equivalent,
+            sameness=self.sameness,
+            equivalent=self._equivalent(),
             why_not=self.reason,
         )
 
 
 def speedup_without(share: float, removed: float = 1.0) -> float:
     """Speed-up when ``removed`` of a ``share`` of the step goes away (Amdahl, on the main thread's critical path)."""
-    left = 1 - min(0.99, max(0.0, share)) * removed
-    return 1 / max(left, 0.01)
+    remaining = 1 - min(0.99, max(0.0, share)) * removed
+    return 1 / max(remaining, 0.01)

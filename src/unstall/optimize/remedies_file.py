@@ -28,7 +28,7 @@ class _Optimizer(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What :mod:`unstall.optimize.child.settings` can set."""
+    """What :mod:`unstall.child.trial.settings` can set."""
 
     loader: _Loader | None = None
     optimizer: _Optimizer | None = None

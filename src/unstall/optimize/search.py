@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import mean
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from unstall.optimize import comparison, diagnosis
 from unstall.optimize.budget import Budget
@@ -19,17 +19,22 @@ from unstall.optimize.program import Program
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.remedies.base import NotApplicable, Remedy
-from unstall.optimize.trial_runner import TrialNotPossible, TrialRunner, Variant
-from unstall.records.report import RemedyStatus
+from unstall.optimize.thresholds import AGENT_LEAST_S, AGENT_STEPS
+from unstall.optimize.trial_runner import TrialNotPossible, Trials, Variant
+from unstall.records.remedies import RemedyStatus
 from unstall.statistics import Ratio
 from unstall.text.units import percent
+
+if TYPE_CHECKING:
+    from unstall.optimize.agent import Agent
 
 LEAST_GAIN = 1.02
 """A change must be faster than this with 95 % confidence to be kept: less is not worth a changed line."""
 _CONFIRM_PAIRS = 2
 _LARGE_GAIN = 1.3  # so large that one fresh pair is enough
 _MAX_PAIRS = 20  # of runs, spent on one change whose gain is not certain
-_WINDOW_S = 4.0
+_WINDOW_S, _QUICK_WINDOW_S = 4.0, 2.0
+_QUICK_DIAGNOSIS_S = 6.0
 _MIN_TRIAL_S = 40.0
 _TRIAL_SHARE = 1 / 8  # of the budget, for the pairs of one trial
 _TOTAL_ORIGINAL_S, _TOTAL_CHANGED_S = 12.0, 3.0
@@ -42,6 +47,8 @@ _MIN_STEPS, _MAX_STEPS = 12, 2000
 _WARMUP_STEPS = 8
 _FOLD_BATCHES = 6
 _MAX_FAILURES_OF_REMEDY = 2
+_CHANGES = {"output-changing": "what is written", "reduced": "results", "training-changing": "the training"}
+"""What remedies change that are expected to compute something else."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,10 @@ class Options:
     budget_s: float = 900.0
     worth: float = 0.05
     """The search stops when the best predicted gain is less than this."""
-    allow_training_change: bool = False
+    allow: frozenset[str] = frozenset()
+    """What may be kept beyond what computes the same: ``output-changing``, ``reduced``, ``training-changing``."""
+    quick: bool = False
+    """The search stops with the first change that is kept, whose trial is then the last comparison as well."""
 
 
 @dataclass
@@ -67,7 +77,7 @@ class Result:
     """Original against changed, side by side, without instrumentation."""
     reproducible: bool = True
     """Whether two runs of the original agree bit for bit."""
-    stopped_by: Literal["nothing left", "budget", "interrupted"] = "nothing left"
+    stopped_by: Literal["nothing left", "first kept", "budget", "interrupted"] = "nothing left"
     notes: list[str] = field(default_factory=list)
     other_cores: list[float] = field(default_factory=list)
     """Cores that other programs took during each trial."""
@@ -75,8 +85,8 @@ class Result:
     def add(self, attempt: Attempt) -> None:
         """Add a change that is tried; it replaces earlier attempts at the same change that were not kept."""
         self.attempts = [
-            other for other in self.attempts
-            if other.id != attempt.id or other.status is RemedyStatus.KEPT
+            earlier for earlier in self.attempts
+            if earlier.id != attempt.id or earlier.status is RemedyStatus.KEPT
         ] + [attempt]  # fmt: skip
 
     @property
@@ -95,16 +105,20 @@ class Result:
         return any(attempt.proposal.batches_model_calls for attempt in self.kept)
 
 
-def search(program: Program, runner: TrialRunner, options: Options, log: Callable[[str], None]) -> Result:
+def search(
+    program: Program, trials: Trials, options: Options, log: Callable[[str], None], agent: Agent | None = None
+) -> Result:
     """Search over one program with real trials. Raises TrialFailed when the original fails."""
+    seconds = _QUICK_DIAGNOSIS_S if options.quick else diagnosis.WANTED_S
     return Search(
-        diagnose=partial(diagnosis.diagnose, program, runner),
-        compare=partial(comparison.compare, runner),
-        reference=Reference(partial(observe, runner)),
+        diagnose=partial(trials.do, diagnosis.diagnose, program, seconds=seconds),
+        compare=partial(trials.do, comparison.compare),
+        reference=Reference(partial(trials.do, observe)),
         remedies=all_remedies(),
-        clock=lambda: time.monotonic() - runner.suspended_s,
+        clock=lambda: time.monotonic() - trials.suspended_s,
         options=options,
         log=log,
+        agent=agent,
     ).run()
 
 
@@ -121,17 +135,21 @@ class Search:
         clock: Callable[[], float],
         options: Options,
         log: Callable[[str], None],
+        agent: Agent | None = None,
     ):
         """``diagnose``, ``compare`` and ``reference``'s are those of this package, with a runner given."""
+        self.agent = agent
         self.diagnose, self.compare, self.reference = diagnose, compare, reference
         self.remedies, self.options, self.log = remedies, options, log
-        self.budget = Budget(options.budget_s, clock)
+        self.budget = Budget(options.budget_s, clock, has_last_comparison=not options.quick)
         self.candidates: list[Attempt] = []
         """What the remedies propose for the best variant so far."""
         self.settled: dict[tuple[str, str], Attempt] = {}
         """What is not tried again under the present conditions."""
         self.failures: dict[str, int] = {}
         """Trials of each remedy that ended with an error."""
+        self.out_of_budget = ""
+        """Why no other trial was begun, where the budget is the reason."""
 
     def run(self) -> Result:
         """Search until nothing promising is left or the budget is spent. Raises TrialFailed when the original fails."""
@@ -140,11 +158,14 @@ class Search:
         self.budget.diagnosed()
         result = Result(first, first)
         self.log("what the original computes, twice")
-        self.reference.observe(first.kind)
-        result.reproducible = self.reference.own_difference == 0.0
+        with self.budget.reference(runs=2):
+            self.reference.observe(first.kind, steps=self._steps_to_compare(first))
+        result.reproducible = self.reference.is_reproducible
         try:
             self._improve(result)
-            if result.kept:
+            if not self.options.quick:
+                self._measure_advice(result)
+            if result.kept and not self.options.quick:
                 self.log("the original and the changed program side by side")
                 self._compare_with_original(result)
         except KeyboardInterrupt:
@@ -159,14 +180,22 @@ class Search:
         self._propose(result)
         while True:
             worthy = [attempt for attempt in self.candidates if self._is_open(attempt) and self._is_worthy(attempt)]
-            if not worthy or not self.budget.allows_trial():
-                result.stopped_by = "budget" if worthy else "nothing left"
+            if not worthy and self.agent is None:
                 return
-            attempt = max(worthy, key=_promise)
+            if not self._has_time():
+                result.stopped_by = "budget"
+                return
+            worthy = worthy or self._ask_agent(result)
+            if not worthy:
+                return
+            attempt = max(worthy, key=lambda attempt: self._rank(attempt, result.last))
             with self.budget.trial():
                 changed = self._try(attempt, result)
             if changed is not None:
                 result.best = changed
+                if self.options.quick:
+                    result.total, result.stopped_by = attempt.speedup, "first kept"
+                    return
                 self.settled = {
                     id: settled for id, settled in self.settled.items()
                     if settled is attempt or not settled.proposal.competes_for_cores
@@ -174,6 +203,52 @@ class Search:
                 self.log("diagnosing again")
                 result.last = self.diagnose(changed)
                 self._propose(result)
+
+    def _ask_agent(self, result: Result) -> list[Attempt]:
+        """The next change of the agent's, as no remedy is left that is worth a trial."""
+        if self.agent is None or not self.agent.is_worth_asking(result, self.options.worth):
+            return []
+        attempt = self.agent.ask(result, max(AGENT_LEAST_S, self.budget.remaining_s - self.budget.trial_s))
+        if attempt is None or not self._is_open(attempt):
+            return []
+        self.candidates.append(attempt)
+        return [attempt]
+
+    def _steps_to_compare(self, first: Diagnosis) -> int:
+        """Of what is computed: where anybody may have written a change, as many as its speed is measured by."""
+        seconds = _QUICK_WINDOW_S if self.options.quick else _WINDOW_S
+        return min(int(AGENT_STEPS), _WARMUP_STEPS + int(seconds / first.step_s)) if self.agent else 0
+
+    def _measure_advice(self, result: Result) -> None:
+        """Measure what the changes would bring that are not allowed, while there is time."""
+        for attempt in self.candidates:
+            if self._is_forbidden(attempt) and self._is_worthy(attempt) and self.budget.allows_trial():
+                self.log(f"what would it bring? {attempt.name}")
+                with self.budget.trial():
+                    self._measure_gain(attempt, result)
+
+    def _measure_gain(self, attempt: Attempt, result: Result) -> None:
+        changed = result.best.changed_by(attempt.proposal)
+        window = self._window(result, result.last, attempt.proposal)
+        try:
+            trial = self.compare(
+                result.best, changed, window, enough=interval_excludes(LEAST_GAIN), limit_s=_MIN_TRIAL_S
+            )
+        except (TrialFailed, TrialNotPossible) as error:
+            attempt.end(RemedyStatus.ADVICE, f"its trial failed: {error}")
+            return
+        speedup = attempt.speedup = trial.ratio()
+        gain = f"would bring {speedup.value:.2f}×" if speedup.low > LEAST_GAIN else "no certain gain"
+        attempt.end(RemedyStatus.ADVICE, f"{gain}; {_changes(attempt.remedy)}")
+
+    def _has_time(self) -> bool:
+        """Whether another trial may be begun; in a quick search the first one is in any case."""
+        budget = self.budget
+        if budget.allows_trial() or (self.options.quick and not budget.trials_s):
+            return True
+        left_s = max(0.0, budget.remaining_s)
+        self.out_of_budget = f"a trial takes {budget.trial_s:.0f} s, and {left_s:.0f} s of the budget are left for it"
+        return False
 
     # ------------------------------------------------------------------ what to try
 
@@ -192,10 +267,24 @@ class Search:
 
     def _attempt(self, remedy: Remedy, proposal: Proposal) -> Attempt:
         attempt = Attempt(remedy, proposal)
-        forbidden = remedy.exactness == "training-changing" and not self.options.allow_training_change
-        if proposal.advice_only or forbidden:
+        if proposal.advice_only:
             attempt.end(RemedyStatus.ADVICE, f"advice: {proposal.because}")
+        elif self._is_forbidden(attempt):
+            attempt.end(RemedyStatus.ADVICE, f"{_changes(remedy)} ({proposal.because})")
         return attempt
+
+    def _is_forbidden(self, attempt: Attempt) -> bool:
+        """Whether it may be kept only with ``--allow``."""
+        exactness = attempt.remedy.exactness
+        return exactness in _CHANGES and exactness not in self.options.allow and not attempt.proposal.advice_only
+
+    def _rank(self, attempt: Attempt, state: Diagnosis) -> tuple[bool, bool, float]:
+        """An exact cure of the culprit's own line goes first, one that pays in the first epoch before a cache."""
+        lines, culprit = attempt.proposal.lines, state.report.verdict.culprit
+        if attempt.speedup or lines is None or culprit is None or attempt.remedy.exactness != "exact":
+            return False, False, _promise(attempt)
+        cures = lines.hold(state.context.user_file(culprit.file), culprit.line)
+        return cures, cures and not attempt.proposal.needs_revisits, _promise(attempt)
 
     def _is_open(self, attempt: Attempt) -> bool:
         failed = self.failures.get(attempt.remedy.name, 0) > _MAX_FAILURES_OF_REMEDY
@@ -209,11 +298,14 @@ class Search:
         tried = {attempt.id for attempt in result.attempts}
         for attempt in self.candidates:
             if self._is_open(attempt) and attempt.id not in tried:
-                status, why = RemedyStatus.BELOW_WORTH, f"predicted gain below {percent(self.options.worth)}"
+                status, reason = RemedyStatus.BELOW_WORTH, f"predicted gain below {percent(self.options.worth)}"
                 if self._is_worthy(attempt):
                     status = RemedyStatus.UNTRIED
-                    why = "the budget was spent" if result.stopped_by == "budget" else "the search was interrupted"
-                attempt.end(status, f"not tried: {why} ({attempt.proposal.because})")
+                    reason = {
+                        "budget": self.out_of_budget,
+                        "first kept": "the search stopped with the first change kept",
+                    }.get(result.stopped_by, "the search was interrupted")
+                attempt.end(status, f"not tried: {reason} ({attempt.proposal.because})")
                 result.attempts.append(attempt)
         result.attempts += [attempt for attempt in self.candidates if attempt.status is RemedyStatus.ADVICE]
 
@@ -228,7 +320,7 @@ class Search:
         self.settled[attempt.id] = attempt
         try:
             window = self._window(result, result.last, attempt.proposal)
-            kept = (
+            is_kept = (
                 self._is_faster(attempt, changed, window, result)
                 and self._is_equivalent(attempt, changed, result)
                 and self._is_confirmed(attempt, changed, window, result)
@@ -237,9 +329,11 @@ class Search:
             self.failures[attempt.remedy.name] = self.failures.get(attempt.remedy.name, 0) + 1
             attempt.end(RemedyStatus.FAILED, str(error))
             return None
-        if not kept:
+        if not is_kept:
             return None
         attempt.end(RemedyStatus.KEPT)
+        if attempt.sameness not in ("exact", "close"):
+            self.reference.move_to(changed, attempt.observed)
         self.log(f"kept {attempt.name}: {_promise(attempt):.2f}×")
         return changed
 
@@ -265,30 +359,37 @@ class Search:
 
     def _is_equivalent(self, attempt: Attempt, changed: Variant, result: Result) -> bool:
         self.log(f"does it compute the same? {attempt.name}")
-        attempts = [*result.kept, attempt]
-        attempt.equivalent, why_not = self.reference.judge(changed, result.last.kind, attempts)
-        if why_not is not None:
-            attempt.end(RemedyStatus.NOT_EQUIVALENT, why_not)
-        return why_not is None
+        verdict = self.reference.judge(changed, [*result.kept, attempt])
+        attempt.sameness = verdict.sameness
+        expected = attempt.remedy.exactness
+        if verdict.sameness in ("exact", "close") or (verdict.sameness == expected == "reduced"):
+            return True
+        if expected == "training-changing" and attempt.observed:
+            return True
+        attempt.end(RemedyStatus.NOT_EQUIVALENT, verdict.reason)
+        return False
 
     def _is_confirmed(self, attempt: Attempt, changed: Variant, window: Window, result: Result) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         assert attempt.comparison is not None
+        if self.options.quick and not self.budget.trials_s and attempt.comparison.ratio().low > _LARGE_GAIN:
+            return True  # the only one that was tried, and beyond doubt
         pairs = 1 if attempt.comparison.ratio().low > _LARGE_GAIN else _CONFIRM_PAIRS
         fresh = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=pairs)
         together = attempt.speedup = Comparison([*attempt.comparison.pairs, *fresh.pairs]).ratio()
-        again = math.exp(mean(fresh.log_ratios))
-        if again < LEAST_GAIN:
-            attempt.end(RemedyStatus.INCONCLUSIVE, f"the gain was not reproduced in fresh runs ({again:.2f}×)")
+        fresh_gain = math.exp(mean(fresh.log_ratios))
+        if fresh_gain < LEAST_GAIN:
+            attempt.end(RemedyStatus.INCONCLUSIVE, f"the gain was not reproduced in fresh runs ({fresh_gain:.2f}×)")
         elif together.low <= 1:
             attempt.end(RemedyStatus.INCONCLUSIVE, "the gain is not certain, with fresh runs as well")
-        return again >= LEAST_GAIN and together.low > 1
+        return fresh_gain >= LEAST_GAIN and together.low > 1
 
     def _window(self, result: Result, state: Diagnosis, proposal: Proposal) -> Window:
         """The same steps for both variants; when samples must be met again, few different samples."""
         if proposal.batches_model_calls or result.batches_model_calls:
             return Window("forward", _WARMUP_STEPS, None, seconds=_WINDOW_S)
-        steps = int(min(_MAX_STEPS, max(_MIN_STEPS, _WINDOW_S / state.step_s)))
+        seconds = _QUICK_WINDOW_S if self.options.quick else _WINDOW_S
+        steps = int(min(_MAX_STEPS, max(_MIN_STEPS, seconds / state.step_s)))
         if not (proposal.needs_revisits or result.needs_revisits):
             return Window(state.kind, _WARMUP_STEPS, steps)
         warmup = _WARMUP_STEPS + _FOLD_BATCHES * (max(1, state.workers) + 1)
@@ -313,6 +414,11 @@ class Search:
             return
         result.total = trial.ratio()
         result.other_cores.append(trial.other_cores())
+
+
+def _changes(remedy: Remedy) -> str:
+    """What a person is to allow."""
+    return f"it changes {_CHANGES[remedy.exactness]}: --allow {remedy.exactness}"
 
 
 def _promise(attempt: Attempt) -> float:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import psutil
 
 from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.benchmark.load import Load
+from unstall.child import trial
 from unstall.environment import CHILD, PLAN, RUN_DIR
 from unstall.optimize.source.files import Sources
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from unstall.optimize.proposal import Proposal
     from unstall.sandbox import Sandbox
 
-_PLACE = Path(__file__).with_name("child") / "place.py"
+_PUT_SOURCES = Path(trial.__file__).with_name("put_sources.py")
 _POLL_S = 0.05
 _STOP_PATIENCE_S = 10.0  # from the clock's last step to the end of the process
 _SUSPENDED_S = 2.0  # between two looks, which are a twentieth of a second apart
@@ -40,6 +41,11 @@ class Variant:
 
     sources: Sources = field(default_factory=Sources)
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> Mapping[Path, bytes]:
+        """The new content of each source that differs from the file in its place."""
+        return {path: wanted for path, _, wanted in self.sources.differing()}
 
     def changed_by(self, proposal: Proposal) -> Variant:
         """This variant with a change on top: in the source where it is written, else at run time."""
@@ -72,6 +78,20 @@ class TrialRun:
             return None
 
 
+T = TypeVar("T")
+
+
+class Trials(Protocol):
+    """Where the trials of a search run: a :class:`TrialRunner` here, or one elsewhere."""
+
+    @property
+    def suspended_s(self) -> float:
+        """Seconds that were nobody's fault and do not count."""
+
+    def do(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Call a function of this package with a runner first; all that it times it times on one machine."""
+
+
 class TrialRunner:
     """Runs variants of one program, one at a time."""
 
@@ -83,13 +103,16 @@ class TrialRunner:
         self.suspended_s = 0.0
         """In all runs so far."""
 
+    def do(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Call a function with this runner first, as :class:`Trials` has it."""
+        return function(self, *arguments, **options)
+
     def run(self, variant: Variant, plan: Mapping[str, Any], *, timeout: float) -> TrialRun:
         """Start the program under a plan for its child side, and wait until it ends or the time is up."""
         folder = self.make_folder()
         words = self.sandbox.command(self.words(variant, folder))
         env = self.environment(folder, {**plan, "settings": dict(variant.settings)})
-        env[CHILD] = "unstall.optimize.child"
-        began, load, suspended = time.monotonic(), _Load(), self.suspended_s
+        began, load, suspended = time.monotonic(), Load(), self.suspended_s
         with open(folder / "output.txt", "wb") as output:
             process = subprocess.Popen(
                 words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
@@ -108,30 +131,12 @@ class TrialRunner:
 
     def words(self, variant: Variant, folder: Path) -> list[str]:
         """The command line that puts the variant's sources in place and becomes the program."""
-        pairs = []
-        for number, (path, _, wanted) in enumerate(variant.sources.differing()):
-            copy = folder / f"source-{number}"
-            copy.write_bytes(wanted)
-            pairs.append([str(path), str(copy)])
-        if not pairs:
-            return self.line
-        if self.sandbox.force != "overlay":
-            raise TrialNotPossible(f"changes to the source cannot be tried here: {self.sandbox.note}")
-        (folder / "manifest.json").write_text(json.dumps(pairs))
-        return [sys.executable, "-I", "-S", str(_PLACE), str(folder / "manifest.json"), *self.line]
+        return with_files(variant.files, self.line, folder, self.sandbox)
 
     def environment(self, folder: Path, plan: Mapping[str, Any]) -> dict[str, str]:
-        """The program's environment, with the bootstrap first on its path and the plan for the child side."""
-        env = dict(os.environ)
-        path = env.get("PYTHONPATH")
-        env["PYTHONPATH"] = f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP)
-        env[RUN_DIR] = str(folder)
-        env[PLAN] = json.dumps(plan)
-        # What torch.compile makes would be lost with the sandbox, and be made again in every trial.
-        env.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.folder / "inductor"))
-        if plan.get("seed"):
-            env.setdefault("PYTHONHASHSEED", "0")
-        return self.sandbox.environment(env)
+        """The program's environment; what torch.compile makes would be lost with the sandbox, and is kept."""
+        kept = {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor")}
+        return trial_environment(self.sandbox, folder, plan, {**kept, **os.environ})
 
     def make_folder(self) -> Path:
         self.count += 1
@@ -159,22 +164,45 @@ class TrialRunner:
         return False
 
 
-class _Load:
-    """The machine's busy core-seconds since it was made, less those of this process's own children."""
+def with_files(files: Mapping[Path, bytes | None], line: Sequence[str], folder: Path, sandbox: Sandbox) -> list[str]:
+    """The command line that puts files in place and becomes the program; None for one that is not to be there.
 
-    def __init__(self) -> None:
-        self.busy, self.own = self._now()
+    ``folder`` takes the new contents. Raises TrialNotPossible where the files would be changed for real.
+    """
+    if not files:
+        return list(line)
+    if sandbox.force != "overlay":
+        raise TrialNotPossible(f"changes to the source cannot be tried here: {sandbox.note}")
+    (folder / "manifest.json").write_text(json.dumps(write_files(files, folder)))
+    return [sys.executable, "-I", "-S", str(_PUT_SOURCES), str(folder / "manifest.json"), *line]
 
-    def of_others(self, seconds: float) -> float:
-        """Cores that others took, mean over these seconds; orphans that were killed count as others."""
-        busy, own = self._now()
-        return max(0.0, (busy - self.busy) - (own - self.own)) / max(seconds, 1e-9)
 
-    @staticmethod
-    def _now() -> tuple[float, float]:
-        times = psutil.cpu_times()
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return times.user + times.nice + times.system, used.ru_utime + used.ru_stime
+def write_files(files: Mapping[Path, bytes | None], folder: Path) -> list[tuple[str, str | None]]:
+    """Write contents into a folder: for each file its place and the copy, as put_sources reads them."""
+    pairs: list[tuple[str, str | None]] = []
+    for number, (path, wanted) in enumerate(files.items()):
+        copy = folder / f"source-{number}"
+        if wanted is not None:
+            copy.write_bytes(wanted)
+        pairs.append((str(path), None if wanted is None else str(copy)))
+    return pairs
+
+
+def trial_environment(
+    sandbox: Sandbox, folder: Path, plan: Mapping[str, Any], env: Mapping[str, str]
+) -> dict[str, str]:
+    """A program's environment, with the bootstrap first on its path and the plan for the child side."""
+    path = env.get("PYTHONPATH")
+    inside = {
+        **env,
+        "PYTHONPATH": f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP),
+        RUN_DIR: str(folder),
+        PLAN: json.dumps(plan),
+        CHILD: "unstall.child.trial",
+    }
+    if plan.get("seed"):
+        inside.setdefault("PYTHONHASHSEED", "0")
+    return sandbox.environment(inside)
 
 
 class TrialNotPossible(Exception):

@@ -4,7 +4,8 @@ A process that was started in a sandbox is known by any of:
 
 - a namespace that its entrance made, which the keeper holds open: as long as it does, no other namespace gets the same
   number; of user namespaces one that was made in it, too;
-- the sandbox's notes among its mounts: every mount namespace that is made from the sandbox's has them;
+- the sandbox's home among its mounts: every mount namespace that is made from the sandbox's has the notes in it, and
+  the overlays whose layers are there;
 - the sandbox's home in its environment.
 
 A daemon is found like any other process: neither its session nor its parent is asked. Standard library only.
@@ -26,14 +27,14 @@ _GET_PARENT = 0xB702  # NS_GET_PARENT, ioctl_ns(2)
 
 def inside(home: str, namespaces: Container[Namespace]) -> set[int]:
     """The processes that are in a sandbox: that of a home, or one in which the namespaces were made."""
-    found = set()
+    members = set()
     for pid in pids():
         try:
             if _is_inside(pid, home, namespaces):
-                found.add(pid)
+                members.add(pid)
         except OSError:
             pass  # it has ended, or is another user's
-    return found
+    return members
 
 
 def pids() -> list[int]:
@@ -73,7 +74,7 @@ def _is_inside(pid: int, home: str, namespaces: Container[Namespace]) -> bool:
         return True
     if identify(f"/proc/{pid}/ns/mnt") != identify("/proc/self/ns/mnt"):
         with open(f"/proc/{pid}/mountinfo", "rb") as file:
-            if os.fsencode(f"/{os.path.basename(home)}/notes ") in file.read():
+            if os.fsencode(f"/{os.path.basename(home)}/") in file.read():
                 return True
     with open(f"/proc/{pid}/environ", "rb") as file:
         return b"UNSTALL_SANDBOX=" + os.fsencode(home) in file.read().split(b"\0")

@@ -41,13 +41,13 @@ def move(pid: int, name: str) -> str:
 
 def members(group: str) -> set[int]:
     """The processes in a group, and in those that were made in it."""
-    found = set()
+    pids = set()
     for folder, _, _ in os.walk(group):
         try:
-            found |= {int(line) for line in _read(folder, "cgroup.procs").split()}
+            pids |= {int(line) for line in _read(folder, "cgroup.procs").split()}
         except OSError:
             pass  # gone by now
-    return found - {0}
+    return pids - {0}
 
 
 def remove(group: str) -> None:

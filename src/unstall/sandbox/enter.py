@@ -52,12 +52,12 @@ class Entrance:
         folder = os.getcwd()
         self.leave_namespaces()
         kernel.make_private()
-        known = {mount.device for mount in mountinfo.read_all()}
+        machine_devices = {mount.device for mount in mountinfo.read_all()}
         self.lay_out()
         self.note_degraded()
         kernel.change_root(self.root)
         written = [*self.plan["keep"], os.path.join(self.plan["home"], "notes")]
-        proof.check_mounts(known, self.layer, written)
+        proof.check_mounts(machine_devices, self.layer, written)
         os.chdir(folder)
 
     def leave_namespaces(self) -> None:
@@ -130,6 +130,8 @@ class Entrance:
         upper, work = (os.path.join(self.layer, f"{name}{self.layers}") for name in ("upper", "work"))
         for folder in (upper, work):
             os.mkdir(folder)
+        with open(f"{upper}.of", "w", errors="surrogateescape") as file:
+            file.write(path)
         target = self.target(path)
         try:
             for reached in self.reach:
@@ -246,10 +248,10 @@ def _make_readonly(target: str) -> bool:
     return True
 
 
-def _reached(known: Sequence[str], words: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:
+def _reached(writable: Sequence[str], words: Sequence[str], environment: Mapping[bytes, bytes]) -> list[str]:
     """Folders that this child may write to: those known to the parent, and those its words and environment name."""
     named = [word.rpartition("=")[2] for word in words] + [os.fsdecode(value) for value in environment.values()]
-    folders = dict.fromkeys(known)
+    folders = dict.fromkeys(writable)
     for name in [os.getcwd(), *named]:
         while os.path.isabs(name) and not os.path.isdir(name):
             name = os.path.dirname(name)

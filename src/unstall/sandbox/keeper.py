@@ -61,11 +61,11 @@ class Home:
 
     def close(self) -> None:
         """End what is left inside, put back, and be gone. OSError when something is left."""
-        left = self.end_all()
+        running = self.end_all()
         with self.lock:
             vault.restore(os.path.join(self.path, "vault"))
-            if left:
-                raise OSError(f"{STILL_RUNNING}{' '.join(map(str, sorted(left)))}")
+            if running:
+                raise OSError(f"{STILL_RUNNING}{' '.join(map(str, sorted(running)))}")
             for name in self.layers():
                 control_group.remove(self.group(name))
             remove(self.path)
@@ -85,8 +85,8 @@ class Home:
     def inside(self) -> set[int]:
         """The processes in the sandbox that have not ended."""
         groups = set().union(*(control_group.members(self.group(name)) for name in self.layers()))
-        found = census.inside(self.path, self.namespaces) | groups | self.guarded()
-        return {pid for pid in found if not is_zombie(pid)}
+        pids = census.inside(self.path, self.namespaces) | groups | self.guarded()
+        return {pid for pid in pids if not is_zombie(pid)}
 
     def take(self, entrance: socket.socket) -> None:
         """Keep a child's namespaces, whose numbers are then nobody else's, and give it a control group."""

@@ -25,12 +25,24 @@ def claim(folder: Path) -> BinaryIO | None:
 
     OSError where the folder cannot be written to.
     """
-    file = open(folder / _CLAIM, "ab")  # noqa: SIM115  open for as long as the claim holds
+    path = folder / _CLAIM
+    if not path.exists():
+        return _first_claim(path)
+    file = open(path, "r+b")  # noqa: SIM115  open for as long as the claim holds
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
         return None
+    return file
+
+
+def _first_claim(path: Path) -> BinaryIO:
+    """Lock the file before anybody can see it: another start takes one that is not locked for abandoned."""
+    unseen = path.with_name(f"{path.name}-{os.getpid()}")
+    file = open(unseen, "xb")  # noqa: SIM115  as above
+    fcntl.flock(file, fcntl.LOCK_EX)
+    unseen.rename(path)
     return file
 
 
@@ -82,9 +94,8 @@ def settle_sandboxes(roots: Iterable[Path], prefix: str, remove: Callable[[Path]
         running = sorted(processes(home))
         if running:
             pids = " ".join(map(str, running))
-            lines.append(
-                f"an experiment that was cut off has left {_count(running)} running, in {home}: to end, kill -9 {pids}"
-            )
+            remaining = f"{_count(running)} running ({named(running)})"
+            lines.append(f"an experiment that was cut off has left {remaining}, in {home}: to end, kill -9 {pids}")
         elif (home / "vault").is_dir() and any((home / "vault").iterdir()):
             lines.append(f"files that an experiment changed, and that were not put back, are in {home / 'vault'}")
         else:
@@ -97,11 +108,20 @@ def settle_sandboxes(roots: Iterable[Path], prefix: str, remove: Callable[[Path]
 
 def processes(home: Path) -> set[int]:
     """The processes that are left in a sandbox whose keeper is gone."""
-    found = census.inside(str(home), ())
+    pids = census.inside(str(home), ())
     for file in home.glob("layer-*/group"):
         with contextlib.suppress(OSError):  # gone by now
-            found |= control_group.members(file.read_text())
-    return found
+            pids |= control_group.members(file.read_text())
+    return pids
+
+
+def named(running: Iterable[int]) -> str:
+    """The names of processes, for a line that tells of them; each once."""
+    names = set()
+    for pid in running:
+        with contextlib.suppress(OSError):  # gone by now
+            names.add(Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n"))
+    return ", ".join(sorted(names)) or "gone by now"
 
 
 def _count(running: list[int]) -> str:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 # fmt: off
 KERNEL = frozenset(
     {
-        "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cpuset", "debugfs", "devpts", "devtmpfs", "efivarfs",
-        "fuse.lxcfs", "fusectl", "hugetlbfs", "mqueue", "nfsd", "nsfs", "proc", "pstore", "resctrl", "rpc_pipefs",
+        "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cpuset", "debugfs", "devpts", "efivarfs",
+        "fuse.lxcfs", "fusectl", "mqueue", "nfsd", "nsfs", "proc", "pstore", "resctrl", "rpc_pipefs",
         "securityfs", "selinuxfs", "smackfs", "sysfs", "tracefs",
     }
 )

@@ -6,7 +6,7 @@ program's root:
 - ``overlay``: the tree at this path, with a layer above that takes what is written.
 - ``readonly``: as it is with all that is mounted in it, but writes fail. An ordinary user's whole tree begins so:
   what no other step is about cannot be written to.
-- ``bind``: as it is. For devices and the kernel's own file systems.
+- ``bind``: as it is. For the kernel's own file systems.
 - ``memory``: a new empty file system in memory, to stand for a folder whose own content is laid out entry by entry.
 - ``link``: a symbolic link in such a folder.
 - ``shm``: shared memory of the sandbox's own, over what is in shared memory already.
@@ -104,9 +104,16 @@ class _Layout:
             self._cover_entries(path)
 
     def cover_devices(self) -> None:
-        """Devices as they are, with shared memory of the sandbox's own."""
+        """Devices work as they are, under an overlay and through a read-only mount alike; what a program makes, removes
+        or changes beside them stays inside. Shared memory is the sandbox's own.
+        """
         itself = next((mount for mount in self.devices if mount.path == _DEVICES), Mount(_DEVICES))
-        self._show(itself, self.devices)
+        if self.privileged and not itself.readonly:  # an ordinary user's overlay would open no device
+            self.add("overlay", _DEVICES, _forbidden(itself))
+        else:
+            self.add("readonly", _DEVICES)
+        for mount in directly_below(_DEVICES, self.devices):
+            self._show(mount, self.devices)
         if os.path.isdir(SHARED_MEMORY):
             self.add("shm", SHARED_MEMORY)
 
@@ -177,5 +184,8 @@ class _Layout:
     def _options(self, path: str) -> str:
         """What the mount forbids is forbidden above it too."""
         mount = mount_of(path, self.mounts)
-        forbidden = mount.options & {"nosuid", "noexec"} if mount else frozenset()
-        return ",".join(sorted(forbidden))
+        return _forbidden(mount) if mount else ""
+
+
+def _forbidden(mount: Mount) -> str:
+    return ",".join(sorted(mount.options & {"nosuid", "noexec"}))

@@ -31,7 +31,7 @@ LOOPBACK = 1
 def addresses() -> list[tuple[int, int, bytes]]:
     """The machine's own addresses but those of single links: index of the interface, family, address."""
     answer = _ask(_GET_ADDRESSES, _REQUEST | _DUMP, struct.pack("=BBBBI", 0, 0, 0, 0, 0))
-    found = []
+    entries = []
     for kind, body in answer:
         if kind != _NEW_ADDRESS:
             continue
@@ -39,8 +39,8 @@ def addresses() -> list[tuple[int, int, bytes]]:
         attributes = dict(_attributes(body[8:]))
         address = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
         if address and scope < _SCOPE_LINK:
-            found.append((index, family, address))
-    return found
+            entries.append((index, family, address))
+    return entries
 
 
 def listening() -> Iterator[tuple[int, bytes, int]]:
@@ -85,7 +85,7 @@ def _ask(kind: int, flags: int, body: bytes, protocol: int = _ROUTE) -> list[tup
     sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, protocol)
     try:
         sock.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
-        found: list[tuple[int, bytes]] = []
+        messages: list[tuple[int, bytes]] = []
         while True:
             data = sock.recv(1 << 17)
             while data:
@@ -95,10 +95,10 @@ def _ask(kind: int, flags: int, body: bytes, protocol: int = _ROUTE) -> list[tup
                     number = -struct.unpack_from("=i", content)[0]
                     if number:
                         raise OSError(number, os.strerror(number))
-                    return found
+                    return messages
                 if kind == _DONE:
-                    return found
-                found.append((kind, content))
+                    return messages
+                messages.append((kind, content))
     finally:
         sock.close()
 

@@ -48,11 +48,11 @@ def enter(home: str) -> None:
 
 def _interfaces() -> dict[str, list[tuple[int, bytes]]]:
     """The machine's interfaces, but the loopback, that have addresses: by name, each address with its family."""
-    found: dict[str, list[tuple[int, bytes]]] = {}
+    by_name: dict[str, list[tuple[int, bytes]]] = {}
     for index, family, address in netlink.addresses():
         if index != netlink.LOOPBACK:
-            found.setdefault(_socket.if_indextoname(index), []).append((family, address))
-    return found
+            by_name.setdefault(_socket.if_indextoname(index), []).append((family, address))
+    return by_name
 
 
 def _furnish(interfaces: dict[str, list[tuple[int, bytes]]], name_servers: Sequence[str]) -> None:
@@ -85,16 +85,16 @@ def _listening() -> Iterator[Service]:
 
 def _name_servers() -> Iterator[Service]:
     """As resolv.conf(5) names them; where it names none, one on this machine is meant."""
-    found = []
+    servers = []
     try:
         with open("/etc/resolv.conf", errors="replace") as file:
             for line in file:
                 words = line.split()
                 if len(words) > 1 and words[0] == "nameserver" and "%" not in words[1]:
-                    found.append(words[1])
+                    servers.append(words[1])
     except OSError:
         pass
-    for host in dict.fromkeys(found or ["127.0.0.1"]):
+    for host in dict.fromkeys(servers or ["127.0.0.1"]):
         try:
             _socket.inet_pton(_family(host), host)
         except OSError:

@@ -84,23 +84,25 @@ def _entrance(home: Path) -> list[str]:
 def _try(home: Path, reach: Sequence[str], keep: Sequence[Path]) -> str | None:
     """Write files inside that must not be there afterwards: why that did not go well, None when it did."""
     name = f".{home.name}.probe"
-    known = [*reach, str(home.parent)]
+    reachable = [*reach, str(home.parent)]
     written = [str(path) for path in (*keep, home / "notes")]
     mounted = [mount.path for mount in read_mounts() if mount.kind not in KERNEL and os.path.isdir(mount.path)]
-    before = {folder: os.stat(folder) for folder in [*known, *mounted]}
+    before = {folder: os.stat(folder) for folder in [*reachable, *mounted]}
     probed: list[str] = []
     try:
-        failure = _write_probes(home, name, known, written, probed)
+        failure = _write_probes(home, name, reachable, written, probed)
     finally:
         folders = dict.fromkeys([*before, *probed])
         real = [folder for folder in folders if _remove(os.path.join(folder, name), before.get(folder))]
     return f"what was written to {real[0]} in an overlay was written for real" if real else failure
 
 
-def _write_probes(home: Path, name: str, known: Sequence[str], written: Sequence[str], probed: list[str]) -> str | None:
+def _write_probes(
+    home: Path, name: str, reachable: Sequence[str], written: Sequence[str], probed: list[str]
+) -> str | None:
     """Let a child write a file of this name wherever it can, and list the folders in ``probed``; what went wrong."""
     (home / "notes" / "readonly.json").unlink(missing_ok=True)
-    probes = [sys.executable, "-I", "-S", str(_PROOF), name, json.dumps(known), json.dumps(written)]
+    probes = [sys.executable, "-I", "-S", str(_PROOF), name, json.dumps(reachable), json.dumps(written)]
     try:
         trial = subprocess.run([*_entrance(home), *probes], capture_output=True, text=True, timeout=_PATIENCE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -128,7 +130,7 @@ def _note(home: Path, planned: dict[str, list[str]], privileged: bool) -> str:
     mount = mount_of(str(home), read_mounts())
     where = "memory" if mount is not None and mount.kind == "tmpfs" else str(home.parent)
     namespaces = "a mount namespace" if privileged else "user and mount namespaces"
-    note = f"every experiment writes to an overlay of its own ({namespaces}; layers in {where})"
+    note = f"every experiment writes to its own overlay ({namespaces}; layers in {where})"
     try:
         degraded = json.loads((home / "notes" / "readonly.json").read_text())
     except (OSError, ValueError):
@@ -140,12 +142,12 @@ def _note(home: Path, planned: dict[str, list[str]], privileged: bool) -> str:
 
 def _writable(folder: Path) -> list[str]:
     """Folders that programs write to, as real paths: working tree, home, the temporary ones, and where links lead."""
-    known = [folder, Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
+    candidates = [folder, Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]
     try:
-        known += [path for path in folder.iterdir() if path.is_symlink()]
+        candidates += [path for path in folder.iterdir() if path.is_symlink()]
     except OSError:
         pass
-    real = [path.resolve() for path in known]
+    real = [path.resolve() for path in candidates]
     return sorted({str(path) for path in real if path.is_dir() and os.access(path, os.W_OK)})
 
 

@@ -20,21 +20,17 @@ def roots(folder: Path) -> list[Path]:
 
 def homes(folder: Path) -> Iterator[Path]:
     """New folders to try, the one with most room first; each is made, with one for notes, when it is asked for."""
-    known = roots(folder)
-    roomy = sorted(
-        {path for path in known if os.access(path, os.W_OK) and free_bytes(path) > 2 * RESERVE_BYTES},
-        # In memory only when nothing else will do: what is there is taken from the program.
-        key=lambda path: (not _in_memory(path), free_bytes(path), -known.index(path)),
-        reverse=True,
-    )
-    devices: set[int] = set()
-    for path in roomy:
-        device = path.stat().st_dev
-        if device not in devices:
-            devices.add(device)
-            home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
-            (home / "notes").mkdir()
-            yield home
+    by_device: dict[int, Path] = {}
+    for path in roots(folder):
+        if os.access(path, os.W_OK) and free_bytes(path) > 2 * RESERVE_BYTES:
+            # Folders of one device are not compared by their room: it changes while one looks, and a folder beside
+            # the program's is the last resort.
+            by_device.setdefault(path.stat().st_dev, path)
+    # In memory only when nothing else will do: what is there is taken from the program.
+    for path in sorted(by_device.values(), key=lambda path: (_in_memory(path), -free_bytes(path))):
+        home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
+        (home / "notes").mkdir()
+        yield home
 
 
 def free_bytes(path: Path) -> int:

@@ -23,26 +23,26 @@ else:
     import mountinfo
 
 
-def check_mounts(known: Container[str], layer: str, written: Sequence[str]) -> None:
+def check_mounts(machine_devices: Container[str], layer: str, written: Sequence[str]) -> None:
     """OSError, that names the path and its file system, when something that this process sees is written to for real.
 
     Args:
-        known: the devices that were mounted before the tree was laid out.
+        machine_devices: the devices that were mounted before the tree was laid out.
         layer: the folder that takes what this process writes.
         written: folders that it writes to for real.
     """
     for mount in mountinfo.read_all():
-        if not is_safe(mount, known, layer, written) and _is_seen(mount):
+        if not is_safe(mount, machine_devices, layer, written) and _is_seen(mount):
             raise OSError(f"{mount.path} ({mount.kind}) would be written to for real")
 
 
-def is_safe(mount: mountinfo.Mount, known: Container[str], layer: str, written: Iterable[str]) -> bool:
+def is_safe(mount: mountinfo.Mount, machine_devices: Container[str], layer: str, written: Iterable[str]) -> bool:
     """Whether what is written through a mount changes nobody's files; the arguments are those of check_mounts."""
     if mount.readonly or mount.kind in mountinfo.KERNEL:
         return True
     if any(mountinfo.inside(mount.path, folder) for folder in written):
         return True
-    if mount.device in known:
+    if mount.device in machine_devices:
         return False
     return mount.kind == "tmpfs" or (mount.kind == "overlay" and _writes_into(layer, mount))
 

@@ -34,13 +34,13 @@ class Relay:
         totals = self._totals()
         traffic: dict[str, dict[str, int]] = totals.get("traffic", {})
         busiest = sorted(traffic.items(), key=lambda item: -item[1]["connections"])
-        found = [f"reached from the experiments: {_describe(name, counts)}" for name, counts in busiest]
+        lines = [f"reached from the experiments: {_describe(name, counts)}" for name, counts in busiest]
         if totals.get("unreachable"):
-            found.append(
+            lines.append(
                 f"no way out: {totals['unreachable']} connections or datagrams to other machines, of code that is not"
                 " watched; --allow-network-writes lets them through"
             )
-        return found
+        return lines
 
     def close(self) -> None:
         """End it."""

@@ -62,17 +62,18 @@ class Sandbox:
         self._network_writes = network_writes
         self._tell: Callable[[str], None] = lambda line: None
 
-    def command(self, words: Sequence[str]) -> list[str]:
+    def command(self, words: Sequence[str], *, settled: bool = False) -> list[str]:
         """The command to spawn in the place of ``words``: its process becomes the program, with the same pid.
 
         stdio, signals, exit code, working directory and argv are the program's own. ``words[0]`` is the path of an
-        executable, or a name on PATH. Raises SandboxError when the disk that takes what children write is nearly full,
-        or, under the guard, when the files could not be put back after the last child.
+        executable, or a name on PATH. ``settled``: not before the layers of earlier children are gone, so that the
+        only one is then the child's own. Raises SandboxError when the disk that takes what children write is nearly
+        full, or, under the guard, when the files could not be put back after the last child.
         """
         if place.free_bytes(self._home) < place.RESERVE_BYTES:
             raise SandboxError(f"no room for what an experiment writes: {self._home.parent} is nearly full")
         try:
-            self._keeper.tidy(wait=self._overlays is None)
+            self._keeper.tidy(wait=settled or self._overlays is None)
         except OSError as error:
             raise SandboxError(f"the files could not be put back after an experiment: {error}") from None
         return [*self.entrance, *words]
@@ -119,6 +120,17 @@ class Sandbox:
         """What programs reached outside their own network so far, a line for each address with its counts."""
         return self._relay.lines() if self._relay else []
 
+    def layers(self) -> list[tuple[str, Path]]:
+        """What children wrote whose layers are not removed yet: (folder of the machine, what is written above it)."""
+        return [
+            (note.read_text(errors="surrogateescape"), note.with_suffix(""))
+            for note in self._home.glob("layer-*/upper*.of")
+        ]
+
+    def running(self) -> set[int]:
+        """The processes that are left inside, daemons too."""
+        return leftovers.processes(self._home)
+
     def close(self) -> None:
         """End every process that is left inside, put back what the guard saved, remove every layer."""
         if self._relay is not None:
@@ -126,17 +138,18 @@ class Sandbox:
         failure = self._keeper.close()
         if failure.startswith(STILL_RUNNING):
             pids = failure.removeprefix(STILL_RUNNING)
-            self._tell(f"a process of an experiment does not end; to end it, kill -9 {pids}")
+            names = leftovers.named(map(int, pids.split()))
+            self._tell(f"processes of an experiment do not end ({names}): to end them, kill -9 {pids}")
         elif failure:
             raise SandboxError(f"the files could not be put back: {failure}; they are kept in {self._home / 'vault'}")
 
 
 GUARD_NOTE = (
     "Python's own writes are watched and undone; those of C code and of other programs are not seen:"
-    " no overlay can be had here"
+    " an overlay is not possible here"
 )
 NETWORK_NOTE = (
-    "no network of its own can be had here: what Python sends is held back, what C code and other programs send is not"
+    "a separate network is not possible here: what Python sends is blocked, what C code and other programs send is not"
 )
 
 
@@ -202,7 +215,7 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
     if required:
         raise SandboxError(
             f"nothing here can keep an experiment from changing your files ({reason});"
-            " --no-sandbox runs it all the same, with only Python's own writes undone"
+            " --no-sandbox runs it anyway, with only Python's own writes undone"
         )
     for home in place.homes(folder):
         return Sandbox(folder, home, Keeper(home), None, None, reason, keep, network_writes)

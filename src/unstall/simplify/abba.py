@@ -157,7 +157,7 @@ def _add(result: ExperimentResult, base: list[Segment], arm: list[Segment], pace
     (result.disturbed_log_ratios if disturbed else result.log_ratios).append(ratio)
     result.base_s.append(math.exp(sum(map(math.log, base_s)) / len(base_s)))
     let_through = sum(segment.real_calls for segment in arm) / sum(len(segment.durations) for segment in arm)
-    note = "some calls were let through all the same: the gain may be larger"
+    note = "some calls still ran: the gain may be larger"
     if let_through > thresholds.CALLS_LET_THROUGH and note not in result.notes:
         result.notes.append(note)
 
@@ -168,5 +168,5 @@ def _diverged(base: list[Segment], arm: list[Segment]) -> str | None:
         before = float(np.mean([segment.calls[name] for segment in base]))
         after = float(np.mean([segment.calls[name] for segment in arm]))
         if after > thresholds.MORE_CALLS * before + 0.5:
-            return f"the program takes another course with it: {after:.1f} calls of {name} a step, not {before:.1f}"
+            return f"the program behaves differently with it: {after:.1f} calls of {name} a step, not {before:.1f}"
     return None

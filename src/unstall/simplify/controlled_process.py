@@ -43,7 +43,7 @@ class Interrupted(Exception):
 
 
 Wait = Callable[[float], None]
-"""Sleeps for some seconds, shows progress; raises Interrupted when a signal came."""
+"""Sleeps for some seconds, shows progress; raises Interrupted when a signal came, then and every time after."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class ControlledProcess:
         assert self._follower is not None
         measured = segment.measure(self._follower.since(self._applied), self.kind, self._from)
         if measured is None:
-            raise ProgramStuck("no step of it was whole")
+            raise ProgramStuck("it completed no step")
         self._from = measured.ended
         measured.real_calls = self.board.real_calls - real
         resources = self.session.resources
@@ -171,19 +171,23 @@ class ControlledProcess:
         ]
 
     def end(self) -> None:
-        """Let the program unwind; one that refuses is killed."""
+        """Let the program unwind; one that refuses is killed, and so is any when a person does not want to wait."""
         if self._is_over:
             return
         self._is_over = True
         self.resume()
         self.session.stop()
         began = self.clock()
-        while self.program.poll():
-            patience_s = self.patience.end_s if self.steps else self.patience.startless_end_s
-            if self.clock() - began > patience_s:
-                self.program.kill(signal.SIGKILL)
-            time.sleep(self.patience.poll_s)
-        self.program.finish()
+        try:
+            while self.program.poll():
+                patience_s = self.patience.end_s if self.steps else self.patience.startless_end_s
+                if self.clock() - began > patience_s:
+                    self.program.kill(signal.SIGKILL)
+                self.wait(self.patience.poll_s)
+        except Interrupted:  # as every wait from now on says
+            self.program.abandon()
+        else:
+            self.program.finish()
 
     def _pass(self, steps: int, until: float, step_s: float) -> None:
         """Wait for so many more steps, whole ones, and at least to that time."""

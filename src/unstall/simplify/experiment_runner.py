@@ -132,7 +132,7 @@ class ExperimentRunner:
 def _why(error: ProgramEnded | ProgramStuck) -> str:
     """Why an experiment cannot go on, for a person."""
     if isinstance(error, ProgramStuck):
-        return f"with it the program does not go on: {error}"
+        return f"with it the program is stuck: {error}"
     if error.status:
         return f"with it the program fails: {error.last_line or error}"
     return "the program ends before anything can be compared: give it more steps"

@@ -25,6 +25,7 @@ _LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
 _CALLS_OF_A_STEP = {
     "optimizer": (Tick.OPTIMIZER, Tick.BACKWARD, Tick.DATA),
     "env": (Tick.ENV,),
+    "request": (Tick.REQUEST, Tick.FORWARD),
     "batch": (Tick.DATA, Tick.FORWARD),
     "forward": (Tick.FORWARD,),
     "explicit": (Tick.EXPLICIT, Tick.OPTIMIZER, Tick.BACKWARD),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -40,18 +40,28 @@ class SimplifyResult:
 
 
 class Simplifier:
-    """Finds what each component costs. ``announce`` is called with what is going on, for the progress line."""
+    """Finds what each component costs. ``announce`` is called with what is going on, for the progress line.
 
-    def __init__(self, starter: ProgramStarter, budget: Budget, announce: Callable[[str], None] = lambda what: None):
-        self.starter, self.budget, self.announce = starter, budget, announce
+    ``keep`` is called with all that is known, after the first run and after each experiment.
+    """
 
-    def run(self, requested: list[Experiment]) -> SimplifyResult:
-        """Watch, then try what was requested, or what the first run gives cause for.
+    def __init__(
+        self,
+        starter: ProgramStarter,
+        budget: Budget,
+        announce: Callable[[str], None] = lambda what: None,
+        keep: Callable[[SimplifyResult], None] = lambda simplified: None,
+    ):
+        self.starter, self.budget, self.announce, self.keep = starter, budget, announce, keep
+
+    def run(self, requested: list[Experiment], known: Sequence[ExperimentResult] = ()) -> SimplifyResult:
+        """Watch, then try what was requested, or what the first run gives cause for, but for what is known already.
 
         Raises Interrupted when a signal comes before there is anything to tell; later ones end the experiments.
         """
         self.announce("a first run, only watched")
-        simplified = SimplifyResult(self.starter.watch())
+        simplified = SimplifyResult(self.starter.watch(), list(known))
+        self.keep(simplified)
         measured = simplified.first.measured
         if measured is None:
             return simplified
@@ -76,7 +86,14 @@ class Simplifier:
     def _try_all(self, runner: ExperimentRunner, simplified: SimplifyResult, to_try: list[Experiment]) -> None:
         """Each in turn, with an equal part of what is left; once the ceilings are known, those behind the highest."""
         asked_deeper = False
-        while to_try:
+        while True:
+            known = [result.experiment for result in simplified.results]
+            if known and not asked_deeper and not any(left.component and left.share is None for left in to_try):
+                asked_deeper = True
+                to_try = [*plan.deeper(simplified.results), *to_try]
+            to_try = [experiment for experiment in to_try if experiment not in known]
+            if not to_try:
+                return
             if simplified.results and not self.budget.allows(thresholds.BLOCKS_TO_BEGIN * runner.pace.block_s):
                 simplified.untried = to_try
                 return
@@ -88,9 +105,7 @@ class Simplifier:
             share_s = self.budget.left / (1 + len(to_try) + (0 if asked_deeper else 1))
             rule = StoppingRule() if experiment.settings is None else StoppingRule(thresholds.MOST_BLOCKS_OF_SETTINGS)
             runner.run(result, rule, max(share_s, thresholds.EXPERIMENT_S))
-            if not asked_deeper and not any(left.component and left.share is None for left in to_try):
-                asked_deeper = True
-                to_try = [*plan.deeper(simplified.results), *to_try]
+            self.keep(simplified)
 
     def _sharpen(self, runner: ExperimentRunner, results: list[ExperimentResult]) -> None:
         """What is left of the budget goes to the ceilings, a few blocks at a time to the one that is known least."""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from unstall.child.experiments.interventions.cached import CachedIntervention
-from unstall.records import report as records
-from unstall.records.report import Ceiling, NotMeasured, Report, Study
+from unstall.records import experiments as records
+from unstall.records.experiments import Ceiling, NotMeasured, Study
+from unstall.records.report import Report
 from unstall.simplify import predictor, simplify_verdict, thresholds
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.simplifier import SimplifyResult

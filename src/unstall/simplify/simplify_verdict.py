@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from unstall.child.experiments.interventions.cached import CachedIntervention
+from unstall.diagnose import claims
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
-from unstall.records.vocabulary import HEALTHY, Confidence, PatternName
+from unstall.records.vocabulary import HEALTHY, UNEXPLAINED, Confidence, PatternName
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import ExperimentResult
 from unstall.statistics import Ratio
@@ -85,15 +86,17 @@ def _with_measurement(
         return finding
     ratio, estimate = _ratio(result), finding.headroom
     apart = abs(math.log(estimate / max(ratio.value, 1e-9)))
-    if apart > math.log(thresholds.DISAGREEMENT) and not ratio.low <= estimate <= ratio.high:
+    ceiling = finding.ceiling
+    expected = ceiling is not None and ceiling.low <= ratio.high and ratio.low <= ceiling.high
+    if apart > math.log(thresholds.DISAGREEMENT) and not ratio.low <= estimate <= ratio.high and not expected:
         disagreements.append(_disagreement(finding, ratio))
-    return msgspec.structs.replace(
+    measured_finding = msgspec.structs.replace(
         finding,
-        headroom=max(1.0, ratio.value),
         headroom_known_by="measured",
         confidence=_confidence(ratio),
         evidence=[_sentence(result), *finding.evidence],
     )
+    return claims.measured(measured_finding, ratio.value, ratio.low, ratio.high)
 
 
 def _take_over(
@@ -121,9 +124,10 @@ def _take_over(
         cause=same.cause if same else ("transform" if culprit and pattern == CachedIntervention.proves else None),
         culprit=culprit or (same.culprit if same else None) or _worker_culprit(report, pattern),
     )
+    verdict = claims.measured(verdict, ratio.value, ratio.low, ratio.high)
     details = f"; {split}" if pattern == CachedIntervention.proves and split is not None else ""
     disagreements.append(
-        f"observation says {first.pattern} ({first.headroom:.2f}× at most); the experiment says {pattern}: "
+        f"observation says {first.pattern} ({_estimated(first)}); the experiment says {pattern}: "
         f"{_sentence(best)}{details}"
     )
     return [verdict, *(finding for finding in findings if finding is not same)]
@@ -135,7 +139,7 @@ def _order(findings: list[Finding]) -> list[Finding]:
     measured = first.headroom_known_by == "measured" and not _of(first).keeps_verdict
     if measured and first.headroom < thresholds.WORTH:
         for better in rest:
-            if better.headroom >= thresholds.WORTH or better.pattern in ("compute-bound", HEALTHY):
+            if better.headroom >= thresholds.WORTH or better.pattern in ("compute-bound", HEALTHY, UNEXPLAINED):
                 return [better, first, *(finding for finding in rest if finding is not better)]
     return [first, *rest]
 
@@ -177,7 +181,15 @@ def _worker_culprit(report: Report, pattern: PatternName) -> Culprit | None:
 
 def _culprit(spot: Hotspot) -> Culprit:
     return Culprit(
-        function=spot.function, file=spot.file, line=spot.line, share=spot.share, where=spot.where, via=spot.via
+        function=spot.function,
+        file=spot.file,
+        line=spot.line,
+        share=spot.share,
+        where=spot.where,
+        via=spot.via,
+        package=spot.package,
+        version=spot.version,
+        called_by=spot.called_by,
     )
 
 
@@ -189,6 +201,14 @@ def _sentence(result: ExperimentResult) -> str:
         f"by experiment: {condition} the program is {ratio.value:.2f}× as fast "
         f"(95 % interval {ratio.low:.2f} to {ratio.high:.2f}, {ratio.blocks} blocks)"
     )
+
+
+def _estimated(finding: Finding) -> str:
+    """What observation promised: the ceiling and its interval."""
+    ceiling = finding.ceiling
+    if ceiling is None:
+        return f"{finding.headroom:.2f}×"
+    return f"ceiling {ceiling.value:.2f}×, {ceiling.low:.2f} to {ceiling.high:.2f}"
 
 
 def _disagreement(finding: Finding, ratio: Ratio) -> str:

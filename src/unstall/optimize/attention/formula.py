@@ -160,12 +160,12 @@ class _Reader:
         if isinstance(operator, cst.Divide):
             scale = f"1 / {forms.enclosed(self.module, right)}"
             return self.scores(left, at, parts.with_moved(right, at=at, scales=(*parts.scales, scale)))
-        for scores, other in ((left, right), (right, left)):
+        for scores, operand in ((left, right), (right, left)):
             if isinstance(operator, cst.Multiply):
-                scales = (*parts.scales, forms.enclosed(self.module, other))
-                extended = parts.with_moved(other, at=at, scales=scales)
+                scales = (*parts.scales, forms.enclosed(self.module, operand))
+                extended = parts.with_moved(operand, at=at, scales=scales)
             elif isinstance(operator, cst.Add) and not (parts.bias or parts.masks or parts.scales):
-                extended = parts.with_moved(other, at=at, bias=self.module.code(other))
+                extended = parts.with_moved(operand, at=at, bias=self.module.code(operand))
             else:
                 return None
             complete = self.scores(scores, at, extended)

@@ -2,7 +2,7 @@
 
 The first two may run ahead of the third, for many items at once, when nothing that follows matters to them and they do
 nothing but compute. That is a reading of the source, which the comparison then checks by running it, see
-:mod:`unstall.optimize.child.batched_calls`.
+:mod:`unstall.child.trial.batched_calls`.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ class _Splitter:
         self.module, self.call = module, call
         self.statement = self._statement()
         self.loop, self.within = self._loop()
-        self.prepare, self.rest = self._parts()
+        self.prepare, self.following = self._parts()
         target = self.loop.target
         if any(
             isinstance(inner, (cst.Attribute, cst.Subscript, cst.StarredElement)) for inner in module.inside(target)
         ):
             self._refuse(self.loop, "the loop sets more than names")
-        self.own = set(names(module, [target, *self.prepare], _STORE))
+        self.item_names = set(names(module, [target, *self.prepare], _STORE))
         """Names that belong to an item."""
 
     def split(self) -> BatchableLoop:
@@ -86,13 +86,13 @@ class _Splitter:
         inputs = self._inputs()
         self._check_loop()
         self._check_prepare()
-        self._check_apart()
+        self._check_items_independent()
         needed_names = self._names_needed_later([*self.prepare, *(arg.value for arg in inputs)])
         sized = self._sized(self.loop.iter)
         return BatchableLoop(self.loop, self.within, self.statement, self.call, inputs, needed_names, sized)
 
-    def _refuse(self, node: cst.CSTNode, why: str) -> None:
-        raise AnalysisRefused(f"line {self.module.first_line(node)}: {why}")
+    def _refuse(self, node: cst.CSTNode, reason: str) -> None:
+        raise AnalysisRefused(f"line {self.module.first_line(node)}: {reason}")
 
     # ------------------------------------------------------------------ the parts
 
@@ -150,9 +150,9 @@ class _Splitter:
 
     def _inputs(self) -> tuple[cst.Arg, ...]:
         """The arguments that differ from item to item."""
-        if self.own & set(names(self.module, [self.call.func], _LOAD)):
+        if self.item_names & set(names(self.module, [self.call.func], _LOAD)):
             self._refuse(self.call, "each item has a model of its own")
-        inputs = tuple(arg for arg in self.call.args if self.own & set(names(self.module, [arg.value], _LOAD)))
+        inputs = tuple(arg for arg in self.call.args if self.item_names & set(names(self.module, [arg.value], _LOAD)))
         if any(arg.star for arg in inputs):
             self._refuse(self.call, "the arguments are packed")
         if not inputs:
@@ -163,13 +163,13 @@ class _Splitter:
         """The item's names that are read anywhere but in what runs ahead."""
         scope = self.module.enclosing(self.loop, cst.FunctionDef) or self.module.tree
         inside = {node for part in ahead for node in self.module.inside(part)}
-        read = (
+        names_read = (
             node.value
             for node in self.module.inside(scope)
             if isinstance(node, cst.Name) and node not in inside
             and self.module.context(node) in (_LOAD, ExpressionContext.DEL)
         )  # fmt: skip
-        return tuple(name for name in dict.fromkeys(read) if name in self.own)
+        return tuple(name for name in dict.fromkeys(names_read) if name in self.item_names)
 
     def _sized(self, looped: cst.BaseExpression) -> tuple[str, ...]:
         """What must have a length for the loop to be known as a whole, beyond what the source shows."""
@@ -204,50 +204,50 @@ class _Splitter:
 
     def _check_prepare(self) -> None:
         """What is made of an item only computes."""
-        known = set(names(self.module, [self.loop.target], _STORE))
+        names_set = set(names(self.module, [self.loop.target], _STORE))
         for statement in self.prepare:
             for node in self.module.inside(statement):
-                self._check_node(node, known)
-            early = [name for name in self._read_first(statement) if name in self.own - known]
-            if early:
-                self._refuse(statement, f"{early[0]} comes from the item before")
-            known |= set(names(self.module, [statement], _STORE))
+                self._check_node(node, names_set)
+            unset = [name for name in self._read_first(statement) if name in self.item_names - names_set]
+            if unset:
+                self._refuse(statement, f"{unset[0]} comes from the item before")
+            names_set |= set(names(self.module, [statement], _STORE))
 
-    def _check_node(self, node: cst.CSTNode, known: set[str]) -> None:
+    def _check_node(self, node: cst.CSTNode, names_set: set[str]) -> None:
         if isinstance(node, _LEAVES):
             self._refuse(node, "what is made of an item has an effect on the rest")
         if isinstance(node, cst.Call) and self._effect(node) & Effect.ORDERED:
             self._refuse(node, f"{self.module.code(node.func)} may not be called ahead")
         stored = isinstance(node, (cst.Attribute, cst.Subscript)) and is_stored(self.module, node)
-        if stored and root(node) not in known:
+        if stored and root(node) not in names_set:
             self._refuse(node, f"{self.module.code(node)} is changed")
-        if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and root(node.value.func) not in known:
+        if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and root(node.value.func) not in names_set:
             self._refuse(node, f"{self.module.code(node.value.func)} is called for its effect")
 
     def _read_first(self, statement: cst.CSTNode) -> list[str]:
         """Names that a statement reads and does not set for itself, as an ``if`` or a ``with`` does."""
-        read = names(self.module, [statement], _LOAD)
+        names_read = names(self.module, [statement], _LOAD)
         if not isinstance(statement, cst.SimpleStatementLine):
             own = set(names(self.module, [statement], _STORE))
-            return [name for name in read if name not in own]
+            return [name for name in names_read if name not in own]
         small = statement.body[0]
         if isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
-            return [small.target.value, *read]
-        return read
+            return [small.target.value, *names_read]
+        return names_read
 
-    def _check_apart(self) -> None:
+    def _check_items_independent(self) -> None:
         """Nothing that follows the call changes what the next items are made from."""
         imports = self.module.all(cst.ImportAlias)
         modules = {(alias.evaluated_alias or alias.evaluated_name).partition(".")[0] for alias in imports}
-        read = {
+        paths_read = {
             path
             for path in self._paths_read([self.loop.iter, *self.prepare, self.call])
-            if path.partition(".")[0] not in self.own | modules
+            if path.partition(".")[0] not in self.item_names | modules
         }
         cls = self.module.enclosing(self.loop, cst.ClassDef)
-        for changed in self._changed([self.statement, *self.rest], set(self.module.inside(self.call)), cls):
+        for changed in self._changed([self.statement, *self.following], set(self.module.inside(self.call)), cls):
             if changed.partition(".")[0] not in modules:
-                for path in read:
+                for path in paths_read:
                     if _covers(changed, path) or _covers(path, changed):
                         raise AnalysisRefused(
                             f"{changed} may change from item to item, and {path} is needed for the next"

@@ -9,6 +9,7 @@ import libcst as cst
 from unstall.optimize.batching.loops import BatchableLoop
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.toplevel import with_import, with_runtime
 
 
@@ -33,9 +34,7 @@ class _Writer:
 
     def _fresh(self, wanted: str) -> str:
         """The name, with a number where the file uses it."""
-        name, number = wanted, 2
-        while name in self.used:
-            name, number = f"{wanted}{number}", number + 1
+        name = fresh_name(wanted, self.used)
         self.used.add(name)
         return name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from pathlib import Path
 
 from unstall.optimize.source.files import Sources
@@ -10,21 +11,29 @@ from unstall.optimize.source.files import Sources
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 
 
-def unified(sources: Sources, root: Path) -> bytes:
-    """The diff of all changed files, paths relative to ``root`` with a/ and b/ before them; empty without changes."""
+def unified(sources: Sources, folder_of: Callable[[Path], Path | None]) -> bytes:
+    """The diff of all changed files, with a/ and b/ before their paths; empty without changes.
+
+    ``folder_of``: the folder that a file's path is relative to.
+    """
     return b"".join(
-        one_file(current, wanted, path.resolve().relative_to(root.resolve()).as_posix())
+        one_file(current, wanted, _relative(path, folder_of(path)), is_new=not path.exists())
         for path, current, wanted in sources.differing()
     )
 
 
-def one_file(old: bytes, new: bytes, name: str) -> bytes:
+def _relative(path: Path, folder: Path | None) -> str:
+    path = path.resolve()
+    return (path.relative_to(folder.resolve()) if folder is not None else path).as_posix()
+
+
+def one_file(old: bytes, new: bytes, name: str, *, is_new: bool = False) -> bytes:
     """The diff of one file, with git's header lines."""
     lines = difflib.diff_bytes(
         difflib.unified_diff,
         _lines(old),
         _lines(new),
-        quoted("a/" + name),
+        b"/dev/null" if is_new else quoted("a/" + name),
         quoted("b/" + name),
         lineterm=b"\n",
     )

@@ -19,16 +19,24 @@ def remarks(program: Program, sources: Sources) -> list[str]:
     paths = [path for path, _, _ in sources.differing()]
     if not paths:
         return []
-    notes = []
+    notes = [
+        f"{path.relative_to(folder)} is of a package in {folder}: the patch is against its source, to send upstream; "
+        "--apply changes this copy"
+        for path in paths
+        if (folder := program.folder_of(path)) is not None and folder != program.root
+    ]
+    paths = [path for path in paths if program.folder_of(path) == program.root]
     top = repository(program.root)
+    if not paths:
+        return notes
     if top is None:
-        notes.append(f"the script is in no git repository: apply the patch from {program.root}")
+        notes.append(f"the script is not in a git repository: apply the patch from {program.root}")
     else:
         dirty = changed_since_commit(top, paths)
         if dirty:
             names = ", ".join(path.name for path in dirty)
             notes.append(f"{names} has changes that are not committed: the patch is for the file as it is now")
-    exported = [path.name for path in paths if _NOTEBOOK.search(path.read_bytes())]
+    exported = [path.name for path in paths if path.exists() and _NOTEBOOK.search(path.read_bytes())]
     if exported:
         notes.append(f"{', '.join(exported)} comes from a notebook: the patch changes the file, not the notebook")
     return notes
@@ -50,19 +58,24 @@ def changed_since_commit(top: Path, paths: Iterable[Path]) -> list[Path]:
     return changed
 
 
-def apply(sources: Sources) -> list[tuple[Path, Path]]:
+def apply(sources: Sources) -> list[tuple[Path, Path | None]]:
     """Write the changed files in their places, each with a backup beside it: (file, backup). Raises OSError.
+
+    A new file has no backup.
 
     A file is replaced in one step, so a crash leaves the old one or the new one, never half of one.
     """
-    done = []
+    done: list[tuple[Path, Path | None]] = []
     for path, current, wanted in sources.differing():
-        backup = _free_name(path)
-        backup.write_bytes(current)
+        backup = _free_name(path) if path.exists() else None
+        if backup is not None:
+            backup.write_bytes(current)
+        path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.new")
         try:
             draft.write_bytes(wanted)
-            os.chmod(draft, path.stat().st_mode & 0o7777)
+            if backup is not None:
+                os.chmod(draft, path.stat().st_mode & 0o7777)
             os.replace(draft, path.resolve())
         except OSError:
             draft.unlink(missing_ok=True)

@@ -16,9 +16,10 @@ __all__ = ["Exactness", "NotApplicable", "Remedy", "first_of", "proposals_of"]
 T = TypeVar("T")
 P = TypeVar("P")
 
-Exactness = Literal["exact", "close", "training-changing"]
-"""How the results of the changed program are compared with the original's: bit for bit, within the tolerance of the
-data type, or not at all, because the change is one of the training."""
+Exactness = Literal["exact", "close", "output-changing", "reduced", "training-changing"]
+"""What is expected of the changed program's results: the original's bit for bit, the same but for rounding, the same
+while less of them is logged, drawn or saved, or of less precision; or not to be compared, because the change is one of
+the training. What they are is measured."""
 
 
 class Remedy:

@@ -27,7 +27,7 @@ class BatchCalls(Remedy):
 
     name = "batch-calls"
     brief = f"a loop that calls the model, or a function around it, for one item calls it for up to {_SIZE} at once"
-    needs = "a program that trains nothing, and a loop over what is known as a whole"
+    needs = "a program that trains nothing, and a loop over a collection with a length"
     patterns = ("overhead-bound",)
     exactness = "close"
     """Matrix products of another size add in another order."""

@@ -14,7 +14,9 @@ from libcst.metadata import ExpressionContext
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import share_of_sample_lines
-from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.indexing import batched_getter
+from unstall.optimize.observed import ObservedLoader
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
@@ -33,10 +35,10 @@ class CacheSamples(Remedy):
 
     name = "cache-samples"
     brief = (
-        "what is the same in every epoch (decode, resize, fetch, look up) is kept in temporary files, bounded, "
-        "removed at exit"
+        "work that is the same in every epoch (decode, resize, fetch, look up) is cached in temporary files of limited "
+        "size, removed at exit"
     )
-    needs = "a map-style dataset of your own, whose samples begin with what no random number changes"
+    needs = "your own map-style dataset, whose samples begin with work that no random number changes"
     patterns = ("input-bound",)
     exactness = "exact"
 
@@ -49,6 +51,8 @@ class CacheSamples(Remedy):
             raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
         module = context.sources.module(path)
         head = find_head(module, loader.getitem_line or 0)
+        if _only_indexes(module, loader):
+            raise NotApplicable(f"{loader.dataset}.__getitem__ only indexes what is in memory")
         first, last = module.first_line(head.statements[0]), module.last_line(head.statements[-1])
         share = share_of_sample_lines(context, path, first, last, in_workers=bool(loader.num_workers))
         cls = head.cls.name.value
@@ -63,8 +67,18 @@ class CacheSamples(Remedy):
                 sources=context.sources.with_module(path, with_cache(head)),
                 needs_revisits=True,
                 key=f"{path.name}:{cls}",
+                lines=Lines(path, first, last),
             )
         ]
+
+
+def _only_indexes(module: SourceModule, loader: ObservedLoader) -> bool:
+    """Whether a sample is only read from memory: to read it back from a file takes longer."""
+    try:
+        batched_getter(module, loader.getitem_line or 0, loader.attributes)
+    except AnalysisRefused:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -99,10 +113,10 @@ def find_head(module: SourceModule, line: int) -> Head:
         raise AnalysisRefused(reason or f"{name} makes nothing before it draws random numbers")
     if remaining and any(isinstance(node, cst.Return) for part in head for node in module.inside(part)):
         raise AnalysisRefused(f"{name} returns from several places")
-    unsteady = (steadiness.read & steadiness.changing_attributes()) - steadiness.written
+    unsteady = (steadiness.read_attributes & steadiness.changing_attributes()) - steadiness.set_attributes
     if unsteady:
         raise AnalysisRefused(f"{cls.name.value}.{min(unsteady)} is changed while the program runs")
-    if steadiness.written & attributes_read(module, remaining):
+    if steadiness.set_attributes & attributes_read(module, remaining):
         raise AnalysisRefused(f"the rest of {name} needs what its beginning sets")
     needed = set(names(module, remaining, ExpressionContext.LOAD))
     keeps = tuple(part for part in names(module, head, ExpressionContext.STORE) if part in needed)
@@ -119,7 +133,7 @@ def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Functio
         raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
     init = method_of(cls, "__init__")
     if method_of(cls, _LOAD) is not None:
-        raise AnalysisRefused(f"{cls.name.value} keeps its samples already")
+        raise AnalysisRefused(f"{cls.name.value} already keeps its samples")
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value} has no __init__ to make the cache in")
     params = method.params
@@ -132,11 +146,11 @@ def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Functio
 def _steady_count(steadiness: Steadiness, statements: Sequence[cst.CSTNode]) -> tuple[int, str]:
     """(how many statements at the beginning are steady, why the next one is not)."""
     for count, inner in enumerate(statements):
-        written, read = set(steadiness.written), set(steadiness.read)
+        set_before, read_before = set(steadiness.set_attributes), set(steadiness.read_attributes)
         try:
             steadiness.check(inner)
         except AnalysisRefused as reason:
-            steadiness.written, steadiness.read = written, read
+            steadiness.set_attributes, steadiness.read_attributes = set_before, read_before
             return count, str(reason)
     return len(statements), ""
 

@@ -28,7 +28,7 @@ class FusedAttention(Remedy):
 
     name = "fused-attention"
     brief = "attention written by hand becomes `scaled_dot_product_attention`"
-    needs = "the formula in code of your own"
+    needs = "the formula in your own code"
     patterns = ("compute-bound", "overhead-bound")
     exactness = "close"
     """The fused operator adds in another order, and never makes the matrix of scores."""

@@ -55,13 +55,13 @@ def _options(optimizer: ObservedOptimizer) -> list[str]:
 
 
 def _proposal(context: RemedyContext, optimizer: ObservedOptimizer, option: str, share: float) -> Proposal:
-    sources, where = None, " at run time"
+    sources, place = None, " at run time"
     with suppress(NotApplicable):
         path, module, call = context.locate(optimizer.call)
         tree = replaced(module.tree, call, with_keyword(call, option, "True"))
-        sources, where = context.sources.with_module(path, tree), f" ({path.name}:{module.first_line(call)})"
+        sources, place = context.sources.with_module(path, tree), f" ({path.name}:{module.first_line(call)})"
     return Proposal(
-        f"{optimizer.type}({option}=True){where}",
+        f"{optimizer.type}({option}=True){place}",
         speedup_without(share, _REMOVED[option]),
         f"the optimizer takes {percent(share)} of the step",
         sources=sources,

@@ -23,7 +23,7 @@ class GcFreeze(Remedy):
     """``gc.freeze()`` before the loop: collections then look only at what was made since."""
 
     name = "gc-freeze"
-    brief = "what lives on is left out of garbage collections"
+    brief = "long-lived objects are left out of garbage collection"
     needs = "garbage collections that take 2 % of the step"
     patterns = ("host-bound",)
     exactness = "exact"
@@ -35,8 +35,8 @@ class GcFreeze(Remedy):
         sources: Sources | None = None
         title = "gc.freeze() before the first step, at run time"
         with suppress(NotApplicable):
-            sources, where = _frozen_after_optimizer(context)
-            title = f"gc.freeze() after the optimizer is made ({where})"
+            sources, place = _frozen_after_optimizer(context)
+            title = f"gc.freeze() after the optimizer is made ({place})"
         return [
             Proposal(
                 title,

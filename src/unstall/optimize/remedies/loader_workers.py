@@ -120,7 +120,7 @@ def with_keywords(context: RemedyContext, loader: ObservedLoader, keywords: Mapp
     for name, value in keywords.items():
         changed = with_keyword(changed, name, value) if value else without_keyword(changed, name)
     if changed.deep_equals(call):
-        raise NotApplicable("the loader is made so already")
+        raise NotApplicable("the loader is already set up this way")
     return context.sources.with_module(path, replaced(module.tree, call, changed))
 
 

@@ -12,7 +12,7 @@ import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines
-from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.bindings import constant_arguments
 from unstall.optimize.source.edit import replaced
@@ -32,8 +32,8 @@ class Memoize(Remedy):
 
     name = "memoize"
     brief = (
-        "a pure function that is asked the same again remembers its answers; a list that the program never changes "
-        "may be asked"
+        "a pure function called again with the same arguments returns the remembered result; arguments may be lists "
+        "that the program never changes"
     )
     needs = "a function of your own that only computes with plain values"
     patterns = ("input-bound", "host-bound", "environment-bound")
@@ -65,9 +65,10 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, sha
     return Proposal(
         f"{name} ({path.name}:{module.first_line(function)}) remembers its results",
         speedup_without(share, _REPEATED),
-        f"it takes {percent(share)} of the step; what it is asked is assumed to repeat",
+        f"it takes {percent(share)} of the step; its arguments are assumed to repeat",
         sources=context.sources.with_module(path, with_memory(module, function)),
         key=f"{path.name}:{name}",
+        lines=Lines.of(path, module, function),
         memoized_functions=(f"{path}:{name}",),
     )
 

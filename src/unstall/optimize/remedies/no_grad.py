@@ -40,7 +40,7 @@ class NoGrad(Remedy):
 
 def _outside_training(context: RemedyContext, site: Site) -> Proposal:
     """A function with a loop of its own, that is no part of the training step."""
-    backward = [other for other in context.measurement.sites if other.seam == autograd.BACKWARD.event]
+    backward = [call for call in context.measurement.sites if call.seam == autograd.BACKWARD.event]
     trained = {call.function for call in backward} | {name for call in backward for _, name, _ in call.callers}
     if site.function in trained or any(name in trained for _, name, _ in site.callers[:1]):
         raise NotApplicable(f"{site.function} is part of the training step")

@@ -27,8 +27,8 @@ class SinglePrecision(Remedy):
     brief = "a model in float64 by accident runs in float32"
     needs = "`model.double()` or a float64 default in the script that calls the model"
     patterns = ("compute-bound",)
-    exactness = "close"
-    """Within the tolerance of float32."""
+    exactness = "reduced"
+    """float32 has 24 bits of precision, float64 53."""
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         dtype = context.measurement.model.dtype
@@ -101,8 +101,8 @@ def _makes_double(module: SourceModule, assignment: cst.Assign) -> bool:
     call = assignment.value
     if len(assignment.targets) != 1 or not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
         return False
-    same = dotted(assignment.targets[0].target) == dotted(call.func.value)
-    if not same and not isinstance(call.func.value, cst.Call):
+    rebinds_itself = dotted(assignment.targets[0].target) == dotted(call.func.value)
+    if not rebinds_itself and not isinstance(call.func.value, cst.Call):
         return False
     if call.func.attr.value == "double":
         return not call.args

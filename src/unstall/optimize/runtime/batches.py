@@ -23,11 +23,11 @@ class _Batches:
         """What ``inputs_of`` keeps of each item, and the model's output for it."""
         items = iter(items)
         while chunk := list(itertools.islice(items, self.size)):
-            kept, inputs = [], []
+            needed, inputs = [], []
             for names, values in inputs_of(chunk):
-                kept.append(names)
+                needed.append(names)
                 inputs.append(values)
-            yield from zip(kept, self.outputs(inputs))
+            yield from zip(needed, self.outputs(inputs))
 
     def outputs(self, inputs: list[Any]) -> list[Any]:
         """The model's outputs: one call for all inputs of the same type and shape."""

@@ -48,10 +48,10 @@ def _is_variable(assignment: BaseAssignment) -> bool:
 
 
 def _is_rebound(module: SourceModule, function: cst.FunctionDef, assignment: Assignment) -> bool:
-    others = [other for other in assignment.scope[assignment.name] if _is_variable(other)]
+    assignments = [candidate for candidate in assignment.scope[assignment.name] if _is_variable(candidate)]
     around = {node for node in module.ancestors(function) if isinstance(node, _LOOPS)}
     loops = [node for node in module.ancestors(assignment.node) if isinstance(node, _LOOPS)]
-    return len(others) > 1 or bool(loops) or bool(around & set(loops))
+    return len(assignments) > 1 or bool(loops) or bool(around & set(loops))
 
 
 def _is_called(module: SourceModule, name: cst.Name) -> bool:
@@ -98,9 +98,9 @@ def constant_arguments(module: SourceModule, function: cst.FunctionDef) -> set[i
     variables = {
         position: [_variable(module, call, call.args[position].value) for call in calls] for position in range(shortest)
     }
-    held = {position for position, found in variables.items() if None not in found}
-    known = {assignment for position in held for assignment in variables[position] if assignment is not None}
-    unchanged = all(_is_left_alone(module, assignment, function.name.value) for assignment in known)
+    held = {position for position, assignments in variables.items() if None not in assignments}
+    held_variables = {assignment for position in held for assignment in variables[position] if assignment is not None}
+    unchanged = all(_is_left_alone(module, assignment, function.name.value) for assignment in held_variables)
     return held if unchanged else set()
 
 

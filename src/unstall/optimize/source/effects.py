@@ -1,7 +1,7 @@
 """What calls do, by the qualified name of what is called: the one table for every reading of source.
 
 It says what a reader of the documentation would say. Where it is wrong about a program, running the changed program
-beside the original shows that; see :mod:`unstall.optimize.child.check`.
+beside the original shows that; see :mod:`unstall.child.trial.check`.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def effect_of(name: str) -> Effect:
     if head == "builtins":
         return _OF_BUILTIN.get(last, Effect.NONE)
     effect = _OF_LAST.get(last, Effect.NONE)
-    for module, known in _MODULES.items():
+    for module, of_module in _MODULES.items():
         if head == module or head.startswith(module + "."):
-            effect |= known
+            effect |= of_module
     if head.partition(".")[0] in _LIBRARIES and "shuffle" not in last:
         effect |= Effect.READS
     low = last.lower()
@@ -104,3 +104,8 @@ def effect_of(name: str) -> Effect:
 def may_differ(name: str) -> bool:
     """Whether a call may give something else every time: random numbers, the time."""
     return bool(effect_of(name) & (Effect.RANDOM | Effect.CLOCK))
+
+
+def named(table: dict[str, str]) -> frozenset[str]:
+    """Qualified names, from modules (or '' for none) and the names in each, with spaces between."""
+    return frozenset(f"{module}.{name}".lstrip(".") for module, names in table.items() for name in names.split())

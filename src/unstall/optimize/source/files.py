@@ -46,9 +46,9 @@ class Sources:
         return Sources({**self.changed, path: new})
 
     def differing(self) -> Iterator[tuple[Path, bytes, bytes]]:
-        """(path, bytes on disk, bytes wanted) of every file that differs."""
+        """(path, bytes on disk, bytes wanted) of every file that differs; one that is new has none on disk."""
         for path, wanted in sorted(self.changed.items()):
-            current = path.read_bytes()
+            current = path.read_bytes() if path.exists() else b""
             if current != wanted:
                 yield path, current, wanted
 

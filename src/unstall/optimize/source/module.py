@@ -128,8 +128,8 @@ class SourceModule:
         if not spelled:
             return ""
         names = self.scope(node).get_qualified_names_for(node)  # type: ignore[arg-type]
-        known = [qualified.name for qualified in names if qualified.source is not QualifiedNameSource.LOCAL]
-        return known[0] if len(known) == len(names) == 1 else spelled
+        resolved = [qualified.name for qualified in names if qualified.source is not QualifiedNameSource.LOCAL]
+        return resolved[0] if len(resolved) == len(names) == 1 else spelled
 
     @cached_property
     def imports(self) -> dict[str, str]:
@@ -137,8 +137,8 @@ class SourceModule:
         qualified_names: dict[str, str] = {}
         for assignment in self.global_scope.assignments:
             if isinstance(assignment, ImportAssignment) and self.parent(self.statement(assignment.node)) is self.tree:
-                for known in assignment.get_qualified_names_for(assignment.name):
-                    qualified_names[assignment.name] = known.name
+                for qualified in assignment.get_qualified_names_for(assignment.name):
+                    qualified_names[assignment.name] = qualified.name
         return qualified_names
 
     def resolve(self, spelled: str) -> str:
@@ -156,9 +156,9 @@ class SourceModule:
         ``numpy`` may be spelled ``xp``, and ``torch.nn.functional``, after ``from torch import nn``, ``nn.functional``.
         """
         spellings = [
-            spelled + name[len(known) :]
-            for spelled, known in self.imports.items()
-            if name == known or name.startswith(known + ".")
+            spelled + name[len(qualified) :]
+            for spelled, qualified in self.imports.items()
+            if name == qualified or name.startswith(qualified + ".")
         ]
         return min(spellings, key=len, default=None)
 

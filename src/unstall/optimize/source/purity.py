@@ -24,9 +24,9 @@ class Steadiness:
 
     def __init__(self, module: SourceModule, cls: cst.ClassDef | None):
         self.module, self.cls = module, cls
-        self.written: set[str] = set()
+        self.set_attributes: set[str] = set()
         """Attributes of ``self`` that the statements judged so far set."""
-        self.read: set[str] = set()
+        self.read_attributes: set[str] = set()
         """Attributes of ``self`` that they read, in the methods that they call too."""
 
     def check(self, node: cst.CSTNode) -> None:
@@ -34,7 +34,7 @@ class Steadiness:
         self._check(node, 0)
 
     def _check(self, node: cst.CSTNode, depth: int) -> None:
-        self.read |= attributes_read(self.module, [node])
+        self.read_attributes |= attributes_read(self.module, [node])
         for inner in self.module.inside(node):
             if isinstance(inner, _HAS_EFFECT):
                 self._refuse(inner, "has an effect")
@@ -48,7 +48,7 @@ class Steadiness:
         if isinstance(target, cst.Attribute):
             if dotted(target.value) != "self":
                 return False
-            self.written.add(target.attr.value)
+            self.set_attributes.add(target.attr.value)
         elif isinstance(target, cst.Subscript):
             root: cst.CSTNode = target
             while isinstance(root, (cst.Subscript, cst.Attribute)):
@@ -101,8 +101,8 @@ class Steadiness:
     def _method(self, name: str) -> cst.FunctionDef | None:
         return method_of(self.cls, name) if self.cls is not None else None
 
-    def _refuse(self, node: cst.CSTNode, why: str) -> None:
-        raise AnalysisRefused(f"line {self.module.first_line(node)} {why}")
+    def _refuse(self, node: cst.CSTNode, reason: str) -> None:
+        raise AnalysisRefused(f"line {self.module.first_line(node)} {reason}")
 
     def changing_attributes(self) -> set[str]:
         """Attributes that are set anywhere in the module but in the class's ``__init__``: they may change."""
@@ -116,11 +116,11 @@ class Steadiness:
 
     def _is_of_other_class(self, node: cst.Attribute) -> bool:
         """Whether it is an attribute of ``self`` in a class that has nothing to do with this one."""
-        other = self.module.enclosing(node, cst.ClassDef)
-        if dotted(node.value) != "self" or other is None or self.cls is None or other is self.cls:
+        around = self.module.enclosing(node, cst.ClassDef)
+        if dotted(node.value) != "self" or around is None or self.cls is None or around is self.cls:
             return False
-        related = {dotted(base.value) for cls in (self.cls, other) for base in cls.bases}
-        return not related & {self.cls.name.value, other.name.value}
+        related = {dotted(base.value) for cls in (self.cls, around) for base in cls.bases}
+        return not related & {self.cls.name.value, around.name.value}
 
 
 def impurity(module: SourceModule, function: cst.FunctionDef) -> str | None:
@@ -138,18 +138,18 @@ def impurity(module: SourceModule, function: cst.FunctionDef) -> str | None:
         steadiness.check(function.body)
     except AnalysisRefused as reason:
         return str(reason)
-    if steadiness.written:
+    if steadiness.set_attributes:
         return "it sets attributes"
     inside = module.inside(function.body)
     if not any(isinstance(node, cst.Return) and node.value is not None for node in inside):
         return "it returns nothing"
-    why = _object_at_hand(module, function, inside) or _change_or_stream(module, inside)
-    if why is not None:
-        return why
+    effect = _object_at_hand(module, function, inside) or _change_or_stream(module, inside)
+    if effect is not None:
+        return effect
     outer = changing_name(module, function)
     if outer is not None:
         return f"it reads {outer}, which may be something else another time"
-    if cls is not None and steadiness.read & steadiness.changing_attributes():
+    if cls is not None and steadiness.read_attributes & steadiness.changing_attributes():
         return "it reads what other methods change"
     return None
 
@@ -163,8 +163,8 @@ def _object_at_hand(module: SourceModule, function: cst.FunctionDef, inside: Ite
             return f"{of.value} is more than a plain value"
         if isinstance(node, cst.Call) and not isinstance(module.parent(node), cst.Raise):
             last = dotted(node.func).rpartition(".")[2]
-            known = effect_of(module.name(node)) & Effect.VALUE
-            if last[:1].isupper() and not last.isupper() and not known:
+            is_value = effect_of(module.name(node)) & Effect.VALUE
+            if last[:1].isupper() and not last.isupper() and not is_value:
                 return f"it makes a {last}, which may change"
     return None
 

@@ -46,8 +46,10 @@ def _matches(module: SourceModule, form: Any, node: Any, holes: Holes) -> bool:
         if len(dotted(form).partition(".")[0]) > 1:
             return module.name(node) == dotted(form)
         return bool(form.attr.value == node.attr.value) and _matches(module, form.value, node.value, holes)
-    parts, others = _parts(form), _parts(node)
-    return len(parts) == len(others) and all(_matches(module, part, other, holes) for part, other in zip(parts, others))
+    form_parts, parts = _parts(form), _parts(node)
+    return len(form_parts) == len(parts) and all(
+        _matches(module, form_part, part, holes) for form_part, part in zip(form_parts, parts)
+    )
 
 
 def _parts(node: cst.CSTNode) -> list[cst.CSTNode]:

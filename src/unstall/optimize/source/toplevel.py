@@ -95,8 +95,8 @@ def with_runtime(tree: cst.Module, name: str) -> cst.Module:
     present = {part.name.value: part for part in tree.body if isinstance(part, (cst.ClassDef, cst.FunctionDef))}
     missing = []
     for definition in definitions:
-        same = present.get(definition.name.value)
-        if same is None or _source(same).split() != _source(definition).split():
+        namesake = present.get(definition.name.value)
+        if namesake is None or _source(namesake).split() != _source(definition).split():
             missing.append(definition)
     clash = clashing(tree, [*imports, *(part.name.value for part in missing)])
     if clash is not None:
@@ -115,7 +115,7 @@ def clashing(tree: cst.Module, names: Iterable[str]) -> str | None:
             if isinstance(assignment, BuiltinAssignment):
                 continue
             imported = isinstance(assignment, ImportAssignment) and any(
-                known.name == name for known in assignment.get_qualified_names_for(assignment.name)
+                qualified.name == name for qualified in assignment.get_qualified_names_for(assignment.name)
             )
             if not imported:
                 return name

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.names import fresh_name
 from unstall.optimize.vectorize.expressions import Expressions
 
 
@@ -81,11 +82,9 @@ class Block:
         if not fresh:
             self.taken.add(wanted)
             return wanted
-        number = 1
-        while f"{wanted}_{number}" in self.taken:
-            number += 1
-        self.taken.add(f"{wanted}_{number}")
-        return f"{wanted}_{number}"
+        name = fresh_name(wanted, self.taken)
+        self.taken.add(name)
+        return name
 
     def _if(self, statement: ast.If, mask: ast.expr | None) -> None:
         condition = self.expressions.condition(statement.test)
@@ -111,16 +110,16 @@ class Block:
         """After a branch, each name that it changed is chosen by the condition."""
         names = self.expressions.names
         for name in [*yes, *(name for name in no if name not in yes)]:
-            then, other = yes.get(name), no.get(name)
-            if then == other:
+            if_true, if_false = yes.get(name), no.get(name)
+            if if_true == if_false:
                 continue
-            if then is None or other is None:  # set in one branch only: where it was not, nothing may read it
-                names[name] = then or other or name
+            if if_true is None or if_false is None:  # set in one branch only: where it was not, nothing may read it
+                names[name] = if_true or if_false or name
                 continue
             now = self.name(name, fresh=branch)
-            self.lines.append(f"{now} = {self.expressions.numpy}.where({source(condition)}, {then}, {other})")
+            self.lines.append(f"{now} = {self.expressions.numpy}.where({source(condition)}, {if_true}, {if_false})")
             names[name] = now
-            if {then, other} & self.full_shape:
+            if {if_true, if_false} & self.full_shape:
                 self.full_shape.add(now)
 
 

@@ -38,8 +38,8 @@ def _shifted(node: ast.expr, offset: int) -> str:
         last = _integer(node.right)
         if last is not None:
             total = (last if isinstance(node.op, ast.Add) else -last) + offset
-            left = source(node.left)
-            return left if not total else f"{left} {'+' if total > 0 else '-'} {abs(total)}"
+            base_text = source(node.left)
+            return base_text if not total else f"{base_text} {'+' if total > 0 else '-'} {abs(total)}"
     text = source(node)
     return text if not offset else f"{text} {'+' if offset > 0 else '-'} {abs(offset)}"
 

@@ -151,6 +151,6 @@ class Expressions:
         return ast.Attribute(ast.Name(self.numpy, ast.Load()), name, ast.Load())
 
 
-def _cannot(node: ast.AST, why: str) -> AnalysisRefused:
+def _cannot(node: ast.AST, reason: str) -> AnalysisRefused:
     shown = ast.unparse(node)
-    return AnalysisRefused(f"line {getattr(node, 'lineno', '?')}: {shown[:60]} {why}")
+    return AnalysisRefused(f"line {getattr(node, 'lineno', '?')}: {shown[:60]} {reason}")

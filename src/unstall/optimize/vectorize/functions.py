@@ -75,9 +75,9 @@ def converted(function: ast.FunctionDef, name: str, functions: Functions, shown:
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or function.decorator_list:
         raise AnalysisRefused(f"{shown} takes more than plain numbers")
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-    known = {argument_name: argument_name for argument_name in names}
+    parameters = {argument_name: argument_name for argument_name in names}
     resolve = functions.module.resolve
-    expressions = Expressions(functions.numpy, known, lambda node: None, functions, resolve=resolve)
+    expressions = Expressions(functions.numpy, parameters, lambda node: None, functions, resolve=resolve)
     block = Block(expressions, taken=set(names))
     block.run(function.body)
     _only_locals(function, set(names))
@@ -96,8 +96,8 @@ def _only_locals(function: ast.FunctionDef, arguments: set[str]) -> None:
         for node in ast.walk(function)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
     }
-    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    outside = read - assigned - arguments - called - modules
+    read_names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    outside = read_names - assigned - arguments - called - modules
     if outside:
         raise AnalysisRefused(f"{function.name} reads {', '.join(sorted(outside))} of its module")
 

@@ -5,34 +5,21 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import libcst as cst
-
+from unstall.optimize.source import edit
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.toplevel import with_definition
 from unstall.optimize.vectorize.blocks import Block, names_of, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
 from unstall.optimize.vectorize.expressions import Expressions
 from unstall.optimize.vectorize.functions import Functions
+from unstall.optimize.vectorize.rewritten import RewrittenLoop, for_statement
 
 _MAX_AXES = 3
 
 
-@dataclass(frozen=True)
-class Vectorized:
-    """A nest of loops and what stands in its place."""
-
-    function: str
-    loop: cst.For
-    """The outermost ``for``."""
-    statements: tuple[str, ...]
-    """Source of the statements that replace it, without indentation."""
-    definitions: tuple[str, ...]
-    """Source of the functions these need, for the module."""
-
-
-def vectorize(module: SourceModule, line: int) -> Vectorized:
+def vectorize(module: SourceModule, line: int) -> RewrittenLoop:
     """The array form of the outermost element-wise nest around a line of a module. Raises AnalysisRefused."""
     function, loops = _around(ast.parse(module.text), line)
     if function is None or not loops:
@@ -51,7 +38,7 @@ def vectorize(module: SourceModule, line: int) -> Vectorized:
 
 def _around(tree: ast.Module, line: int) -> tuple[ast.FunctionDef | None, list[ast.For]]:
     """The innermost function around a line, and the loops in it that hold the line, outermost first."""
-    holding = [node for node in ast.walk(tree) if _holds(node, line)]
+    holding = [node for node in ast.walk(tree) if holds(node, line)]
     functions = [node for node in holding if isinstance(node, ast.FunctionDef)]
     if not functions:
         return None, []
@@ -60,7 +47,8 @@ def _around(tree: ast.Module, line: int) -> tuple[ast.FunctionDef | None, list[a
     return function, sorted(loops, key=lambda node: node.lineno)
 
 
-def _holds(node: ast.AST, line: int) -> bool:
+def holds(node: ast.AST, line: int) -> bool:
+    """Whether a line is among a node's."""
     return getattr(node, "lineno", line + 1) <= line <= (getattr(node, "end_lineno", 0) or 0)
 
 
@@ -75,7 +63,7 @@ class _Nest:
         self.assigned = set(names_of(self.body, ast.Store))
         self._check_independent()
 
-    def vectorized(self) -> Vectorized:
+    def vectorized(self) -> RewrittenLoop:
         """The nest's array form. Raises AnalysisRefused."""
         names: dict[str, str] = {}
         variables = frozenset(axis.variable for axis in self.axes)
@@ -97,12 +85,17 @@ class _Nest:
         if any(word in line for line in inner for word in (" / ", " % ", " // ", "sqrt", "_array(")):
             # Every branch is computed for every cell; what is not selected may divide by zero.
             lines = [f'with {self.numpy}.errstate(all="ignore"):', *(f"    {line}" for line in inner)]
-        return Vectorized(
-            self.function.name,
-            next(loop for loop in self.module.all(cst.For) if self.module.first_line(loop) == self.loop.lineno),
-            tuple(_statements(lines)),
-            tuple(self.functions.sources()),
-        )
+        return self._rewritten(lines)
+
+    def _rewritten(self, lines: list[str]) -> RewrittenLoop:
+        """The module with these lines in the loop's place, and with the functions that they need."""
+        module, loop = self.module, for_statement(self.module, self.loop.lineno)
+        statements = [edit.statement(module.tree, text) for text in _statements(lines)]
+        statements[0] = statements[0].with_changes(leading_lines=loop.leading_lines)
+        definitions = [edit.statement(module.tree, text) for text in self.functions.sources()]
+        tree = with_definition(edit.replaced(module.tree, loop, *statements), *definitions)
+        held = ((module.first_line(loop), module.last_line(loop)),)
+        return RewrittenLoop(self.function.name, loop, tree, held, key=module.code(loop.iter))
 
     def _stores(self) -> list[tuple[Cell, ast.expr]]:
         """(cell, value) of each statement of the body that writes a cell."""
@@ -122,9 +115,9 @@ class _Nest:
     def _arrays_read_often(self, block: Block) -> None:
         """To make an array of a list takes about as long as a turn over it: it is made once, if the nest leaves it."""
         stored = {cell.base for cell, _ in self._stores()}
-        read = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
-        places = Counter((cell.base, cell.kind) for cell in read)
-        for cell in read:
+        cells_read = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
+        places = Counter((cell.base, cell.kind) for cell in cells_read)
+        for cell in cells_read:
             often = places[cell.base, cell.kind] > 1 and cell.kind != "array" and cell.base not in stored
             if often and (cell.base, cell.kind) not in self.cells.arrays:
                 wanted = f"{cell.base.rpartition('.')[2]}_array"
@@ -178,10 +171,10 @@ class _Nest:
         bases = {cell.base for cell in stores}
         if bases & self.assigned:
             raise AnalysisRefused("it writes into what a turn makes anew")
-        left = self.assigned | {axis.variable for axis in self.axes}
-        after = _read_after(self.function, self.loop)
-        if left & after:
-            raise AnalysisRefused(f"{', '.join(sorted(left & after))} is read after the loop")
+        assigned_names = self.assigned | {axis.variable for axis in self.axes}
+        read_later = read_after(self.function, self.loop)
+        if assigned_names & read_later:
+            raise AnalysisRefused(f"{', '.join(sorted(assigned_names & read_later))} is read after the loop")
 
 
 def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
@@ -210,7 +203,7 @@ def _axes(loop: ast.For) -> tuple[list[Axis], list[ast.stmt]]:
     body: list[ast.stmt] = [loop]
     while len(body) == 1 and isinstance(body[0], ast.For) and len(axes) < _MAX_AXES:
         inner = body[0]
-        axis = _axis(inner)
+        axis = range_axis(inner)
         if axis is None or inner.orelse:
             break
         axes.append(axis)
@@ -225,7 +218,8 @@ def _axes(loop: ast.For) -> tuple[list[Axis], list[ast.stmt]]:
     return axes, body
 
 
-def _axis(loop: ast.For) -> Axis | None:
+def range_axis(loop: ast.For | ast.comprehension) -> Axis | None:
+    """The axis of a loop over a range; None where it is over something else."""
     call = loop.iter
     if not (isinstance(loop.target, ast.Name) and isinstance(call, ast.Call) and source(call.func) == "range"):
         return None
@@ -236,10 +230,10 @@ def _axis(loop: ast.For) -> Axis | None:
 
 
 def _read(statement: ast.AST) -> set[str]:
-    read = set(names_of([statement], ast.Load))
+    read_names = set(names_of([statement], ast.Load))
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        read.add(statement.target.id)
-    return read
+        read_names.add(statement.target.id)
+    return read_names
 
 
 def _surely_assigned(statement: ast.stmt) -> set[str]:
@@ -266,11 +260,11 @@ def _surely_assigned_first(statement: ast.stmt) -> set[str]:
     return first - _read(statement.test)
 
 
-def _read_after(function: ast.FunctionDef, loop: ast.For) -> set[str]:
+def read_after(function: ast.FunctionDef, loop: ast.For) -> set[str]:
     """Names that the function reads after the loop, or, inside an outer loop, before it sets them anew."""
     end = loop.end_lineno or loop.lineno
     outer = any(
-        isinstance(node, (ast.For, ast.While)) and node is not loop and _holds(node, loop.lineno)
+        isinstance(node, (ast.For, ast.While)) and node is not loop and holds(node, loop.lineno)
         and (node.end_lineno or 0) >= end for node in ast.walk(function)
     )  # fmt: skip
     names = (node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))

@@ -1,0 +1,61 @@
+"""The loops that take time, each as it can be rewritten for all turns at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, proposals_of
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.vectorize import RewrittenLoop
+from unstall.text.units import percent
+
+_MIN_SHARE = 0.03
+
+
+def loop_proposals(
+    context: RemedyContext,
+    rewrite: Callable[[SourceModule, int], RewrittenLoop],
+    *,
+    written: str,
+    removed: float,
+    otherwise: str,
+) -> list[Proposal]:
+    """A proposal for each loop around a line that takes time.
+
+    Args:
+        context: of the search.
+        rewrite: the loop around a line of a module, rewritten; raises AnalysisRefused.
+        written: how, for a person: ``with torch.vmap``.
+        removed: share of the loop's time that is expected to go.
+        otherwise: why there is none, where no line takes time.
+
+    Raises:
+        NotApplicable: for no loop.
+    """
+    lines = list(hot_lines(context))
+
+    def proposal(place: tuple[Path, int]) -> Proposal:
+        path, line = place
+        module = context.sources.module(path)
+        try:
+            loop = rewrite(module, line)
+        except AnalysisRefused as reason:
+            raise NotApplicable(f"{path.name}:{line}: {reason}") from reason
+        share = sum(share for file, at, share in lines if file == path and any(a <= at <= b for a, b in loop.lines))
+        if share < _MIN_SHARE:
+            raise NotApplicable(f"the loop of {loop.function} takes {percent(share)} of the step")
+        return Proposal(
+            f"the loop of {loop.function} ({path.name}:{module.first_line(loop.node)}) {written}",
+            speedup_without(share, removed),
+            f"the loop takes {percent(share)} of the step",
+            sources=context.sources.with_module(path, loop.tree),
+            lines=Lines.of(path, module, loop.node),
+            key=f"{path.name}:{loop.function}:{loop.key}",
+        )
+
+    return proposals_of(((path, line) for path, line, _ in lines), proposal, otherwise)

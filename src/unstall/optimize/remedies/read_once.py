@@ -1,0 +1,88 @@
+"""A file that is read and parsed again for every sample or batch is kept as it was parsed, until it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.source.aliasing import refuse_changes
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.file_reads import FileRead, file_reads, reading_once, refuse_own_files
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.toplevel import with_runtime
+from unstall.text.units import percent
+
+_MIN_SHARE = 0.05
+_SAVED = 0.97  # of the time to read and parse: the rest is a look at the file's date
+
+
+class ReadOnce(Remedy):
+    """The reads of whole files that the stack samples fell in."""
+
+    name = "read-once"
+    brief = (
+        "a file read and parsed again for every sample or batch (JSON, CSV, pickle, NumPy, torch, pandas) is kept as "
+        "it was parsed, until it changes on disk"
+    )
+    needs = "a read in your own code, of which the program only reads the result"
+    patterns = ("input-bound", "host-bound", "environment-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return proposals_of(
+            _hot_reads(context),
+            lambda candidate: _proposal(context, *candidate),
+            "no read of a file in the program's own code takes a noticeable share",
+        )
+
+
+def _hot_reads(context: RemedyContext) -> Iterator[tuple[Path, cst.FunctionDef, FileRead, float]]:
+    """The file reads that hold up a noticeable share of the step, each with that share."""
+    shares: dict[Path, dict[int, float]] = {}
+    for path, line, share in hot_lines(context):
+        of_path = shares.setdefault(path, {})
+        of_path[line] = of_path.get(line, 0.0) + share
+    for path, of_path in shares.items():
+        try:
+            module = context.sources.module(path)
+        except SourceError:
+            continue
+        functions = dict.fromkeys(module.innermost(line, cst.FunctionDef) for line in of_path)
+        for function in functions:
+            for read in file_reads(module, function) if function is not None else ():
+                share = sum(of_path.get(line, 0.0) for line in _lines(module, read))
+                if function is not None and share >= _MIN_SHARE:
+                    yield path, function, read, share
+
+
+def _lines(module: SourceModule, read: FileRead) -> set[int]:
+    """The lines that open, read and parse the file."""
+    return {
+        line for node in (read.call, read.value)
+        for line in range(module.first_line(node), module.last_line(node) + 1)
+    }  # fmt: skip
+
+
+def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, read: FileRead, share: float) -> Proposal:
+    module, line = context.sources.module(path), min(_lines(context.sources.module(path), read))
+    loader = context.main_loader
+    refuse_own_files(module, function, read)
+    refuse_changes(module, read.value, samples_are_collated=loader is not None and loader.collates_by_default)
+    return Proposal(
+        f"the file that {function.name.value} reads ({path.name}:{line}) is parsed once",
+        speedup_without(share, _SAVED),
+        f"reading it again takes {percent(share)} of the step",
+        sources=context.sources.with_module(path, with_runtime(reading_once(module, read), "read_once")),
+        key=f"{path.name}:{function.name.value}:{module.code(read.path)}",
+        lines=Lines.of(path, module, read.block or read.value),
+        keeps_files=True,
+    )
+
+
+REMEDY = ReadOnce()

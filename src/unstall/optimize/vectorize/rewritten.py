@@ -1,0 +1,30 @@
+"""What :func:`~unstall.optimize.vectorize.vectorize` and :func:`~unstall.optimize.vectorize.mapped` make of a loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from unstall.optimize.source.module import SourceModule
+
+
+@dataclass(frozen=True)
+class RewrittenLoop:
+    """A loop or comprehension, and the module without it."""
+
+    function: str
+    """That it is in."""
+    node: cst.CSTNode
+    """The loop, in the module as it was."""
+    tree: cst.Module
+    """The module with what stands in the loop's place."""
+    lines: tuple[tuple[int, int], ...]
+    """First and last line of the loop, and of the functions that are replaced with it."""
+    key: str
+    """Tells it from the function's other loops."""
+
+
+def for_statement(module: SourceModule, line: int) -> cst.For:
+    """The ``for`` that begins on a line, of which :mod:`ast` says that it does."""
+    return next(loop for loop in module.all(cst.For) if module.first_line(loop) == line)
