@@ -18,10 +18,10 @@ def share(text: str) -> float:
     """``5%`` or ``0.05``: a share of one, above 0."""
     number, unit = _split(text)
     if unit not in ("", "%") or number <= 0:
-        raise click.BadParameter(f"{text!r} is no share: write it as 5% or 0.05")
+        raise click.BadParameter(f"{text!r} is not a share: write it as 5% or 0.05")
     value = number / 100 if unit == "%" else number
     if value >= 1:
-        raise click.BadParameter(f"{text!r} is no share of one: write five per cent as 5% or 0.05")
+        raise click.BadParameter(f"{text!r} is more than 1: write five per cent as 5% or 0.05")
     return value
 
 
@@ -29,7 +29,7 @@ def seconds(text: str) -> float:
     """``90``, ``90s``, ``20m``, ``2h``, ``30d``: a duration in seconds, above 0."""
     number, unit = _split(text)
     if unit not in _SECONDS or number <= 0:
-        raise click.BadParameter(f"{text!r} is no duration: write it as 90s, 20m, 2h or 30d")
+        raise click.BadParameter(f"{text!r} is not a duration: write it as 90s, 20m, 2h or 30d")
     return number * _SECONDS[unit]
 
 
@@ -37,7 +37,7 @@ def size(text: str) -> int:
     """``500MB``, ``2GB``: bytes."""
     number, unit = _split(text)
     if unit not in _BYTES:
-        raise click.BadParameter(f"{text!r} is no size: write it as 500MB or 2GB")
+        raise click.BadParameter(f"{text!r} is not a size: write it as 500MB or 2GB")
     return round(number * _BYTES[unit])
 
 
@@ -45,7 +45,7 @@ def hourly(text: str) -> float:
     """``2.5/h`` or ``2.5``: what an hour costs, in whatever currency."""
     number, unit = _split(text.strip().removesuffix("/h").removesuffix("/hour"))
     if unit or number <= 0:
-        raise click.BadParameter(f"{text!r} is no price: write what an hour of the machine costs as 2.5/h")
+        raise click.BadParameter(f"{text!r} is not a price: write what an hour of the machine costs as 2.5/h")
     return number
 
 

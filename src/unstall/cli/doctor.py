@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from unstall.cli import options
+from unstall.cli.exits import warn
 from unstall.cli.outputs import Outputs, deliver
 from unstall.report.progress import Progress
 from unstall.text import units
@@ -23,4 +24,9 @@ def verb(quick: bool, outputs: Outputs) -> int:
     ceilings = examined.ceilings
     machine = f"{ceilings.cpu}, {units.number(ceilings.cores)} cores"
     answer = doctor_view.DoctorAnswer(examined.checks, machine, list(doctor.rates(ceilings)))
+    if examined.is_disturbed:
+        warn(
+            f"other programs took {examined.other_cores:.1f} cores meanwhile: "
+            "the ceilings may be low, and are not kept for later runs"
+        )
     return deliver(doctor_view, answer, outputs, record=examined._asdict())

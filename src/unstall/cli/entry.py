@@ -56,9 +56,10 @@ class Interrupt:
     def leave(self, code: object) -> None:
         """After a Ctrl-C, end here, with this exit code: while Python ends itself, another one would change it.
 
-        So would the first one, where it came while Python ran a string, as dataclasses do in imports.
+        So would the first one, where it came while Python ran a string, as dataclasses do in imports. A verb that
+        handles signals itself says by its exit code that one came.
         """
-        if self._first is not None:
+        if self._first is not None or code == INTERRUPTED:
             for stream in (sys.stdout, sys.stderr):
                 try:
                     stream.flush()

@@ -24,9 +24,13 @@ class Exit(IntEnum):
         member.meaning = meaning
         return member
 
-    OK = 0, "done; `gate`: no regression"
+    OK = 0, "done; `gate`: no regression; `prove`: proven"
     FAILED = 1, "tried and failed; `gate`: a proven regression; `export`: at least one target failed"
     REFUSED = 2, "bad input, or an output file cannot be written; `gate`: cannot tell"
+    DIFFERENT = 10, "`prove`: different, it does not do the same"
+    NOT_FASTER = 11, "`prove`: not faster"
+    INCONCLUSIVE = 12, "`prove`: inconclusive, it takes more time to tell"
+    REFUSED_CHANGE = 13, "`prove`: refused, it changes what is measured"
     INTERRUPTED = 130, "ended by Ctrl-C or SIGTERM"
 
 

@@ -44,7 +44,7 @@ def verb(run: str, **chosen: Any) -> int:
     """Export a recorded run, the last one by default, or a GPU trace: to files, metrics or experiment trackers."""
     targets = {name: chosen[_parameter(name)] for name in exporters() if chosen[_parameter(name)]}
     if not targets:
-        raise Refused("say where to, e.g. --csv steps.csv; see `unstall export --help`")
+        raise Refused("give a target, e.g. --csv steps.csv; see `unstall export --help`")
     source = archives.load_exportable(run)
     flags = {flag for exporter in exporters().values() for flag in exporter.flags if chosen[_parameter(flag)]}
     done = [_export(exporters()[name], source, target, flags) for name, target in targets.items()]

@@ -15,9 +15,10 @@ from unstall.cli.signals import ending_at_once
 from unstall.runs.errors import Failed, Interrupted, Refused
 
 VERBS = (
-    "run", "simplify", "data", "what-if", "optimize", "trace",
+    "run", "simplify", "data", "what-if", "optimize", "prove", "trace",
     "history", "compare", "gate", "next",
-    "report", "watch", "export", "prune", "doctor",
+    "report", "watch", "attach", "export", "prune", "doctor",
+    "mcp", "setup-agent",
 )  # fmt: skip
 """In the order of the help: the steps of the work, then the rest. Each is the command ``verb`` of a module here."""
 

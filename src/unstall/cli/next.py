@@ -12,7 +12,9 @@ from unstall.cli.outputs import Outputs, deliver
 @options.command("next", short_help="Say whether the program is fast enough.")
 @click.argument("program", metavar="[PROGRAM]", required=False)
 @click.option("--price", type=PRICE, help="What an hour of the machine costs: 2.5/h.")
-@click.option("--hours", type=click.FloatRange(0), metavar="H", help="Hours it runs a week (default: by the history).")
+@click.option(
+    "--hours", type=click.FloatRange(0), metavar="H", help="Hours it runs a week (default: from the history)."
+)
 @options.outputs()
 @options.ledger
 def verb(program: str | None, price: float | None, hours: float | None, outputs: Outputs, ledger: str | None) -> int:

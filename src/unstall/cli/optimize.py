@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from unstall.cli import options
 from unstall.cli.amounts import SHARE
@@ -22,29 +23,49 @@ if TYPE_CHECKING:
     from unstall.runs.optimize import Optimized
 
 _WIDTH = 110
+_QUICK_BUDGET_S = 60.0
 
 
 @options.program_command("optimize", short_help="Try remedies, prove the results equal, write a patch.")
 @options.budget("15m")
-@click.option("--worth", type=SHARE, default="5%", help="Stop when no remedy promises more than this.")
+@click.option("--quick", is_flag=True, help="Stop with the first change kept; without --budget, after a minute.")
+@click.option("--worth", type=SHARE, default="5%", help="Stop when no remedy is predicted to gain this much.")
 @options.file("--patch", help="Write the changes as a patch for `git apply`.")
 @click.option("--apply", is_flag=True, help="Change the files: asks first, keeps a backup of each.")
+@click.option(
+    "--package",
+    "packages",
+    metavar="NAME",
+    multiple=True,
+    help="Also change this package, installed or beside the program. May be given several times.",
+)
+@click.option("--agent", metavar="COMMAND", help="Let a command change the sources, too, and judge each change.")
 @options.file("--remedies", "remedies_file", help="Write run-time remedies, for `unstall run --with`.")
-@click.option("--allow-training-change", is_flag=True, help="Also try changes of the training: batch size, precision.")
+@click.option(
+    "--allow",
+    type=click.Choice(["output-changing", "reduced", "training-changing"]),
+    multiple=True,
+    help="Also keep what writes less, is less precise, or trains otherwise. May be given again.",
+)
 @options.outputs(html=True)
 @options.ledger
 @options.sandbox
+@options.on
 def verb(
     words: Sequence[str],
     budget: float,
+    quick: bool,
     worth: float,
     patch: Path | None,
     apply: bool,
+    packages: Sequence[str],
+    agent: str | None,
     remedies_file: Path | None,
-    allow_training_change: bool,
+    allow: Sequence[str],
     outputs: Outputs,
     ledger: str | None,
     sandbox: SandboxChoice,
+    on: str | None,
 ) -> int:
     """Find settings and small changes that make a program faster, prove the results equal, write a patch."""
     need_folders(patch, remedies_file)
@@ -53,9 +74,13 @@ def verb(
         from unstall.runs import optimize
 
     interrupt_on_sigterm()
-    search = optimize.Options(budget_s=budget, worth=worth, allow_training_change=allow_training_change)
+    if quick and click.get_current_context().get_parameter_source("budget") is ParameterSource.DEFAULT:
+        budget = _QUICK_BUDGET_S
+    search = optimize.Options(budget_s=budget, worth=worth, allow=frozenset(allow), quick=quick)
     with Progress() as progress:
-        result = optimize.optimize(words, search, sandbox=sandbox, ledger=ledger, progress=progress)
+        result = optimize.optimize(
+            words, search, packages=packages, sandbox=sandbox, ledger=ledger, progress=progress, agent=agent, on=on
+        )
     if result.problem:
         warn(result.problem)
     written = _write(result, patch, remedies_file)
@@ -105,6 +130,6 @@ def _apply(result: Optimized) -> None:
         return
     try:
         for path, backup in apply(result):
-            warn(f"changed {path}; it was kept as {backup.name}")
+            warn(f"changed {path}; the original is kept as {backup.name}" if backup else f"wrote {path}")
     except OSError as error:
         raise Refused(f"cannot change {error.filename}: {error.strerror}") from error

@@ -35,7 +35,7 @@ def program_command(name: str, **attributes: Any) -> Callable[[Verb], click.Comm
     return decorate
 
 
-RUN = "RUN is a run's id, the beginning or end of one, `last`, a folder or a file."
+RUN = "RUN is a run's id, its beginning or end, `last`, a folder or a file."
 """What a verb that takes a recorded run says below its options."""
 
 
@@ -88,6 +88,13 @@ def sandbox(verb: Verb) -> Verb:
         return verb(*args, sandbox=SandboxChoice(required, allow_network_writes), **kwargs)
 
     return with_sandbox
+
+
+def on(verb: Verb) -> Verb:
+    """``--on``: where the programs run, if not on this machine."""
+    return click.option(
+        "--on", type=click.Choice(["ray"]), help="Run the programs on a Ray cluster, on one node at a time."
+    )(verb)
 
 
 def outputs(*, html: bool = False) -> Callable[[Verb], Verb]:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-import msgspec
-
 from unstall.cli.exits import Exit, warn
+from unstall.records.encoding import indented_json
 from unstall.runs.errors import Refused
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def deliver(
 
 def _json(record: object) -> bytes:
     """Indented; control characters that JSON allows in a string, and a terminal obeys, are escaped like the others."""
-    data = msgspec.json.format(msgspec.json.encode(record), indent=2)
+    data = indented_json(record)
     return _C1.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), data)
 
 

@@ -22,9 +22,9 @@ def verb(keep: int | None, older_than: float | None, max_size: int | None, dry_r
     pruned = prune.prune(keep=keep, older_than_s=older_than, max_bytes=max_size, dry_run=dry_run)
     for problem in pruned.problems:
         warn(problem)
-    removed, left = ("would remove", "would be left") if dry_run else ("removed", "left")
+    removed, remaining = ("would remove", "would be left") if dry_run else ("removed", "left")
     click.echo(
         f"{removed} {pruned.removed} of {pruned.runs} recordings, {units.bytes_(pruned.freed_bytes)}; "
-        f"{units.bytes_(pruned.left_bytes)} {left}"
+        f"{units.bytes_(pruned.left_bytes)} {remaining}"
     )
     return Exit.FAILED if pruned.problems else Exit.OK

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -28,15 +30,11 @@ def verb(run: str, outputs: Outputs, open_: bool) -> int:
     archive = archives.load_report(run)
     if open_ and outputs.html in (None, STDOUT):
         outputs = Outputs(outputs.json, outputs.markdown, Path(f"unstall-{_file_name(archive.report.run.id)}.html"))
-    if not outputs:
-        show(report_view, archive.report)
-        return Exit.OK
-    try:
+    with _refused_if_damaged(run):
+        if not outputs:
+            show(report_view, archive.report)
+            return Exit.OK
         written = outputs.write(report_view, archive.report, archive=archive)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        # A recording from elsewhere may hold anything that its types allow.
-        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise Refused(f"{run} holds something that cannot be shown ({what})") from error
     if not written:
         return Exit.REFUSED
     for path in outputs.files:
@@ -44,6 +42,18 @@ def verb(run: str, outputs: Outputs, open_: bool) -> int:
     if open_ and outputs.html is not None:
         _open(outputs.html)
     return Exit.OK
+
+
+@contextlib.contextmanager
+def _refused_if_damaged(run: str) -> Iterator[None]:
+    """Turns an error of a view into one line: a recording from elsewhere may hold anything that its types allow."""
+    from jinja2 import TemplateError
+
+    try:
+        yield
+    except (ArithmeticError, LookupError, TemplateError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise Refused(f"{run} is damaged and cannot be shown ({reason})") from error
 
 
 def _open(path: Path) -> None:

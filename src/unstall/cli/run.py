@@ -11,10 +11,11 @@ import click
 
 from unstall.benchmark import launcher, signals
 from unstall.cli import options
-from unstall.cli.exits import Exit, warn
+from unstall.cli.amounts import TIME
+from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
-from unstall.runs import record
+from unstall.runs import gather, record
 from unstall.runs.workplace import NoPlace
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 
 @options.program_command("run", short_help="Run a program unchanged and report what stalls it.")
+@click.option("--gather", "address", metavar="FOLDER|URL", help="Make one report of all nodes, which share this.")
+@click.option("--gather-wait", type=TIME, default="2m", help="How long to wait for the parts of other nodes.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Stop after N measured steps.")
 @options.outputs(html=True)
 @options.file("--chrome", "--trace", help="Write the spans as a Chrome trace (.json, .json.gz).")
@@ -40,12 +43,18 @@ def verb(
     tensorboard: Path | None,
     ledger: str | None,
     modules: bool,
+    address: str | None,
+    gather_wait: float,
     remedies: Path | None,
     **recording: Any,
 ) -> None:
     """Run a program unchanged and report what stalls it, where, and the possible speed-up."""
     need_folders(chrome)
-    request = record.Request(words, launcher.Options(**recording), modules, remedies)
+    gathering = None
+    if address is not None:
+        with needs_extra("gather"):
+            gathering = gather.open_gathering(address, gather_wait, warn)
+    request = record.Request(words, launcher.Options(**recording), modules, remedies, gathering)
     try:
         with Progress() as progress:
             ended = record.run(request, lambda session: _update(progress, session))
@@ -87,6 +96,10 @@ def _report(recorded: record.RecordedRun, outputs: Outputs, ledger: str | None) 
     """Write, keep and show the report; on stderr, so that the program's stdout, piped or not, stays its own."""
     from unstall.report import run_view
 
+    if recorded.gathered.elsewhere is not None:
+        record.keep(recorded)
+        return warn(f"this node's part is left; the report of all nodes will be {recorded.gathered.elsewhere}")
+    record.share(recorded)
     outputs.write(run_view, recorded.report, archive=recorded.archive)
     problem = record.keep(recorded)
     show(run_view, recorded.report, stderr=True)

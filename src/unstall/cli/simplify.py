@@ -41,6 +41,7 @@ def _kinds() -> list[str]:
 @options.outputs(html=True)
 @options.ledger
 @options.sandbox
+@options.on
 def verb(
     words: Sequence[str],
     stubs: Sequence[str],
@@ -50,6 +51,7 @@ def verb(
     outputs: Outputs,
     ledger: str | None,
     sandbox: SandboxChoice,
+    on: str | None,
 ) -> int:
     """Measure, on throw-away runs, how much faster the program is without each component.
 
@@ -60,7 +62,9 @@ def verb(
 
     chosen = experiments.parse(stubs, delays, settings)
     with Progress() as progress:
-        result = simplify.simplify(words, chosen, budget_s=budget, sandbox=sandbox, ledger=ledger, progress=progress)
+        result = simplify.simplify(
+            words, chosen, budget_s=budget, sandbox=sandbox, ledger=ledger, progress=progress, on=on
+        )
     if result.problem:
         warn(result.problem)
     code = deliver(simplify_view, result.report, outputs, archive=result.archive, stderr=True)

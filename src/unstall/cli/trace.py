@@ -76,7 +76,7 @@ def _check(
     if (kind is None) != (output is None):
         raise Refused("--export KIND and --output FILE go together")
     if kind and kind not in _export_kinds():
-        raise Refused(f"no export format {kind!r}; there are {', '.join(_export_kinds())}")
+        raise Refused(f"no export format {kind!r}; choose from {', '.join(_export_kinds())}")
     need_folders(output)
     for file in files:
         if not file.is_file():
@@ -84,7 +84,7 @@ def _check(
     if kind and len(files) != 1:
         raise Refused("--export takes one file at a time")
     if compare and len(files) != 2:
-        raise Refused(f"--compare takes two files, before and after; there are {len(files)}")
+        raise Refused(f"--compare takes two files, before and after; you gave {len(files)}")
     outputs_asked = {
         "--compare": compare, "--what-if": bool(what_ifs), "--html": outputs.html, "--markdown": outputs.markdown,
         "--json": outputs.json,
@@ -93,7 +93,7 @@ def _check(
     allowed = {"--export": (), "--compare": ("--compare", "--json", "--markdown"), "": tuple(outputs_asked)}[goal]
     for option, value in outputs_asked.items():
         if value and option not in allowed:
-            raise Refused(f"{option} does not go with {goal}: ask for one after the other")
+            raise Refused(f"{option} cannot be combined with {goal}: run them one after the other")
 
 
 def _diagnose(files: Sequence[Path], what_ifs: Sequence[str], outputs: Outputs, progress: Progress) -> Exit:

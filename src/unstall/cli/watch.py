@@ -23,11 +23,11 @@ _REPORT_WITHIN_S = 15.0
 
 @options.command("watch", short_help="Show a run in progress.")
 @click.argument("run", metavar="[RUN]", required=False)
-@click.option("--once", is_flag=True, help="Show it once and end.")
+@click.option("--once", is_flag=True, help="Show it once and exit.")
 def verb(run: str | None, once: bool) -> None:
     """Show a run in progress until it ends: its speed, phases and resources. The run is not disturbed.
 
-    RUN is a run's id, the beginning of one, or its folder; the newest in progress if not given.
+    RUN is a run's id, its beginning, or its folder (default: the newest in progress).
     """
     from unstall.benchmark import live
 

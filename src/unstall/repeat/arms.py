@@ -19,6 +19,7 @@ from unstall.benchmark.launcher import Outcome
 from unstall.benchmark.measure import measure
 from unstall.benchmark.reader import read_all
 from unstall.benchmark.session import Session
+from unstall.records.measurements import Measurement
 from unstall.records.vocabulary import PhaseName
 from unstall.sandbox import Sandbox
 from unstall.statistics import autocorrelation
@@ -56,13 +57,15 @@ class Run:
     cores: float
     error: float
     """Relative standard error of ``step_s``."""
+    measurement: Measurement | None = None
+    """What was measured, for its settings."""
 
 
 def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: float) -> Run:
     """Run an arm until it has taken ``steps`` measured steps or ends by itself.
 
     ``directory`` is made for the recording, and removed. Raises :class:`ArmError` when no step could be measured, when
-    the program fails, or after ``limit_s`` seconds; KeyboardInterrupt when a signal was meant for unstall as well.
+    the program fails, or after ``limit_s`` seconds.
     """
     directory.mkdir()
     try:
@@ -78,9 +81,7 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
         )
         with _working_in(arm.folder):
             line = sandbox.command(command.resolve(arm.words))
-            outcome = launcher.launch(line, directory, options, _Limit(limit_s))
-        if outcome.interrupted:
-            raise KeyboardInterrupt
+            outcome = launcher.launch_trial(line, directory, options, _Limit(limit_s))
         if outcome.status and not outcome.observation.stopped:
             raise ArmError(f"the {arm.name} {_ending(outcome, limit_s)}{_tail(output)}")
         return _measured(arm, directory, outcome, steps, output)
@@ -105,13 +106,14 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
         phases={phase.name: phase.mean_s for phase in measurement.phases},
         other_cores=measurement.other_cores,
         cores=measurement.cores,
+        measurement=measurement,
     )
 
 
 def steps_for(pilot: Run) -> int:
     """How many steps a run needs for its mean to be known well enough; beyond, the noise between runs is larger."""
-    wanted = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
-    return int(min(max(wanted, FEWEST_STEPS), _MOST_STEPS))
+    steps = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
+    return int(min(max(steps, FEWEST_STEPS), _MOST_STEPS))
 
 
 def relative_error(durations: np.ndarray) -> float:

@@ -15,11 +15,12 @@ import numpy as np
 
 from unstall import statistics
 from unstall.records.archive import Archive
-from unstall.records.comparison import Comparison, Conclusion, Difference, Interval, PhaseChange, Side
+from unstall.records.comparison import CallbackChange, Comparison, Conclusion, Difference, Interval, PhaseChange, Side
 from unstall.records.vocabulary import PhaseName
 from unstall.repeat import differences, revision
 from unstall.repeat.noise import Noise
 from unstall.statistics import Ratio
+from unstall.text import units
 
 _BLOCKS = 10
 _FEWEST_BLOCKS = 4
@@ -39,6 +40,7 @@ def compare(a: Archive, b: Archive, noise: Noise | None = None) -> Comparison:
         smallest_detectable=_finite(statistics.smallest_detectable(widened)) if widened else None,
         phases=_phases(a, b),
         caveats=_caveats(a, b, ratio, noise, named),
+        callbacks=_callbacks(a, b),
         commits=revision.between(Path.cwd(), differences.code_of(a)[0], differences.code_of(b)[0]),
     )
 
@@ -93,7 +95,8 @@ def _side(archive: Archive) -> Side:
         p95_s=rates.step_s.p95 if rates.step_s else None,
         verdict=f"{verdict.pattern} ({verdict.cause})" if verdict.cause else verdict.pattern,
         culprit=culprit.label if culprit else None,
-        headroom=verdict.headroom,
+        headroom=verdict.headroom if report.run.steps else None,
+        ceiling=verdict.ceiling,
     )
 
 
@@ -104,6 +107,18 @@ def _phases(a: Archive, b: Archive) -> list[PhaseChange]:
     changes = [
         PhaseChange(name=name, a_s=first.get(name, 0.0), b_s=second.get(name, 0.0), sure=_sure(a, b, name))
         for name in first | second
+    ]
+    return sorted(changes, key=lambda change: -abs(change.b_s - change.a_s))
+
+
+def _callbacks(a: Archive, b: Archive) -> list[CallbackChange]:
+    """The callbacks that either run calls in its steps, those that changed most first."""
+    first, second = (
+        {callback.name: callback.step_s for callback in archive.report.callbacks if callback.step_s}
+        for archive in (a, b)
+    )
+    changes = [
+        CallbackChange(name=name, a_s=first.get(name, 0.0), b_s=second.get(name, 0.0)) for name in first | second
     ]
     return sorted(changes, key=lambda change: -abs(change.b_s - change.a_s))
 
@@ -138,9 +153,17 @@ def _caveats(a: Archive, b: Archive, ratio: Ratio | None, noise: Noise | None, n
         )
     if differences.of_the_machine(named):
         caveats.append("the machine, its load or its software was not the same: the code may not be the reason")
-    if any(difference.name == "batch size" for difference in named):
-        caveats.append("the batch size is not the same, so neither is the work in a step: compare samples/s")
+    if any(difference.name in ("batch size", differences.SAMPLES) for difference in named):
+        caveats.append("the number of samples is not the same, so neither is the work in a step: compare samples/s")
+    for name, archive in (("A", a), ("B", b)):
+        slowing = archive.measurement.slowing if archive.measurement is not None else None
+        if slowing is not None:
+            rate, low, high = (units.percent(value) for value in (slowing.per_1000, slowing.low, slowing.high))
+            caveats.append(
+                f"{name} slows down: a step takes {rate} longer every 1,000 steps ({low} to {high}, 95 %), mostly in "
+                f"{slowing.phase}; a run of another length gives another ratio"
+            )
     for archive in (a, b):
         if archive.measurement is not None and archive.measurement.disturbed:
-            caveats.append(f"{archive.report.run.id} was so short that steps count in which stacks were sampled")
+            caveats.append(f"{archive.report.run.id} was so short that steps with stack sampling had to count")
     return caveats

@@ -7,6 +7,7 @@ needs no database library. Every failure of either is a :class:`LedgerError` of 
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import sqlite3
 import time
@@ -85,11 +86,11 @@ class Database:
         raise NotImplementedError
 
 
-def connect(where: str | Path) -> Database:
+def connect(address: str | Path) -> Database:
     """Open the path of an SQLite file, or a ``postgresql://`` URL."""
-    scheme, separator, remainder = str(where).partition("://")
-    if isinstance(where, Path) or not separator:
-        return _Sqlite(Path(where))
+    scheme, separator, remainder = str(address).partition("://")
+    if isinstance(address, Path) or not separator:
+        return _Sqlite(Path(address))
     if scheme == "sqlite":
         return _Sqlite(Path(remainder.removeprefix("/")))
     return _Postgres(f"{scheme.partition('+')[0]}://{remainder}")  # SQLAlchemy's name of a driver is allowed
@@ -107,6 +108,8 @@ class _Sqlite(Database):
         super().__init__(str(path))
         with self._in_one_line():
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not path.is_file():  # SQLite would leave a journal beside a device
+                raise OSError(errno.EINVAL, f"it is no file; name another by --ledger or {environment.LEDGER}")
             self._connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
             try:
                 self._distrust()
@@ -160,11 +163,11 @@ class _Sqlite(Database):
         if "full" in text or "disk I/O" in text:
             return f"{text}; make room and run again, or free some with: unstall prune"
         if any(sign in text for sign in _DAMAGE):
-            return f"{text}; it is no ledger, or a damaged one: move it away, and the next run begins a new one"
+            return f"{text}; it is not a ledger, or a damaged one: move it away, and the next run starts a new one"
         if "readonly" in text or "unable to open" in text:
-            return f"{text}; name another by --ledger or {environment.LEDGER}"
+            return f"{text}; name another with --ledger or {environment.LEDGER}"
         if "interrupted" in text:
-            return f"a statement took more than {_STATEMENT_S:.0f} s; move it away, and the next run begins a new one"
+            return f"a statement took more than {_STATEMENT_S:.0f} s; move it away, and the next run starts a new one"
         if "locked" in text:
             return f"another run has been writing to it for {_BUSY_S:.0f} s"
         return text

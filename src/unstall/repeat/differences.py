@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from unstall.records.archive import Archive
 from unstall.records.comparison import Difference, Subject
+from unstall.records.measurements import Measurement
 
 _SUBJECTS: dict[str, Subject] = {
     "cpu": "machine",
@@ -22,12 +24,16 @@ _SUBJECTS: dict[str, Subject] = {
 _NAMES = {"cpu_count": "cores", "memory_bytes": "memory", "torch_threads": "torch threads", "gpus": "GPUs"}
 _LOAD_CORES = 0.2  # other processes' cores by which two runs may differ
 _MEMORY_TOLERANCE = 0.02  # a virtual machine's varies a little from boot to boot
+_SAMPLES_TOLERANCE = 0.02
 _CODE_HEX = 8
+SAMPLES = "samples a step"
+"""The name of the setting that changes the work in a step."""
 
 
 def between(a: Archive, b: Archive) -> list[Difference]:
     """What was different, the machine first and the code last."""
-    return [*_environment(a, b), *_load(a, b), *_settings(a, b), *_command(a, b), *_code(a, b)]
+    changed = settings(a.measurement, b.measurement)
+    return [*_environment(a, b), *_libraries(a, b), *_load(a, b), *changed, *_command(a, b), *_code(a, b)]
 
 
 def of_the_machine(differences: list[Difference]) -> list[Difference]:
@@ -43,6 +49,18 @@ def _environment(a: Archive, b: Archive) -> list[Difference]:
             continue
         differences.append(Difference(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key])))
     return differences
+
+
+def _libraries(a: Archive, b: Archive) -> list[Difference]:
+    """Those that both runs imported, in another version; torch has its own line."""
+    first, second = (archive.report.run.environment.get("libraries", {}) for archive in (a, b))
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        return []
+    return [
+        Difference("software", name, str(first[name]), str(second[name]))
+        for name in sorted(first.keys() & second.keys() - {"torch"})
+        if first[name] != second[name]
+    ]
 
 
 def _alike(key: str, a: Any, b: Any) -> bool:
@@ -81,22 +99,32 @@ _MODEL = {
     "model dtype": "dtype",
     "device": "device",
     "compiled": "compiled",
+    "shape of a sample": "sample",
 }
 
 
-def _settings(a: Archive, b: Archive) -> list[Difference]:
-    """The data loader's and the model's, where both runs know them."""
-    if a.measurement is None or b.measurement is None:
+def settings(a: Measurement | None, b: Measurement | None) -> list[Difference]:
+    """Samples a step, and the settings of the data loader and the model, where both runs know them."""
+    if a is None or b is None:
         return []
-    loaders, models = (a.measurement.loader, b.measurement.loader), (a.measurement.model, b.measurement.model)
-    differences = []
+    loaders, models = (a.loader, b.loader), (a.model, b.model)
+    differences = _samples(a.samples_per_step, b.samples_per_step)
     for (first, second), attributes in ((loaders, _LOADER), (models, _MODEL)):
         if first is not None and second is not None:
             pairs = {name: (getattr(first, field), getattr(second, field)) for name, field in attributes.items()}
             differences += [
-                Difference("settings", name, _text(x), _text(y)) for name, (x, y) in pairs.items() if x != y
+                Difference("settings", name, _text(x), _text(y))
+                for name, (x, y) in pairs.items()
+                if x != y and "" not in (x, y)
             ]
     return differences
+
+
+def _samples(a: float | None, b: float | None) -> list[Difference]:
+    """The last batch of an epoch may hold fewer, so the means of two runs differ a little."""
+    if a is None or b is None or abs(a - b) <= _SAMPLES_TOLERANCE * max(a, b):
+        return []
+    return [Difference("settings", SAMPLES, f"{a:.4g}", f"{b:.4g}")]
 
 
 def _text(value: Any) -> str:

@@ -15,8 +15,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from unstall.records.comparison import Pair, PhaseMedians
+from unstall.records.comparison import Difference, Pair, PhaseMedians
+from unstall.records.measurements import Measurement
 from unstall.records.vocabulary import PhaseName
+from unstall.repeat import differences
 from unstall.repeat.arms import Arm, Run
 from unstall.repeat.sequential import FIRST_END, Finding, Plan, decide
 
@@ -32,6 +34,7 @@ class Recorded:
 
     step_s: float
     phases: Mapping[PhaseName, float]
+    measurement: Measurement | None = None
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Gate:
     pairs: list[Pair] = field(default_factory=list)
     out_of_time: bool = False
     """Whether the gate ended because its time was up."""
+    _latest: dict[str, Measurement | None] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _phases: dict[str, list[Mapping[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -76,6 +80,13 @@ class Gate:
         medians = [PhaseMedians(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
         return sorted(medians, key=lambda phase: phase.baseline_s - phase.candidate_s)
 
+    def settings(self) -> list[Difference]:
+        """What the two sides' latest runs were set to differently."""
+        latest = [self._latest.get(side) for side in ("baseline", "candidate")]
+        if isinstance(self.baseline, Recorded):
+            latest[0] = self.baseline.measurement
+        return differences.settings(*latest)
+
     def _run_pair(self) -> None:
         if isinstance(self.baseline, Arm):
             order = [("baseline", self.baseline), ("candidate", self.candidate)]
@@ -83,6 +94,7 @@ class Gate:
             runs = {side: self.measure(arm, next(self._numbers)) for side, arm in turned}
         else:
             runs = {"candidate": self.measure(self.candidate, next(self._numbers))}
+        self._latest |= {side: run.measurement for side, run in runs.items()}
         patient = sum(not pair.counts for pair in self.pairs) < min(self.plan.most, FIRST_END)
         baseline = runs["baseline"] if isinstance(self.baseline, Arm) else self.baseline
         pair = _pair(baseline, runs["candidate"], patient=patient)

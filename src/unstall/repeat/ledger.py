@@ -14,7 +14,9 @@ from unstall import environment
 from unstall.benchmark import rundir, state
 from unstall.benchmark.archive import REPORT_NAME
 from unstall.records.comparison import Entry
+from unstall.records.encoding import plain_json
 from unstall.records.report import Report
+from unstall.records.vocabulary import NO_VERDICT, UNEXPLAINED
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
 from unstall.repeat.revision import Revision
@@ -31,8 +33,8 @@ _UPSERT = (
 class Ledger:
     """An open ledger; use it as a context manager. Everything it does may raise :class:`LedgerError`."""
 
-    def __init__(self, where: str | Path):
-        self._database = connect(where)
+    def __init__(self, address: str | Path):
+        self._database = connect(address)
         self.name = self._database.name
         try:
             schema.migrate(self._database)
@@ -56,9 +58,9 @@ class Ledger:
 
     def runs(self, project: str | None = None, *, most: int | None = None) -> list[Entry]:
         """The latest ``most`` runs of a project, or of all, oldest first. Invalid rows are left out."""
-        where = "" if project is None else "WHERE project = :project "
+        condition = "" if project is None else "WHERE project = :project "
         limit = "" if most is None else f"LIMIT {int(most)}"
-        sql = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}ORDER BY started DESC, id DESC {limit}"
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM runs {condition}ORDER BY started DESC, id DESC {limit}"
         with self._database.transaction() as transaction:
             rows = transaction.run(sql, {} if project is None else {"project": project})
         entries = []
@@ -75,22 +77,22 @@ def default() -> str | Path:
     return os.environ.get(environment.LEDGER) or state.writable() / _FILE
 
 
-def record(report: Report, directory: Path, where: str | Path | None = None, *, code: Revision | None = None) -> None:
+def record(report: Report, directory: Path, ledger: str | Path | None = None, *, code: Revision | None = None) -> None:
     """Enter a run that has just ended.
 
     Args:
         report: its report, of any kind.
         directory: where its recording is kept.
-        where: the ledger; the environment's, or the one beside the recording, if not given.
+        ledger: its file or URL; the environment's, or the one beside the recording, if not given.
         code: what was run; what is checked out in the working directory if not given.
     """
-    ledger = where or os.environ.get(environment.LEDGER) or directory.parent.parent / _FILE
+    ledger = ledger or os.environ.get(environment.LEDGER) or directory.parent.parent / _FILE
     entry = entry_of(report, directory, code or revision.of(Path.cwd()))
     with Ledger(ledger) as opened:
         opened.add([entry])
 
 
-def keep(report: Report, where: str | Path | None = None) -> str | None:
+def keep(report: Report, ledger: str | Path | None = None) -> str | None:
     """Keep a report that came about otherwise than by ``unstall run``, and enter it; why that failed, if it did.
 
     For ``unstall simplify`` and ``optimize``: the report lies where those of runs do. One line to show, and nothing to
@@ -102,7 +104,7 @@ def keep(report: Report, where: str | Path | None = None) -> str | None:
         directory.mkdir(parents=True, exist_ok=True)
         rundir.hide(home)
         (directory / REPORT_NAME).write_bytes(report.to_json())
-        record(report, directory, where)
+        record(report, directory, ledger)
     except OSError as error:
         return f"this report could not be kept: {error.strerror or error}"
     except LedgerError as error:
@@ -110,12 +112,12 @@ def keep(report: Report, where: str | Path | None = None) -> str | None:
     return None
 
 
-def history(where: str | Path | None = None, *, everything: bool = False, most: int | None = None) -> list[Entry]:
+def history(ledger: str | Path | None = None, *, everything: bool = False, most: int | None = None) -> list[Entry]:
     """The runs of this project, oldest first; ``everything``: of all projects in the ledger.
 
     Where there is no ledger file yet, none is made: there are no runs.
     """
-    ledger = where or default()
+    ledger = ledger or default()
     if (isinstance(ledger, Path) or "://" not in ledger) and not Path(ledger).exists():
         return []
     with Ledger(ledger) as opened:
@@ -146,7 +148,7 @@ def entry_of(report: Report, directory: Path, revision: Revision) -> Entry:
         pattern=verdict.pattern,
         cause=verdict.cause,
         culprit=verdict.culprit.label if verdict.culprit else None,
-        headroom=verdict.headroom,
+        headroom=verdict.headroom if run.steps and verdict.pattern != NO_VERDICT else None,
         known_by=verdict.headroom_known_by,
         confidence=verdict.confidence,
         gap=gap_of(report),
@@ -158,7 +160,7 @@ def entry_of(report: Report, directory: Path, revision: Revision) -> Entry:
 
 def gap_of(report: Report) -> float | None:
     """1 - actual/ceiling: by the highest measured ceiling if there is one, else by the verdict's headroom."""
-    if not report.run.steps:
+    if not report.run.steps or report.verdict.pattern in (UNEXPLAINED, NO_VERDICT):
         return None
     measured = [
         ceiling.gap for ceiling in report.ceilings if ceiling.known_by == "measured" and ceiling.gap is not None
@@ -172,7 +174,7 @@ def _to_row(entry: Entry) -> dict[str, Any]:
     """The columns' values, lists and mappings as JSON."""
     row: dict[str, Any] = msgspec.structs.asdict(entry)
     for name in _STRUCTURED:
-        row[name] = msgspec.json.encode(row[name]).decode()
+        row[name] = plain_json(row[name]).decode()
     return row
 
 

@@ -73,5 +73,5 @@ def _version(database: Database) -> int:
     rows = database.run("SELECT version FROM ledger_version")
     version = rows[0]["version"] if rows else 0
     if not isinstance(version, int) or version < 0:
-        raise LedgerError(f"the ledger {database.name} has no version that makes sense: move it away")
+        raise LedgerError(f"the ledger {database.name} has an invalid version: move it away")
     return version

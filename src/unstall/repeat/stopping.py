@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from unstall.records.comparison import Answer, Entry, Iteration, NextStep, Savings, Stopping
 from unstall.records.report import Report
+from unstall.records.vocabulary import HEALTHY, WITHOUT_CULPRIT
 from unstall.repeat.ledger import gap_of
 
 CLOSE_ENOUGH = 1.05
@@ -60,7 +61,7 @@ def judge(
     answer, why = _answer(report, bound, history, expected, best, little)
     before = faster_before(on_host) if on_host else None
     if before is not None and before[1] > little and answer != "unknown":
-        slower = f"{before[0]} was {before[1]:.3g}× as fast as what ran last: `unstall compare` says what is different"
+        slower = f"{before[0]} was {before[1]:.3g}× as fast as the last run: `unstall compare` says what is different"
         why = [slower, *why] if answer == "go on" else [slower]
         answer = "go on"
     return Stopping(
@@ -170,18 +171,20 @@ def best_remedy(report: Report) -> NextStep | None:
     tested = [remedy for remedy in report.remedies if remedy.kept and remedy.speedup]
     if tested and report.total_speedup:
         names = ", ".join(remedy.name for remedy in tested)
-        return NextStep(f"the patch of unstall optimize ({names})", report.total_speedup, "measured", at_most=False)
+        return NextStep(f"the patch of unstall optimize ({names})", report.total_speedup, "measured", is_ceiling=False)
     untried = [(remedy.predicted_speedup or 0.0, remedy.name) for remedy in report.remedies if remedy.speedup is None]
     gain, name = max(untried, default=(0.0, ""))
     if gain > 1:
-        return NextStep(name, gain, "predicted", at_most=False)
+        return NextStep(name, gain, "predicted", is_ceiling=False)
     verdict = report.verdict
-    if not report.run.steps or verdict.pattern == "healthy" or not math.isfinite(verdict.headroom):
+    if not report.run.steps or verdict.pattern in WITHOUT_CULPRIT or not math.isfinite(verdict.headroom):
         return None
     advice = verdict.advice[0] if verdict.advice else f"what makes it {verdict.pattern}"
-    return NextStep(
-        advice, max(verdict.headroom, 1.0), verdict.headroom_known_by, verdict.headroom_known_by != "measured"
-    )
+    expected, ceiling = verdict.expected_gain, verdict.ceiling
+    if expected is not None:
+        return NextStep(advice, expected.value, expected.known_by, False, (expected.low, expected.high))
+    interval = (ceiling.low, ceiling.high) if ceiling else None
+    return NextStep(advice, max(verdict.headroom, 1.0), verdict.headroom_known_by, True, interval)
 
 
 def weekly_hours(entries: Sequence[Entry], now: datetime) -> float:
@@ -212,30 +215,33 @@ def _answer(
     little: float,
 ) -> tuple[Answer, list[str]]:
     if bound is None:
-        return "unknown", ["the last run took no steps, so nothing is known of its speed"]
-    left = f"up to {bound:.3g}× is left (Amdahl's bound, {report.verdict.headroom_known_by})"
-    unsure = ["the last verdict is of low confidence: a longer run tells more"]
+        why = "the last run took no steps, so nothing is known of its speed"
+        if report.run.steps:
+            why = "the last run shows neither a known stall nor that it is healthy: unstall simplify measures it"
+        return "unknown", [why]
+    headroom = f"{bound:.3g}× is left if nothing held it up (Amdahl's law, {report.verdict.headroom_known_by})"
+    unsure = ["the last verdict has low confidence: a longer run would tell more"]
     unsure = unsure if report.verdict.confidence == "low" else []
-    if best is not None and not best.at_most and best.gain > little:
-        return "go on", [f"a remedy is known that brings {best.gain:.3g}× ({best.known_by})", *unsure]
-    if report.verdict.pattern == "healthy":
+    if best is not None and not best.is_ceiling and best.known_by != "estimated" and best.gain > little:
+        return "go on", [f"a known remedy gains {best.gain:.3g}× ({best.known_by})", *unsure]
+    if report.verdict.pattern == HEALTHY:
         return "stop", ["the verdict is healthy: no one thing is worth a person's time", *unsure]
     if bound <= CLOSE_ENOUGH:
-        return "stop", [f"{left}, and {CLOSE_ENOUGH:.3g}× is close enough", *unsure]
+        return "stop", [f"{headroom}, and {CLOSE_ENOUGH:.3g}× is close enough", *unsure]
     if expected is not None and expected <= little:
         last = " and ".join(f"{iteration.gain:.3g}×" for iteration in history[-2:] if iteration.gain is not None)
         return "stop", [
-            f"the last two changes brought {last}: one more is expected to bring {expected:.3g}×, "
-            f"and under {little:.3g}× is little{' beside the noise between runs' if little > _LITTLE else ''}",
-            f"{left}, but not by more of the same",
+            f"the last two changes gained {last}: one more is expected to gain {expected:.3g}×, "
+            f"and under {little:.3g}× is little{' compared with the noise between runs' if little > _LITTLE else ''}",
+            f"{headroom}, but not by more of the same",
             *unsure,
         ]
-    return "go on", [left, *_so_far(history), *unsure]
+    return "go on", [headroom, *_so_far(history), *unsure]
 
 
 def _so_far(history: Sequence[Iteration]) -> list[str]:
     """What the changes have gained so far, as a reason to go on."""
     gains = [iteration.gain for iteration in history if iteration.gain is not None]
     if not gains:
-        return ["one state of the code has run so far: what changes bring is not known yet"]
-    return [f"the last change brought {gains[-1]:.3g}×"] if gains[-1] > 1 else ["the last change made it no faster"]
+        return ["only one state of the code has run so far, so the gain of changes is not known yet"]
+    return [f"the last change gained {gains[-1]:.3g}×"] if gains[-1] > 1 else ["the last change made it no faster"]

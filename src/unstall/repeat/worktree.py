@@ -60,9 +60,9 @@ class Worktree:
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """An environment in which the repository's own packages are imported from the worktree."""
-        own = [str(self.twin(folder)) for folder in _editable_sources(self.top)]
+        sources = [str(self.twin(folder)) for folder in _editable_sources(self.top)]
         inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        entries = [*(str(self.twin(Path(entry))) if os.path.isabs(entry) else entry for entry in inherited), *own]
+        entries = [*(str(self.twin(Path(entry))) if os.path.isabs(entry) else entry for entry in inherited), *sources]
         return {**env, "PYTHONPATH": os.pathsep.join(entries)} if entries else env
 
 
@@ -77,7 +77,7 @@ def check_out(revision: str, folder: Path, into: Path) -> Iterator[Worktree]:
     """
     top = git(folder, "rev-parse", "--show-toplevel")
     if not top:
-        raise WorktreeError(f"{folder} is in no git repository: give a recorded run as the baseline instead")
+        raise WorktreeError(f"{folder} is not in a git repository: give a recorded run as the baseline instead")
     commit = git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if not commit:
         raise WorktreeError(f"no revision and no recorded run is called {revision!r} (a shallow clone may lack it)")

@@ -32,7 +32,7 @@ def measure(
         Refused: nothing could be measured; the message says why.
     """
     if budget_s < _MIN_BUDGET_S:
-        raise Refused(f"--budget: {_MIN_BUDGET_S:g} seconds are the least that anything can be measured in")
+        raise Refused(f"--budget: {_MIN_BUDGET_S:g} seconds are needed at least to measure anything")
     with refusing(command.CommandError, archive.ArchiveError):
         line = command.resolve(words)
         recorded = archive.load(run) if run is not None else _last_run_of(words)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from unstall.benchmark import machine
 from unstall.benchmark.capabilities import Check, checks
+from unstall.benchmark.load import Load
 
 if TYPE_CHECKING:
     from unstall.benchmark.machine import Ceilings
     from unstall.report.progress import Progress
+
+_QUIET_CORES = 0.3
 
 
 class Examined(NamedTuple):
@@ -19,6 +23,13 @@ class Examined(NamedTuple):
 
     checks: list[Check]
     ceilings: Ceilings
+    other_cores: float
+    """That other programs took while the ceilings were measured."""
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the ceilings may be low for that."""
+        return self.other_cores > _QUIET_CORES
 
 
 class Rate(NamedTuple):
@@ -34,15 +45,18 @@ class Rate(NamedTuple):
 def examine(*, quick: bool, progress: Progress) -> Examined:
     """Try out every means of measuring, and measure the ceilings. ``quick``: spend less time on them; they may be low.
 
-    The ceilings are cached for the commands that compare with them.
+    The ceilings are cached for the commands that compare with them, unless other programs kept the machine busy.
     """
     progress.update("trying out what can be measured")
     results = checks()
     progress.update("measuring this machine's ceilings")
+    began, load = time.monotonic(), Load()
     ceilings = machine.measure(quick=quick)
-    with contextlib.suppress(OSError):  # without a cache they are measured again
-        machine.save(ceilings)
-    return Examined(results, ceilings)
+    examined = Examined(results, ceilings, load.of_others(time.monotonic() - began))
+    if not examined.is_disturbed:
+        with contextlib.suppress(OSError):  # without a cache they are measured again
+            machine.save(ceilings)
+    return examined
 
 
 def rates(ceilings: Ceilings) -> Iterator[Rate]:

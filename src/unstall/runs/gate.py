@@ -77,7 +77,7 @@ def hold(request: Request, progress: Progress, describe: Callable[[Pair, int, in
     except Refused:
         raise
     except Exception as error:
-        raise Refused(f"the gate broke, please report this: {type(error).__name__}: {error}") from error
+        raise Refused(f"the gate failed unexpectedly, please report this: {type(error).__name__}: {error}") from error
 
 
 def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], None]) -> GateResult:
@@ -91,7 +91,7 @@ def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], N
                 candidate = Arm("candidate", request.words, Path.cwd())
                 run = _Runner(sandbox, recordings, request)
                 if request.steps is None:
-                    progress.log("a first run tells how much the steps vary; it counts for nothing else")
+                    progress.log("a first run, which does not count, shows how much the steps vary")
                     run.choose_steps(baseline.side if isinstance(baseline.side, Arm) else candidate)
                 left_s = request.budget_s - (time.monotonic() - ready)
                 gate = Gate(baseline.plan, baseline.side, candidate, run, budget_s=left_s, on_pair=on_pair)
@@ -206,11 +206,11 @@ def _of_record(plan: Plan, recorded: Archive) -> _Baseline:
             f"the run {report.run.id} was made on another machine ({', '.join(machine)}): give a git revision instead"
         )
     notes = [f"{change.name} was {change.a} in the baseline and is {change.b} now" for change in changed]
-    notes.append("the baseline is one recorded run: a git revision, run in turns with the candidate, tells more")
+    notes.append("the baseline is one recorded run: a git revision, run in turns with the candidate, is more reliable")
     # More than so many runs of the candidate do not make a single draw of the baseline any surer.
     plan = replace(plan, recorded=True, most=min(plan.most, FIRST_END))
     phases = {phase.name: phase.mean_s for phase in report.phases}
-    return _Baseline(Recorded(step.mean, phases), f"run {report.run.id}", plan, notes)
+    return _Baseline(Recorded(step.mean, phases, recorded.measurement), f"run {report.run.id}", plan, notes)
 
 
 def _result(
@@ -231,6 +231,7 @@ def _result(
         phases=gate.phases(),
         duration_s=duration_s,
         notes=notes,
+        differences=gate.settings(),
     )
 
 
@@ -240,15 +241,13 @@ def notes_of(gate: Gate, finding: Finding) -> list[str]:
     aside = sum(not pair.counts for pair in gate.pairs)
     if aside:
         notes.append(
-            f"{aside} pairs were set aside, because others used the machine during one side more than the other"
+            f"{aside} pairs were set aside, because other programs used the machine more during one side than the other"
         )
     if finding.slowdown is None:
-        notes.append("fewer than three pairs fitted into the time: ask for fewer --steps, or a larger --budget")
+        notes.append("fewer than three pairs fitted the time: use fewer --steps or a larger --budget")
     elif finding.decision == "cannot tell" and gate.plan.recorded:
-        notes.append("a single recorded run cannot tell so little: give a git revision as the baseline")
+        notes.append("a single recorded run cannot show so small a change: give a git revision as the baseline")
     elif finding.decision == "cannot tell":
-        limit = (
-            "the time was over: a larger --budget" if gate.out_of_time else "no more pairs were asked for: more --pairs"
-        )
-        notes.append(f"{limit}, or a quieter machine, tells more")
+        limit = "the time was up: a larger --budget" if gate.out_of_time else "all pairs are used up: more --pairs"
+        notes.append(f"{limit}, or a quieter machine, would help")
     return notes

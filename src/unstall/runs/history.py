@@ -107,5 +107,5 @@ def _recording(*runs: Entry) -> Path:
         if folder := next(filter(Path.is_dir, folders), None):  # the state may have been moved since
             return folder
     elsewhere = runs[-1].host != platform.node()
-    where = f"is on {plain(runs[-1].host)}" if elsewhere else "was removed"
-    raise Refused(f"the recording of the last run {where}; run the program again: unstall run ...")
+    location = f"is on {plain(runs[-1].host)}" if elsewhere else "was removed"
+    raise Refused(f"the recording of the last run {location}; run the program again: unstall run ...")

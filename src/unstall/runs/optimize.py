@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unstall.benchmark import command, rundir
+from unstall.child.user_files import package_of
 from unstall.optimize import program, remedies_file
+from unstall.optimize.agent import Agent
 from unstall.optimize.comparison import TrialFailed
 from unstall.optimize.optimize_report import conclude
 from unstall.optimize.patch import place
+from unstall.optimize.remedies.base import Exactness
 from unstall.optimize.search import Options, Result, search
-from unstall.optimize.trial_runner import TrialRunner
+from unstall.optimize.trial_runner import TrialRunner, Trials
+from unstall.records.vocabulary import HEALTHY
 from unstall.repeat import ledger as ledgers
-from unstall.runs.errors import Failed, refusing
+from unstall.report import promise
+from unstall.runs.errors import Failed, Refused, refusing
 from unstall.runs.workplace import SandboxChoice, open_sandbox
 from unstall.sandbox import leftovers
 
@@ -30,7 +37,8 @@ __all__ = ["Optimized", "Options", "apply", "optimize"]
 _FOLDER = "unstall-optimize-"
 _NOTABLE_CORES = 0.3
 _WHY_STOPPED = {
-    "nothing left": "no remedy left that promises enough",
+    "nothing left": "no remedy left with enough predicted gain",
+    "first kept": "the first change that pays is kept",
     "budget": "the budget is spent",
     "interrupted": "interrupted",
 }
@@ -64,24 +72,34 @@ class Optimized:
 
 
 def optimize(
-    words: Sequence[str], options: Options, *, sandbox: SandboxChoice, ledger: str | None, progress: Progress
+    words: Sequence[str],
+    options: Options,
+    *,
+    packages: Sequence[str] = (),
+    sandbox: SandboxChoice,
+    ledger: str | None,
+    progress: Progress,
+    agent: str | None = None,
+    on: str | None = None,
 ) -> Optimized:
     """Search one program; the report is kept for the commands that come after, and entered in the ledger.
+
+    ``packages``: import names of packages that may be changed beside the program's own files. ``agent``: a shell
+    command that changes the program's sources, if one is to. ``on``: ``ray``, for trials on a node of a cluster's.
 
     Raises:
         Refused: there is nothing to start, or no sandbox.
         Failed: a run of the original gave nothing to optimize.
     """
     with refusing(command.CommandError):
-        target = program.find(words)
-    leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
+        target = program.find(words, packages)
     try:
-        with (
-            leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
-            open_sandbox(sandbox, folder, progress.log) as box,
-        ):
-            result = search(target, TrialRunner(target.line, folder, box), options, progress.log)
-            result.notes += [*(f"refused in the trials: {line}" for line in box.refused()), *box.limits, *box.reached()]
+        if on is None:
+            with open_trials(target.line, sandbox, progress.log) as runner:
+                author = _author(agent, target, runner, options, progress.log) if agent is not None else None
+                result = _searched(target, runner, options, progress.log, author)
+        else:
+            result = _on_ray(target, options, sandbox, progress.log, agent)
     except TrialFailed as error:
         raise Failed(str(error)) from error
     outcome = conclude(target, result, run_id=rundir.new_id())
@@ -91,16 +109,84 @@ def optimize(
         remedies=remedies_file.written(result.kept).encode(),
         root=target.root,
         interval=(result.total.low, result.total.high) if result.total else None,
-        remarks=[f"stopped: {_WHY_STOPPED[result.stopped_by]}", *_standing(result), *outcome.patch_remarks],
+        remarks=[
+            f"stopped: {_WHY_STOPPED[result.stopped_by]}",
+            *_standing(result),
+            *_locked(target, result),
+            *outcome.patch_remarks,
+        ],
         interrupted=result.stopped_by == "interrupted",
         problem=ledgers.keep(outcome.report, ledger),
         sources=result.best.sources,
     )
 
 
-def apply(optimized: Optimized) -> list[tuple[Path, Path]]:
-    """Change the files in their places: each with the backup that was made of it. Raises OSError."""
+@contextlib.contextmanager
+def open_trials(line: Sequence[str], sandbox: SandboxChoice, tell: Callable[[str], None]) -> Iterator[TrialRunner]:
+    """A runner of trials on this machine. Raises Refused where there is no sandbox."""
+    leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
+    with (
+        leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
+        open_sandbox(sandbox, folder, tell) as box,
+    ):
+        yield TrialRunner(line, folder, box)
+
+
+def apply(optimized: Optimized) -> list[tuple[Path, Path | None]]:
+    """Change the files in their places: each with the backup that was made of it, none of a new one. Raises OSError."""
     return place.apply(optimized.sources)
+
+
+def _on_ray(
+    target: program.Program,
+    options: Options,
+    sandbox: SandboxChoice,
+    tell: Callable[[str], None],
+    agent: str | None,
+) -> Result:
+    """Search with trials on a Ray cluster."""
+    from unstall.runs.on_ray import open_on_ray
+
+    if agent is not None:
+        raise Refused("--agent changes files on this machine: leave out --on ray")
+    with open_on_ray(partial(open_trials, target.line, sandbox), tell) as place:
+        result = _searched(target, place, options, tell, None)
+        result.notes += place.moves
+    return result
+
+
+def _searched(
+    target: program.Program, trials: Trials, options: Options, tell: Callable[[str], None], author: Agent | None
+) -> Result:
+    result = search(target, trials, options, tell, author)
+    with contextlib.suppress(TrialFailed):  # where no node is left to ask
+        result.notes += trials.do(_remarks)
+    return result
+
+
+def _remarks(runner: TrialRunner) -> list[str]:
+    """What the sandbox held back, and what it could not, a line each."""
+    box = runner.sandbox
+    return [*(f"refused in the trials: {line}" for line in box.refused()), *box.limits, *box.reached()]
+
+
+def _author(
+    agent: str, target: program.Program, runner: TrialRunner, options: Options, tell: Callable[[str], None]
+) -> Agent:
+    """The command that changes sources. Raises Refused where it could change them for real."""
+    if runner.sandbox.force != "overlay":
+        raise Refused(f"--agent needs a sandbox with an overlay: {runner.sandbox.note}")
+    exactness: Exactness = "reduced" if "reduced" in options.allow else "close"
+    return Agent(agent, target, runner, exactness, tell)
+
+
+def _locked(target: program.Program, result: Result) -> list[str]:
+    """How to let the culprit be changed, where it is in an installed package."""
+    culprit = result.last.report.verdict.culprit
+    package = package_of(culprit.file) if culprit else ""
+    if culprit is None or not package or target.owns(Path(culprit.file)):
+        return []
+    return [f"{culprit.function} is inside the package {package}: --package {package} lets its source be changed too"]
 
 
 def _standing(result: Result) -> list[str]:
@@ -114,10 +200,11 @@ def _standing(result: Result) -> list[str]:
             f"other programs took up to {load:.1f} cores meanwhile: on a quiet machine the intervals are narrower"
         )
     if not result.reproducible:
-        lines.append("two runs of the original differ under one seed: exact was judged by that difference")
+        lines.append("two runs of the original differ under one seed: close allows for that difference too")
     verdict = result.last.report.verdict
-    if result.kept and verdict.pattern != "healthy":
+    if result.last is not result.first and verdict.pattern != HEALTHY:
         culprit = verdict.culprit
         place_of = f", {culprit.function} ({Path(culprit.file).name}:{culprit.line})" if culprit else ""
-        lines.append(f"what leads now: {verdict.pattern}{place_of}; without it another {verdict.headroom:.2g}×")
+        promised = promise.first(verdict)
+        lines.append(f"the next bottleneck: {verdict.pattern}{place_of}" + (f"; {promised}" if promised else ""))
     return lines

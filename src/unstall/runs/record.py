@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unstall.records.archive import Archive
     from unstall.records.report import Report
     from unstall.repeat.revision import Revision
+    from unstall.runs.gather import Gathered, Gathering
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Request:
     """Whether the report tells the forward time of each module."""
     remedies: Path | None = None
     """A file of ``unstall optimize --remedies``, to be set at run time."""
+    gathering: Gathering | None = None
+    """Where the machines of this run leave their parts; None for a report of this machine alone."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class RecordedRun:
     """With ``--memory``: the recording of each process, and what it says."""
     directory: RunDir
     revision: Revision
+    gathering: Gathering | None
+    gathered: Gathered
+    """Where the report of all machines is, if this is not it."""
 
 
 def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
@@ -100,7 +106,7 @@ def _with_extensions(request: Request) -> launcher.Options:
 
         with refusing(RemediesError):
             settings["settings"] = read(request.remedies)
-        extensions.append("unstall.optimize.child.extension")
+        extensions.append("unstall.child.trial.extension")
     return replace(request.options, extensions=extensions, settings=settings)
 
 
@@ -110,10 +116,13 @@ def diagnose(ended: Ended) -> RecordedRun:
     from unstall.diagnose.run_report import make_report
     from unstall.diagnose.source_excerpt import of_report
     from unstall.repeat import revision
+    from unstall.runs.gather import Gathered
 
     request, outcome = ended.request, ended.outcome
     steps, modules = request.options.steps, request.modules
     diagnosis = make_report(list(request.words), ended.directory, ended.started, outcome, steps=steps, modules=modules)
+    gathered = request.gathering.gather(diagnosis) if request.gathering else Gathered(diagnosis)
+    diagnosis = gathered.diagnosis
     report = diagnosis.report
     code = revision.of(Path.cwd())
     if code.dirty:
@@ -125,6 +134,8 @@ def diagnose(ended: Ended) -> RecordedRun:
         memory=_memory_lines(ended.directory.path) if request.options.memory else {},
         directory=ended.directory,
         revision=code,
+        gathering=request.gathering,
+        gathered=gathered,
     )
 
 
@@ -141,6 +152,13 @@ def keep(run: RecordedRun) -> str | None:
     finally:
         run.directory.discard_recordings()
     return None
+
+
+def share(run: RecordedRun) -> None:
+    """Leave the report of several machines where the others look for it."""
+    gathering, name = run.gathering, run.gathered.report_name
+    if gathering is not None and name is not None:
+        gathering.put_report(name, run.report.to_json())
 
 
 def enter(run: RecordedRun, ledger: str | None) -> str | None:
@@ -176,9 +194,8 @@ def _spans(processes: list[ProcessRecording]) -> Iterator[tuple[str, str, float,
 
 
 def _process_name(process: ProcessRecording) -> str:
-    fact = process.first("process") or {}
-    if "rank" in fact:
-        return f"rank {fact['rank']}"
+    if process.identity is not None:
+        return f"rank {process.rank}"
     return "loader worker" if FETCH.event in process.ids and not len(process.named(FORWARD.event)) else "main"
 
 

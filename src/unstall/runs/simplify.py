@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from unstall.benchmark import archive, command, launcher
+from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.signals import Signals
 from unstall.diagnose.source_excerpt import of_report
 from unstall.records.archive import Archive
 from unstall.repeat import ledger as ledgers
-from unstall.runs.errors import Interrupted, refusing
+from unstall.runs.errors import Failed, Interrupted, refusing
 from unstall.runs.workplace import SandboxChoice, cannot_start, make_directory, open_sandbox
+from unstall.sandbox import leftovers
 from unstall.simplify import controlled_process
 from unstall.simplify.budget import Budget
 from unstall.simplify.program_starter import ProgramStarter
@@ -21,11 +28,12 @@ from unstall.simplify.simplifier import Simplifier, SimplifyResult
 from unstall.simplify.simplify_report import make_report
 
 if TYPE_CHECKING:
-    from unstall.benchmark.rundir import RunDir
     from unstall.records.report import Report
     from unstall.report.progress import Progress
     from unstall.sandbox import Sandbox
-    from unstall.simplify.experiment import Experiment
+    from unstall.simplify.experiment import Experiment, ExperimentResult
+
+_FOLDER = "unstall-simplify-"
 
 
 @dataclass(frozen=True)
@@ -49,10 +57,12 @@ def simplify(
     sandbox: SandboxChoice,
     ledger: str | None,
     progress: Progress,
+    on: str | None = None,
 ) -> Simplified:
     """Observe the program, then try what was asked for, or what observation gives cause for.
 
-    The report and its first run are kept for the commands that come after, and entered in the ledger.
+    The report and its first run are kept for the commands that come after, and entered in the ledger. ``on``: ``ray``,
+    for experiments on a node of a cluster's.
 
     Raises:
         Refused: there is nothing to start, no sandbox, or no place for the recording.
@@ -62,25 +72,120 @@ def simplify(
         line = command.resolve(words)
     directory = make_directory()
     try:
-        with (
-            launcher.adopting_orphans(),
-            Signals() as signals,
-            open_sandbox(sandbox, directory.path, progress.log) as box,
-        ):
+        with Signals() as signals:
             waiter = _Waiter(signals, progress, Budget(budget_s))
-            starter = ProgramStarter(line, list(words), directory, box, waiter.wait)
-            try:
-                result = Simplifier(starter, waiter.budget, waiter.announce).run(list(experiments))
-            except OSError as error:
-                raise cannot_start(line, error) from error
-            report = make_report(result, box.note, _notes(result, box))
+            place = _Program(line, list(words), directory)
+            if on is None:
+                with open_starter(place, sandbox, waiter.wait, progress.log) as starter:
+                    told = experiment(starter, experiments, waiter.budget, waiter.announce)
+            else:
+                told = _on_ray(place, experiments, sandbox, waiter)
+            result = told.result
+            report = make_report(result, told.sandbox, told.notes)
         first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
         problem = ledgers.keep(report, ledger) or _keep_first_run(directory, first)
         return Simplified(report, first, result.interrupted, problem)
     except controlled_process.Interrupted as error:
-        raise Interrupted("nothing of the program's was changed") from error
+        raise Interrupted("none of the program's files was changed") from error
     finally:
         _discard(directory)
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What to start, what the person wrote, and where its recordings lie."""
+
+    line: list[str]
+    words: list[str]
+    directory: RunDir
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What came of the experiments."""
+
+    result: SimplifyResult
+    sandbox: str
+    """Which means was in force."""
+    notes: list[str]
+
+
+@contextlib.contextmanager
+def open_starter(
+    program: _Program, sandbox: SandboxChoice, wait: Callable[[float], None], tell: Callable[[str], None]
+) -> Iterator[ProgramStarter]:
+    """What starts the program on this machine. Raises Refused where there is no sandbox."""
+    with launcher.adopting_orphans(), open_sandbox(sandbox, program.directory.path, tell) as box:
+        yield ProgramStarter(program.line, program.words, program.directory, box, wait)
+
+
+def experiment(
+    starter: ProgramStarter,
+    requested: Sequence[Experiment],
+    budget: Budget,
+    announce: Callable[[str], None],
+    keep: Callable[[SimplifyResult], None] = lambda simplified: None,
+    known: Sequence[ExperimentResult] = (),
+) -> _Told:
+    """Watch, and experiment with what is not known yet. Raises Refused where the program cannot be started."""
+    try:
+        result = Simplifier(starter, budget, announce, keep).run(list(requested), known)
+    except OSError as error:
+        raise cannot_start(starter.line, error) from error
+    return _Told(result, starter.sandbox.note, _notes(result, starter.sandbox))
+
+
+# ---------------------------------------------------------------- on a Ray cluster
+
+
+def _on_ray(program: _Program, requested: Sequence[Experiment], sandbox: SandboxChoice, waiter: _Waiter) -> _Told:
+    """Experiment on a node of the cluster; where it is lost, what it found stands, and another one goes on."""
+    from unstall.runs.on_ray import NoNode, open_on_ray
+
+    latest: list[SimplifyResult] = []
+
+    def hear(message: Any) -> None:
+        if isinstance(message, SimplifyResult):
+            latest[:] = [message]
+        else:
+            waiter.announce(str(message))
+
+    open_there = partial(open_remote_starter, program, sandbox)
+    deadline = time.time() + waiter.budget.left  # as the nodes' clocks have it
+    with open_on_ray(open_there, waiter.progress.log, hear, waiter.wait) as place:
+        try:
+            told: _Told = place.do(_experiment_there, list(requested), deadline, latest)
+        except (NoNode, controlled_process.Interrupted) as error:
+            if not latest and isinstance(error, NoNode):
+                raise Failed(str(error)) from error
+            if not latest:
+                raise
+            told = _Told(replace(latest[-1], interrupted=True), "", [str(error)] if str(error) else [])
+        return replace(told, notes=[*told.notes, *place.moves])
+
+
+@contextlib.contextmanager
+def open_remote_starter(
+    program: _Program, sandbox: SandboxChoice, tell: Callable[[object], None]
+) -> Iterator[tuple[ProgramStarter, Callable[[object], None]]]:
+    """What starts the program on a node of a cluster's, with recordings there, and where its messages go."""
+    leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
+    with leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder:
+        there = replace(program, directory=RunDir(program.directory.id, folder, program.directory.note))
+        with open_starter(there, sandbox, time.sleep, tell) as starter:
+            yield starter, tell
+
+
+def _experiment_there(
+    opened: tuple[ProgramStarter, Callable[[object], None]],
+    requested: Sequence[Experiment],
+    deadline: float,
+    latest: Sequence[SimplifyResult],
+) -> _Told:
+    """On the node: experiment until then; ``latest``: what a node that was lost had found, if one was."""
+    starter, tell = opened
+    known = latest[-1].results if latest else ()
+    return experiment(starter, requested, Budget(deadline - time.time()), tell, tell, known)
 
 
 class _Waiter:

@@ -35,8 +35,8 @@ def make_directory() -> RunDir:
     try:
         return rundir.make()
     except OSError as error:
-        where = "neither the project's state nor the temporary directory takes it"
-        raise NoPlace(f"cannot write the recording: {where} ({error.strerror})") from error
+        reason = "neither the project's state folder nor the temporary folder can be written to"
+        raise NoPlace(f"cannot write the recording: {reason} ({error.strerror})") from error
 
 
 @contextlib.contextmanager

@@ -1,0 +1,245 @@
+"""What a whole run left behind: exit code, standard output, files; and whether another run left the same.
+
+Bytes are compared. Where texts differ, their figures of time (``3.2 s``, ``120 it/s``, ``12:31:07``) are left out,
+and a number that the original's own runs disagree on is judged by how far they do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from unstall.prove import thresholds
+from unstall.records.proof import Difference
+
+STDOUT = "standard output"
+_NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]?|\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?|\b0x[0-9a-f]+|\b1[6-9]\d{8}(?:\.\d+)?\b")
+_UNIT = r"(?:[mnuµ]?s|secs?|seconds?|min|minutes?|h|hours?)"
+_WORK = r"(?:it|iters?|iterations?|steps?|samples?|images?|batch(?:es)?|tokens?|rows?|examples?)"
+_TIME_AFTER = re.compile(rf"\s*(?:{_UNIT}\b|\w*/{_UNIT}\b|{_WORK} (?:per|a) {_UNIT}\b)", re.IGNORECASE)
+_TIME_BEFORE = re.compile(
+    rf"(?:\b|_)(?:time|elapsed|took|duration|seconds|secs|eta|fps|throughput|{_WORK}[_/ ]?(?:per[_ ]|/)?{_UNIT})"
+    r"['\"]?\s*[:=(]?\s*$",
+    re.IGNORECASE,
+)
+_SKIPPED = ("__pycache__",)
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Content:
+    """Of a file, or of what was printed."""
+
+    digest: bytes
+    size: int
+    text: str | None = None
+    """None where it is not text, or long."""
+
+    @classmethod
+    def of(cls, content: bytes) -> Content:
+        """What is compared of some bytes."""
+        text = None
+        if len(content) <= thresholds.MOST_COMPARED_BYTES and b"\0" not in content:
+            try:
+                text = content.decode()
+            except UnicodeDecodeError:
+                text = None
+        return cls(hashlib.blake2b(content, digest_size=16).digest(), len(content), text)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Of one whole run."""
+
+    status: int
+    last_line: str
+    """Of what it wrote to stderr."""
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    """What was printed, and each file that was written."""
+
+
+class Figure(NamedTuple):
+    """A number in a text."""
+
+    text: str
+    line: int
+    is_time: bool
+
+
+def written(layers: Iterable[tuple[str, Path]], ignored: Collection[Path]) -> Iterator[tuple[str, Content]]:
+    """(path, content) of each file that a child of the sandbox wrote and that is now another than on the machine."""
+    for place, upper in layers:
+        for folder, folders, names in os.walk(upper):
+            folders[:] = [name for name in folders if name not in _SKIPPED]
+            for name in names:
+                above = Path(folder, name)
+                path = Path(place) / above.relative_to(upper)
+                content = _content(above)
+                if content is not None and path not in ignored and content != _content(path):
+                    yield str(path), content
+
+
+def _content(path: Path) -> Content | None:
+    """None where there is nothing that can be read."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return Content(os.fsencode(os.readlink(path)), -1)
+        if stat.S_ISCHR(mode):  # an overlay's way to say that it is removed
+            return Content(b"removed", -1)
+        return _of_file(path) if stat.S_ISREG(mode) else None
+    except OSError:
+        return None
+
+
+def _of_file(path: Path) -> Content:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= thresholds.MOST_COMPARED_BYTES:
+            return Content.of(file.read())
+        digest = hashlib.blake2b(digest_size=16)
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+        return Content(digest.digest(), size)
+
+
+class Comparison:
+    """Compares runs of a changed program with the original's."""
+
+    def __init__(
+        self,
+        originals: Sequence[Effects],
+        perturbed: Sequence[tuple[Effects, Effects]] = (),
+        *,
+        size: float = 0.0,
+        loose: bool = False,
+    ):
+        """Compare with these runs.
+
+        Args:
+            originals: of the program as it is: one, or more where it does not reproduce itself.
+            perturbed: how far rounding carries its figures: pairs of runs of the original under the same seeds, as it
+                is and off by one unit in the last place.
+            size: how many times as far a figure may be off.
+            loose: figures may be any: a person allowed other values.
+        """
+        self.originals, self.perturbed, self.size, self.loose = originals, perturbed, size, loose
+        self.unsteady: list[str] = []
+        """What the original itself does not reproduce, and was not compared therefore."""
+
+    def first(self, changed: Effects) -> Difference | None:
+        """The first difference, None where there is none."""
+        original = self.originals[0]
+        if changed.status != original.status:
+            last = f": {changed.last_line}" if changed.last_line else ""
+            return _effect("exit code", f"{changed.status} instead of {original.status}{last}")
+        for name in sorted({*original.contents, *changed.contents}, key=lambda name: (name != STDOUT, name)):
+            difference = self._of(name, changed.contents.get(name))
+            if difference is not None:
+                return difference
+        return None
+
+    def _of(self, name: str, changed: Content | None) -> Difference | None:
+        originals = [run.contents.get(name) for run in self.originals]
+        if changed in originals:
+            return None
+        known = [content for content in originals if content is not None]
+        if len(known) < len(originals) or changed is None or changed.size < 0:
+            if len(set(originals)) > 1:
+                self.unsteady.append(name)
+                return None
+            return _effect(name, "is not written" if changed is None else "is written, which it was not")
+        texts = [content.text for content in known if content.text is not None]
+        if changed.text is None or len(texts) < len(known):
+            return self._of_bytes(name, known, changed)
+        return self._of_text(name, texts, changed.text)
+
+    def _of_bytes(self, name: str, originals: Sequence[Content], changed: Content) -> Difference | None:
+        if len({content.digest for content in originals}) > 1:
+            self.unsteady.append(name)
+            return None
+        if changed.size == originals[0].size and (self.loose or self.size):
+            return None  # numbers that differ as those do that were compared one by one
+        return Difference(
+            kind="values", place=name, detail=f"other content ({changed.size} bytes, {originals[0].size} before)"
+        )
+
+    def _of_text(self, name: str, originals: Sequence[str], changed: str) -> Difference | None:
+        words, figures = split(changed)
+        splits = [split(text) for text in originals]
+        if any(other != splits[0][0] for other, _ in splits):
+            self.unsteady.append(name)
+            return None
+        if words != splits[0][0]:
+            line, before, after = _first_lines(originals[0], changed)
+            return _effect(f"{name}, line {line}", f"{after!r} instead of {before!r}")
+        noise = self._noise(name, words)
+        for index, figure in enumerate(figures):
+            steady = [other[index].text for _, other in splits]
+            if not (self.loose or self._is_like(figure, steady, noise[index] if noise else 0.0)):
+                return Difference(
+                    kind="values", place=f"{name}, line {figure.line}", detail=f"{figure.text} instead of {steady[0]}"
+                )
+        return None
+
+    def _noise(self, name: str, words: Sequence[str]) -> list[float]:
+        """How far one unit in the last place moves each figure of a text; nothing where that is not known."""
+        deviations = []
+        for runs in self.perturbed:
+            texts = [content.text for run in runs if (content := run.contents.get(name)) and content.text is not None]
+            splits = [figures for other, figures in map(split, texts) if other == words]
+            if len(splits) == len(runs):
+                deviations.append([abs(float(a.text) - float(b.text)) for a, b in zip(*splits)])
+        return [max(of_figure) for of_figure in zip(*deviations)]
+
+    def _is_like(self, figure: Figure, originals: Sequence[str], noise: float) -> bool:
+        if figure.is_time or figure.text in originals:
+            return True
+        values = [float(text) for text in originals]
+        allowed = thresholds.SPREAD * (max(values) - min(values))
+        if self.size:
+            is_whole = all(re.fullmatch(r"[-+]?\d+", text) for text in (figure.text, *originals))
+            allowed += self.size * noise + (0.0 if is_whole else _last_place(originals[0]))
+        return abs(float(figure.text) - values[0]) <= allowed
+
+
+def split(text: str) -> tuple[list[str], list[Figure]]:
+    """The words of a text between its numbers, and these; moments and addresses are neither."""
+    text = _MOMENT.sub("", text)
+    words, figures, end, line = [], [], 0, 1
+    for match in _NUMBER.finditer(text):
+        before = text[end : match.start()]
+        line += before.count("\n")
+        words.append(before)
+        around = text[max(0, match.start() - 40) : match.start()].rpartition("\n")[2]
+        is_time = bool(_TIME_AFTER.match(text, match.end()) or _TIME_BEFORE.search(around))
+        figures.append(Figure(match[0], line, is_time))
+        end = match.end()
+    return [*words, text[end:]], figures
+
+
+def _last_place(text: str) -> float:
+    """One unit in the last place that is written."""
+    digits, _, exponent = text.lower().partition("e")
+    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+
+def _first_lines(before: str, after: str) -> tuple[int, str, str]:
+    """The first line whose words differ: its number, and both."""
+    pairs = [*zip(before.splitlines(), after.splitlines())]
+    for number, (a, b) in enumerate(pairs, 1):
+        if split(a)[0] != split(b)[0]:
+            return number, a[:80], b[:80]
+    longer = [*before.splitlines()[len(pairs) :], ""][0], [*after.splitlines()[len(pairs) :], ""][0]
+    return len(pairs) + 1, longer[0][:80], longer[1][:80]
+
+
+def _effect(place: str, detail: str) -> Difference:
+    return Difference(kind="effects", place=place, detail=detail)

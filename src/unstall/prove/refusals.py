@@ -1,0 +1,110 @@
+"""What a patch may not touch: what it would be measured by. Seen in the source, before anything is run.
+
+This catches plain cases early and says where. It is not what a proof rests on: time, output, files and exit code are
+taken from outside, whatever the program does to its own process.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from unstall.prove.trees import Sides
+from unstall.records.proof import Difference
+
+_MEASURING = {"time", "timeit", "builtins", "sys", "os", "atexit", "threading", "torch", "signal", "resource"}
+_SETTINGS = re.compile(r"\.(backends|config|path|argv|stdout|stderr|_dynamo|_inductor)\b")
+"""Attributes of these modules that programs set without changing what is measured."""
+_STARTED_BY_PYTHON = ("sitecustomize.py", "usercustomize.py")
+_SHADOWED = {*sys.stdlib_module_names, "torch", "numpy", "unstall"}
+_OURS = re.compile(r"UNSTALL_|unstall[./_]child|/proc/self/(environ|mountinfo)")
+_SETTERS = ("setattr", "delattr")
+
+
+def first(sides: Sides) -> Difference | None:
+    """The first thing that a change does to what it is measured by; None for nothing that is seen."""
+    for path, before, after in sides.differing:
+        if after is None:
+            continue
+        reason = _of_name(path, before)
+        if reason:
+            return Difference(kind="effects", place=path.name, detail=reason)
+        if path.suffix in (".py", ".pyw"):
+            old, new = (list(_acts(content or b"")) for content in (before, after))
+            added = Counter(text for _, text in new) - Counter(text for _, text in old)
+            for line, text in new:
+                if text in added:
+                    return Difference(kind="effects", place=f"{path.name}:{line}", detail=text)
+    return None
+
+
+def _of_name(path: Path, before: bytes | None) -> str | None:
+    if path.name in _STARTED_BY_PYTHON or path.suffix == ".pth":
+        return "Python runs this file in every process, before the program"
+    module = path.parent if path.name == "__init__.py" else path.with_suffix("")
+    in_package = (module.parent / "__init__.py").exists()
+    if before is None and path.suffix == ".py" and module.name in _SHADOWED and not in_package:
+        return f"a new file that hides the module {module.name}"
+    return None
+
+
+def _acts(content: bytes) -> Iterator[tuple[int, str]]:
+    """(line, what is done there) of all that is done to clocks, counters, torch's own classes and unstall."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return  # it does not run either
+    names = dict(_imported(tree))
+    for node in ast.walk(tree):
+        for text in _of_node(node, names):
+            yield getattr(node, "lineno", 1), text
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(name in this module, module that it comes from) of what is imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".")[0], alias.name if alias.asname else alias.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def _of_node(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
+    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
+        targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [node.target]
+        for target in targets:
+            yield from _set(target, names)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SETTERS and node.args:
+        yield from _set(ast.Attribute(node.args[0], "…"), names)
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        modules = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+        if any(module.split(".")[0] == "unstall" for module in modules):
+            yield "imports unstall"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OURS.search(node.value):
+        yield f"reads what unstall tells its own processes: {node.value[:60]!r}"
+
+
+def _set(target: ast.expr, names: dict[str, str]) -> Iterator[str]:
+    """What setting a target replaces, where that belongs to a module that measures."""
+    if isinstance(target, ast.Tuple):
+        for element in target.elts:
+            yield from _set(element, names)
+        return
+    is_modules = isinstance(target, ast.Subscript) and ast.unparse(target.value).endswith("sys.modules")
+    if is_modules:
+        yield f"replaces a module: {ast.unparse(target)}"
+    if not isinstance(target, ast.Attribute):
+        return
+    root: ast.expr = target
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    origin = names.get(root.id) if isinstance(root, ast.Name) else None
+    dotted = f".{origin}.{target.attr}.{ast.unparse(target)}"
+    if origin and origin.split(".")[0] in _MEASURING and not _SETTINGS.search(dotted):
+        yield f"replaces a part of a library: {ast.unparse(target)}"

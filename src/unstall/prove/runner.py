@@ -1,0 +1,148 @@
+"""Whole runs of either side, in the sandbox: timed and looked at from outside of the program.
+
+Every run starts from the files as they are: what an earlier one wrote, caches in home and temporary folders and shared
+memory too, is gone with its layer. The folder that the child side writes to is emptied after each run, so that no run
+finds what another one has computed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from unstall.optimize.equivalence import read
+from unstall.optimize.sameness import ObservedTensor
+from unstall.optimize.trial_runner import trial_environment, with_files
+from unstall.prove.effects import STDOUT, Content, Effects, written
+from unstall.prove.trees import Files
+
+if TYPE_CHECKING:
+    from unstall.sandbox import Sandbox
+
+_POLL_S = 0.005
+_STOP_PATIENCE_S = 10.0  # from the last step of a short look to the end of the process
+
+
+@dataclass(frozen=True)
+class WholeRun:
+    """How a run went."""
+
+    seconds: float
+    """From its start until its last process had ended."""
+    timed_out: bool
+    memory_bytes: float
+    """Peak resident memory of the largest process."""
+    effects: Effects
+    tensors: Sequence[ObservedTensor] = ()
+    account: Mapping[str, Any] | None = None
+    clock: Mapping[str, Any] | None = None
+
+
+class Runner:
+    """Runs one command with either side's files, one run at a time."""
+
+    def __init__(self, line: Sequence[str], slot: Path, sandbox: Sandbox, ignored: Collection[Path]):
+        """Run a command.
+
+        Args:
+            line: as it is started.
+            slot: a folder that the sandbox keeps writable, for what the child side writes.
+            sandbox: where it runs.
+            ignored: files that the sides differ in: they are not what a run writes.
+        """
+        self.line, self.slot, self.sandbox, self.ignored = line, slot, sandbox, ignored
+
+    def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
+        """Run a side under a plan for the child side (:mod:`unstall.child.trial`); an empty one watches nothing."""
+        words = self.sandbox.command(with_files(files, self.line, self.slot, self.sandbox), settled=True)
+        env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, os.environ)
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            began = time.monotonic()
+            process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
+            try:
+                stops = bool(plan.get("clock", {}).get("steps"))
+                memory, timed_out = self._wait(process, began + timeout, stops=stops)
+                seconds = time.monotonic() - began
+            except BaseException:  # Ctrl-C
+                self._end(process)
+                raise
+            contents = {STDOUT: Content.of(_content(output)), **dict(written(self.sandbox.layers(), self.ignored))}
+            lines = _content(errors).decode(errors="replace").strip().splitlines()
+        run = WholeRun(
+            seconds=seconds,
+            timed_out=timed_out,
+            memory_bytes=memory,
+            effects=Effects(process.returncode, lines[-1][:200] if lines else "", contents),
+            tensors=list(read(self.slot / "observed.bin")),
+            account=_json(self.slot / "account.json"),
+            clock=_json(self.slot / "clock.json"),
+        )
+        self._empty()
+        return run
+
+    def _wait(self, process: subprocess.Popen[bytes], deadline: float, *, stops: bool) -> tuple[float, bool]:
+        """Wait until the program and all that it started has ended: its peak memory, and whether time ran out.
+
+        ``stops``: the child side stops the program after some steps; one that goes on is ended.
+        """
+        memory, stopped = 0.0, None
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                memory = usage.ru_maxrss * 1024.0
+                break
+            now = time.monotonic()
+            if stops and stopped is None and (self.slot / "clock.json").exists():
+                stopped = now
+            if now > deadline or (stopped is not None and now - stopped > _STOP_PATIENCE_S):
+                self._end(process)
+                if now <= deadline:
+                    process.returncode = 0  # it goes on after its last step, as some programs do: all was seen
+                return memory, now > deadline
+            time.sleep(_POLL_S)
+        while self.sandbox.running():
+            if time.monotonic() > deadline:
+                self._end(process)
+                return memory, True
+            time.sleep(_POLL_S)
+        return memory, False
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill the program and all that it started."""
+        if process.returncode is None:
+            process.kill()
+            process.wait()
+        for pid in self.sandbox.running():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
+
+    def _empty(self) -> None:
+        for path in self.slot.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _content(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
