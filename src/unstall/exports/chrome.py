@@ -95,8 +95,8 @@ def _complete(name: str, category: str, lane: str, start_ns: int, duration_ns: i
 def _microseconds(nanoseconds: int) -> str:
     """Exact, with the digits that a float of a long uptime would lose."""
     sign = "-" if nanoseconds < 0 else ""
-    micros, rest = divmod(abs(nanoseconds), 1000)
-    return f"{sign}{micros}.{rest:03d}"
+    micros, remainder = divmod(abs(nanoseconds), 1000)
+    return f"{sign}{micros}.{remainder:03d}"
 
 
 @lru_cache(maxsize=4096)
@@ -152,9 +152,9 @@ def _lanes(timeline: Timeline) -> list[str]:
 
 def _labels(timeline: Timeline) -> Iterator[str]:
     for number, thread in enumerate(timeline.threads):
-        for what, name in (("process_name", thread.process), ("thread_name", thread.name)):
+        for kind, name in (("process_name", thread.process), ("thread_name", thread.name)):
             if name:
-                yield _metadata(what, *_lane(timeline, number), {"name": name})
+                yield _metadata(kind, *_lane(timeline, number), {"name": name})
 
 
 def _args(**facts: int) -> str:

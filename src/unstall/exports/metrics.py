@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from unstall.records.report import Report
+from unstall.records.vocabulary import NO_VERDICT, UNEXPLAINED
 from unstall.text.sanitize import plain
 
 
@@ -80,11 +81,20 @@ def _figures(report: Report) -> Iterator[tuple[str, str, str, float | None]]:
     yield "unstall_steps_per_second", "1/s", "Steps a second, over the measured steps.", rates.steps_per_s
     yield "unstall_samples_per_second", "1/s", "Samples a second, over the measured steps.", rates.samples_per_s
     yield "unstall_env_steps_per_second", "1/s", "Environment steps a second.", rates.env_steps_per_s
+    yield "unstall_tokens_per_second", "1/s", "Tokens generated a second.", rates.tokens_per_s
     yield "unstall_mfu_ratio", "1", "Share of the peak floating-point rate that was used.", rates.mfu
     yield "unstall_step_mean_seconds", "s", "Time of the mean step.", rates.step_s.mean if rates.step_s else None
     yield "unstall_measured_steps", "1", "Steps that the figures rest on.", run.steps
     yield "unstall_run_duration_seconds", "s", "Wall time of the whole run.", run.duration_s
-    yield "unstall_headroom_ratio", "1", "How many times faster without the culprit.", _headroom(report)
+    yield "unstall_headroom_ratio", "1", "The ceiling: how many times faster without the culprit.", _headroom(report)
+    for name, text, promised in (
+        ("ceiling", "How many times faster without the culprit", report.verdict.ceiling),
+        ("expected_gain", "How many times faster with the remedy that fits best", report.verdict.expected_gain),
+    ):
+        if promised is not None and report.run.steps:
+            yield f"unstall_{name}_ratio", "1", f"{text}.", promised.value
+            yield f"unstall_{name}_low_ratio", "1", f"{text}, lower end of its interval.", promised.low
+            yield f"unstall_{name}_high_ratio", "1", f"{text}, upper end of its interval.", promised.high
     yield "unstall_cpu_utilization_ratio", "1", "Share of the usable cores that was busy.", use.cpu
     yield "unstall_run_delay_ratio", "1", "Share of the step the main thread waited for a core.", use.run_delay
     yield "unstall_rss_peak_bytes", "By", "Resident memory of the process tree at its peak.", use.rss_peak_bytes
@@ -92,4 +102,5 @@ def _figures(report: Report) -> Iterator[tuple[str, str, str, float | None]]:
 
 
 def _headroom(report: Report) -> float | None:
-    return report.verdict.headroom if report.run.steps else None
+    blamed = report.verdict.pattern not in (UNEXPLAINED, NO_VERDICT)
+    return report.verdict.headroom if report.run.steps and blamed else None

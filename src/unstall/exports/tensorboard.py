@@ -9,6 +9,7 @@ from unstall.exports.exporter import Exporter
 from unstall.exports.tables import measured_seconds
 from unstall.records.archive import Archive
 from unstall.records.report import Report
+from unstall.records.vocabulary import NO_VERDICT, UNEXPLAINED
 from unstall.text.units import known
 
 
@@ -51,5 +52,11 @@ def _scalars(report: Report, seconds: Sequence[float]) -> Iterator[tuple[str, fl
     for phase in report.phases:
         if known(phase.share):
             yield (f"unstall/share/{phase.name}", phase.share, last, now)
-    if report.run.steps and known(report.verdict.headroom):
-        yield ("unstall/headroom", report.verdict.headroom, last, now)
+    verdict = report.verdict
+    if report.run.steps and known(verdict.headroom) and verdict.pattern not in (UNEXPLAINED, NO_VERDICT):
+        yield ("unstall/headroom", verdict.headroom, last, now)
+    for name, promised in (("ceiling", verdict.ceiling), ("expected_gain", verdict.expected_gain)):
+        if promised is not None and report.run.steps:
+            yield (f"unstall/{name}", promised.value, last, now)
+            yield (f"unstall/{name}_low", promised.low, last, now)
+            yield (f"unstall/{name}_high", promised.high, last, now)

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from unstall.report import promise
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
@@ -16,47 +17,51 @@ if TYPE_CHECKING:
     from unstall.records.comparison import Comparison, Interval, Side
 
 _PHASES = 6
+_CALLBACKS = 5
 _NOTABLE = 0.005  # of the largest phase
 
 
-def page(found: Comparison, width: int = 100) -> Page:
+def page(comparison: Comparison, width: int = 100) -> Page:
     """The comparison for a terminal of ``width`` cells."""
-    return _fill(Page.fitting(width), found)
+    return _fill(Page.fitting(width), comparison)
 
 
-def markdown(found: Comparison) -> str:
+def markdown(comparison: Comparison) -> str:
     """The comparison for a pull request."""
-    return _fill(MarkdownPage(), found).as_text()
+    return _fill(MarkdownPage(), comparison).as_text()
 
 
-def _fill(page: Page, found: Comparison) -> Page:
+def _fill(page: Page, comparison: Comparison) -> Page:
     page.rule("unstall compare")
-    page.paragraph(headline(found), f"bold {_colour(found)}")
+    page.paragraph(headline(comparison), f"bold {_colour(comparison)}")
     page.blank()
-    for label, side in (("A", found.a), ("B", found.b)):
+    for label, side in (("A", comparison.a), ("B", comparison.b)):
         page.phrases(label, _side(side))
     page.blank()
-    page.bullets("Different", list(_differences(found)), 2)
+    page.bullets("Different", list(_differences(comparison)), 2)
     page.blank()
-    page.table("Step", ("", "A", "B", "change"), [*_step_rows(found), *_phase_rows(found)])
+    page.table("Step", ("", "A", "B", "change"), [*_step_rows(comparison), *_phase_rows(comparison)])
+    callbacks = _callback_rows(comparison)
+    if callbacks:
+        page.table("Callbacks", ("", "A", "B", "change"), callbacks)
     page.blank()
-    page.bullets("Verdicts", _verdicts(found), 2)
-    page.bullets("Mind", found.caveats, 3)
+    page.bullets("Verdicts", _verdicts(comparison), 2)
+    page.bullets("Mind", comparison.caveats, 3)
     return page
 
 
-def headline(found: Comparison) -> str:
+def headline(comparison: Comparison) -> str:
     """The answer in a sentence."""
-    speedup = found.speedup
+    speedup = comparison.speedup
     if speedup is None:
         return "no comparison: at least one of the runs took no steps"
-    if found.conclusion == "no difference":
-        least = found.smallest_detectable
-        could = f"; {units.factor(least)} would have been found" if least else ""
+    if comparison.conclusion == "no difference":
+        least = comparison.smallest_detectable
+        could = f"; {units.factor(least)} would have been detected" if least else ""
         return f"no difference can be shown: B is {interval(speedup)} as fast as A{could}"
-    if found.conclusion == "unknown":
-        return f"B did {interval(speedup)} as many steps/s as A; whether that is noise is not known"
-    word = "faster" if found.conclusion == "faster" else "slower"
+    if comparison.conclusion == "unknown":
+        return f"B did {interval(speedup)} as many steps/s as A, which may be noise"
+    word = "faster" if comparison.conclusion == "faster" else "slower"
     return f"B is {word} than A: {interval(speedup)} its steps/s"
 
 
@@ -68,8 +73,8 @@ def interval(speedup: Interval) -> str:
     return f"{text} ({units.number(speedup.low)} to {units.number(speedup.high)}, 95 %)"
 
 
-def _colour(found: Comparison) -> str:
-    return {"faster": "green", "slower": "red"}.get(found.conclusion, "yellow")
+def _colour(comparison: Comparison) -> str:
+    return {"faster": "green", "slower": "red"}.get(comparison.conclusion, "yellow")
 
 
 def _side(side: Side) -> list[str]:
@@ -80,31 +85,44 @@ def _side(side: Side) -> list[str]:
     return [*phrases, f"{side.steps} steps measured", shorten(plain(shlex.join(side.command)), 60)]
 
 
-def _differences(found: Comparison) -> Iterator[str]:
-    for one in found.differences:
-        yield f"{one.name}: {plain(one.a)} → {plain(one.b)}"
-    if found.commits:
-        yield f"between the revisions: {plain(found.commits)}"
-    if not found.differences:
-        yield "nothing that is known: same machine, software, settings, command and revision"
+def _differences(comparison: Comparison) -> Iterator[str]:
+    for difference in comparison.differences:
+        yield f"{difference.name}: {plain(difference.a)} → {plain(difference.b)}"
+    if comparison.commits:
+        yield f"between the revisions: {plain(comparison.commits)}"
+    if not comparison.differences:
+        yield "none known: same machine, software, settings, command and revision"
 
 
-def _step_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
+def _step_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
     rows = []
-    for name, a, b in (("median", found.a.p50_s, found.b.p50_s), ("95 of 100", found.a.p95_s, found.b.p95_s)):
+    for name, a, b in (
+        ("median", comparison.a.p50_s, comparison.b.p50_s),
+        ("95 of 100", comparison.a.p95_s, comparison.b.p95_s),
+    ):
         if units.known(a) and units.known(b):
             rows.append((name, units.seconds(a), units.seconds(b), _change(a, b)))
     return rows
 
 
-def _phase_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
+def _phase_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
     rows: list[tuple[str, str, str, str]] = []
-    largest = max((max(one.a_s, one.b_s) for one in found.phases), default=0.0)
-    shown = [one for one in found.phases if max(one.a_s, one.b_s) >= _NOTABLE * largest]
-    for one in shown[:_PHASES]:
-        change = _change(one.a_s, one.b_s) if one.sure is not False else "within the noise"
-        rows.append((one.name, units.seconds(one.a_s), units.seconds(one.b_s), change))
+    largest = max((max(phase.a_s, phase.b_s) for phase in comparison.phases), default=0.0)
+    shown = [phase for phase in comparison.phases if max(phase.a_s, phase.b_s) >= _NOTABLE * largest]
+    for phase in shown[:_PHASES]:
+        change = _change(phase.a_s, phase.b_s) if phase.sure is not False else "within the noise"
+        rows.append((phase.name, units.seconds(phase.a_s), units.seconds(phase.b_s), change))
     return rows
+
+
+def _callback_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
+    """Seconds a step, of those that matter beside the phases."""
+    largest = max((max(phase.a_s, phase.b_s) for phase in comparison.phases), default=0.0)
+    shown = [change for change in comparison.callbacks if max(change.a_s, change.b_s) >= _NOTABLE * largest]
+    return [
+        (plain(change.name), units.seconds(change.a_s), units.seconds(change.b_s), _change(change.a_s, change.b_s))
+        for change in shown[:_CALLBACKS]
+    ]
 
 
 def _change(a: float, b: float) -> str:
@@ -112,18 +130,18 @@ def _change(a: float, b: float) -> str:
     return f"{sign}{units.seconds(abs(b - a))}"
 
 
-def _verdicts(found: Comparison) -> list[str]:
-    said = []
-    for label, side in (("A", found.a), ("B", found.b)):
+def _verdicts(comparison: Comparison) -> list[str]:
+    lines = []
+    for label, side in (("A", comparison.a), ("B", comparison.b)):
         line = f"{label}: {plain(side.verdict)}"
         if side.culprit:
             line += f", {_nearer(plain(side.culprit))}"
         if units.known(side.headroom) and side.headroom > 1:
-            line += f", headroom {units.factor(side.headroom)}"
-        said.append(line)
-    if found.a.culprit and found.a.culprit == found.b.culprit:
-        said.append("the culprit is the same")
-    return said
+            line += f", ceiling {promise.figure(side.ceiling) if side.ceiling else promise.factor(side.headroom)}"
+        lines.append(line)
+    if comparison.a.culprit and comparison.a.culprit == comparison.b.culprit:
+        lines.append("the culprit is the same")
+    return lines
 
 
 def _nearer(place: str) -> str:

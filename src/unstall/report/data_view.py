@@ -78,5 +78,5 @@ def _stage_notes(report: DataReport) -> list[str]:
             errors.setdefault(rate.error, []).append(rate.workers)
     notes += [f"with {', '.join(map(str, counts))} workers: {error}" for error, counts in errors.items()]
     if any(stage.known_by == "traced" for stage in report.stages):
-        notes.insert(0, "stages with a * could not be called again by themselves: timed where they are called")
+        notes.insert(0, "stages with a * could not be called on their own, so they were timed in place")
     return notes

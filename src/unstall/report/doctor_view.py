@@ -71,21 +71,23 @@ def markdown(answer: DoctorAnswer) -> str:
 
 def _fill(page: Page, answer: DoctorAnswer) -> Page:
     page.paragraph("What can be measured here", "bold")
-    page.listing([(one.name, _works(one), _explanation(one)) for one in answer.capabilities], "lll")
+    page.listing(
+        [(capability.name, _works(capability), _explanation(capability)) for capability in answer.capabilities], "lll"
+    )
     page.blank()
     page.paragraph(f"This machine's ceilings ({answer.machine})", "bold")
     page.listing([(_name(rate), _figure(rate)) for rate in answer.rates], "lr")
     return page
 
 
-def _works(one: Capability) -> Text:
-    if one.works:
+def _works(capability: Capability) -> Text:
+    if capability.works:
         return Text("yes", "green")
-    return Text("no", "dim" if one.optional else "bold red")
+    return Text("no", "dim" if capability.optional else "bold red")
 
 
-def _explanation(one: Capability) -> Text:
-    return Text.assemble(one.detail, (f"; {one.advice}" if one.advice else "", "dim"))
+def _explanation(capability: Capability) -> Text:
+    return Text.assemble(capability.detail, (f"; {capability.advice}" if capability.advice else "", "dim"))
 
 
 def _name(rate: Rate) -> str:

@@ -21,49 +21,50 @@ _COLOURS = {"pass": "green", "regression": "red", "cannot tell": "yellow"}
 _SIGNS = {"pass": "✅", "regression": "❌", "cannot tell": "❔"}
 
 
-def page(found: GateResult, width: int = 100) -> Page:
+def page(result: GateResult, width: int = 100) -> Page:
     """The answer for a terminal of ``width`` cells."""
-    return _fill(Page.fitting(width), found)
+    return _fill(Page.fitting(width), result)
 
 
-def markdown(found: GateResult) -> str:
+def markdown(result: GateResult) -> str:
     """The answer for a pull request."""
-    return _fill(MarkdownPage(), found).as_text()
+    return _fill(MarkdownPage(), result).as_text()
 
 
 def failure_markdown(why: str) -> str:
     """For a pull request whose gate could not be held: the reason, and the last lines of the program if it has them."""
-    first, *rest = why.splitlines() or ["unknown"]
+    first, *output = why.splitlines() or ["unknown"]
     lines = ["### unstall gate", "", f"{_SIGNS['cannot tell']} **cannot tell: {escape(first)}**"]
-    if rest:
-        lines += ["", *(f"> {escape(line.removeprefix('  | '))}  " for line in rest)]
+    if output:
+        lines += ["", *(f"> {escape(line.removeprefix('  | '))}  " for line in output)]
     return "\n".join(lines) + "\n"
 
 
-def _fill(page: Page, found: GateResult) -> Page:
+def _fill(page: Page, result: GateResult) -> Page:
     page.rule("unstall gate")
-    page.paragraph(headline(found), f"bold {_COLOURS[found.decision]}", _SIGNS[found.decision])
+    page.paragraph(headline(result), f"bold {_COLOURS[result.decision]}", _SIGNS[result.decision])
     page.blank()
-    page.field("Baseline", found.baseline)
-    page.field("Candidate", found.candidate)
-    page.field("Command", shlex.join(found.command))
-    page.phrases("Pairs", _counts(found))
+    page.field("Baseline", result.baseline)
+    page.field("Candidate", result.candidate)
+    page.field("Command", shlex.join(result.command))
+    page.phrases("Pairs", _counts(result))
     page.blank()
-    page.table("Step", _HEADER, _rows(found))
-    page.bullets("Mind", found.notes, 3)
+    page.bullets("Different", [f"{each.name}: {plain(each.a)} → {plain(each.b)}" for each in result.differences], 2)
+    page.table("Step", _HEADER, _rows(result))
+    page.bullets("Mind", result.notes, 3)
     return page
 
 
-def headline(found: GateResult) -> str:
+def headline(result: GateResult) -> str:
     """The answer in a sentence."""
-    allowed = units.percent(found.allowance)
-    slowdown = found.slowdown
+    allowed = units.percent(result.allowance)
+    slowdown = result.slowdown
     if slowdown is None:
-        return f"cannot tell: {plain(found.notes[-1]) if found.notes else 'too few pairs'}"
+        return f"cannot tell: {plain(result.notes[-1]) if result.notes else 'too few pairs'}"
     change = f"{_signed(slowdown.value)} time a step ({_between(slowdown)})"
-    if found.decision == "regression":
+    if result.decision == "regression":
         return f"regression: {change}; {allowed} is allowed"
-    if found.decision == "pass":
+    if result.decision == "pass":
         return f"no regression of more than {allowed}: {change}"
     return f"cannot tell whether it is more than {allowed} slower: {change}"
 
@@ -72,34 +73,34 @@ def pair_line(pair: Pair, counted: int, look: int) -> str:
     """One line of progress. ``look``: the number of pairs after which the gate may end next."""
     times = f"baseline {units.seconds(pair.baseline_s)}, candidate {units.seconds(pair.candidate_s)} a step"
     if not pair.counts:
-        return f"set aside (others used the machine unevenly): {times}"
+        return f"set aside (other programs used the machine unevenly): {times}"
     return f"pair {counted} of at least {look}: {times} ({_signed(pair.candidate_s / pair.baseline_s)})"
 
 
 _HEADER = ("", "baseline", "candidate", "change")
 
 
-def _rows(found: GateResult) -> list[tuple[str, str, str, str]]:
+def _rows(result: GateResult) -> list[tuple[str, str, str, str]]:
     """The medians over the runs that were compared; the change of the step is the answer's own estimate."""
-    kept = [pair for pair in found.pairs if pair.counts]
-    if not kept:
+    counted = [pair for pair in result.pairs if pair.counts]
+    if not counted:
         return []
-    step = [statistics.median(times) for times in zip(*[(pair.baseline_s, pair.candidate_s) for pair in kept])]
-    change = found.slowdown.value if found.slowdown else step[1] / step[0]
+    step = [statistics.median(times) for times in zip(*[(pair.baseline_s, pair.candidate_s) for pair in counted])]
+    change = result.slowdown.value if result.slowdown else step[1] / step[0]
     rows = [("step", units.seconds(step[0]), units.seconds(step[1]), _signed(change))]
-    notable = [one for one in found.phases if max(one.baseline_s, one.candidate_s) > _NOTABLE * step[0]]
-    for one in notable[:_PHASES]:
-        grown = _signed(one.candidate_s / one.baseline_s) if one.baseline_s else "new"
-        rows.append((one.name, units.seconds(one.baseline_s), units.seconds(one.candidate_s), grown))
+    notable = [phase for phase in result.phases if max(phase.baseline_s, phase.candidate_s) > _NOTABLE * step[0]]
+    for phase in notable[:_PHASES]:
+        grown = _signed(phase.candidate_s / phase.baseline_s) if phase.baseline_s else "new"
+        rows.append((phase.name, units.seconds(phase.baseline_s), units.seconds(phase.candidate_s), grown))
     return rows
 
 
-def _counts(found: GateResult) -> list[str]:
-    kept = sum(pair.counts for pair in found.pairs)
+def _counts(result: GateResult) -> list[str]:
+    counted = sum(pair.counts for pair in result.pairs)
     return [
-        f"{kept} compared",
-        *([f"{len(found.pairs) - kept} set aside"] if kept < len(found.pairs) else []),
-        (f"{units.seconds(found.duration_s)} in all"),
+        f"{counted} compared",
+        *([f"{len(result.pairs) - counted} set aside"] if counted < len(result.pairs) else []),
+        (f"{units.seconds(result.duration_s)} in all"),
     ]
 
 

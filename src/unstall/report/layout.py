@@ -242,8 +242,8 @@ def blocks(share: float, cells: int) -> str:
     eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
     if share > 0:
         eighths = max(eighths, 1)
-    full, rest = divmod(eighths, 8)
-    return "█" * full + (_EIGHTHS[rest] if rest else "")
+    full, eighth = divmod(eighths, 8)
+    return "█" * full + (_EIGHTHS[eighth] if eighth else "")
 
 
 def _cell(content: str | Text) -> Text:

@@ -10,7 +10,7 @@ from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 
 if TYPE_CHECKING:
-    from unstall.records.comparison import Stopping
+    from unstall.records.comparison import NextStep, Stopping
     from unstall.report.wording import NextCommand
 
 _ITERATIONS = 8
@@ -43,64 +43,73 @@ def markdown(answer: NextAnswer) -> str:
 
 
 def _fill(page: Page, answer: NextAnswer) -> Page:
-    found = answer.stopping
-    sentence, colour = _ANSWERS[found.answer]
+    stopping = answer.stopping
+    sentence, colour = _ANSWERS[stopping.answer]
     page.rule("unstall next")
     page.paragraph(sentence, f"bold {colour}")
     page.blank()
-    page.field("Program", found.program)
-    page.bullets("Why", found.why, 3)
-    page.phrases("Speed", _speed(found))
+    page.field("Program", stopping.program)
+    page.bullets("Why", stopping.why, 3)
+    page.phrases("Speed", _speed(stopping))
     page.blank()
-    page.table("Changes", ("code", "runs", "steps/s", "gain"), _iterations(found))
-    if len(found.iterations) > 1:
-        page.field("", sparkline([one.steps_per_s for one in found.iterations]), "cyan", most=1)
-    page.phrases("Expected", _expected(found))
+    page.table("Changes", ("code", "runs", "steps/s", "gain"), _iterations(stopping))
+    if len(stopping.iterations) > 1:
+        page.field("", sparkline([iteration.steps_per_s for iteration in stopping.iterations]), "cyan", most=1)
+    page.phrases("Expected", _expected(stopping))
     page.blank()
-    if found.best is not None:
-        at_most = "up to " if found.best.at_most else ""
-        gain = f"{at_most}{units.factor(found.best.gain)}, {found.best.known_by}"
-        page.field("Best next", f"{found.best.what} ({gain})")
-    page.phrases("Saves", _savings(found, answer.price))
-    if answer.command is not None and found.answer != "stop":
+    if stopping.best is not None:
+        page.field("Best next", f"{stopping.best.what} ({_gain(stopping.best)})")
+    page.phrases("Saves", _savings(stopping, answer.price))
+    if answer.command is not None and stopping.answer != "stop":
         page.command("Do", *answer.command)
     return page
 
 
-def _speed(found: Stopping) -> list[str]:
-    if not units.known(found.steps_per_s):
+def _gain(best: NextStep) -> str:
+    word = "ceiling " if best.is_ceiling else "expected gain " if best.known_by == "estimated" else ""
+    between = f", {best.interval[0]:.2g} to {best.interval[1]:.2g}" if best.interval else ""
+    return f"{word}{units.factor(round(best.gain, 2))}{between}, {best.known_by}"
+
+
+def _speed(stopping: Stopping) -> list[str]:
+    if not units.known(stopping.steps_per_s):
         return []
-    phrases = [units.rate(found.steps_per_s, "steps")]
-    if found.bound is not None:
-        phrases.append(f"at most {units.rate(found.steps_per_s * found.bound, 'steps')} if nothing held it up")
+    phrases = [units.rate(stopping.steps_per_s, "steps")]
+    if stopping.bound is not None:
+        phrases.append(f"ceiling {units.rate(stopping.steps_per_s * stopping.bound, 'steps')} if nothing held it up")
     return phrases
 
 
-def _iterations(found: Stopping) -> list[tuple[str, str, str, str]]:
+def _iterations(stopping: Stopping) -> list[tuple[str, str, str, str]]:
     return [
-        (one.code, str(one.runs), units.number(one.steps_per_s), units.factor(one.gain) if one.gain else "")
-        for one in found.iterations[-_ITERATIONS:]
+        (
+            iteration.code,
+            str(iteration.runs),
+            units.number(iteration.steps_per_s),
+            units.factor(iteration.gain) if iteration.gain else "",
+        )
+        for iteration in stopping.iterations[-_ITERATIONS:]
     ]
 
 
-def _expected(found: Stopping) -> list[str]:
-    if found.expected_gain is None:
+def _expected(stopping: Stopping) -> list[str]:
+    if stopping.expected_gain is None:
         return []
-    return [f"{units.factor(found.expected_gain)} of one more change, if gains go on as they did"]
+    return [f"{units.factor(stopping.expected_gain)} from one more change, if gains continue as before"]
 
 
-def _savings(found: Stopping, price: float | None) -> list[str]:
-    savings = found.savings
+def _savings(stopping: Stopping, price: float | None) -> list[str]:
+    savings = stopping.savings
     if savings is None:
-        unknown = price is not None and found.answer != "unknown"
-        return ["not known: say by --hours how many hours a week it runs"] if unknown else []
+        unknown = price is not None and stopping.answer != "unknown"
+        return ["not known: give the hours it runs a week with --hours"] if unknown else []
     hours = units.seconds(3600 * savings.hours_run)
     if savings.hours_saved <= 0:
         return ["nothing: no remedy is known"]
-    at_most = "up to " if found.best and found.best.at_most else ""
+    at_most = "up to " if stopping.best and stopping.best.is_ceiling else ""
     phrases = [f"{at_most}{units.seconds(3600 * savings.hours_saved)} of {hours} a week"]
     if savings.hours_known_by == "history":
-        phrases.append("hours by the history, or by --hours")
+        phrases.append("hours from the history; --hours sets them")
     if savings.money_saved is not None and price is not None:
         phrases.append(f"worth {at_most}{units.number(savings.money_saved)} a week, at {units.number(price)} an hour")
     return phrases

@@ -1,19 +1,20 @@
-"""What `unstall optimize` found, on one screen: the total, what was kept, what was not and why."""
+"""What `unstall optimize` found, on remedy screen: the total, what was kept, what was not and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unstall.records.report import Remedy, RemedyStatus, Report
+from unstall.records.remedies import SAMENESS_MEANS, Remedy, RemedyStatus
+from unstall.records.report import Report
 from unstall.report import run_markdown
 from unstall.report.layout import Page
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten
 
 _NARROWEST = 60
-_UNTRIED = (RemedyStatus.UNTRIED, RemedyStatus.BELOW_WORTH, RemedyStatus.ADVICE)
-_WIDEST = 1000  # a remedy is one line, however long
+_UNTRIED = (RemedyStatus.UNTRIED, RemedyStatus.BELOW_WORTH)
+_WIDEST = 1000  # a remedy is remedy line, however long
 
 
 @dataclass(frozen=True)
@@ -53,39 +54,47 @@ def markdown(answer: OptimizeAnswer) -> str:
 
 
 def _groups(report: Report) -> list[tuple[str, list[Remedy]]]:
-    """The remedies under their titles; of those that were tried, the ones with a result first."""
-    rest = [one for one in report.remedies if not one.kept]
-    tried = [one for one in rest if one.status not in _UNTRIED]
+    """The remedies under their titles; those with a measured gain before the others."""
+    rejected = [remedy for remedy in report.remedies if not remedy.kept]
+    tried = [remedy for remedy in rejected if remedy.status not in (*_UNTRIED, RemedyStatus.ADVICE)]
+    advised = [remedy for remedy in rejected if remedy.status is RemedyStatus.ADVICE]
     return [
-        ("kept", [one for one in report.remedies if one.kept]),
-        ("tried, not kept", sorted(tried, key=lambda one: one.speedup is None)),
-        ("not tried", [one for one in rest if one.status in _UNTRIED]),
+        ("kept", [remedy for remedy in report.remedies if remedy.kept]),
+        ("tried, not kept", sorted(tried, key=lambda remedy: remedy.speedup is None)),
+        ("advice", sorted(advised, key=lambda remedy: remedy.speedup is None)),
+        ("not tried", [remedy for remedy in rejected if remedy.status in _UNTRIED]),
     ]
 
 
 def _headline(report: Report, interval: tuple[float, float] | None) -> str:
     if report.total_speedup is None:
         if any(remedy.status is RemedyStatus.UNTRIED for remedy in report.remedies):
-            return "  nothing was kept, and not all was tried: a larger --budget may find more"
+            return "  nothing was kept, but not everything was tried: a larger --budget may find more"
         return "  nothing was kept: the program runs as fast as this search can make it"
     between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""
-    exact = all(one.exactness == "exact" for one in report.remedies if one.kept)
-    same = "the same results, bit for bit" if exact else "the same results within rounding"
-    if any(one.exactness == "training-changing" for one in report.remedies if one.kept):
-        same = "and training is changed, as you allowed"
-    return f"  {units.factor(report.total_speedup)} faster{between}, {same}"
+    return f"  {units.factor(report.total_speedup)} faster{between}{_same(report)}"
+
+
+def _same(report: Report) -> str:
+    """What the report's sameness means; nothing for reports that were written before there was remedy."""
+    if any(remedy.exactness == "training-changing" for remedy in report.remedies if remedy.kept):
+        return ", and training is changed, as you allowed"
+    sameness = report.sameness
+    less = any(remedy.exactness == "output-changing" for remedy in report.remedies if remedy.kept)
+    written = "; less is written, as you allowed" if less else ""
+    return f", {sameness}: {SAMENESS_MEANS[sameness]}{written}" if sameness else ""
 
 
 def _result(remedy: Remedy) -> str:
-    """What came of it, in one line."""
+    """What came of it, in remedy line."""
     parts = []
     if remedy.speedup is not None:
         between = f" [{remedy.ci95[0]:.2f} to {remedy.ci95[1]:.2f}]" if remedy.ci95 else ""
         parts.append(f"{remedy.speedup:.2f}×{between}")
     if remedy.predicted_speedup is not None:
         parts.append(f"predicted {remedy.predicted_speedup:.2f}×")
-    if remedy.kept:
-        parts.append("bit for bit the same" if remedy.exactness == "exact" else remedy.exactness)
+    if remedy.kept and remedy.sameness:
+        parts.append(f"{remedy.sameness}: {SAMENESS_MEANS[remedy.sameness]}")
     if remedy.why_not:
         parts.append(plain(remedy.why_not))
     return ", ".join(parts)

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from unstall.records.report import Report
-from unstall.report import facts, templating, wording
+from unstall.report import promise, run_phrases, templating, wording
 from unstall.report.markdown import escape, fenced
 from unstall.report.templating import Markup
 from unstall.text.sanitize import plain
@@ -24,16 +24,18 @@ def render(report: Report) -> str:
             report=report,
             culprit=report.verdict.culprit,
             culprit_share=wording.culprit_share(report.verdict),
-            phases=facts.phases(report),
-            headroom=wording.headroom_line(report),
+            phases=run_phrases.phases(report),
+            promises=(("Ceiling", promise.ceiling_line(report)), ("Gain", promise.gain_line(report))),
+            callbacks=run_phrases.callbacks(report),
             runner_up=wording.runner_up_line(report),
             next=wording.next_command(report),
             facts_of_run=(
-                ("Step", facts.step_times(report)),
-                ("Speed", facts.throughput(report)),
-                ("Machine", facts.utilization(report)),
-                ("Run", facts.run(report)),
-                ("Gaps", facts.startup(report)),
+                ("Step", run_phrases.step_times(report)),
+                ("Speed", run_phrases.throughput(report)),
+                ("Request", run_phrases.generation(report)),
+                ("Machine", run_phrases.utilization(report)),
+                ("Run", run_phrases.run(report)),
+                ("Gaps", run_phrases.startup(report)),
             ),
             patch=_block(report.patch.rstrip("\n"), "diff") if report.patch else "",
         )

@@ -1,4 +1,4 @@
-"""The report on one screen of a terminal: verdict, culprit, phases, headroom, next command."""
+"""The report on one screen of a terminal: verdict, culprit, phases, ceiling and gain, next command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 from rich.cells import cell_len
 
 from unstall.records.report import Culprit, Phase, Report
-from unstall.report import device_block, facts, run_markdown, wording
+from unstall.records.vocabulary import HEALTHY, UNEXPLAINED
+from unstall.report import gpu_section, promise, run_markdown, run_phrases, wording
 from unstall.report.layout import LABEL_CELLS, Page, on_one_screen
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
@@ -17,6 +18,7 @@ from unstall.text.sanitize import plain, shorten, shorten_left
 _WIDEST_BAR = 40
 _NARROWEST_BAR = 6
 _ALLOCATING_LINES = 3
+_NOTABLE_CALLBACK = 0.01  # of the run: the pages have the others
 
 
 class AllocatingLine(Protocol):
@@ -86,8 +88,8 @@ def memory_lines(recordings: Mapping[Path, MemoryLines]) -> list[str]:
             if group:
                 lines.append(f"  {title}, by the line that allocates it:")
                 lines += [
-                    f"    {units.bytes_(one.bytes):>9}  {one.function}  {wording.location(one.file, one.line)}"
-                    for one in group[:_ALLOCATING_LINES]
+                    f"    {units.bytes_(line.bytes):>9}  {line.function}  {wording.location(line.file, line.line)}"
+                    for line in group[:_ALLOCATING_LINES]
                 ]
     return lines
 
@@ -116,9 +118,9 @@ def _verdict(page: Page, report: Report, limits: _Limits) -> None:
 
 
 def _verdict_colour(report: Report) -> str:
-    if report.run.steps == 0 or report.verdict.confidence == "low":
+    if report.run.steps == 0 or report.verdict.confidence == "low" or report.verdict.pattern == UNEXPLAINED:
         return "yellow"
-    return "green" if report.verdict.pattern == "healthy" else "red"
+    return "green" if report.verdict.pattern == HEALTHY else "red"
 
 
 def _culprit(page: Page, report: Report, limits: _Limits) -> None:
@@ -130,6 +132,9 @@ def _culprit(page: Page, report: Report, limits: _Limits) -> None:
         page.field("Culprit" if i == 0 else "", line, "bold", most=1)
     if culprit.code:
         page.field("", shorten(f"> {plain(culprit.code)}", page.room), most=1)
+    called_by = wording.called_by(culprit)
+    if called_by:
+        page.field("", called_by, most=2)
     if culprit.via:
         page.field("", f"in the call of {plain(culprit.via)}", "dim", most=1)
 
@@ -147,11 +152,11 @@ def _culprit_place(culprit: Culprit, share: str, room: int) -> list[str]:
 
 
 def _phases(page: Page, report: Report, limits: _Limits) -> None:
-    shown, folded = facts.phases(report, limits.fold)
+    shown, folded = run_phrases.phases(report, limits.fold)
     if not shown:
         return
-    page.phrases("Step", facts.step_times(report))
-    notes = {phase.name: facts.phase_note(phase) for phase in shown}
+    page.phrases("Step", run_phrases.step_times(report))
+    notes = {phase.name: run_phrases.phase_note(phase) for phase in shown}
     columns = LABEL_CELLS + 1 + cell_len(_phase_figures(shown[0])) + 2
     room = page.width - columns - max(map(cell_len, notes.values()))
     cells = min(max(room, _NARROWEST_BAR), _WIDEST_BAR)
@@ -176,15 +181,16 @@ def _columns(share: float, mean_s: float) -> str:
 
 
 def _device(page: Page, report: Report, limits: _Limits) -> None:
-    device_block.add(page, report, limits.rows)
+    gpu_section.add(page, report, limits.rows)
 
 
 def _figures(page: Page, report: Report, limits: _Limits) -> None:
-    headroom = wording.headroom_line(report)
-    if headroom:
-        page.field("Headroom", headroom)
-    page.phrases("Speed", facts.throughput(report))
-    page.phrases("Machine", facts.utilization(report))
+    for label, promised in (("Ceiling", promise.ceiling_line(report)), ("Gain", promise.gain_line(report))):
+        if promised:
+            page.field(label, promised)
+    page.phrases("Speed", run_phrases.throughput(report))
+    page.phrases("Request", run_phrases.generation(report))
+    page.phrases("Machine", run_phrases.utilization(report))
 
 
 def _reasons(page: Page, report: Report, limits: _Limits) -> None:
@@ -200,11 +206,18 @@ def _reasons(page: Page, report: Report, limits: _Limits) -> None:
 def _context(page: Page, report: Report, limits: _Limits) -> None:
     notes = report.run.notes[1:] if report.run.steps == 0 else report.run.notes
     page.bullets("Notes", notes[: limits.notes], limits.bullet_lines)
-    page.phrases("Run", facts.run(report))
-    page.phrases("Gaps", facts.startup(report))
+    page.phrases("Run", run_phrases.run(report))
+    page.phrases("Gaps", run_phrases.startup(report))
 
 
 def _tables(page: Page, report: Report, limits: _Limits) -> None:
+    ranks = run_phrases.ranks(report, limits.rows)
+    if ranks:
+        page.table("Ranks", ("", *run_phrases.RANK_COLUMNS), ranks)
+        page.phrases("", run_phrases.skew(report))
+    nodes = run_phrases.nodes(report, limits.rows)
+    if nodes:
+        page.table("Nodes", ("", *run_phrases.NODE_COLUMNS), nodes)
     modules = sorted(report.modules, key=lambda module: -module.self_s)[: limits.rows]
     if modules:
         page.table(
@@ -221,6 +234,10 @@ def _tables(page: Page, report: Report, limits: _Limits) -> None:
                 for m in modules
             ],
         )
+    callbacks = run_phrases.callbacks(report, _NOTABLE_CALLBACK)[: limits.rows]
+    if callbacks:
+        rows = [(*figures, shorten_left(place, page.room // 3)) for *figures, place in callbacks]
+        page.table("Callbacks", ("", *run_phrases.CALLBACK_COLUMNS), rows, align="lrrrrl")
     spans = sorted(report.spans, key=lambda span: -span.total_s)[: limits.rows]
     if spans:
         page.table(

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.cells import set_cell_size
 from rich.text import Text
 
-from unstall.records.report import Ceiling, Experiment, Report, Study
-from unstall.report import run_markdown, wording
-from unstall.report import study as phrases
+from unstall.records.experiments import Ceiling, Experiment, Study
+from unstall.records.report import Report
+from unstall.report import experiment_phrases, promise, run_markdown, wording
 from unstall.report.layout import Page, blocks
 from unstall.text import units
 from unstall.text.sanitize import shorten
@@ -56,16 +56,18 @@ def _picture(page: Page, report: Report, study: Study) -> None:
     shown = [ceiling for ceiling in report.ceilings if ceiling.known_by == "measured"][:_MOST_CEILINGS]
     if not shown:
         return
-    now = Ceiling(component="as it is", steps_per_s=1 / study.base_s, known_by="measured")
-    most = max(ceiling.steps_per_s for ceiling in [*shown, now])
+    baseline = Ceiling(component="as it is", steps_per_s=1 / study.base_s, known_by="measured")
+    most = max(ceiling.steps_per_s for ceiling in [*shown, baseline])
     cells = min(max(page.room - _NAME_CELLS - _FIGURE_CELLS, _LEAST_BAR), _MOST_BAR)
     rows, styles = [], []
-    for one in [now, *shown]:
-        styles.append(_colour(one.gap))
-        between = f"{units.number(one.ci95[0])} to {units.number(one.ci95[1])}" if one.ci95 else ""
-        gap = units.percent(one.gap) if one.gap is not None else ""
-        bar = set_cell_size(blocks(one.steps_per_s / most, cells), cells)
-        rows.append((shorten(one.component, _NAME_CELLS), Text(bar), units.number(one.steps_per_s), between, gap))
+    for ceiling in [baseline, *shown]:
+        styles.append(_colour(ceiling.gap))
+        between = f"{units.number(ceiling.ci95[0])} to {units.number(ceiling.ci95[1])}" if ceiling.ci95 else ""
+        gap = units.percent(ceiling.gap) if ceiling.gap is not None else ""
+        bar = set_cell_size(blocks(ceiling.steps_per_s / most, cells), cells)
+        rows.append(
+            (shorten(ceiling.component, _NAME_CELLS), Text(bar), units.number(ceiling.steps_per_s), between, gap)
+        )
     page.table("Ceilings", ("steps/s, measured", "", "", "95 %", "gap"), rows, styles, "llrrr")
 
 
@@ -78,27 +80,30 @@ def _colour(gap: float | None) -> str:
 
 def _table(page: Page, experiments: Sequence[Experiment]) -> None:
     rows = []
-    for number, one in enumerate(experiments, 1):
-        low, high = one.ci95
-        predicted = f"{one.predicted_ratio:.2f}×" if one.predicted_ratio is not None else ""
-        slope = f"{one.elasticity:.2f}" if one.elasticity is not None else ""
-        result = f"{one.ratio:.2f}×" if one.conclusive else "inconclusive"
+    for number, trial in enumerate(experiments, 1):
+        low, high = trial.ci95
+        predicted = f"{trial.predicted_ratio:.2f}×" if trial.predicted_ratio is not None else ""
+        slope = f"{trial.elasticity:.2f}" if trial.elasticity is not None else ""
+        result = f"{trial.ratio:.2f}×" if trial.conclusive else "inconclusive"
         between = f"{low:.2f} to {high:.2f}" if high < _UNKNOWN else "unknown"
-        rows.append((shorten(f"{number:2} {one.name}", 44), result, between, predicted, slope))
+        rows.append((shorten(f"{number:2} {trial.name}", 44), result, between, predicted, slope))
     if rows:
         page.table("Tried", ("in this order", "speed-up", "95 %", "predicted", "elasticity"), rows)
-    page.bullets("", [f"{one.name}: {note}" for one in experiments for note in one.notes][:_MOST_NOTES], 3)
+    page.bullets("", [f"{trial.name}: {note}" for trial in experiments for note in trial.notes][:_MOST_NOTES], 3)
 
 
 def _summary(page: Page, report: Report, study: Study) -> None:
-    *facts, sandbox = phrases.facts(study)
-    for label, told in facts:
-        page.field(label, told)
+    *facts, sandbox = experiment_phrases.summary(study)
+    for label, phrase in facts:
+        page.field(label, phrase)
+    expected = promise.gain_line(report)
+    if expected:
+        page.field("Gain", expected)
     page.bullets("Deeper", study.deeper, 2)
     page.bullets("Disagree", study.disagreements, 4)
     page.bullets("Evidence", report.verdict.evidence[:3], 3)
     page.bullets("Advice", report.verdict.advice[:2], 2)
-    page.bullets("Failed", [f"{one.name}: {one.why}" for one in study.failures], 2)
+    page.bullets("Failed", [f"{failure.name}: {failure.why}" for failure in study.failures], 2)
     if study.untried:
         page.field("Not tried", f"{len(study.untried)} more, the budget was spent: {', '.join(study.untried)}", most=3)
     page.bullets("Notes", report.run.notes[:4], 3)

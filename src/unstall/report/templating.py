@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from unstall.report import facts, study, wording
+from unstall.report import experiment_phrases, promise, run_phrases, wording
 from unstall.text import units
 
 if TYPE_CHECKING:
@@ -49,7 +49,13 @@ def environment(package: str, safe: Callable[[str], str]) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"known": _known, "thousands": "{:,}".format}
-    environment.globals |= {"facts": facts, "study": study, "units": units, "wording": wording}
+    environment.globals |= {
+        "experiment_phrases": experiment_phrases,
+        "promise": promise,
+        "run_phrases": run_phrases,
+        "units": units,
+        "wording": wording,
+    }
     return environment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from unstall.records.trace import TraceChanged, TraceComparison
-from unstall.report.device_words import USES
+from unstall.report.device_labels import DEVICE_USES
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
@@ -17,59 +17,66 @@ _SAME = 1.005  # of the step: a smaller change is none
 _LEAST_SHARE = 0.002  # of the step before: a smaller change is not shown
 
 
-def page(found: TraceComparison, width: int = 100) -> Page:
+def page(comparison: TraceComparison, width: int = 100) -> Page:
     """The comparison for a terminal of ``width`` cells."""
-    return _fill(Page.fitting(width), found)
+    return _fill(Page.fitting(width), comparison)
 
 
-def markdown(found: TraceComparison) -> str:
+def markdown(comparison: TraceComparison) -> str:
     """The comparison for a pull request."""
-    return _fill(MarkdownPage(), found).as_text()
+    return _fill(MarkdownPage(), comparison).as_text()
 
 
-def _fill(page: Page, found: TraceComparison) -> Page:
+def _fill(page: Page, comparison: TraceComparison) -> Page:
     page.rule("unstall trace --compare")
-    page.paragraph(headline(found), f"bold {'green' if found.ratio >= 1 else 'red'}")
+    page.paragraph(headline(comparison), f"bold {'green' if comparison.ratio >= 1 else 'red'}")
     page.blank()
-    page.field("Before", f"{plain(found.files[0])}: {units.seconds(found.step_s[0])} a step, {found.verdicts[0]}")
-    page.field("After", f"{plain(found.files[1])}: {units.seconds(found.step_s[1])} a step, {found.verdicts[1]}")
-    if not found.marked_steps:
-        page.field(
-            "Mind", "steps are not marked in both: all of a trace counts as one step, however long it was recorded"
-        )
-    for label, changes in (("Device", found.uses), ("Operators", found.operators), ("Kernels", found.kernels)):
-        least = _LEAST_SHARE * found.step_s[0]
-        shown = [one for one in changes if abs(one.after_s - one.before_s) >= least]
-        shown.sort(key=lambda one: -abs(one.after_s - one.before_s))
+    page.field(
+        "Before",
+        f"{plain(comparison.files[0])}: {units.seconds(comparison.step_s[0])} a step, {comparison.verdicts[0]}",
+    )
+    page.field(
+        "After", f"{plain(comparison.files[1])}: {units.seconds(comparison.step_s[1])} a step, {comparison.verdicts[1]}"
+    )
+    if not comparison.marked_steps:
+        page.field("Mind", "steps are not marked in both traces, so each whole trace counts as one step")
+    for label, changes in (
+        ("Device", comparison.uses),
+        ("Operators", comparison.operators),
+        ("Kernels", comparison.kernels),
+    ):
+        least = _LEAST_SHARE * comparison.step_s[0]
+        shown = [change for change in changes if abs(change.after_s - change.before_s) >= least]
+        shown.sort(key=lambda change: -abs(change.after_s - change.before_s))
         if shown:
             page.blank()
-            page.table(label, ("", "before", "after", "change"), [_row(one) for one in shown[:_ROWS]])
+            page.table(label, ("", "before", "after", "change"), [_row(change) for change in shown[:_ROWS]])
     return page
 
 
-def headline(found: TraceComparison) -> str:
+def headline(comparison: TraceComparison) -> str:
     """The change of the step in one sentence."""
-    times = " → ".join(map(units.seconds, found.step_s))
-    factor = max(found.ratio, 1 / found.ratio)
+    times = " → ".join(map(units.seconds, comparison.step_s))
+    factor = max(comparison.ratio, 1 / comparison.ratio)
     if factor < _SAME:
         return f"a step takes as long as before, {times}"
-    largest = max(found.uses, key=lambda one: abs(one.after_s - one.before_s))
-    label, meaning = USES[largest.name]
+    largest = max(comparison.uses, key=lambda change: abs(change.after_s - change.before_s))
+    label, meaning = DEVICE_USES[largest.name]
     return (
-        f"a step is {units.factor(factor)} {'faster' if found.ratio >= 1 else 'slower'}, {times}; "
+        f"a step is {units.factor(factor)} {'faster' if comparison.ratio >= 1 else 'slower'}, {times}; "
         f"the largest change is {label} ({meaning}), {_change(largest)}"
     )
 
 
-def _row(one: TraceChanged) -> tuple[str, ...]:
-    return _name(one), units.seconds(one.before_s), units.seconds(one.after_s), _change(one)
+def _row(change: TraceChanged) -> tuple[str, ...]:
+    return _name(change), units.seconds(change.before_s), units.seconds(change.after_s), _change(change)
 
 
-def _name(one: TraceChanged) -> str:
+def _name(change: TraceChanged) -> str:
     """Of a use of the device its label, of a kernel what tells it from others."""
-    return USES[one.name][0] if one.name in USES else _NAMESPACES.sub("", one.name)
+    return DEVICE_USES[change.name][0] if change.name in DEVICE_USES else _NAMESPACES.sub("", change.name)
 
 
-def _change(one: TraceChanged) -> str:
-    difference = one.after_s - one.before_s
+def _change(change: TraceChanged) -> str:
+    difference = change.after_s - change.before_s
     return f"{'+' if difference > 0 else '-'}{units.seconds(abs(difference))}"

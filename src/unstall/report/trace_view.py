@@ -6,15 +6,14 @@ import shlex
 
 from unstall.records.report import Culprit, Finding, Report
 from unstall.records.trace import TraceFacts
-from unstall.report import device_block, run_markdown, wording
-from unstall.report import facts as phrases
-from unstall.report.device_words import PATH, USES
+from unstall.records.vocabulary import UNEXPLAINED
+from unstall.report import gpu_section, promise, run_markdown, run_phrases, wording
+from unstall.report.device_labels import CRITICAL_PATH_KINDS, DEVICE_USES
 from unstall.report.layout import Page, on_one_screen
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
 
 _FOLD = 0.005
-_LEAST_GAIN = 1.005
 _NOTABLE = 0.03
 _LONGEST_COMMAND = 120
 
@@ -60,7 +59,7 @@ def headline(report: Report) -> str:
 
 
 def _colour(report: Report) -> str:
-    if report.trace is None or report.verdict.confidence == "low":
+    if report.trace is None or report.verdict.confidence == "low" or report.verdict.pattern == UNEXPLAINED:
         return "yellow"
     return "green" if report.verdict.pattern in ("healthy", "compute-bound") else "red"
 
@@ -75,32 +74,32 @@ def _culprit(page: Page, verdict: Finding) -> None:
 
 
 def _place(culprit: Culprit, room: int) -> str:
-    where = "" if culprit.process == "main" else f", {plain(culprit.where)}"
-    share = f"({units.percent(culprit.share)} of the steps' time{where})"
+    process = "" if culprit.process == "main" else f", {plain(culprit.where)}"
+    share = f"({units.percent(culprit.share)} of the steps' time{process})"
     name = shorten(plain(culprit.function), 60)
     place = f"{plain(culprit.file)}:{culprit.line}" if culprit.file else ""
-    left = room - len(share) - len(name) - 2
-    return " ".join(part for part in (name, shorten_left(place, max(left, 12)) if place else "", share) if part)
+    place_room = room - len(share) - len(name) - 2
+    return " ".join(part for part in (name, shorten_left(place, max(place_room, 12)) if place else "", share) if part)
 
 
 def _uses(page: Page, report: Report, trace: TraceFacts) -> None:
     step = report.throughput.step_s
     mean = step.mean if step else 0.0
-    times = phrases.step_times(report)[: 1 if report.run.steps == 1 else None]
+    times = run_phrases.step_times(report)[: 1 if report.run.steps == 1 else None]
     page.phrases("Device", [*times, f"busy {units.percent(trace.device['busy'])}"])
     cells = min(max(page.width - 76, 6), 24)
-    shown = [(name, trace.device[name]) for name in USES if trace.device[name] >= _FOLD]
+    shown = [(name, trace.device[name]) for name in DEVICE_USES if trace.device[name] >= _FOLD]
     for name, share in sorted(shown, key=lambda item: -item[1]):
-        label, meaning = USES[name]
+        label, meaning = DEVICE_USES[name]
         figures = f"{units.percent(share):>7} {units.seconds(share * mean):>8}  {meaning}"
         page.bar(label, share, figures, cells, "red" if name.startswith("idle") else "blue")
 
 
 def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
-    told = [f"{plain(change.what_if)} → {wording.gain_factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
-    page.phrases("What if", told or ["no standard what-if would gain half a per cent"])
+    phrases = [f"{plain(change.what_if)} → {promise.factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
+    page.phrases("What if", phrases or ["no standard what-if would gain half a per cent"])
     path = sorted(trace.critical_path.items(), key=lambda item: -item[1])
-    parts = [f"{PATH.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
+    parts = [f"{CRITICAL_PATH_KINDS.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
     page.phrases("Critical", parts[:rows])
     named = [(name, share) for name, share in trace.critical_operators.items() if share >= _NOTABLE][:3]
     operators = [f"{shorten(plain(name), 40)} {units.percent(share)}" for name, share in named]
@@ -108,8 +107,11 @@ def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
 
 
 def _others(page: Page, report: Report) -> None:
-    others = [one for one in report.findings if one != report.verdict and one.headroom > _LEAST_GAIN][:2]
-    page.phrases("Runner-up", [f"{wording.subject(one)}, up to {wording.gain_factor(one.headroom)}" for one in others])
+    expected = promise.gain_line(report)
+    if expected and report.verdict.ceiling is not None:  # else the headline has it
+        page.field("Gain", expected)
+    runners_up = [finding for finding in report.findings if finding != report.verdict and promise.first(finding)][:2]
+    page.phrases("Runner-up", [", ".join((wording.subject(finding), promise.first(finding))) for finding in runners_up])
 
 
 def _tables(page: Page, trace: TraceFacts, rows: int) -> None:
@@ -128,40 +130,42 @@ def _tables(page: Page, trace: TraceFacts, rows: int) -> None:
             ),
             [
                 (
-                    f"rank {one.rank}",
-                    units.seconds(one.step_s),
-                    *(units.percent(share) for share in (one.busy, one.communication, one.waits, one.late)),
+                    f"rank {rank.rank}",
+                    units.seconds(rank.step_s),
+                    *(units.percent(share) for share in (rank.busy, rank.communication, rank.waits, rank.late)),
                 )
-                for one in shown
+                for rank in shown
             ],
         )
-    device_block.parts(page, trace, rows - 1)
+    gpu_section.parts(page, trace, rows - 1)
     page.table(
         "Operators",
         ("", "calls/step", "a step", "share"),
         [
-            (one.name, units.number(one.count), units.seconds(one.mean_s), units.percent(one.share))
-            for one in trace.operators[: rows - 1]
+            (operator.name, units.number(operator.count), units.seconds(operator.mean_s), units.percent(operator.share))
+            for operator in trace.operators[: rows - 1]
         ],
     )
 
 
 def _about(report: Report) -> list[str]:
     info, trace = report.run, report.trace
-    told = [f"{info.steps:,} {'step' if info.steps == 1 else 'steps'}", f"{units.seconds(info.duration_s)} in all"]
+    phrases = [f"{info.steps:,} {'step' if info.steps == 1 else 'steps'}", f"{units.seconds(info.duration_s)} in all"]
     if trace is not None:
-        told.append(_device_names(trace))
+        phrases.append(_device_names(trace))
         if kernels := trace.kernels:
-            told.append(f"{units.number(kernels['per_step'])} kernels a step, mean {units.seconds(kernels['mean_s'])}")
+            phrases.append(
+                f"{units.number(kernels['per_step'])} kernels a step, mean {units.seconds(kernels['mean_s'])}"
+            )
         if trace.queue:
-            told.append(f"launch to start {units.seconds(trace.queue['launch_to_start_p50_s'])} (median)")
-        told.append(f"replay off by {units.percent(abs(trace.replay_error))}")
+            phrases.append(f"launch to start {units.seconds(trace.queue['launch_to_start_p50_s'])} (median)")
+        phrases.append(f"replay off by {units.percent(abs(trace.replay_error))}")
     speed = report.throughput
     if units.known(speed.flops_per_s):
-        told.append(f"at least {units.flops(speed.flops_per_s)} by recorded shapes")
+        phrases.append(f"at least {units.flops(speed.flops_per_s)} by recorded shapes")
     if units.known(speed.mfu):
-        told.append(f"MFU at least {units.share(speed.mfu)}")
-    return told
+        phrases.append(f"MFU at least {units.share(speed.mfu)}")
+    return phrases
 
 
 def _device_names(trace: TraceFacts) -> str:
@@ -175,9 +179,9 @@ def _next(report: Report) -> tuple[str, str | None]:
     if report.trace is None:
         return "a program on the CPU:", "unstall run PROGRAM"
     if report.verdict.pattern in ("healthy", "compute-bound"):
-        named = [one.name for one in report.trace.operators if not one.name.startswith("(")]
+        named = [operator.name for operator in report.trace.operators if not operator.name.startswith("(")]
         top = named[0] if named else "compute"
-        return "what a faster kernel would give:", f"unstall trace {files} --what-if {shlex.quote(f'{top}=0.5x')}"
+        return "what a faster kernel would gain:", f"unstall trace {files} --what-if {shlex.quote(f'{top}=0.5x')}"
     if len(report.run.command) != 1:
         return "fix, record again, and read again:", f"unstall trace {files}"
     return "fix, record again, and compare:", f"unstall trace {files} AFTER --compare"

@@ -43,8 +43,8 @@ def line(view: View) -> str:
 def _steps(view: View) -> list[str]:
     if not view.steps:
         return ["no step yet"]
-    told = [f"{view.steps:,} {'step' if view.steps == 1 else 'steps'}"]
-    return [*told, units.rate(view.rate, "steps")] if view.rate is not None else told
+    phrases = [f"{view.steps:,} {'step' if view.steps == 1 else 'steps'}"]
+    return [*phrases, units.rate(view.rate, "steps")] if view.rate is not None else phrases
 
 
 def _phases(page: Page, view: View) -> None:

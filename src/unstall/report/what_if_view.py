@@ -35,35 +35,35 @@ def _fill(page: Page, report: WhatIfReport) -> Page:
     return page
 
 
-def _one(page: Page, report: WhatIfReport, found: WhatIf) -> None:
-    page.paragraph(headline(found), "bold green" if found.speedup > _FASTER else "bold yellow")
-    page.field("What if", found.changes)
+def _one(page: Page, report: WhatIfReport, answer: WhatIf) -> None:
+    page.paragraph(headline(answer), "bold green" if answer.speedup > _FASTER else "bold yellow")
+    page.field("What if", answer.changes)
     page.phrases(
         "Step",
         [
             f"recorded {units.seconds(report.recorded_step_s)}",
-            f"predicted {units.seconds(found.step_s)}",
-            f"nine of ten in {units.seconds(found.low)} to {units.seconds(found.high)}",
-            units.rate(1 / found.step_s if found.step_s else math.inf, "steps"),
+            f"predicted {units.seconds(answer.step_s)}",
+            f"90 % interval {units.seconds(answer.low)} to {units.seconds(answer.high)}",
+            units.rate(1 / answer.step_s if answer.step_s else math.inf, "steps"),
         ],
     )
-    page.phrases("Busy", [f"{name} {units.percent(share)}" for name, share in found.utilisation.items()])
-    page.field("Limited by", f"{found.bottleneck}; no step can be below {units.seconds(found.limit_s)} then")
+    page.phrases("Busy", [f"{name} {units.percent(share)}" for name, share in answer.utilisation.items()])
+    page.field("Limited by", f"{answer.bottleneck}; a step then takes at least {units.seconds(answer.limit_s)}")
 
 
 def _survey(page: Page, report: WhatIfReport) -> None:
-    page.paragraph(f"A step was recorded at {units.seconds(report.recorded_step_s)}. What would change it:", "bold")
+    page.paragraph(f"The recorded step takes {units.seconds(report.recorded_step_s)}. What would change it:", "bold")
     rows = [
         (
-            found.changes,
-            units.seconds(found.step_s),
-            units.factor(found.speedup),
-            f"{units.number(found.speedup_low)} to {units.number(found.speedup_high)}",
-            found.bottleneck,
+            answer.changes,
+            units.seconds(answer.step_s),
+            units.factor(answer.speedup),
+            f"{units.number(answer.speedup_low)} to {units.number(answer.speedup_high)}",
+            answer.bottleneck,
         )
-        for found in report.answers
+        for answer in report.answers
     ]
-    page.table("", ("change", "step", "speed-up", "nine of ten in", "then limited by"), rows)
+    page.table("", ("change", "step", "speed-up", "90 % interval", "then limited by"), rows)
 
 
 def _elasticities(page: Page, report: WhatIfReport) -> None:
@@ -72,13 +72,13 @@ def _elasticities(page: Page, report: WhatIfReport) -> None:
     page.phrases("Matters", [*phrases, f"sum {sum(report.elasticities.values()):.2f}"])
 
 
-def headline(found: WhatIf) -> str:
+def headline(answer: WhatIf) -> str:
     """The answer in one sentence."""
-    if not found.step_s:
-        return "Nothing is left of the step: all that was recorded in it is free"
-    interval = f"{units.factor(found.speedup_low)} to {units.factor(found.speedup_high)}"
-    if found.speedup_low <= 1 <= found.speedup_high and abs(found.speedup - 1) < _FASTER - 1:
-        return f"No gain to speak of: {units.factor(found.speedup)} as fast, predicted ({interval})"
-    if found.speedup < 1:
-        return f"Slower: {units.factor(found.speedup)} as fast, predicted ({interval})"
-    return f"{units.factor(found.speedup)} as fast, predicted ({interval})"
+    if not answer.step_s:
+        return "Nothing is left of the step: everything recorded in it is free"
+    interval = f"{units.factor(answer.speedup_low)} to {units.factor(answer.speedup_high)}"
+    if answer.speedup_low <= 1 <= answer.speedup_high and abs(answer.speedup - 1) < _FASTER - 1:
+        return f"No gain to speak of: {units.factor(answer.speedup)} as fast, predicted ({interval})"
+    if answer.speedup < 1:
+        return f"Slower: {units.factor(answer.speedup)} as fast, predicted ({interval})"
+    return f"{units.factor(answer.speedup)} as fast, predicted ({interval})"

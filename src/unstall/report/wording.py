@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from unstall.records.report import Culprit, Finding, Report
-from unstall.records.vocabulary import HEALTHY
+from unstall.records.report import Caller, Culprit, Finding, LineTime, Report
+from unstall.records.vocabulary import HEALTHY, WITHOUT_CULPRIT
+from unstall.report import promise
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
-
-NOTICEABLE = 1.02
-"""Headroom below this is not worth a word."""
 
 _STABLE_STEPS = 200
 _BUSY_CORES = 0.5
@@ -42,7 +41,7 @@ def subject(finding: Finding) -> str:
 
 def runner_up(report: Report) -> Finding | None:
     """The strongest finding after the verdict, if there is one."""
-    others = (f for f in report.findings if f != report.verdict and f.pattern != HEALTHY)
+    others = (f for f in report.findings if f != report.verdict and f.pattern not in WITHOUT_CULPRIT)
     return next(others, None)
 
 
@@ -51,10 +50,7 @@ def runner_up_line(report: Report) -> str | None:
     finding = runner_up(report)
     if finding is None:
         return None
-    parts = [subject(finding)]
-    if units.known(finding.headroom) and finding.headroom >= NOTICEABLE:
-        parts.append(f"up to {gain_factor(finding.headroom)} ({finding.headroom_known_by})")
-    line = ", ".join(parts)
+    line = ", ".join(part for part in (subject(finding), promise.first(finding)) if part)
     if finding.culprit is None:
         return line
     culprit = finding.culprit
@@ -67,9 +63,35 @@ def culprit_name(culprit: Culprit) -> str:
 
 
 def name_and_place(culprit: Culprit) -> list[str]:
-    """The function's name, and file and line; one of them where that says all: an operator in a trace has no file."""
-    name, place = culprit_name(culprit), location(culprit.file, culprit.line)
-    return [place] if place.endswith(name) else [name, place] if place else [name]
+    """The function's name, and file and line; one of them where that says all: an operator in a trace has no file.
+
+    Of a library the place says which version: ``pkg/sampling.py:87 (pkg 1.2.1)``.
+    """
+    name, place = culprit_name(culprit), place_of(culprit)
+    says_all = location(culprit.file, culprit.line).endswith(name)
+    return [place] if says_all else [name, place] if place else [name]
+
+
+def place_of(line: LineTime) -> str:
+    """File and line, and of a library its version; empty without a file."""
+    place = location(line.file, line.line)
+    package = shorten(plain(f"{line.package} {line.version}"), _NAME_CELLS)
+    return f"{place} ({package})" if place and package else place
+
+
+def called_by(line: LineTime) -> str:
+    """As ``called by Photos.__getitem__, data.py:31 ← your train, train.py:45``; empty where nothing is known."""
+    callers = line.callers if isinstance(line, Culprit) else ()
+    names = [_caller(caller) for caller in callers]
+    if line.called_by is not None:
+        users = _caller(line.called_by)
+        names = [*itertools.takewhile(lambda name: name != users, names), f"your {users}"]
+    return f"called by {' ← '.join(names)}" if names else ""
+
+
+def _caller(caller: Caller) -> str:
+    named = "" if caller.function.startswith("<") else f"{shorten(plain(caller.function), _NAME_CELLS)}, "
+    return f"{named}{location(caller.file, caller.line)}"
 
 
 def location(file: str, line: int, cells: int = 1000) -> str:
@@ -85,38 +107,17 @@ def culprit_share(finding: Finding) -> str:
     if culprit is None or finding.pattern == "memory-growth":
         return ""
     if culprit.process == "main":
-        whose = "the main process's time"
+        owner = "the main process's time"
     elif in_worker(culprit):
-        whose = "the loader workers' time"
+        owner = "the loader workers' time"
     else:
-        whose = f"the time of {shorten(plain(culprit.where), 30)}"
-    return f"{units.percent(culprit.share)} of {whose}"
+        owner = f"the time of {shorten(plain(culprit.where), 30)}"
+    return f"{units.percent(culprit.share)} of {owner}"
 
 
 def in_worker(culprit: Culprit) -> bool:
     """Whether the culprit runs in a DataLoader worker."""
     return culprit.process == "worker"
-
-
-def headroom_line(report: Report) -> str | None:
-    """The possible gain in full: factor, steps/s from and to, how it is known."""
-    verdict = report.verdict
-    if report.run.steps == 0 or not units.known(verdict.headroom):
-        return None
-    if verdict.headroom < NOTICEABLE:
-        return f"none to speak of ({verdict.headroom_known_by})"
-    speed = report.throughput.steps_per_s
-    gain = ""
-    if units.known(speed):
-        ceiling = units.rate(speed * verdict.headroom, "steps")
-        gain = f", {units.rate(speed, 'steps')} → {ceiling}"
-    at_most = "" if verdict.headroom_known_by == "measured" else " at most"
-    return f"{gain_factor(verdict.headroom)}{at_most}{gain} ({verdict.headroom_known_by})"
-
-
-def gain_factor(headroom: float) -> str:
-    """A headroom (≥ 1) to the precision that such a figure can have: "4.1×", "1.36×"."""
-    return units.factor(round(headroom, 1 if headroom >= 2 else 2))
 
 
 def next_command(report: Report) -> NextCommand:
@@ -143,11 +144,13 @@ def next_command(report: Report) -> NextCommand:
 
 def _surer(report: Report, command: str) -> NextCommand:
     """How to make a verdict of low confidence surer."""
+    if report.communication is not None and report.communication.unseen:
+        return NextCommand("on the other nodes too, to see which rank waits least:", f"unstall run {command}")
     others = report.utilization.other_processes_cores
     if units.known(others) and others >= _BUSY_CORES:
         return NextCommand("other processes took the cores; when they are done:", f"unstall run {command}")
     if report.run.exit_code is not None:  # it ended by itself, so asking for more would get no more
-        why = "a surer verdict takes more steps; give the program more epochs or data, then:"
+        why = "for a surer verdict, give the program more epochs or data, then:"
         return NextCommand(why, f"unstall run {command}")
     steps = max(_STABLE_STEPS, 2 * report.run.steps)
     return NextCommand("more steps, for a surer verdict:", f"unstall run --steps {steps} {command}")
@@ -173,11 +176,12 @@ def _clause(finding: Finding) -> str:
 def _tail(finding: Finding) -> str:
     """The end of the sentence: the possible gain, how it is known, how sure that is."""
     sure = f"{finding.confidence} confidence"
-    if not units.known(finding.headroom) or finding.headroom < NOTICEABLE:
-        return f" ({sure})"
-    at_most = "" if finding.headroom_known_by == "measured" else "at most "
-    gain = f"{at_most}{gain_factor(finding.headroom)} faster {plain(finding.condition)}".rstrip()
-    return f"; {gain} ({finding.headroom_known_by}, {sure})"
+    promised = promise.ceiling(finding)
+    if promised:
+        promised = f"{promised} {plain(finding.condition)}".rstrip()
+    else:
+        promised = promise.gain(finding)
+    return f"; {promised}; {sure}" if promised else f" ({sure})"
 
 
 def _short_path(file: str) -> str:

@@ -145,9 +145,9 @@ def _by_role(archive: Archive, points: list[ResourcePoint]) -> dict[str, list[li
 
 def _cores(archive: Archive, roles: dict[str, list[list[ResourcePoint]]], edges: Floats) -> dict[str, Any] | None:
     shown = [(role, sum(_rate(points, "cpu_s", edges) for points in group)) for role, group in roles.items()]
-    own = sum(rate for _, rate in shown)
+    program_cores = sum(rate for _, rate in shown)
     if len(archive.machine) > 2:
-        shown.append(("other programs", (_rate(archive.machine, "busy_cpu_s", edges) - own).clip(0)))
+        shown.append(("other programs", (_rate(archive.machine, "busy_cpu_s", edges) - program_cores).clip(0)))
     panel = _panel("Cores at work", "cores", shown, stacked=True)
     cores = archive.report.run.environment.get("cpu_count")
     if panel is not None and isinstance(cores, (int, float)) and cores > 0:
@@ -166,21 +166,23 @@ def _disk(points: list[ResourcePoint], edges: Floats) -> list[tuple[str, Any]]:
     for point in points:
         processes[point.pid].append(point)
     return [
-        (name, sum(_rate(one, attribute, edges) for one in processes.values()))
+        (name, sum(_rate(process, attribute, edges) for process in processes.values()))
         for name, attribute in (("read", "read_bytes"), ("written", "write_bytes"))
     ]
 
 
 def _devices(archive: Archive, edges: Floats) -> Iterable[dict[str, Any] | None]:
     count = max((len(point.gpu_utilization) for point in archive.machine), default=0)
-    seen = [point for point in archive.machine if len(point.gpu_utilization) == count]
-    if not count or len(seen) < 2:
+    points = [point for point in archive.machine if len(point.gpu_utilization) == count]
+    if not count or len(points) < 2:
         return
-    busy = [(f"GPU {i}", _level(seen, [p.gpu_utilization[i] for p in seen], edges)) for i in range(count)]
+    busy = [(f"GPU {i}", _level(points, [p.gpu_utilization[i] for p in points], edges)) for i in range(count)]
     yield _panel("GPU at work", "share", busy)
-    held = [p for p in seen if len(p.gpu_memory_bytes) == count]
-    if held:
-        memory = [(f"GPU {i}", _level(held, [p.gpu_memory_bytes[i] for p in held], edges)) for i in range(count)]
+    with_memory = [p for p in points if len(p.gpu_memory_bytes) == count]
+    if with_memory:
+        memory = [
+            (f"GPU {i}", _level(with_memory, [p.gpu_memory_bytes[i] for p in with_memory], edges)) for i in range(count)
+        ]
         yield _panel("GPU memory", "bytes", memory)
 
 
@@ -204,8 +206,8 @@ def _panel(
 
 def _rate(points: Iterable[Any], attribute: str, edges: Floats) -> Floats:
     """Mean growth a second of a counter in each bucket; none outside the time it was looked at."""
-    seen = [(point.t, getattr(point, attribute)) for point in points]
-    t, value = (np.array(column, dtype=np.float64) for column in zip(*seen))
+    samples = [(point.t, getattr(point, attribute)) for point in points]
+    t, value = (np.array(column, dtype=np.float64) for column in zip(*samples))
     rates: Floats = np.diff(np.interp(edges, t, value)) / np.diff(edges)
     return rates
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unstall.report.device_words import PATH
+from unstall.report.device_labels import CRITICAL_PATH_KINDS
 from unstall.report.html import series
 from unstall.report.html.markup import render
 from unstall.report.html.tables import Table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unstall.records.trace import TraceFacts
 
 
-USES = {
+DEVICE_USES = {
     "compute": "computing",
     "communication": "collectives, nothing computed meanwhile",
     "copies": "copies, nothing computed meanwhile",
@@ -43,12 +43,12 @@ def section(report: Report, chart: dict[str, Any] | None) -> Markup | None:
     trace = report.trace
     if trace is None:
         return None
-    uses = [(name, trace.device[name]) for name in USES if trace.device.get(name, 0.0) > _LEAST]
-    rows = [((USES[name], _colour(name)), units.percent(share)) for name, share in uses]
+    uses = [(name, trace.device[name]) for name in DEVICE_USES if trace.device.get(name, 0.0) > _LEAST]
+    rows = [((DEVICE_USES[name], _colour(name)), units.percent(share)) for name, share in uses]
     return render(
         "device.html",
         about=_about(trace),
-        bar=[(USES[name], _colour(name), share) for name, share in uses],
+        bar=[(DEVICE_USES[name], _colour(name), share) for name, share in uses],
         by_use=Table("The device’s time over all steps, by use", ("use", ">share"), rows),
         steps=chart,
         tables=(_parts(trace), _changes(trace)),
@@ -61,13 +61,13 @@ def steps(report: Report) -> dict[str, Any] | None:
     if report.trace is None or len(report.trace.steps) < 2:
         return None
     recorded = report.trace.steps
-    used = [name for name in USES if any(step.shares.get(name, 0.0) > _LEAST for step in recorded)]
+    used = [name for name in DEVICE_USES if any(step.shares.get(name, 0.0) > _LEAST for step in recorded)]
     if not used:
         return None
     closed = [*recorded, recorded[-1]]  # the last step is as wide as the others
     rows = [
         {
-            "name": USES[name],
+            "name": DEVICE_USES[name],
             "colour": _colour(name),
             "values": series.packed(np.array([step.shares.get(name, 0.0) * step.step_s for step in closed])),
         }
@@ -88,9 +88,9 @@ def _colour(use: str) -> str:
 def _about(trace: TraceFacts) -> str:
     devices = ", ".join(dict.fromkeys(trace.devices))
     shares = [("kernels under 20 µs", trace.kernels.get("small_share")), ("replay error", abs(trace.replay_error))]
-    told = [f"{name} {units.percent(share)}" for name, share in shares if units.known(share)]
+    phrases = [f"{name} {units.percent(share)}" for name, share in shares if units.known(share)]
     count = trace.kernels.get("per_step")
-    return " · ".join([*([devices] if devices else []), *([f"{count:,.0f} kernels a step"] if count else []), *told])
+    return " · ".join([*([devices] if devices else []), *([f"{count:,.0f} kernels a step"] if count else []), *phrases])
 
 
 def _parts(trace: TraceFacts) -> Table:
@@ -117,7 +117,7 @@ def _changes(trace: TraceFacts) -> Table:
 
 def _critical_path(trace: TraceFacts) -> Iterator[Table]:
     kinds = sorted(trace.critical_path.items(), key=lambda item: -item[1])
-    by_kind = [(PATH.get(kind, kind), units.percent(share)) for kind, share in kinds]
+    by_kind = [(CRITICAL_PATH_KINDS.get(kind, kind), units.percent(share)) for kind, share in kinds]
     yield Table("Critical path by kind of time", ("", ">share"), by_kind)
     by_operator = [(name, units.percent(share)) for name, share in trace.critical_operators.items()]
     yield Table("Critical path by operator", ("`", ">share"), by_operator)

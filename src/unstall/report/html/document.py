@@ -151,7 +151,9 @@ def _scoped(sheet: str) -> str:
     """Every rule for what is inside the report alone: a notebook's page has rules and classes of its own."""
 
     def prefixed(rule: re.Match[str]) -> str:
-        selectors = (one if one.startswith(".unstall") else f".unstall {one}" for one in rule[2].split(","))
+        selectors = (
+            selector if selector.startswith(".unstall") else f".unstall {selector}" for selector in rule[2].split(",")
+        )
         return f"{rule[1]}{','.join(selectors)}{{"
 
     return _RULE.sub(prefixed, sheet)
@@ -162,8 +164,8 @@ def _theme(root: str, added: list[str]) -> str:
 
     ``added``: phases of plug-ins, which take turns with the colours for those.
     """
-    own = "".join(f"--p-{name}:var(--e-{index % _COLOURS_FOR_PLUGINS});" for index, name in enumerate(added))
-    light, dark = _asset("templates/light.css") + own, _asset("templates/dark.css") + own
+    plugin_colours = "".join(f"--p-{name}:var(--e-{index % _COLOURS_FOR_PLUGINS});" for index, name in enumerate(added))
+    light, dark = _asset("templates/light.css") + plugin_colours, _asset("templates/dark.css") + plugin_colours
     return (
         f"{root}{{{light}}}@media (prefers-color-scheme:dark){{{root}{{{dark}}}}}"
         f"{root}[data-theme=light],body[data-jp-theme-light=true] {root}{{{light}}}"
@@ -174,9 +176,9 @@ def _theme(root: str, added: list[str]) -> str:
 @cache
 def _script(*, charts: bool) -> str:
     """Ours, in one scope of its own, after what it builds on."""
-    own = "\n".join(_asset(f"templates/{name}") for name in (_SCRIPTS if charts else _SCRIPTS[:1]))
+    scripts = "\n".join(_asset(f"templates/{name}") for name in (_SCRIPTS if charts else _SCRIPTS[:1]))
     vendored = "\n".join(_asset(f"vendor/{name}") for name in _VENDORED) if charts else ""
-    return f'{vendored}\n(function () {{\n"use strict";\n{own}\n}})();'
+    return f'{vendored}\n(function () {{\n"use strict";\n{scripts}\n}})();'
 
 
 @cache

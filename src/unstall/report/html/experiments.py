@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unstall.records.report import Experiment, Report
-from unstall.report import study as phrases
+from unstall.records.experiments import Experiment
+from unstall.records.report import Report
+from unstall.report import experiment_phrases
 from unstall.report.html.markup import render
 from unstall.report.html.tables import Table
 from unstall.report.templating import Markup
@@ -19,7 +20,7 @@ def ceilings(report: Report) -> Markup | None:
     """Steps per second if a component were free, beside what the program reaches."""
     if not report.ceilings:
         return None
-    actual = phrases.speed(report)
+    actual = experiment_phrases.baseline_speed(report)
     rows: list[tuple[Any, ...]] = []
     for ceiling in sorted(report.ceilings, key=lambda ceiling: -ceiling.steps_per_s):
         speed, interval = ceiling.steps_per_s, _telling(ceiling.ci95, actual)
@@ -37,32 +38,32 @@ def ceilings(report: Report) -> Markup | None:
 
 def experiments(report: Report) -> Markup | None:
     """How many times as fast the program was with each intervention, in the order they were tried."""
-    tried, study = report.experiments, report.study
-    if not tried and study is None:
+    trials, study = report.experiments, report.study
+    if not trials and study is None:
         return None
-    ends = [end for trial in tried for end in (trial.ratio, *(_telling(trial.ci95) or ()))]
+    ends = [end for trial in trials for end in (trial.ratio, *(_telling(trial.ci95) or ()))]
     return render(
         "experiments.html",
-        trials=_trials(tried),
+        trials=_trials(trials),
         most=1.08 * _scale([*ends, 1.0], 1.0),
-        notes=phrases.notes(tried),
+        notes=experiment_phrases.notes(trials),
         study=study,
-        facts=phrases.facts(study) if study else [],
-        failures=phrases.failures(study) if study else [],
+        facts=experiment_phrases.summary(study) if study else [],
+        failures=experiment_phrases.failures(study) if study else [],
     )
 
 
-def _trials(tried: Sequence[Experiment]) -> Table:
+def _trials(trials: Sequence[Experiment]) -> Table:
     rows = [
         (
             (number, trial),
             (trial, _telling(trial.ci95)) if units.known(trial.ratio) else None,
-            (phrases.result(trial), _telling(trial.ci95)),
+            (experiment_phrases.result(trial), _telling(trial.ci95)),
             units.factor(trial.predicted_ratio) if units.known(trial.predicted_ratio) else "",
             units.number(trial.elasticity) if units.known(trial.elasticity) else "",
             str(trial.segments) if trial.segments else "",
         )
-        for number, trial in enumerate(tried, 1)
+        for number, trial in enumerate(trials, 1)
     ]
     header = ("tried, in this order", "", ">times as fast", ">predicted", ">elasticity", ">segments")
     caption = "Step time without the intervention over that with it, 95 % interval; over 1 it is faster with it"
@@ -73,7 +74,7 @@ def _telling(interval: tuple[float, float] | None, unit: float | None = 1.0) -> 
     """The interval, unless its ends in multiples of ``unit`` say nothing."""
     if interval is None or not units.known(unit) or unit <= 0:
         return None
-    return interval if phrases.bounded((interval[0] / unit, interval[1] / unit)) else None
+    return interval if experiment_phrases.bounded((interval[0] / unit, interval[1] / unit)) else None
 
 
 def _scale(values: Sequence[float], actual: float | None) -> float:

@@ -86,16 +86,16 @@ def _least_of(root: _Node) -> int:
 
 def _tree(function: str, file: str, node: _Node, least: float) -> dict[str, Any]:
     children = sorted(node.children.items(), key=lambda item: (-item[1].count, item[0]))
-    told: dict[str, Any] = {
+    frame: dict[str, Any] = {
         "name": shorten(plain(function), 80),
         "value": node.count,
         "children": [_tree(*key, child, least) for key, child in children if child.count >= least],
     }
     if file:
         line = node.lines.most_common(1)[0][0]
-        told["at"] = f"{shorten_left(_short(file), 120)}:{line}"
-        told["kind"] = _kind(file)
-    return told
+        frame["at"] = f"{shorten_left(_short(file), 120)}:{line}"
+        frame["kind"] = _kind(file)
+    return frame
 
 
 def _kind(file: str) -> str:

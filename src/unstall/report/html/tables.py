@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from unstall.records.report import Report
-from unstall.report import facts, wording
+from unstall.report import run_phrases, wording
 from unstall.report.html import source
 from unstall.report.html.markup import render
 from unstall.report.templating import Markup
 from unstall.text import units
+
+_MOST_RANKS = 64
 
 
 class Column(NamedTuple):
@@ -45,7 +47,7 @@ class Table(NamedTuple):
 
 def step(report: Report) -> Markup | None:
     """The mean step by phase: one stacked bar, and a table with the figures."""
-    phases = facts.phases(report, fold=0.0).shown
+    phases = run_phrases.phases(report, fold=0.0).shown
     if not phases:
         return None
     rows = [
@@ -54,7 +56,7 @@ def step(report: Report) -> Markup | None:
             units.percent(phase.share),
             units.seconds(phase.mean_s),
             units.seconds(phase.p95_s) if phase.p95_s else "",
-            facts.phase_note(phase),
+            run_phrases.phase_note(phase),
         )
         for phase in phases
     ]
@@ -70,29 +72,29 @@ def remedies(report: Report) -> Markup | None:
         (
             remedy.name,
             "kept" if remedy.kept else "not kept",
-            remedy.exactness,
+            remedy.sameness or "",
             (units.factor(remedy.speedup), remedy.ci95) if units.known(remedy.speedup) else "",
             units.factor(remedy.predicted_speedup) if units.known(remedy.predicted_speedup) else "",
-            {True: "yes", False: "no", None: ""}[remedy.equivalent],
             remedy.why_not or "",
         )
         for remedy in report.remedies
     ]
-    header = ("remedy", "", "exactness", ">speed-up", ">predicted", "same results", "why not")
+    header = ("remedy", "", "results", ">speed-up", ">predicted", "why not")
     patch = source.highlighted(report.patch.rstrip("\n"), "diff") if report.patch else []
     return render("remedies.html", tried=Table("Changes that were tried", header, rows), patch=patch)
 
 
 def details(report: Report) -> Markup | None:
-    """Hot lines, modules and the user's own spans."""
+    """Hot lines, ranks, modules, callbacks and the user's own spans."""
     hot_lines = [
         (
             line.function,
-            wording.location(line.file, line.line),
+            wording.place_of(line),
             units.percent(line.share),
             line.where,
             line.phase,
             line.via,
+            wording.called_by(line),
         )
         for line in report.hotspots
     ]
@@ -110,9 +112,23 @@ def details(report: Report) -> Markup | None:
         (span.name, f"{span.count:,}", units.seconds(span.mean_s), units.seconds(span.total_s))
         for span in sorted(report.spans, key=lambda span: -span.total_s)
     ]
+    ranks = run_phrases.ranks(report, _MOST_RANKS)
     tables = (
-        Table("Hot lines", ("`line", "`at", ">share", "of", "phase", "in the call of"), hot_lines),
+        Table("Hot lines", ("`line", "`at", ">share", "of", "phase", "in the call of", ""), hot_lines),
+        Table(
+            "Ranks",
+            ("rank", *(f">{name}" for name in run_phrases.RANK_COLUMNS)),
+            ranks,
+        ),
+        Table(
+            "Nodes",
+            ("node", *(f">{name}" for name in run_phrases.NODE_COLUMNS)),
+            run_phrases.nodes(report, _MOST_RANKS),
+        ),
         Table("Modules", ("`module", "type", ">calls a step", ">own", ">with children"), modules),
+        Table(
+            "Callbacks", ("`event", ">calls", ">mean", ">total", ">of the run", "`at"), run_phrases.callbacks(report)
+        ),
         Table("Spans", ("span", ">count", ">mean", ">total"), spans),
     )
     return render("details.html", tables=tables) if any(table.rows for table in tables) else None
@@ -121,14 +137,15 @@ def details(report: Report) -> Markup | None:
 def run(report: Report) -> Markup:
     """What was run, on what, and what could not be measured."""
     phrases = (
-        ("Speed", facts.throughput(report)),
-        ("Machine", facts.utilization(report)),
-        ("Run", facts.run(report)[: -1 if report.kind == "trace" else None]),
-        ("Outside the steps", facts.startup(report)),
+        ("Speed", run_phrases.throughput(report)),
+        ("Request", run_phrases.generation(report)),
+        ("Machine", run_phrases.utilization(report)),
+        ("Run", run_phrases.run(report)[: -1 if report.kind == "trace" else None]),
+        ("Outside the steps", run_phrases.startup(report)),
     )
     return render(
         "run.html",
-        facts=[(label, " · ".join(told)) for label, told in phrases if told],
+        facts=[(label, " · ".join(parts)) for label, parts in phrases if parts],
         notes=report.run.notes,
         environment=list(_environment(report)),
     )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from unstall.records.report import Report
-from unstall.report import facts, wording
+from unstall.records.vocabulary import HEALTHY, UNEXPLAINED
+from unstall.report import run_phrases, wording
 from unstall.report.html import source
 from unstall.report.html.markup import render
 from unstall.report.templating import Markup
@@ -17,16 +18,18 @@ if TYPE_CHECKING:
 
 def hero(report: Report) -> Markup:
     """The verdict as a sentence, and the four figures that a reader asks for first."""
-    told = facts.run(report)
-    steps, *more = told[:-1] if report.kind == "trace" else told  # how it ended, a trace does not tell
-    return render("verdict.html", report=report, mood=mood(report), sentence=_sentence(report), steps=steps, more=more)
+    phrases = run_phrases.run(report)
+    steps, *further = phrases[:-1] if report.kind == "trace" else phrases  # how it ended, a trace does not tell
+    return render(
+        "verdict.html", report=report, mood=mood(report), sentence=_sentence(report), steps=steps, more=further
+    )
 
 
 def _sentence(report: Report) -> str:
     """The headline without its first word, the pattern, which stands above it."""
     headline = _headline(report)
-    rest = headline.removeprefix(f"{wording.subject(report.verdict)}: ").removeprefix("no verdict: ")
-    return rest[:1].upper() + rest[1:]
+    sentence = headline.removeprefix(f"{wording.subject(report.verdict)}: ").removeprefix("no verdict: ")
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _headline(report: Report) -> str:
@@ -39,9 +42,9 @@ def _headline(report: Report) -> str:
 
 def mood(report: Report) -> str:
     """``good``, ``bad`` or ``unsure``, as the colour of the terminal's verdict."""
-    if report.run.steps == 0 or report.verdict.confidence == "low":
+    if report.run.steps == 0 or report.verdict.confidence == "low" or report.verdict.pattern == UNEXPLAINED:
         return "unsure"
-    return "good" if report.verdict.pattern == "healthy" else "bad"
+    return "good" if report.verdict.pattern == HEALTHY else "bad"
 
 
 def culprit(report: Report, excerpts: Sequence[Excerpt] = ()) -> Markup | None:
@@ -65,5 +68,5 @@ def reasons(report: Report) -> Markup | None:
 
 def findings(report: Report) -> Markup | None:
     """Every pattern that matched beside the verdict, each behind a fold."""
-    others = [finding for finding in report.findings if finding != report.verdict]
-    return render("findings.html", findings=others) if others else None
+    runners_up = [finding for finding in report.findings if finding != report.verdict]
+    return render("findings.html", findings=runners_up) if runners_up else None

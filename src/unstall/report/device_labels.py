@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-USES = {
+DEVICE_USES = {
     "compute": ("computing", "kernels"),
     "communication": ("collective", "nothing is computed meanwhile"),
     "copies": ("copies", "nothing is computed meanwhile"),
     "idle_loader": ("idle: data", "the main loop waits for its next batch"),
     "idle_sync": ("idle: sync", "the host waits for the device"),
     "idle_queued": ("idle: held", "submitted work waits for another stream"),
-    "idle_submitting": ("idle: late", "the host submits small work, too slowly"),
+    "idle_submitting": ("idle: late", "the host submits small operations too slowly"),
     "idle_host": ("idle: host", "the host does something else"),
     "idle_cold": ("idle: cold", "a kernel's code is loaded for the first time"),
 }
 """The disjoint uses of the device's time: a label, and what it means."""
 
-PATH = {
+CRITICAL_PATH_KINDS = {
     "compute": "kernels",
     "communication": "collectives",
     "copy": "copies",

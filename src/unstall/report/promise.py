@@ -1,0 +1,108 @@
+"""What a finding promises, in words: a ceiling, an expected gain, each with its interval and how it is known.
+
+Where confidence is low the interval alone is printed: a factor would say more than is known.
+"""
+
+from __future__ import annotations
+
+from unstall.records.report import Finding, Report
+from unstall.records.speedup import Speedup
+from unstall.records.vocabulary import WITHOUT_CULPRIT
+from unstall.text import units
+from unstall.text.sanitize import plain
+
+NOTICEABLE = 1.02
+"""Speed-ups below this are not worth a word."""
+_NOT_STUBBED = ("compute-bound", "overhead-bound", "straggler")
+"""Patterns whose component no experiment can make free."""
+_OPEN = 999.0
+"""An upper end from here on says only that nothing bounds it."""
+
+
+def ceiling(finding: Finding) -> str:
+    """As "ceiling 2.3× (1.8 to 3.1, estimated)"; empty where there is none to speak of."""
+    told = ceiling_figure(finding)
+    return told and f"ceiling {told}"
+
+
+def ceiling_figure(finding: Finding) -> str:
+    """The same without its first word."""
+    if finding.ceiling is not None:
+        return figure(finding.ceiling) if finding.ceiling.value >= NOTICEABLE else ""
+    # A report of an earlier version, or a plug-in's, has the factor alone.
+    if finding.expected_gain is not None or finding.pattern in WITHOUT_CULPRIT:
+        return ""
+    if not units.known(finding.headroom) or finding.headroom < NOTICEABLE:
+        return ""
+    return f"{factor(finding.headroom)} ({finding.headroom_known_by})"
+
+
+def gain(finding: Finding) -> str:
+    """As "expected gain of a cheaper transform 1.6× (1.2 to 2.4, estimated)"; empty where none is known."""
+    expected = finding.expected_gain
+    if expected is None or expected.value < NOTICEABLE:
+        return ""
+    return f"expected gain of {plain(expected.remedy)} {figure(expected)}"
+
+
+def first(finding: Finding) -> str:
+    """The ceiling, or the gain where that alone is known; empty where the finding promises nothing."""
+    return ceiling(finding) or gain(finding)
+
+
+def ceiling_line(report: Report) -> str | None:
+    """The ceiling in full: the factor, steps a second from and to, who knows better; None where nobody is blamed."""
+    verdict = report.verdict
+    if report.run.steps == 0 or not units.known(verdict.headroom) or verdict.pattern in WITHOUT_CULPRIT:
+        return None
+    told = ceiling_figure(verdict)
+    if not told:
+        return None if gain(verdict) else f"none to speak of ({verdict.headroom_known_by})"
+    speed = report.throughput.steps_per_s
+    unsure = verdict.ceiling is not None and _is_range(verdict.ceiling)
+    if units.known(speed) and not unsure:
+        told += f", {units.rate(speed, 'steps')} → {units.rate(speed * verdict.headroom, 'steps')}"
+    measurable = report.kind == "run" and verdict.pattern not in _NOT_STUBBED
+    return f"{told}; `unstall simplify` measures it" if unsure and measurable else told
+
+
+def gain_line(report: Report) -> str | None:
+    """The expected gain of the verdict's remedy in full; None where none is known."""
+    return (gain(report.verdict) or None) if report.run.steps else None
+
+
+def factor(value: float) -> str:
+    """A speed-up (≥ 1) to the precision that such a figure can have: "4.1×", "1.36×"."""
+    return units.factor(_rounded(value))
+
+
+def figure(speedup: Speedup) -> str:
+    """The size and how it is known: "2.3× (1.8 to 3.1, estimated)", or "1.2 to 4.6× (estimated)"."""
+    return f"{size(speedup)} ({_known(speedup)})"
+
+
+def size(speedup: Speedup) -> str:
+    """The factor; where it is hardly known, the interval, "1.8× or more" if nothing bounds it."""
+    if not _is_range(speedup):
+        return factor(speedup.value)
+    low = factor(speedup.low)
+    return f"{low} or more" if speedup.high >= _OPEN else f"{low.removesuffix('×')} to {factor(speedup.high)}"
+
+
+def knowledge(speedup: Speedup) -> str:
+    """The interval, where the size does not say it, how it is known, and how surely."""
+    return f"{_known(speedup)}, {speedup.confidence} confidence"
+
+
+def _known(speedup: Speedup) -> str:
+    if _is_range(speedup):
+        return speedup.known_by
+    return f"{units.number(_rounded(speedup.low))} to {units.number(_rounded(speedup.high))}, {speedup.known_by}"
+
+
+def _is_range(speedup: Speedup) -> bool:
+    return speedup.confidence == "low"
+
+
+def _rounded(value: float) -> float:
+    return round(value, 1 if value >= 2 else 2)
