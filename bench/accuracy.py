@@ -1,11 +1,16 @@
 """Measure how often the verdict of `unstall run` is right, over programs with a planted bottleneck.
 
-    make accuracy                                   the zoo, and the table in docs/accuracy.md
+    make accuracy                                   the zoo in both layouts, and the tables in docs/accuracy.md
+    python bench/accuracy.py --layout installed     as packages that a driver of a few lines calls
     python bench/accuracy.py --only leak_graph --no-twin --verbose
+    make heldout                                    programs that nothing was tuned on
     python bench/accuracy.py --zoo FOLDER           another set: a folder with a truth.py of the same form
 
-For each program: whether pattern, cause and culprit are right, and the headroom that the report states next to the
-true speed-up of the program's fixed twin, which runs right after it.
+    python bench/accuracy.py --replay --results bench/results/accuracy.json       run nothing: totals of kept rows
+
+For each program: whether pattern, cause and culprit are right; the ceiling that the report states next to the true
+one, and its expected gain next to the speed-up of the program's fixed twin, which runs right after it. How many truths
+lie in the stated intervals is what CALIBRATION and REMEDIES in diagnose/thresholds.py are to be fitted to.
 """
 
 from __future__ import annotations
@@ -13,7 +18,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
+import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,12 +30,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from freed import log_ratios, ratio, stubbable
 from machine import describe
 
 ROOT = Path(__file__).resolve().parents[1]
+ZOO = ROOT / "tests" / "zoo"
+"""Also where programs of other folders find what they share."""
 EXPERIMENTS = ROOT / "bench" / "results" / "simplify.json"
 """What `make simplify-bench` found last."""
+LAYOUTS = ("script", "installed")
+SECTIONS = {"installed": "## Installed as a package", "heldout": "## Programs that nothing was tuned on"}
+"""Of the page, after the zoo's own programs as scripts: by layout, or folder of programs."""
 _LIMIT_S = 240
+FREE_SECONDS = 23.0
+"""Of a run in which the culprit is free in turns: three free turns or four."""
+LEGEND = (
+    "- **ceiling**: how many times faster the report says the step would be if the culprit took no time, with its",
+    "  interval and how sure it is of that figure. **free** is the truth: the culprit made free by hand, where that",
+    "  can be done; **measured** is what `unstall simplify` found ([make simplify-bench](simplify-accuracy.md)).",
+    "- **expected gain**: how many times faster the report says the step would be with its remedy. **fixed** is the",
+    "  truth: the rate of the program's fixed twin over that of the slow one, whatever its author did to it.",
+    "- Where confidence is low, a report prints the interval alone. No figure of a run that is only watched has high",
+    "  confidence: the ends of its interval would have to be within 1.5× of each other, as in `unstall simplify`.",
+    "",
+)
 
 
 @dataclass
@@ -44,21 +70,35 @@ class Row:
     headroom: float | None
     confidence: str
     speedup: float | None
+    """True: the fixed twin's rate over the slow program's."""
+    ceiling: dict[str, Any] | None = None
+    """As the verdict states it: value, low, high, confidence, known_by."""
+    expected_gain: dict[str, Any] | None = None
+    """The same, and the remedy."""
+    free: float | None = None
+    """True: the culprit made free by hand, by a variant of the program or in turns of one process (free.py)."""
 
 
 def main() -> int:
     """Run the cases, print the table, write it where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--zoo", type=Path, default=ROOT / "tests" / "zoo")
+    parser.add_argument("--zoo", type=Path, default=ZOO)
     parser.add_argument("--only", help="names of cases, with commas between")
+    parser.add_argument("--layout", default="script", choices=LAYOUTS, help="as scripts, or as an installed package")
     parser.add_argument("--variant", default="slow", choices=("slow", "fast"))
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--no-twin", action="store_true", help="do not run the fixed twin")
     parser.add_argument("--verbose", action="store_true", help="show evidence as well")
-    parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
+    parser.add_argument("--keep", type=Path, help="folder to keep the reports and recordings in, for rediagnose.py")
     parser.add_argument("--results", type=Path, help="keep the rows here, and go on from those of an earlier sitting")
-    parser.add_argument("--write", type=Path, help="write the table as Markdown")
+    parser.add_argument("--write", type=Path, help="write the table as Markdown; that of the other layout stays")
+    parser.add_argument("--replay", action="store_true", help="run nothing: the table and the totals of --results")
     options = parser.parse_args()
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    options.zoo = options.zoo.resolve()
+    if options.replay:
+        return replay(options)
     wanted = set(options.only.split(",")) if options.only else None
     cases = [case for case in load_cases(options.zoo) if wanted is None or case.name in wanted]
     rows = earlier(options.results)
@@ -72,8 +112,18 @@ def main() -> int:
         if options.results:
             options.results.write_text(json.dumps([asdict(each) for each in rows.values()]), encoding="utf-8")
         if options.write:
-            options.write.write_text(markdown(list(rows.values()), options), encoding="utf-8")
+            write(list(rows.values()), options)
     print(summary(list(rows.values())))
+    print(*claims(list(rows.values())), sep="\n")
+    return 0
+
+
+def replay(options: argparse.Namespace) -> int:
+    """The totals, and the table where asked, of rows that an earlier sitting left."""
+    rows = list(earlier(options.results).values())
+    if options.write:
+        options.write.write_text(markdown(rows, options), encoding="utf-8")
+    print(summary(rows), *claims(rows), sep="\n")
     return 0
 
 
@@ -86,68 +136,124 @@ def earlier(results: Path | None) -> dict[str, Row]:
 
 def load_cases(zoo: Path) -> Sequence[Any]:
     """The cases of a folder's truth.py."""
-    spec = importlib.util.spec_from_file_location("truth", zoo / "truth.py")
+    sys.path.insert(0, str(ZOO))
+    cases: Sequence[Any] = load("truth", zoo).CASES
+    return cases
+
+
+def installed() -> Any:
+    """What makes packages of programs."""
+    return load("installed", ZOO)
+
+
+def load(name: str, folder: Path) -> Any:
+    """A module by its file."""
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["truth"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
-    cases: Sequence[Any] = module.CASES
-    return cases
+    return module
 
 
 def judge(case: Any, options: argparse.Namespace) -> tuple[Row, dict[str, Any] | None]:
     """Diagnose the slow variant, run the fast one, compare with the truth."""
-    slow_rate, report = run_slow(case, options)
-    fast_rate = None if options.no_twin else run_fast(case, options)
+    slow_rate, report = run_slow(case, options, options.layout)
+    fast_rate = None if options.no_twin else run_plain(case, "fast", options)
+    row = row_of(case, report, options.layout)
+    row.speedup = fast_rate / slow_rate if fast_rate and slow_rate else None
+    row.free = None if options.no_twin else free_speedup(case, row.named, slow_rate, options)
+    return row, report
+
+
+def row_of(case: Any, report: dict[str, Any] | None, layout: str = "script") -> Row:
+    """The verdict on a case beside what was planted; what is measured beside it is left open."""
     truth = f"{case.pattern}/{case.cause or '-'}"
-    speedup = fast_rate / slow_rate if fast_rate and slow_rate else None
     if report is None:
-        return Row(case.name, truth, "no report", False, False, False, "", None, "", speedup), None
+        return Row(case.name, truth, "no report", False, False, False, "", None, "", None)
     verdict = report["verdict"]
     culprit = verdict.get("culprit") or {}
     named = culprit.get("function") or ""
-    row = Row(
+    in_package = culprit.get("package") == installed().PACKAGE
+    right = (case.culprit, *case.also_culprits)
+    if layout == "installed" and "<module>" in right:
+        right = (*right, "run_training")
+    return Row(
         name=case.name,
         truth=truth,
         found=f"{verdict['pattern']}/{verdict.get('cause') or '-'}",
         pattern=verdict["pattern"] in (case.pattern, *case.also_patterns),
         cause=None if case.cause is None else verdict.get("cause") in (case.cause, *case.also_causes),
-        culprit=None if case.culprit is None else named in (case.culprit, *case.also_culprits),
+        culprit=None if case.culprit is None else named in right and in_package == (layout == "installed"),
         named=named,
         headroom=verdict["headroom"],
         confidence=verdict["confidence"],
-        speedup=speedup,
+        speedup=None,
+        ceiling=verdict.get("ceiling"),
+        expected_gain=verdict.get("expected_gain"),
     )
-    return row, report
 
 
-def command(case: Any, zoo: Path, variant: str, seconds: float) -> list[str]:
-    """The program's own command line, without Python in front."""
-    return [*case.launch, str(zoo / case.script), "--variant", variant, "--seconds", str(seconds), *case.args]
+def command(case: Any, folder: Path, variant: str, seconds: float) -> list[str]:
+    """The program's own command line, without Python in front; ``folder``: where its script is."""
+    length = ["--steps", str(case.steps)] if case.steps else ["--seconds", str(seconds)]
+    return [*case.launch, str(folder / case.script), "--variant", variant, *length, *case.args]
 
 
-def run_slow(case: Any, options: argparse.Namespace) -> tuple[float | None, dict[str, Any] | None]:
+def run_slow(
+    case: Any, options: argparse.Namespace, layout: str = "script"
+) -> tuple[float | None, dict[str, Any] | None]:
     """Steps per second and report of the slow variant under `unstall run`."""
     with tempfile.TemporaryDirectory() as folder:
-        out = (options.keep or Path(folder)) / f"{case.name}.json"
-        words = command(case, options.zoo, options.variant, options.seconds)
+        out = (options.keep.resolve() if options.keep else Path(folder)) / f"{case.name}.json"
+        scripts, environment = options.zoo, with_shared()
+        if options.keep:
+            environment["UNSTALL_STATE"] = str(state_of(case, options.keep.resolve()))
+        if layout == "installed":
+            scripts = Path(folder)
+            environment["PYTHONPATH"] = str(installed().install(options.zoo, case.script, scripts))
+        words = command(case, scripts, options.variant, options.seconds)
         line = [sys.executable, "-m", "unstall", "run", "--json", str(out), "--", *words]
-        result = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
+        result = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=_LIMIT_S)
         if not out.exists():
             print(result.stderr[-2000:], file=sys.stderr)
             return None, None
         return rate(result.stdout), json.loads(out.read_text())
 
 
-def run_fast(case: Any, options: argparse.Namespace) -> float | None:
-    """Steps per second of the fixed twin, plain."""
-    words = command(case, options.zoo, "fast", options.seconds * 0.6)
+def state_of(case: Any, folder: Path) -> Path:
+    """Where the recording of a case's run is kept, for rediagnose.py."""
+    return folder / f"state-{case.name}"
+
+
+def with_shared() -> dict[str, str]:
+    """The environment in which programs find what they share."""
+    return {**os.environ, "PYTHONPATH": str(ZOO)}
+
+
+def run_plain(case: Any, variant: str, options: argparse.Namespace) -> float | None:
+    """Steps per second of the fixed twin, or of the one whose culprit takes no time."""
+    words = command(case, options.zoo, variant, options.seconds * 0.6)
     if case.launch:
         words[0] = str(Path(sys.executable).with_name(words[0]))
     line = words if case.launch else [sys.executable, *words]
     with tempfile.TemporaryDirectory() as folder:
-        result = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
+        result = subprocess.run(line, cwd=folder, env=with_shared(), capture_output=True, text=True, timeout=_LIMIT_S)
     return rate(result.stdout)
+
+
+def free_speedup(case: Any, named: str, slow_rate: float | None, options: argparse.Namespace) -> float | None:
+    """The true ceiling: how much faster the program is while its culprit takes no time.
+
+    None where nobody can say, or another function is named: the ceiling is of that one.
+    """
+    if case.free:
+        free_rate = run_plain(case, "free", options)
+        return free_rate / slow_rate if free_rate and slow_rate else None
+    if not stubbable(case) or named.rpartition(".")[2] != case.culprit.rpartition(".")[2]:
+        return None
+    mean, _, _ = ratio(log_ratios(case.culprit, command(case, options.zoo, "slow", FREE_SECONDS)))
+    return mean
 
 
 def rate(output: str) -> float | None:
@@ -204,6 +310,53 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """How a kind of figure compares with the truth, over the programs for which both are known."""
+
+    programs: int
+    held: int
+    """Truths inside their interval."""
+    error: float
+    """Median factor between figure and truth: 1.25 is a quarter off, either way."""
+    width: float
+    """Median upper over lower end."""
+
+
+def coverage(pairs: Sequence[tuple[dict[str, Any], float]]) -> Coverage | None:
+    """Of figures and their truths; None where there is none."""
+    if not pairs:
+        return None
+    errors = [math.exp(abs(math.log(figure["value"] / truth))) for figure, truth in pairs]
+    widths = [figure["high"] / figure["low"] for figure, _ in pairs]
+    held = sum(figure["low"] <= truth <= figure["high"] for figure, truth in pairs)
+    return Coverage(len(pairs), held, statistics.median(errors), statistics.median(widths))
+
+
+def claims(rows: Sequence[Row]) -> list[str]:
+    """Coverage and median error of ceilings and expected gains, over all and by confidence, as rows of a table."""
+    lines = ["| figure | confidence | programs | truth in the interval | median error | median width |"]
+    lines.append("| --- | --- | --- | --- | --- | --- |")
+    right = [row for row in rows if row.pattern]
+    ceilings = [(row.ceiling, row.free) for row in right if row.ceiling and row.free]
+    gains = [(row.expected_gain, row.speedup) for row in right if row.expected_gain and row.speedup]
+    for name, pairs in (("ceiling", ceilings), ("expected gain", gains)):
+        for level in ("high", "medium", "low", "all"):
+            found = coverage([pair for pair in pairs if level in (pair[0]["confidence"], "all")])
+            if found is not None:
+                held = f"{found.held}/{found.programs} ({found.held / found.programs:.0%})"
+                figures = f"{number(found.error)} | {number(found.width)}"
+                lines.append(f"| {name} | {level} | {found.programs} | {held} | {figures} |")
+    return lines if len(lines) > 2 else []
+
+
+def interval(figure: dict[str, Any] | None) -> str:
+    """A cell: the figure, its interval, and how sure it is."""
+    if figure is None:
+        return "  – "
+    return f"{number(figure['value'])} ({figure['low']:.2f} to {figure['high']:.2f}, {figure['confidence']})"
+
+
 def experiments() -> dict[str, dict[str, Any]]:
     """The rows of the experiments' bench, by program."""
     if not EXPERIMENTS.exists():
@@ -212,8 +365,7 @@ def experiments() -> dict[str, dict[str, Any]]:
 
 
 def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
-    """The table for docs/."""
-    tried = experiments()
+    """The page's first part."""
     lines = [
         "# Accuracy",
         "",
@@ -224,23 +376,86 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
         f"Measured by `make accuracy` on {describe()}. Each program ran for {options.seconds:g} s",
         f"under `unstall run`, then its fixed twin for {options.seconds * 0.6:g} s without.",
         "",
-        "- **headroom**: how many times faster the report says the step could get without the culprit.",
-        "- **measured**: what `unstall simplify` measured without the culprit, for culprits that can be stubbed",
-        "  ([make simplify-bench](simplify-accuracy.md)); **predicted**: what the pipeline model expected of that.",
-        "- **true**: the rate of the fixed twin over that of the slow program. It differs from the headroom where the",
-        "  fix leaves part of the culprit's time, or also makes something else cheaper.",
-        "",
-        "| program | planted | found | pattern | cause | culprit | named | headroom | measured | predicted | true |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *LEGEND,
+        *([*claims(rows), ""] if claims(rows) else []),
+        *table(rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """A row for each program."""
+    tried = experiments()
+    lines = [
+        "| program | planted | found | pattern | cause | culprit | named | ceiling | free | measured "
+        "| expected gain | fixed |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         lines.append(
             f"| {row.name} | {row.truth} | {row.found} | {mark(row.pattern)} | {mark(row.cause)} "
             f"| {mark(row.culprit)} "
-            f"| `{row.named}` | {number(row.headroom)} | {number(tried.get(row.name, {}).get('measured'))} "
-            f"| {number(tried.get(row.name, {}).get('predicted'))} | {number(row.speedup)} |"
+            f"| `{row.named}` | {interval(row.ceiling)} | {number(row.free)} "
+            f"| {number(tried.get(row.name, {}).get('measured'))} "
+            f"| {interval(row.expected_gain)} | {number(row.speedup)} |"
         )
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def write(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """Put the table into the page; those of the other layouts and programs stay."""
+    page = options.write.read_text(encoding="utf-8") if options.write.exists() else ""
+    names = {title: name for name, title in SECTIONS.items()}
+    main, *others = re.split(rf"^(?={'|'.join(map(re.escape, names))})", page, flags=re.MULTILINE)
+    sections = {names[text.partition("\n")[0]]: text for text in others}
+    section = "installed" if options.layout == "installed" else options.zoo.name
+    if section == "installed":
+        sections[section] = installed_section(rows, options)
+    elif section == "heldout":
+        sections[section] = heldout_section(rows, options)
+    else:
+        main = markdown(rows, options)
+    parts = [main, *(sections[name] for name in SECTIONS if name in sections)]
+    options.write.write_text("\n".join(part.rstrip("\n") + "\n" for part in parts), encoding="utf-8")
+
+
+def installed_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """The same programs as a package."""
+    lines = [
+        SECTIONS["installed"],
+        "",
+        "Most trainings are a driver of a few lines and somebody's package. The same programs, their modules in a",
+        "package in site-packages; a culprit counts as right where its package is named as well.",
+        "",
+        f"**{summary(rows)}.**",
+        "",
+        f"Measured on {describe()}; each program ran for {options.seconds:g} s.",
+        "",
+        "| program | planted | found | pattern | cause | culprit | named |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        marks = " | ".join(map(mark, (row.pattern, row.cause, row.culprit)))
+        lines.append(f"| {row.name} | {row.truth} | {row.found} | {marks} | `{row.named}` |")
+    return "\n".join(lines)
+
+
+def heldout_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """Programs that were written after the thresholds."""
+    lines = [
+        SECTIONS["heldout"],
+        "",
+        "The programs of `bench/heldout` were written after the thresholds, and are run to be counted only. Here",
+        "**free** is a variant of the program whose culprit takes no time.",
+        "",
+        f"**{summary(rows)}.**",
+        "",
+        f"Measured by `make heldout` on {describe()}; each program ran for {options.seconds:g} s.",
+        "",
+        *([*claims(rows), ""] if claims(rows) else []),
+        *table(rows),
+    ]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
+    options.zoo = options.zoo.resolve()
     options.auto, options.variant = True, "slow"
     wanted = set(options.only.split(",")) if options.only else None
     rows = (

@@ -16,7 +16,6 @@ import argparse
 import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -28,15 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, command, load_cases, rate
+from freed import log_ratios, ratio, stubbable
 from machine import describe
-from scipy import stats
 
-FREE = ROOT / "bench" / "free.py"
 NEAR = 0.15
 WIDEST = 4.0
 """An interval from one end to the other; a wider one says nothing, whatever lies in it."""
-_STUBBABLE = ("input-bound", "host-bound", "callback-bound", "environment-bound")
-_NOT_A_FUNCTION = ("single_env", "worker_restart")  # batching and settings: nothing to stub
 
 
 @dataclass
@@ -93,6 +89,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
+    options.zoo = options.zoo.resolve()
     wanted = set(options.only.split(",")) if options.only else None
     rows = (
         [Row(**row) for row in json.loads(options.rows.read_text())] if options.rows and options.rows.exists() else []
@@ -114,20 +111,16 @@ def main() -> int:
     return 0
 
 
-def stubbable(case: Any) -> bool:
-    """Whether the case's culprit is a function of the program's own that can answer from a record."""
-    return case.pattern in _STUBBABLE and case.name not in _NOT_A_FUNCTION and bool(case.culprit)
-
-
 def judge(row: Row, case: Any, options: argparse.Namespace) -> None:
     """Study the slow variant, run it with the culprit free in turn, run both variants plain."""
     parts = set(options.measure.split(","))
     # The truth from before the study and after it: within minutes a shared machine becomes another.
-    before = free(case, options) if "free" in parts else []
+    words = command(case, options.zoo, "slow", options.free_seconds)
+    before = log_ratios(case.culprit, words) if "free" in parts else []
     if "study" in parts:
         study_again(row, case, options)
     if "free" in parts:
-        row.free, row.free_low, row.free_high = interval(before + free(case, options))
+        row.free, row.free_low, row.free_high = ratio(before + log_ratios(case.culprit, words))
     if "twin" in parts:
         row.fixed = fixed(case, options)
 
@@ -167,27 +160,6 @@ def study(case: Any, options: argparse.Namespace) -> dict[str, Any] | None:
             return None
         loaded: dict[str, Any] = json.loads(out.read_text())
         return loaded
-
-
-def free(case: Any, options: argparse.Namespace) -> list[float]:
-    """Logarithms of steps a second without the culprit over those with it, one for each turn without it."""
-    words = command(case, options.zoo, "slow", options.free_seconds)
-    with tempfile.TemporaryDirectory() as folder:
-        done = run([sys.executable, str(FREE), case.culprit, *words], folder)
-    found = re.search(r"log_free_over_slow=(\S+)", done.stdout)
-    if not found:
-        print(done.stdout[-500:], done.stderr[-1000:], file=sys.stderr)
-        return []
-    return [float(value) for value in found[1].split(",")]
-
-
-def interval(logs: Sequence[float]) -> tuple[float, float, float] | tuple[None, None, None]:
-    """The mean ratio with the ends of its interval of 95 %, by Student's t; None for fewer than two."""
-    if len(logs) < 2:
-        return None, None, None
-    mean = statistics.mean(logs)
-    half = stats.t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
 def fixed(case: Any, options: argparse.Namespace) -> float | None:

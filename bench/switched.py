@@ -1,25 +1,25 @@
 """A training loop under `unstall run` that switches the recording off and on again: what recording itself costs.
 
-    unstall run --no-sampling bench/switched.py [--hidden 500] [--block 30] [--blocks 400]
+    unstall run --no-sampling bench/switched.py [--kind modules] [--hidden 500] [--workers 2] [--block 30]
 
 Two processes that run the same loop differ by several percent in where their memory lies, more than recording costs;
 one process that switches does not. Off, each seam is the library's own function again, so that the step is the plain
-one. Prints the seconds of each block, off on on off and so on.
+one. Prints the seconds of each block, off on on off and so on, wall time and CPU time.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
-from typing import Any
 
+import loop
 import torch
 import torch.optim.optimizer as optimizers
-from loop import forever, model_and_data, train_step
 from torch import nn
 from torch.utils.data import DataLoader, dataloader
 from torch.utils.data._utils import fetch
+
+from unstall.child import finding
 
 PLACES = (
     (nn.Module, "__call__"),
@@ -27,38 +27,39 @@ PLACES = (
     (dataloader._BaseDataLoaderIter, "__next__"),
     (DataLoader, "__iter__"),
     (fetch._MapDatasetFetcher, "fetch"),
+    (loop.Spring, "step"),
 )
 
 
 def main() -> None:
     """Run the loop, off on on off, and print what each block took."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--hidden", type=int, default=500)
+    parser = loop.argument_parser()
     parser.add_argument("--block", type=int, default=30, help="steps in a block")
     parser.add_argument("--blocks", type=int, default=400)
     options = parser.parse_args()
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # on a shared machine two threads wait for each other's neighbours
-    model, optimizer, loader = model_and_data(options.hidden)
-    batches = forever(loader)
-    switch = switch_of(loader)
-    for _ in range(200):  # past unstall's own early looks
-        train_step(model, optimizer, *next(batches), "plain")
-    seconds = []
+    loop.prepare()
+    _, step = loop.loop_of(options)
+    switch = switch_of()
+    for _ in range(loop.WARMUP):  # past unstall's own early looks
+        step()
+    wall, cpu = [], []
     for block in range(options.blocks):
         switch(block % 4 in (1, 2))
-        began = time.perf_counter()
+        began, began_cpu = time.perf_counter(), time.process_time()
         for _ in range(options.block):
-            train_step(model, optimizer, *next(batches), "plain")
-        seconds.append(time.perf_counter() - began)
+            step()
+        wall.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - began_cpu)
     switch(True)
-    print("blocks=" + ",".join(f"{each:.7f}" for each in seconds))
+    print("wall=" + ",".join(f"{seconds:.7f}" for seconds in wall))
+    print("cpu=" + ",".join(f"{seconds:.7f}" for seconds in cpu))
 
 
-def switch_of(loader: Any) -> Callable[[bool], None]:
+def switch_of() -> Callable[[bool], None]:
     """A function that puts the seams in place (True) or the library's own functions (False)."""
-    wrapped = [(owner, name, getattr(owner, name)) for owner, name in PLACES]
-    if not all(hasattr(each, "__wrapped__") for _, _, each in wrapped):
+    recorded = [(owner, name, getattr(owner, name)) for owner, name in PLACES]
+    functions = [(owner, name, wrapped, finding.inner(wrapped)) for owner, name, wrapped in recorded]
+    if any(wrapped is plain for _, _, wrapped, plain in functions):
         raise SystemExit("switched.py: run it under `unstall run`: nothing is recorded here")
     hooks = [
         (table, dict(table))
@@ -66,8 +67,8 @@ def switch_of(loader: Any) -> Callable[[bool], None]:
     ]
 
     def switch(on: bool) -> None:
-        for owner, name, each in wrapped:
-            setattr(owner, name, each if on else each.__wrapped__)
+        for owner, name, wrapped, plain in functions:
+            setattr(owner, name, wrapped if on else plain)
         for table, entries in hooks:
             table.clear()
             table.update(entries if on else {})

@@ -1,0 +1,1 @@
+"""Changes of small programs: bad ones that look like speed-ups, and honest ones. Table-driven: see corpus.py."""

@@ -1,0 +1,119 @@
+"""How often `unstall prove` is fooled, and how often it wrongs an honest change: bench/hacks, family by family.
+
+    make prove-bench                                    all of it, an hour or two
+    python bench/prove.py --only "fewer steps" --rows rows.json      one family; rows are added to
+
+A false accept is a bad change that is proven. A false reject is an honest one that is called different or refused; one
+that is called not faster or inconclusive is counted apart, as that is a matter of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hacks.corpus import ENTRY, Change, corpus
+from machine import describe
+from marked import put_between_marks
+from scipy.stats import beta
+
+_REJECTED = ("different", "refused")
+_LIMIT_S = 1800
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one change."""
+
+    key: str
+    family: str
+    honest: bool
+    held_out: bool
+    verdict: str
+    reason: str
+    minutes: float
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the verdict is a false one."""
+        return self.verdict in _REJECTED if self.honest else self.verdict == "proven"
+
+
+def judge(change: Change, budget: str) -> Row:
+    """Let `unstall prove` judge a change, in a folder of its own."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="prove-bench-") as scratch:
+        folder, report = Path(scratch, "program"), Path(scratch, "report.json")
+        shutil.copytree(change.program, folder)
+        words = ["--patch", str(change.patch), "--budget", budget, "--json", str(report)]
+        command = [sys.executable, "-m", "unstall", "prove", *words, ENTRY]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
+        try:
+            proof = json.loads(report.read_text())["proof"]
+        except OSError:
+            proof = {"verdict": "failed", "reason": done.stderr.strip()[-200:]}
+    minutes = round((time.monotonic() - began) / 60, 2)
+    return Row(change.key, change.family, change.honest, change.held_out, proof["verdict"], proof["reason"], minutes)
+
+
+def table(rows: Sequence[Row], *, honest: bool, held_out: bool) -> Iterator[str]:
+    """A Markdown table of the bad changes or of the honest ones, a family a row; none where there are none."""
+    chosen = [row for row in rows if row.honest == honest and row.held_out == held_out]
+    if not chosen:
+        return
+    kind, error = ("honest", "false rejects") if honest else ("bad", "false accepts")
+    yield f"{kind.capitalize()} changes{', held out' * held_out}:"
+    yield ""
+    yield f"| {kind} family | changes | {error} | verdicts |"
+    yield "| --- | ---: | ---: | --- |"
+    for family in dict.fromkeys(row.family for row in chosen):
+        of_family = [row for row in chosen if row.family == family]
+        verdicts = ", ".join(f"{count} {word}" for word, count in Counter(row.verdict for row in of_family).items())
+        yield f"| {family} | {len(of_family)} | {sum(row.wrong for row in of_family)} | {verdicts} |"
+    wrong, count = sum(row.wrong for row in chosen), len(chosen)
+    bound = float(beta.ppf(0.95, wrong + 1, count - wrong)) if wrong < count else 1.0
+    yield f"| all | {count} | {wrong} | at most {bound:.0%} with 95 % confidence |"
+    yield ""
+
+
+def main() -> int:
+    """Judge the corpus and print both tables; exit code 1 where a bad change is proven."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="FAMILY", action="append", help="these families alone")
+    parser.add_argument("--budget", default="10m", help="of each proof")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="keep the rows there as JSON; those in it stay")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks in this file")
+    arguments = parser.parse_args()
+    rows = []
+    if arguments.rows and arguments.rows.exists():
+        rows = [Row(**row) for row in json.loads(arguments.rows.read_text())]
+    known = {row.key for row in rows}
+    for change in corpus():
+        if change.key in known or (arguments.only and change.family not in arguments.only):
+            continue
+        row = judge(change, arguments.budget)
+        rows.append(row)
+        print(f"{'WRONG ' if row.wrong else ''}{row.key}: {row.verdict} ({row.reason})", flush=True)
+        if arguments.rows:
+            arguments.rows.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    minutes = sum(row.minutes for row in rows) / max(1, len(rows))
+    kinds = [(honest, held_out) for held_out in (False, True) for honest in (False, True)]
+    lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
+    page = "\n".join([*lines, f"{minutes:.1f} minutes a proof. ({describe()}.)"]) + "\n"
+    print("", page, sep="\n")
+    if arguments.write:
+        put_between_marks(arguments.write, "make prove-bench", page)
+    return int(any(row.wrong and not row.honest for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

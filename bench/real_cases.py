@@ -1,0 +1,103 @@
+"""The cases of `make real-bench`: a public repository, the commit before a performance fix, and the fix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fix of a public repository."""
+
+    name: str
+    repository: str
+    """``owner/name`` on GitHub."""
+    fixed_in: str
+    """Commit of the fix."""
+    package: str
+    """Name that is imported: a folder of the repository, or a file without its ``.py``."""
+    patterns: tuple[str, ...]
+    """Verdicts that name what the maintainers mended."""
+    fix: str
+    """What the maintainers did, in a few words."""
+    base: str = ""
+    """The last commit without the fix, where that is not the one before."""
+    driven_by: str = ""
+    """Name of the case whose driver this one shares."""
+    version: str = "0"
+    """Of the package before the fix."""
+    pull: int | None = None
+    """The pull request that holds the fix, where no branch does."""
+    needs: tuple[str, ...] = ()
+    """Packages beside those that unstall's own tests need."""
+
+    @property
+    def before(self) -> str:
+        """The last commit without the fix."""
+        return self.base or f"{self.fixed_in}~1"
+
+    @property
+    def driver(self) -> str:
+        """File name in bench/real."""
+        return f"{(self.driven_by or self.name).replace('-', '_')}.py"
+
+
+_IN_STEP = ("compute-bound", "overhead-bound", "host-bound")
+"""Verdicts on slow Python or many small operators in the forward pass."""
+_LOADING = ("input-bound",)
+_PTF = ("scikit-base",)
+_DARTS = ("xarray", "scikit-learn")
+_CHEMPROP = ("rdkit",)
+
+CASES: tuple[Case, ...] = (
+    Case("recbole-sasrec", "RUCAIBox/RecBole", "a0ea57b54e0f43d918000d174f36022c6b0a052c", "recbox", _IN_STEP,
+          "attention mask made by torch, not by NumPy in every step"),
+    Case("recbole-narm", "RUCAIBox/RecBole", "ba22a2f7c50691f00501db48c524afeacca7d3fb", "recbox", _IN_STEP,
+          "GRU over padded, not over packed sessions"),
+    Case("recbole-nais", "RUCAIBox/RecBole", "a754e09fd6a37498d45be6485b84a671a3835b34", "recbox", _IN_STEP,
+          "histories in a padded tensor, not cut out of a sparse matrix in every step"),
+    Case("recbole-sequential-loader", "RUCAIBox/RecBole", "909f954e5e841be5dad5e63b0fc2b7b5ee3242f4", "recbox",
+          _LOADING, "columns as arrays, not a DataFrame cut for every session"),
+    Case("recbole-attention-mask", "RUCAIBox/RecBole", "e0948257d8155ea13bed9bae32531aa2d9d5425d", "recbole", _IN_STEP,
+          "attention mask in fewer operators", version="1.0.0"),
+    Case("recbole-multi-head", "RUCAIBox/RecBole", "2d50a1276efc5b76057eba316ddb4b22647a79e7", "recbole", _IN_STEP,
+          "keys permuted once; softmax and square root kept", driven_by="recbole-attention-mask", version="1.0.0"),
+    Case("pytorch-forecasting-precompute", "sktime/pytorch-forecasting", "7df1500376753e3f9597ad8518f13d0b24d4692d",
+          "pytorch_forecasting", _LOADING, "samples made and collated once (#1850)",
+          base="9890f8c9e24adac569b61c651ebeb508da7af21c", pull=1850, version="1.4.0", needs=_PTF),
+    Case("pytorch-forecasting-nbeats", "sktime/pytorch-forecasting", "1331d5738257a23cb15189b4210b3d9f9b94bc90",
+          "pytorch_forecasting", _IN_STEP, "bases made from one array, not from a list of arrays (#1580)",
+          version="1.2.0", needs=_PTF),
+    Case("pytorch-forecasting-metric", "sktime/pytorch-forecasting", "6807827212f7895e0d0adeaad7d95351c233fdd4",
+          "pytorch_forecasting", ("slows-down", "memory-growth"),
+          "errors kept in a list, not joined in every step (#2371)",
+          pull=2371, version="1.7.0", needs=_PTF),
+    Case("darts-training-arrays", "unit8co/darts", "3249ce23566ddb6804d7006fc116264596dcfde5", "darts",
+          _LOADING, "samples cut from arrays, not from TimeSeries (#231)", pull=231, version="0.5.0", needs=_DARTS),
+    Case("darts-covariates", "unit8co/darts", "05d4eefec731cfb832749bb9cfcfb2126c6da2a1", "darts",
+          _LOADING, "places in the covariates found once for each series (#554)", version="0.13.1", needs=_DARTS),
+    Case("darts-arrays", "unit8co/darts", "ac7fce89a343d5280a4071e83a3b10fbe44cecc8", "darts", _LOADING,
+         "values of a TimeSeries in an array, not in xarray's (#2807)", version="0.35.0", needs=_DARTS),
+    Case("chemprop-cache", "chemprop/chemprop", "6f2d69018377e3e29f16325b2faa625d06f43191", "chemprop",
+          _LOADING, "graphs of molecules kept (#697)", version="2.0.0rc1", needs=_CHEMPROP),
+    Case("chemprop-bonds", "chemprop/chemprop", "04890fefedad82fe658aac3cece4d01479a621fe", "chemprop",
+          _LOADING, "bonds, not pairs of atoms, gone through (#931)", version="2.0.2", needs=_CHEMPROP),
+    Case("sentence-transformers-sampler", "huggingface/sentence-transformers",
+          "9ea6509dfe415ca47101094e94c222823232d3df", "sentence_transformers", _LOADING,
+          "places in an array, not keys that are deleted from a dict (#3658)", version="5.2.2", needs=("datasets",)),
+    Case("cleanrl-pqn", "vwxyzjn/cleanrl", "bfe1205136458601438f94e74214625340c7cd99", "cleanrl", _IN_STEP,
+          "values of the rollout kept, not computed again (#472)", pull=472, needs=("tyro",)),
+    Case("pytorch-examples-reinforce", "pytorch/examples", "74a70e107dbfdc359a3b8c8f44994cfee38ff715",
+          "reinforcement_learning", ("host-bound", "overhead-bound"),
+          "returns in a deque, not at the front of a list (#1083)"),
+    Case("mingpt-zero-grad", "karpathy/minGPT", "1aa67ca5277107b406304c6b35e915c686ad09f6", "mingpt", _IN_STEP,
+          "gradients set to None, not to zero"),
+    Case("nanogpt-attention", "karpathy/nanoGPT", "ae06d0b15a9111cbe2ce66b0f1be9ae29c1ecbbe", "model",
+          ("compute-bound", "overhead-bound"), "attention by scaled_dot_product_attention"),
+    Case("x-transformers-rotary", "lucidrains/x-transformers", "872335910fc55ef03631878d2e14bcff0f944631",
+          "x_transformers", ("compute-bound", "overhead-bound"), "rotary embedding by halves", version="0.11.1",
+          needs=("einops",)),
+    Case("x-transformers-flash", "lucidrains/x-transformers", "722d212ff45e18c2dfddf7333a2749aba9fd5f92",
+          "x_transformers", ("compute-bound", "overhead-bound"), "attention by scaled_dot_product_attention",
+          version="1.12.1", needs=("einops",)),
+)  # fmt: skip

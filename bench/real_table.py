@@ -1,0 +1,126 @@
+"""What `make real-bench` keeps of each case, and the page that it writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import mean
+from typing import Any
+
+from machine import describe
+from real_cases import CASES
+
+LAYOUTS = ("checkout", "installed")
+WORTHWHILE = 1.1
+"""A fix that gains less brought nothing: two runs of one program differ by as much on a shared machine."""
+LEGEND = (
+    "Public repositories as they were before a performance fix, each with a driver of ours that trains on made data",
+    "(`bench/real`; `python bench/real.py --commands` says how to get the repositories). The driver lies in a",
+    "**checkout** of the repository, or the library is **installed** in site-packages.",
+    "",
+    "- **verdict**, **culprit**: what `unstall run` says before the fix. ✓: the pattern names what the maintainers",
+    "  mended; the culprit lies in a function that their fix changes. A culprit that the fix calls less often, from a",
+    "  function above it, counts as wrong; whether the report names that one as its caller is counted apart.",
+    "  –: the fix gains too little here for a verdict to be right or wrong.",
+    "- **fix**: how many times faster the fix makes the driver's training.",
+    "- **expected**: the interval that the report gives for a remedy. ✓: it holds the gain of the fix; –: the culprit",
+    "  is another one, or no gain is promised.",
+    "- **optimize**: what `unstall optimize` reaches, measured again; – where it was not run.",
+    "",
+    "| case | what the fix does | layout | verdict | culprit | fix | expected | optimize |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- |",
+)
+
+
+@dataclass
+class Row:
+    """One case in one layout."""
+
+    name: str
+    layout: str
+    pattern: str
+    pattern_right: bool | None
+    """None where the fix brought nothing."""
+    culprit: str
+    culprit_right: bool | None
+    named: bool
+    """The culprit is what the fix changed."""
+    caller_right: bool | None
+    """It is, or a caller that the report names with it."""
+    confidence: str
+    gain: float
+    """Of the maintainers' fix."""
+    expected: dict[str, Any] = field(default_factory=dict)
+    """The verdict's ``expected_gain``."""
+    reached: float | None = None
+    """Gain of what `unstall optimize` kept, measured again; 1 where it kept nothing, None where it was not run."""
+    kept: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the expected gain's interval holds the fix's; None without one, or if the culprit is another."""
+        low, high = self.expected.get("low"), self.expected.get("high")
+        return None if low is None or high is None or not self.named else low <= self.gain <= high
+
+
+def line(row: Row) -> str:
+    """One row in a line of text."""
+    reached = "" if row.reached is None else f"  optimize {row.reached:.2f}x ({', '.join(row.kept) or 'nothing'})"
+    marks = f"pattern {_mark(row.pattern_right)} culprit {_mark(row.culprit_right)} interval {_mark(row.holds)}"
+    return f"{row.name:30} {row.layout:10} fix {row.gain:.2f}x {marks}{reached}  {row.pattern}  {row.culprit}"
+
+
+def markdown(rows: Sequence[Row], note: str = "") -> str:
+    """The page of docs/."""
+    lines = [
+        "# Real programs",
+        "",
+        f"`make real-bench` on {describe()}. {note}".rstrip(),
+        "",
+        *summary(rows),
+        "",
+        *LEGEND,
+    ]
+    cases = {case.name: case for case in CASES}
+    for row in rows:
+        case = cases[row.name]
+        expected = f"{row.expected['low']:.2f}–{row.expected['high']:.2f}×" if row.expected else "–"
+        reached = "–" if row.reached is None else f"{row.reached:.2f}× ({', '.join(row.kept) or 'nothing'})"
+        cells = (
+            f"[{row.name}](https://github.com/{case.repository}/commit/{case.fixed_in})", case.fix,
+            row.layout, f"{row.pattern} {_mark(row.pattern_right)}",
+            f"{f'`{row.culprit}`' if row.culprit else 'none'} {_mark(row.culprit_right)}", f"{row.gain:.2f}×",
+            f"{expected} {_mark(row.holds)}".replace("– –", "–"), reached,
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    """Shares of what is right, by layout, and what optimize reaches of the fixes' gain."""
+    text = []
+    for layout in LAYOUTS:
+        judged = [row for row in rows if row.layout == layout and row.pattern_right is not None]
+        if judged:
+            patterns, culprits = sum(bool(r.pattern_right) for r in judged), sum(bool(r.culprit_right) for r in judged)
+            callers = sum(bool(row.caller_right) for row in judged)
+            text.append(
+                f"- {layout}: pattern {patterns} of {len(judged)}, culprit {culprits} of {len(judged)}, culprit or one "
+                f"of the callers named with it {callers} of {len(judged)}."
+            )
+    idle = {row.name for row in rows if row.pattern_right is None}
+    if idle:
+        text.append(f"- {len(idle)} of {len({row.name for row in rows})} fixes gain less than {WORTHWHILE - 1:.0%}.")
+    held = [row.holds for row in rows if row.holds is not None]
+    if held:
+        text.append(f"- The interval of the expected gain holds the fix's in {sum(held)} of {len(held)}.")
+    tried = [row for row in rows if row.reached is not None and row.gain >= WORTHWHILE]
+    if tried:
+        share = math.exp(mean(math.log((row.reached or 1.0) / row.gain) for row in tried))
+        text.append(f"- `unstall optimize`: gain over the fix's, geometric mean of {len(tried)}: {share:.2f}.")
+    return text
+
+
+def _mark(right: bool | None) -> str:
+    return "–" if right is None else "✓" if right else "✗"

@@ -1,0 +1,1 @@
+"""What benchmarks of other tools need."""
