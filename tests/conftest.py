@@ -2,16 +2,24 @@
 
 import signal
 
+import hypothesis
 import pytest
+
+# For `make fuzz`: examples of its own every time, and none is told by its time.
+hypothesis.settings.register_profile(
+    "fuzz", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
 
 
 def pytest_configure(config):
-    """A suite that is started in the background or with nohup ignores Ctrl-C and hang-ups.
+    """A suite that is started in the background or with nohup ignores Ctrl-C, Ctrl-\\ and hang-ups.
 
     Every program that the tests start and signal would do so too, by heritage. A handler is not inherited.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
 

@@ -111,7 +111,7 @@ def attack(owner: int) -> dict:
     if python is None or subprocess.run([*drop, python, "-c", looks, _SOURCE], capture_output=True).returncode:
         pytest.skip("no interpreter here that another user can run")
     if subprocess.run([*drop, "unshare", "--user", "--mount", "true"], capture_output=True).returncode:
-        pytest.skip("no overlay can be had here: namespaces are not allowed")
+        pytest.skip("an overlay is not possible here: namespaces are not allowed")
     base = Path(tempfile.mkdtemp(prefix="attacked-"))
     try:
         base.chmod(0o755)
@@ -144,7 +144,7 @@ def results_of_an_ordinary_user():
 
 def judge(results, name):
     if results["force"] != "overlay":
-        pytest.skip("no overlay can be had here")
+        pytest.skip("an overlay is not possible here")
     assert [found for found in results[name] if found["changed"]] == []
 
 

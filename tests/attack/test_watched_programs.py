@@ -5,23 +5,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
 import re
 import shutil
+import site
 import stat
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from harness import Result, Workspace, assert_same
 
-from .catalogue import endings, files, interpreter, libraries, processes, streams
+from .catalogue import endings, files, frameworks, interpreter, libraries, processes, streams
 
 CASES = [
-    case for kind in (endings, streams, interpreter, files, processes, libraries) for case in kind.CASES
+    case for kind in (endings, streams, interpreter, files, processes, libraries, frameworks) for case in kind.CASES
 ]  # fmt: skip
 _YEARS_AGO_NS = 1_500_000_000 * 10**9
 _EXCEPTIONS = Path(__file__).parents[2] / "docs" / "how-it-works.md"
@@ -58,11 +63,11 @@ def lay_down(workspace: Workspace, case, owner: int) -> None:
         os.chown(path, owner, owner)
 
 
-def command(case) -> list[str]:
+def command(case, python) -> list[str]:
     """The words that start it, without unstall."""
     if (case.options and case.options[-1] == "program") or (case.options and not (case.source)):
-        return [sys.executable, *case.options, *case.words]
-    return [sys.executable, *case.options, "program.py", *case.words]
+        return [python, *case.options, *case.words]
+    return [python, *case.options, "program.py", *case.words]
 
 
 def run(workspace, case, words, owner, report_path=None):
@@ -95,27 +100,61 @@ def differences(plain: dict, watched: dict) -> dict:
     }
 
 
+@contextlib.contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that an ordinary user may enter. pytest shuts its own again whenever somebody starts another one."""
+    folder = Path(tempfile.mkdtemp(prefix="attacked-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture
-def workspace(tmp_path):
-    """A workspace that an ordinary user may enter."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o711)
-    made = Workspace(tmp_path)
-    yield made
-    made.close()
+def workspace():
+    with open_folder() as folder:
+        made = Workspace(folder)
+        yield made
+        made.close()
 
 
-def judge(workspace, case, owner):
+@pytest.fixture(scope="session")
+def ordinary_python():
+    """An interpreter that an ordinary user can start, with what is installed here: this one may lie in root's home."""
+    if _serves_nobody(sys.executable):
+        yield sys.executable
+        return
+    system = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin")
+    if system is None:
+        pytest.skip("no interpreter of this version here that another user can run")
+    with open_folder() as folder:
+        subprocess.run([system, "-m", "venv", "--without-pip", folder], check=True)
+        (packages,) = folder.glob("lib/python*/site-packages")
+        lines = [f"import site; site.addsitedir({path!r})" for path in site.getsitepackages()]
+        (packages / "installed.pth").write_text("\n".join(lines))
+        python = str(folder / "bin" / "python")
+        if not _serves_nobody(python):
+            pytest.skip("what is installed here is not for another user to read")
+        yield python
+
+
+def _serves_nobody(python: str) -> bool:
+    """Whether an ordinary user can start unstall with it, and what unstall starts."""
+    asks = "import subprocess, sys, unstall.cli.main; sys.exit(subprocess.call([sys.executable, '-c', 'import torch']))"
+    return subprocess.run([*_AS_NOBODY, python, "-c", asks], cwd="/", capture_output=True).returncode == 0
+
+
+def judge(workspace, case, owner, python=sys.executable):
     """Run a case without unstall and with it, and compare."""
     for module in case.needs:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
-    plain, files_before = run(workspace, case, command(case), owner)
+    plain, files_before = run(workspace, case, command(case, python), owner)
     beside = workspace.beside / "report"
     beside.mkdir()
     os.chown(beside, owner, owner)
-    words = [sys.executable, "-m", "unstall", "run", "--json", str(beside / "report.json"), *command(case)]
+    words = [python, "-m", "unstall", "run", "--json", str(beside / "report.json"), *command(case, python)]
     watched, files_after = run(workspace, case, words, owner)
     if case.noticed:
         assert f"- **{case.noticed}**" in _EXCEPTIONS.read_text(encoding="utf-8")
@@ -137,8 +176,8 @@ def test_nothing_differs(workspace, case):
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_nothing_differs_for_an_ordinary_user(workspace, case):
-    judge(workspace, case, _NOBODY)
+def test_nothing_differs_for_an_ordinary_user(workspace, case, ordinary_python):
+    judge(workspace, case, _NOBODY, ordinary_python)
 
 
 def test_every_case_has_a_name_of_its_own():

@@ -144,7 +144,7 @@ def test_a_recording_of_somebody_else_is_refused_in_one_line(program):
     (run / "recording.msgpack.gz").write_bytes(b"\x80\x04cos\nsystem\n(S'touch owned'\ntR.")
     for words in (("compare", "last", "last"), ("export", "--csv", "x.csv"), ("next",)):
         result = _unstall(program, *words)
-        assert result.status == 2 and "no recording of a run" in result.err and "Traceback" not in result.err
+        assert result.status == 2 and "not a recording of a run" in result.err and "Traceback" not in result.err
     assert not (program.folder / "owned").exists()
 
 

@@ -77,7 +77,7 @@ def test_the_disk_fills_up_meanwhile(workspace, namespace):
     watched = workspace.watched("program.py", wrapper=small)
     assert_same(plain, watched)
     assert 1 <= watched.steps <= 30
-    assert "the disk took no more" in watched.notes
+    assert "the disk accepted no more" in watched.notes
 
 
 def test_a_read_only_working_directory(workspace, namespace):

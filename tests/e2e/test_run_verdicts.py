@@ -1,4 +1,9 @@
-"""Three tiny programs, each slow in one way that a glance tells: the verdict names the line."""
+"""Three tiny programs, each slow in one way that a glance tells: the verdict names the line.
+
+Whether that lies in the working directory or in an installed package, which a driver of two lines calls, is the same.
+"""
+
+import re
 
 import pytest
 from programs import SLOW_DATASET
@@ -60,17 +65,91 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_verdict_names_the_function(workspace, name):
-    source, pattern, function = CASES[name]
-    workspace.write("program.py", source)
-    result = workspace.watched("program.py")
+DRIVER = """
+    import runpy
+
+    runpy.run_module("planted.program", run_name="__main__")  # go
+"""
+
+
+def check(result, name, file):
+    _, pattern, function = CASES[name]
     assert result.status == 0
     assert result.steps >= 1
     verdict = result.report["verdict"]
     assert verdict == result.report["findings"][0]
     assert verdict["culprit"]["function"] == function
-    assert verdict["culprit"]["file"] == str(workspace.folder / "program.py")
+    assert verdict["culprit"]["file"] == str(file)
     assert verdict["pattern"] == pattern
     assert function in result.err
     assert f"program.py:{verdict['culprit']['line']}" in result.err
+    return verdict
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_verdict_names_the_function(workspace, name):
+    file = workspace.write("program.py", CASES[name][0])
+    verdict = check(workspace.watched("program.py"), name, file)
+    assert "package" not in verdict["culprit"]
+    assert "called_by" not in verdict["culprit"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_verdict_names_the_function_of_an_installed_package(workspace, name):
+    packages = workspace.beside / "env" / "site-packages"
+    file = workspace.write(packages / "planted" / "program.py", CASES[name][0])
+    workspace.write(
+        packages / "planted-1.2.1.dist-info" / "METADATA", "Metadata-Version: 2.1\nName: planted\nVersion: 1.2.1\n"
+    )
+    workspace.write(packages / "planted-1.2.1.dist-info" / "RECORD", "planted/program.py,,\n")
+    driver = workspace.write("driver.py", DRIVER)
+    result = workspace.watched("driver.py", env={"PYTHONPATH": str(packages)})
+    verdict = check(result, name, file)
+    assert (verdict["culprit"]["package"], verdict["culprit"]["version"]) == ("planted", "1.2.1")
+    assert verdict["culprit"]["called_by"] == {"function": "<module>", "file": str(driver), "line": 3}
+    assert "planted 1.2.1" in verdict["advice"][-1]
+    assert re.search(r"called by [^•]*your\s+driver.py:3", result.err)
+    assert "(planted 1.2.1)" in result.err
+
+
+IN_A_THREAD = """
+    import threading
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, Dataset
+
+
+    class Rows(Dataset):
+        def __len__(self):
+            return 3000
+
+        def __getitem__(self, index):
+            return torch.tensor(self.smoothed(index))
+
+        def smoothed(self, index):
+            values = [float((index * 7 + n) % 13) for n in range(8000)]
+            return [sum(values[n : n + 250]) / 250 for n in range(0, 8000, 250)]
+
+
+    def train():
+        torch.set_num_threads(1)
+        model = nn.Linear(32, 32)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for x in DataLoader(Rows(), batch_size=16):
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+    threading.Thread(target=train).start()
+"""
+
+
+def test_a_program_that_trains_in_a_thread_of_its_own(workspace):
+    """As the workers of Ray Train do."""
+    workspace.write("program.py", IN_A_THREAD)
+    verdict = workspace.watched("program.py").report["verdict"]
+    assert (verdict["pattern"], verdict["culprit"]["function"]) == ("input-bound", "Rows.smoothed")
+    assert [caller["function"] for caller in verdict["culprit"]["callers"]] == ["Rows.__getitem__"]

@@ -116,7 +116,7 @@ class _Bench:
                 os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
         if means != "guard" and not self._has_overlay():
             self.close()
-            pytest.skip("no overlay can be had here: user namespaces are not allowed")
+            pytest.skip("an overlay is not possible here: user namespaces are not allowed")
         self.before = snapshot(self.folder)
 
     def _become_ordinary(self):

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,6 +44,63 @@ def test_shared_memory_and_queues_are_gone_with_the_experiment(driver):
         keys = [line.split()[0] for line in Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]]
         assert str(key) not in keys
     assert _LIBC.mq_open(name.encode(), os.O_RDWR) == -1
+
+
+# Root changes all of it, in a layer; an ordinary user nothing. Both use the devices.
+_DEVICE_FILES = """
+import os, stat, sys
+name, queue = sys.argv[1:]
+def overwrite():
+    open(f"/dev/{name}", "w").write("overwritten")
+def make_file():
+    open(f"/dev/{name}-new", "w").write("new")
+def make_folder():
+    os.makedirs(f"/dev/{name}-folder/within")
+def make_device():
+    os.mknod(f"/dev/{name}-zero", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+    assert open(f"/dev/{name}-zero", "rb").read(4) == bytes(4)
+def change_mode():
+    os.chmod("/dev/full", 0o600)
+def remove():
+    os.unlink(f"/dev/{name}-doomed")
+def share():
+    open(f"/dev/shm/{name}", "w").write("shared")
+def queue_by_file():
+    open(f"/dev/mqueue{queue}", "w").close()
+for attack in (overwrite, make_file, make_folder, make_device, change_mode, remove, share, queue_by_file):
+    try:
+        attack()
+        print("done:", attack.__name__)
+    except OSError as error:
+        print("failed:", attack.__name__, error)
+assert len(open("/dev/urandom", "rb").read(9)) == 9
+open("/dev/null", "w").write("gone")
+os.openpty()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lay files in /dev")
+def test_nothing_is_left_among_the_devices(driver):
+    name = f"unstall-test-{os.getpid()}"
+    files = [Path("/dev", name), Path("/dev", f"{name}-doomed")]
+    mode = Path("/dev/full").stat().st_mode
+    try:
+        for file in files:
+            file.write_text("years of work")
+            file.chmod(0o666)
+        before = sorted(Path("/dev").iterdir())
+        facts = driver.run([driver.python, "-c", _DEVICE_FILES, name, f"/{name}"])
+        assert sorted(Path("/dev").iterdir()) == before
+        assert [file.read_text() for file in files] == ["years of work"] * 2
+        assert Path("/dev/full").stat().st_mode == mode
+        assert not Path("/dev/shm", name).exists() and not Path("/dev/mqueue", name).exists()
+        assert facts["status"] == 0, facts["output"]
+        assert "done: share" in facts["output"]
+        assert driver.ordinary or facts["output"].count("done: ") >= 7, facts["output"]
+    finally:
+        Path("/dev/full").chmod(mode)
+        for path in Path("/dev").glob(f"{name}*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @pytest.mark.parametrize("second", ["nope", "main"])

@@ -131,7 +131,7 @@ class _Stage:
             pytest.skip("no interpreter here that another user can run")
         for words in (["unshare", "--mount", "true"], [*self.drop, "unshare", "--user", "--mount", "true"]):
             if subprocess.run(words, capture_output=True).returncode != 0:
-                pytest.skip("no overlay can be had here: namespaces are not allowed")
+                pytest.skip("an overlay is not possible here: namespaces are not allowed")
         self.base = Path(tempfile.mkdtemp())
         (self.base / "machine").mkdir()
 

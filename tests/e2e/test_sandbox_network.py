@@ -307,32 +307,73 @@ def test_a_program_reaches_its_own_servers(machines):
     assert facts["reached"] == []
 
 
+# Each defines ``get`` and ``post``, by an asynchronous client where it has one.
 _LIBRARIES = {
-    "requests": "import requests; print(requests.get(url).text)",
+    "requests": """
+import requests
+async def get(url):
+    return requests.get(url, timeout=5).text
+async def post(url):
+    requests.post(url, data=b"x", timeout=5)
+""",
     "httpx": """
-import asyncio, httpx
-async def read():
+import httpx
+async def get(url):
+    return httpx.get(url, timeout=5).text
+async def post(url):
+    httpx.post(url, content=b"x", timeout=5)
+""",
+    "httpx.AsyncClient": """
+import httpx
+async def get(url):
     async with httpx.AsyncClient() as client:
-        print((await client.get(url)).text)
-print(httpx.get(url).text)
-asyncio.run(read())
+        return (await client.get(url)).text
+async def post(url):
+    async with httpx.AsyncClient() as client:
+        await client.post(url, content=b"x")
 """,
     "aiohttp": """
-import aiohttp, asyncio
-async def read():
+import aiohttp
+async def get(url):
     async with aiohttp.ClientSession() as session, session.get(url) as response:
-        print(await response.text())
-asyncio.run(read())
+        return await response.text()
+async def post(url):
+    async with aiohttp.ClientSession() as session, session.post(url, data=b"x"):
+        pass
 """,
 }
+_READ_AND_POST = """
+import asyncio
+async def main():
+    print(*await asyncio.gather(
+        get(f"http://{ELSEWHERE}:8000/address"), get("http://data.example:8000/name"),
+        get(f"http://{ELSEWHERE}:8000/again"), get("http://127.0.0.1:8000/here")))
+    for host in (ELSEWHERE, "127.0.0.1"):
+        try:
+            await post(f"http://{host}:8000/post")
+            print("sent to", host)
+        except Exception as error:
+            print(type(error).__name__, isinstance(error, ERRORS))
+asyncio.run(main())
+"""
 
 
 @pytest.mark.parametrize("library", _LIBRARIES)
-def test_http_libraries_read(roots_machines, library):
-    pytest.importorskip(library)
-    facts = roots_machines.experiment(f"url = f'http://{{ELSEWHERE}}:8000/{library}'\n{_LIBRARIES[library]}")
-    assert set(facts["elsewhere"]) == {f"GET /{library}"}, facts
-    assert facts["status"] == 0 and set(facts["output"].split()) == {"data"}
+def test_http_libraries_read_and_do_not_write(roots_machines, library):
+    """Requests at the same time, to an address, a name and this machine; a refusal is the library's own error."""
+    module = library.partition(".")[0]
+    pytest.importorskip(module)
+    errors = {"requests": "requests.ConnectionError", "httpx": "httpx.ConnectError"}
+    known = f"ERRORS = {errors.get(module, 'aiohttp.ClientConnectionError')}\n"
+    facts = roots_machines.experiment(_LIBRARIES[library] + known + _READ_AND_POST)
+    assert sorted(facts["elsewhere"]) == ["GET /address", "GET /again", "GET /name"], facts
+    assert facts["here"] == ["GET /here"]
+    assert facts["status"] == 0, facts["errors"]
+    reads, *posts = facts["output"].splitlines()
+    assert reads.split() == ["data"] * 4
+    assert len(posts) == 2 and all(line.endswith(" True") for line in posts), facts["output"]
+    assert {f"POST http://{host}:8000/post" for host in (_ELSEWHERE, "127.0.0.1")} <= set(facts["refused"])
+    assert any("10.99.0.2:8000 (3 connections)" in line for line in facts["reached"]), facts["reached"]
 
 
 def test_anyio_sockets_are_held_back(roots_machines):
@@ -364,6 +405,6 @@ overlay._ENTER = old
 
 def test_without_a_namespace_it_is_said_what_is_not_held_back(machines):
     facts = machines.experiment(_READING, sabotage=_NO_NAMESPACE)
-    assert "no network of its own can be had here: what Python sends is held back" in facts["note"]
+    assert "a separate network is not possible here: what Python sends is blocked" in facts["note"]
     assert "No space left on device" in facts["note"] and "\n" not in facts["note"]
     assert "elsewhere data" in facts["output"] and facts["reached"] == []

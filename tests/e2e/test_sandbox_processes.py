@@ -25,6 +25,11 @@ _DAEMONS = {
         "env -i setsid -f unshare {user} --mount sh -c 'mount -t tmpfs none /mnt; mkdir /mnt/old /mnt/bin; "
         "cp /bin/sleep /mnt; mount --bind /lib /mnt/bin; exec sleep {}'"
     ),
+    "in a tree without the sandbox": (
+        "env -i setsid -f unshare {user} --mount --net --ipc sh -c 'mount -t tmpfs none /mnt; cd /mnt; "
+        "mkdir old bin lib lib64 usr proc; for name in bin lib lib64 usr proc; do mount --rbind /$name $name; done; "
+        "/sbin/pivot_root . old; umount -l /old; exec /bin/sleep {}'"
+    ),
 }
 
 
@@ -87,8 +92,7 @@ def test_a_keeper_that_is_killed_is_replaced(driver):
     home = json.loads(started.stdout.readline())["home"]
     try:
         assert wait_until(lambda: _all_run(words))
-        for pid in _keepers(home):
-            os.kill(pid, signal.SIGKILL)
+        _kill_keepers(home)
         output = started.stdout.read()
         assert started.wait(60) == 0, output
         # Without the keeper's own memory those are known that have the sandbox among their mounts or in their
@@ -98,6 +102,20 @@ def test_a_keeper_that_is_killed_is_replaced(driver):
     finally:
         _kill_all(words)
         started.stdout.close()
+
+
+def _kill_keepers(home):
+    """Kill them, and wait until they hold nothing any more: their claim of the home, among others."""
+    keepers = _keepers(home)
+    for pid in keepers:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: not any(_holds_files(pid) for pid in keepers))
+
+
+def _holds_files(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    return False
 
 
 def _keepers(home):
@@ -110,12 +128,12 @@ def test_what_is_left_is_told_at_the_next_start_with_the_command_that_ends_it(dr
     home = json.loads(started.stdout.readline())["home"]
     try:
         assert wait_until(lambda: _sleeping(word))
-        for pid in _keepers(home):
-            os.kill(pid, signal.SIGKILL)
+        _kill_keepers(home)
         started.kill()
         started.wait(30)
         left = sorted(running(word))
         (told,) = [line for line in driver.run(["true"])["told"] if home in line]
+        assert "sleep" in told.partition("running (")[2].partition(")")[0]
         command = told.partition("to end, ")[2]
         assert command.startswith("kill -9 ") and set(map(str, left)) <= set(command.split())
         assert running(word) and Path(home).is_dir()  # nothing was ended unasked
@@ -135,8 +153,7 @@ def test_a_sandbox_in_use_is_left_alone_by_another(driver):
     started = driver.start(["sleep", word])
     home = json.loads(started.stdout.readline())["home"]
     assert wait_until(lambda: _sleeping(word))
-    for pid in _keepers(home):
-        os.kill(pid, signal.SIGKILL)
+    _kill_keepers(home)
     assert driver.run(["true"])["told"] == []
     assert Path(home).is_dir() and started.poll() is None
     assert '"status": 0' in started.communicate(timeout=60)[0]

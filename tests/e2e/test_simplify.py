@@ -193,7 +193,7 @@ def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
     (workspace.folder / "diary.txt").write_text("from before\n")
     stubs = ["Diary.write", "numbers", "fill", "ticket", "nowhere"]
     options = [word for name in stubs for word in ("--stub", name)]
-    result = simplify(workspace, "train.py", options=[*options, "--budget", "3m"])
+    result = simplify(workspace, "train.py", options=[*options, "--budget", "70s"])
     assert result.status == 0
     assert result.out == ""
     report = result.report
@@ -220,7 +220,7 @@ def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
 @pytest.mark.serial
 def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace):
     workspace.write("train.py", CONTENTION)
-    report = simplify(workspace, "train.py", options=["--stub", "data", "--budget", "90s"]).report
+    report = simplify(workspace, "train.py", options=["--stub", "data", "--budget", "45s"]).report
     (cached,) = report["experiments"]
     assert cached.get("conclusive", True) and cached["ci95"][0] > 1.2
     assert report["verdict"]["pattern"] == "input-bound"
@@ -250,13 +250,14 @@ def test_ranks_are_freed_of_each_other_and_one_is_tried_alone(workspace):
     workspace.write("train.py", RANKS)
     words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py"]
     trials = ["--stub", "collectives", "--set", "ranks=1"]
-    report = simplify(workspace, *words, options=[*trials, "--budget", "60s"]).report
+    report = simplify(workspace, *words, options=[*trials, "--budget", "45s"]).report
     assert report["run"]["world_size"] == 2
     assert accounted(report) == {"without collectives", "one rank alone"}
     assert report["experiments"], failures(report)
 
 
 @pytest.mark.serial
+@pytest.mark.long
 def test_validation_is_cut_short_and_parts_are_slowed(workspace):
     workspace.write("train.py", VALIDATION)
     trials = ["--stub", "validation", "--delay", "backward=+50%", "--delay", "optimizer=+50%", "--set", "workers=1"]
@@ -292,7 +293,7 @@ def test_ctrl_c_leaves_nothing(workspace):
         (["nowhere.py"], "no such file"),
         (["--delay", "fill", "train.py"], "write it as NAME=+20%"),
         (["--delay", "validation=+20%", "train.py"], "can be slowed"),
-        (["--budget", "soon", "train.py"], "is no duration"),
+        (["--budget", "soon", "train.py"], "is not a duration"),
         (["--set", "batch=4", "train.py"], "write it as NAME=N"),
         (["--set", "ranks=2", "train.py"], "ranks can only be 1"),
         (["--stub", "a b", "train.py"], "give a function"),

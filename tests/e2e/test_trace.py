@@ -92,8 +92,14 @@ def test_a_comparison_and_an_export(trace, tmp_path):
         (["trace.json.gz", "--export", "csv"], "go together"),
         (["trace.json.gz", "--export", "xml", "--output", "x"], "perfetto"),
         (["trace.json.gz", "--json", "no/where.json"], "no folder"),
-        (["trace.json.gz", "trace.json.gz", "--compare", "--html", "c.html"], "--html does not go with --compare"),
-        (["trace.json.gz", "--export", "csv", "--output", "x", "--what-if", "sync=0"], "does not go with --export"),
+        (
+            ["trace.json.gz", "trace.json.gz", "--compare", "--html", "c.html"],
+            "--html cannot be combined with --compare",
+        ),
+        (
+            ["trace.json.gz", "--export", "csv", "--output", "x", "--what-if", "sync=0"],
+            "cannot be combined with --export",
+        ),
     ],
 )
 def test_one_clear_line_for_what_cannot_be_done(trace, tmp_path, words, says):

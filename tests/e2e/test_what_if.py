@@ -55,7 +55,7 @@ def test_without_a_question_it_tells_what_would_help(recorded):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["last", "--set", "nothing=0.5x"], "no sample shows a function nothing"),
+        (["last", "--set", "nothing=0.5x"], "no sampled function and no phase is called nothing"),
         (["last", "--set", "data=fast"], "neither a factor"),
         (["last", "--workers", "-3"], "workers must be at least 0"),
         (["last", "--set", "forward=async"], "the next step needs"),

@@ -74,10 +74,17 @@ def stack(*frames, count=50, pid=MAIN_PID, main=True) -> StackSample:
     return StackSample(pid, "MainThread" if main else "Thread-1", tuple(frames), count, main)
 
 
-class Source:
-    """A file of the user's; lines are named by what stands on them."""
+LAYOUTS = ("script", "installed")
+"""Where a program's modules may lie: in the working directory, or in a package that a driver calls."""
 
-    def __init__(self, path, text):
+
+class Source:
+    """A file of the program's; lines are named by what stands on them."""
+
+    def __init__(self, path, text, layout="script"):
+        if layout == "installed":
+            path = path.parent / "site-packages" / "planted" / path.name
+            path.parent.mkdir(parents=True)
         self.file = str(path)
         self.text = textwrap.dedent(text).lstrip("\n")
         path.write_text(self.text)

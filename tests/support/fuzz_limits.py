@@ -9,28 +9,39 @@ import resource
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import fuzz_worker
+import psutil
 from fuzz_worker import BYTES
 
 SECONDS = 10
+"""Of a core: on a machine that others use, seconds of the clock say nothing."""
+_HANGS_AFTER_S = 120
 CODES = (0, 1, 2)
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def unstall(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in a folder; subprocess.TimeoutExpired where it hangs."""
+    """Run the command in a folder; it is ended by SIGXCPU where it takes too long, subprocess.TimeoutExpired where it
+    hangs.
+    """
     return subprocess.run(
         [sys.executable, "-m", "unstall", *arguments],
         cwd=folder,
         env=_environment(folder),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=SECONDS,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES)),
+        timeout=_HANGS_AFTER_S,
+        preexec_fn=_limit,
     )
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
 
 def trouble(code: int, stdout: str, stderr: str) -> str:
@@ -91,7 +102,7 @@ class Worker:
         assert process.stdin and process.stdout
         process.stdin.write(json.dumps([list(arguments), str(self.folder)]) + "\n")
         process.stdin.flush()
-        if not select.select([process.stdout], [], [], SECONDS)[0]:
+        if not self._has_answered(process):
             self.stop()
             return f"no end after {SECONDS} s"
         line = process.stdout.readline()
@@ -101,6 +112,16 @@ class Worker:
         code, stdout, stderr = json.loads(line)
         wrong = trouble(code, stdout, stderr)
         return f"{wrong}\n{stderr[-3000:]}" if wrong else ""
+
+    def _has_answered(self, process: subprocess.Popen[str]) -> bool:
+        """Whether the answer came before it was too late."""
+        watched = psutil.Process(process.pid)
+        used, began = sum(watched.cpu_times()[:2]), time.monotonic()
+        while not select.select([process.stdout], [], [], 1.0)[0]:
+            too_long = sum(watched.cpu_times()[:2]) - used > SECONDS
+            if too_long or time.monotonic() - began > _HANGS_AFTER_S:
+                return False
+        return True
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:

@@ -223,3 +223,14 @@ def assert_same(plain, watched):
             differences = "\n".join(difflib.unified_diff(*lines, "without unstall", "with unstall", n=1, lineterm=""))
             pytest.fail(f"{name} differs:\n{differences[:8000]}\nstderr with unstall:\n{watched.err[-3000:]}")
     assert watched.status == plain.status
+
+
+def can_overlay(folder):
+    """Whether programs can be run on an overlay here."""
+    from unstall.sandbox import SandboxError, open_sandbox
+
+    try:
+        with open_sandbox(folder, [folder]):
+            return True
+    except SandboxError:
+        return False

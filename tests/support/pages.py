@@ -4,6 +4,7 @@ import numpy as np
 
 from unstall.records import report as r
 from unstall.records.archive import Archive, StepSeries
+from unstall.records.experiments import NotMeasured
 from unstall.records.measurements import Measurement
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
@@ -118,6 +119,19 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
         "hotspots": [r.Hotspot(function=name, file=f"/home/me/{name}.py", line=3, share=0.4, where="main", via=name)],
         "modules": [r.ModuleTime(name=name, type=name, calls_per_step=1, forward_s=0.01, self_s=0.01)],
         "spans": [r.SpanTime(name=name, count=4, total_s=1.0, mean_s=0.25)],
+        "callbacks": [
+            r.CallbackTime(
+                framework=name,
+                callback=name,
+                event=text,
+                calls=4,
+                total_s=1.0,
+                mean_s=0.25,
+                share=0.3,
+                file=f"/home/me/{name}.py",
+                line=3,
+            )
+        ],
     }
     return r.Report(**values | more)
 
@@ -133,7 +147,7 @@ def study(text, name):
         taken_s=0.01,
         disagreements=[text],
         deeper=[text],
-        failures=[r.NotMeasured(name=name, intervention=text, why=text)],
+        failures=[NotMeasured(name=name, intervention=text, why=text)],
         untried=[name, "forward +20%"],
         sandbox=text,
         runs=2,

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from unstall.diagnose.patterns import all_patterns
 from unstall.records import report as r
+from unstall.records.communication import GroupCommunication, NodeCommunication, RankCommunication
+from unstall.records.experiments import NotMeasured
 from unstall.records.vocabulary import PHASE_NAMES, Confidence, KnownBy
 
 words = st.text(max_size=30)
@@ -19,6 +21,8 @@ maybe_amount = st.none() | amount
 known_by = st.sampled_from(get_args(KnownBy))
 ci95 = st.tuples(amount, amount)
 
+caller = st.builds(r.Caller, function=words, file=words, line=count, share=st.none() | share)
+callers = st.none() | caller
 culprits = st.builds(
     r.Culprit,
     function=words,
@@ -28,6 +32,10 @@ culprits = st.builds(
     where=st.sampled_from(["main", "worker", "worker 1", "rank 3"]) | words,
     code=words,
     via=words,
+    package=words,
+    version=words,
+    called_by=callers,
+    callers=st.lists(caller, max_size=3),
 )
 findings = st.builds(
     r.Finding,
@@ -56,6 +64,8 @@ phases = st.lists(
         blocked_s=amount,
         wall_s=maybe_amount,
         attributed_s=maybe_amount,
+        cpu_s=maybe_amount,
+        functions=st.lists(st.builds(r.LineTime, function=words, file=words, line=count, share=share), max_size=3),
         what=words,
     ),
     max_size=11,
@@ -111,13 +121,52 @@ studies = st.builds(
     taken_s=maybe_amount,
     disagreements=st.lists(words, max_size=2),
     deeper=st.lists(words, max_size=2),
-    failures=st.lists(st.builds(r.NotMeasured, name=words, intervention=words, why=words), max_size=2),
+    failures=st.lists(st.builds(NotMeasured, name=words, intervention=words, why=words), max_size=2),
     untried=st.lists(words, max_size=2),
     sandbox=words,
     runs=count,
 )
+groups = st.builds(
+    GroupCommunication,
+    name=words,
+    exposed_s=amount,
+    calls_per_step=maybe_amount,
+    bytes_per_step=maybe_amount,
+    ranks=st.lists(st.integers(0, 64), max_size=3),
+    device=words,
+)
+ranks = st.builds(
+    RankCommunication,
+    rank=st.integers(0, 64),
+    step_s=amount,
+    own_s=amount,
+    exposed_s=amount,
+    host=words,
+    local_rank=st.none() | st.integers(0, 8),
+    groups=st.lists(groups, max_size=3),
+    arrives_last=st.none() | share,
+)
+nodes = st.builds(
+    NodeCommunication,
+    host=words,
+    ranks=st.lists(st.integers(0, 64), max_size=3),
+    clock_offset_s=maybe_amount,
+    clock_error_s=maybe_amount,
+    exit_code=st.none() | st.integers(-9, 3),
+    restarts=st.integers(0, 3),
+)
+communications = st.builds(
+    r.Communication,
+    ranks=st.lists(ranks, max_size=4),
+    unseen=st.lists(st.integers(0, 64), max_size=3),
+    waits_least=st.none() | st.integers(0, 64),
+    skew_s=maybe_amount,
+    late=st.lists(st.integers(0, 64), max_size=3),
+    nodes=st.lists(nodes, max_size=3),
+)
 reports = st.builds(
     r.Report,
+    communication=st.none() | communications,
     kind=st.sampled_from(["run", "simplify", "optimize", "trace"]),
     run=runs,
     throughput=throughputs,
@@ -157,10 +206,11 @@ reports = st.builds(
         st.builds(
             r.Remedy,
             name=words,
-            exactness=st.sampled_from(["exact", "close", "training-changing"]),
+            exactness=st.sampled_from(["exact", "close", "output-changing", "reduced", "training-changing"]),
             kept=st.booleans(),
             speedup=maybe_amount,
             ci95=st.none() | ci95,
+            sameness=st.none() | st.sampled_from(["exact", "close", "reduced"]),
             equivalent=st.none() | st.booleans(),
             why_not=st.none() | words,
         ),
@@ -169,7 +219,17 @@ reports = st.builds(
     total_speedup=maybe_amount,
     patch=st.none() | words,
     hotspots=st.lists(
-        st.builds(r.Hotspot, function=words, file=words, line=count, share=share, where=words),
+        st.builds(
+            r.Hotspot,
+            function=words,
+            file=words,
+            line=count,
+            share=share,
+            where=words,
+            package=words,
+            version=words,
+            called_by=callers,
+        ),
         max_size=2,
     ),
     modules=st.lists(
@@ -180,6 +240,22 @@ reports = st.builds(
             calls_per_step=amount,
             forward_s=amount,
             self_s=amount,
+        ),
+        max_size=7,
+    ),
+    callbacks=st.lists(
+        st.builds(
+            r.CallbackTime,
+            framework=words,
+            callback=words,
+            event=words,
+            calls=count,
+            total_s=amount,
+            mean_s=amount,
+            share=share,
+            step_s=amount,
+            file=words,
+            line=count,
         ),
         max_size=7,
     ),

@@ -80,6 +80,7 @@ def make_measured(measurement, *, gaps=(), steps=60):
         ends=starts + step_s,
         phases=phases,
         blocked=zeros,
+        cpu=zeros,
         network=zeros,
         network_bytes=zeros,
         gap=np.isin(np.arange(steps), gaps),

@@ -98,9 +98,9 @@ def test_an_entry_point_of_another_package_is_loaded_after_them(greeters):
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("stranger", "it is no Greeter"),
+        ("stranger", "it is not of type Greeter"),
         ("bare", "it has no 'extras'"),
-        ("numbered", "its 'name' is no text"),
+        ("numbered", "its 'name' is not a string"),
         ("usurper", "there is already one named 'english'"),
         ("German", "it is a class"),
         ("absent", "AttributeError"),
@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_ignored_with_one_line_that_names_it(greeters, valu
 
 def test_a_built_in_one_that_does_not_fit_is_an_error_of_ours(greeters):
     (greeters / "greeters" / "broken.py").write_text("GREETER = object()\n")
-    with pytest.raises(TypeError, match=r"greeters\.broken is no Greeter: it is no Greeter"):
+    with pytest.raises(TypeError, match=r"greeters\.broken is not a valid Greeter: it is not of type Greeter"):
         load([])
 
 

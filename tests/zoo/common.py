@@ -18,7 +18,7 @@ PHOTOS = ("astronaut", "coffee", "chelsea", "rocket", "motorcycle_left", "china"
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--variant", choices=("slow", "fast"), default="slow")
+    parser.add_argument("--variant", choices=("slow", "fast", "free"), default="slow")
     parser.add_argument("--seconds", type=float, default=8.0)
     return parser.parse_args()
 

@@ -12,9 +12,10 @@ from unstall.records.vocabulary import HEALTHY
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from truth import CASES, MODULE  # noqa: E402
+from cases import MODULE  # noqa: E402
+from truth import CASES  # noqa: E402
 
-SHARED = {"common", "photo_server", "truth", "test_truth"}
+SHARED = {"cases", "common", "installed", "photo_server", "truth", "test_truth"}
 
 
 def defined_names(tree: ast.AST, prefix: str = "") -> set[str]:

@@ -2,38 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Case:
-    """One program and its truth.
-
-    ``culprit`` is the deepest function of the program that holds the time (or keeps the memory), as
-    ``function`` or ``Class.method``; ``also_*`` are other fair answers. ``launch`` is the launcher in
-    front of the script, empty for plain Python.
-    """
-
-    name: str
-    script: str
-    pattern: str
-    cause: str | None = None
-    culprit: str | None = None
-    also_patterns: tuple[str, ...] = ()
-    also_causes: tuple[str, ...] = ()
-    also_culprits: tuple[str, ...] = ()
-    launch: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-
-
-def case(name: str, verdict: str, culprit: str | None = None, **also: tuple[str, ...]) -> Case:
-    """A case whose script is ``<name>.py``, from a verdict written as ``pattern/cause``."""
-    pattern, _, cause = verdict.partition("/")
-    return Case(name, f"{name}.py", pattern, cause or None, culprit, **also)
-
-
-MODULE = "<module>"
-TORCHRUN = ("torchrun", "--standalone", "--nproc-per-node", "2")
+from cases import MODULE, TORCHRUN, Case, case
 
 CASES: tuple[Case, ...] = (
     case("image_transform_main", "input-bound/transform", "shift_hue"),
@@ -75,6 +44,7 @@ CASES: tuple[Case, ...] = (
         "MergeTokenizer.merge_word",
         also_culprits=("MergeTokenizer.encode",),
     ),
+    case("sample_index", "input-bound/transform", "PumpWindows.__getitem__", also_causes=("collate",)),
     case("plain_generator", "input-bound/transform", "draw", also_culprits=("batches",)),
     case(
         "csv_batches",
@@ -100,7 +70,9 @@ CASES: tuple[Case, ...] = (
         "BroadcastAttention.forward",
         also_causes=("kernel",),
     ),
+    case("speech_mel", "input-bound/transform", "Digits.spectrum", also_culprits=("Digits.__getitem__",), free=True),
     case("rnn_loop", "overhead-bound/small-ops", "MinimalGRU.forward"),
+    case("pair_loss", "overhead-bound/small-ops", "loop_over_pairs", free=True),
     case(
         "item_inference",
         "overhead-bound/batching",
@@ -126,6 +98,13 @@ CASES: tuple[Case, ...] = (
     case("metrics_each_step", "callback-bound/metrics", "EpochMetrics.compute"),
     case("plot_progress", "callback-bound/plotting", "plot_fit"),
     case("checkpoint_often", "callback-bound/checkpoint", "Checkpointer.__call__"),
+    case(
+        "gzip_checkpoint",
+        "callback-bound/checkpoint",
+        "WeightHistory.save",
+        also_culprits=("WeightHistory.after_step",),
+        free=True,
+    ),
     case("tensorboard_histograms", "callback-bound/logging", "log_histograms"),
     case(
         "grid_env",
@@ -140,6 +119,12 @@ CASES: tuple[Case, ...] = (
         also_patterns=("overhead-bound",),
         also_causes=("env",),
         also_culprits=("ActorCritic.forward",),
+    ),
+    case(
+        "stream_filter",
+        "slows-down/history",
+        "PassageFilter.is_new",
+        also_culprits=("new_passages",),
     ),
     case("leak_graph", "memory-growth/graph", "train_epoch"),
     case(
@@ -176,5 +161,5 @@ CASES: tuple[Case, ...] = (
         "main",
         also_patterns=("overhead-bound",),
     ),
-    case("threads_one", "compute-bound/threads", "train", also_causes=("kernel",)),
+    case("threads_one", "compute-bound/threads", "train", also_causes=("kernel",), also_culprits=(MODULE,)),
 )

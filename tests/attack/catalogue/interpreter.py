@@ -68,7 +68,7 @@ SIGHT = programs(
         "import twice": "import importlib, json\nprint(importlib.reload(json) is json)",
         "import by path": "import runpy\nprint(runpy.run_path('other.py', run_name='given')['value'])",
         "import by hook": "import importlib.abc, sys\nclass F(importlib.abc.MetaPathFinder):\n    def find_spec(self, name, path, target=None):\n        print('asked for', name)\nsys.meta_path.insert(0, F())\nimport other",
-        "packages in zips": "import zipfile, sys\nzipfile.ZipFile('lib.zip', 'w').writestr('zipped.py', 'value = 7')\nsys.path.insert(0, 'lib.zip')\nimport zipped\nprint(zipped.value, zipped.__loader__.__class__)",
+        "packages in zips": "import zipfile, sys\nzipfile.ZipFile('lib.zip', 'w').writestr(zipfile.ZipInfo('zipped.py'), 'value = 7')\nsys.path.insert(0, 'lib.zip')\nimport zipped\nprint(zipped.value, zipped.__loader__.__class__)",
         "a module that is called child": "import child\nprint(child.value)",
         "a name that it deletes": "import sys\nsys.modules.clear()\nimport os\nprint(os.getcwd()[:1])",
         "no more imports": "import sys\nsys.meta_path.clear()\ntry:\n    import sched\nexcept ImportError as error:\n    print(error)",

@@ -36,7 +36,7 @@ CASES = programs(
         "an executor whose worker dies": "import os\nfrom concurrent.futures import ProcessPoolExecutor\nif __name__ == '__main__':\n    with ProcessPoolExecutor(1) as pool:\n        try:\n            pool.submit(os._exit, 1).result()\n        except Exception as error:\n            print(type(error).__name__)",
         "a daemon process": "import multiprocessing as m, time\nif __name__ == '__main__':\n    m.Process(target=time.sleep, args=(60,), daemon=True).start()\n    print('on')",
         "a process that raises": "import multiprocessing as m\ndef fail():\n    raise SystemExit(6)\nif __name__ == '__main__':\n    p = m.Process(target=fail)\n    p.start()\n    p.join()\n    print(p.exitcode)",
-        "shared memory": "from multiprocessing import shared_memory as s\nb = s.SharedMemory(create=True, size=64)\nb.buf[0] = 7\nprint(s.SharedMemory(b.name).buf[0])\nb.close()\nb.unlink()",
+        "shared memory": "from multiprocessing import shared_memory as s\nb = s.SharedMemory(create=True, size=64)\nb.buf[0] = 7\nother = s.SharedMemory(b.name)\nprint(other.buf[0])\nother.close()\nb.close()\nb.unlink()",
         "a manager": "import multiprocessing as m\nif __name__ == '__main__':\n    with m.Manager() as manager:\n        d = manager.dict(a=1)\n        print(dict(d))",
         "a queue": "import multiprocessing as m\ndef put(q):\n    q.put([1, 'two'])\nif __name__ == '__main__':\n    q = m.Queue()\n    p = m.Process(target=put, args=(q,))\n    p.start()\n    print(q.get())\n    p.join()",
         "asyncio's": "import asyncio\nasync def main():\n    p = await asyncio.create_subprocess_exec('echo', 'hello', stdout=asyncio.subprocess.PIPE)\n    print(await p.communicate(), p.returncode)\nasyncio.run(main())",

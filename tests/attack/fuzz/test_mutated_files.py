@@ -26,6 +26,7 @@ from unstall.benchmark import archive
 from unstall.benchmark.reader import HEADER, RECORD
 from unstall.child import layout
 from unstall.records.archive import Excerpt
+from unstall.records.encoding import packed
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
 from unstall.repeat.ledger import Ledger, _to_row
 
@@ -47,7 +48,7 @@ _RUN = msgspec.structs.replace(
     excerpts=[Excerpt("/w/train.py", 5, ["def decode():", "    x = 1", "    y = 2"])],
 )
 _REPORT = json.loads(report().to_json())
-_ARCHIVE = msgspec.msgpack.decode(msgspec.msgpack.encode(_RUN, enc_hook=archive._python_number))
+_ARCHIVE = msgspec.msgpack.decode(packed(_RUN))
 _TRACE = kineto_files.document(
     kineto_files.small(), distributedInfo={"rank": 0, "world_size": 2}, deviceProperties=[{"id": 0, "name": "H100"}]
 )

@@ -29,7 +29,7 @@ def by_name() -> dict[str, Check]:
         (None, ""),
         ("py-spy is not installed: pip install py-spy", "pip install py-spy"),
         ("py-spy may not read the program: ... (kernel.yama.ptrace_scope=2)", "sysctl"),
-        ("py-spy found no Python process that it may and can read", "CAP_SYS_PTRACE"),
+        ("py-spy found no Python process that it can read", "CAP_SYS_PTRACE"),
         ("py-spy failed: odd", "inside the program"),
     ],
 )

@@ -69,6 +69,23 @@ def test_what_was_saved_is_found_again(cache_folder: Path):
     assert [path.name for path in (cache_folder / "unstall").iterdir()] == ["machine.json"]
 
 
+def gpu(name, **rates):
+    copies = [field for field in machine.GpuCeilings.__struct_fields__ if field.endswith("bytes_per_s")]
+    return machine.GpuCeilings(name=name, matmul_flops=rates, **dict.fromkeys(copies, sum(rates.values())))
+
+
+def test_a_later_figure_that_is_lower_replaces_none():
+    save(ceilings(disk_read_bytes_per_s=5e8, gpus=[gpu("a", float32=9e12, float16=1e12)]))
+    save(
+        ceilings(matmul_flops_f32=3e8, memory_copy_bytes_per_s=2e9, gpus=[gpu("a", float32=8e12), gpu("b")], when="now")
+    )
+    kept = cached("2.5.0")
+    assert (kept.matmul_flops_f32, kept.memory_copy_bytes_per_s, kept.disk_read_bytes_per_s) == (1e9, 2e9, 5e8)
+    assert kept.when == "now" and [each.name for each in kept.gpus] == ["a", "b"]
+    assert kept.gpus[0].matmul_flops == {"float32": 9e12, "float16": 1e12}
+    assert kept.gpus[0].memory_copy_bytes_per_s == 10e12
+
+
 @pytest.mark.parametrize("content", ["", "nonsense", '{"key": 3}', "[]"])
 def test_a_damaged_cache_counts_as_none(content: str):
     machine.cache_file().parent.mkdir(parents=True)

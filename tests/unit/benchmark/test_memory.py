@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.benchmark.memory import allocating_lines, keeps_growing, user_site
+from unstall.benchmark.memory import allocating_lines, keeps_growing, program_site
 
 memray = pytest.importorskip("memray")
 
@@ -127,9 +127,9 @@ def test_the_users_frame_is_the_deepest_outside_of_libraries():
         ("step", "/home/me/my project/train.py", 3),
         ("main", "/home/me/my project/train.py", 30),
     ]
-    assert user_site(stack) == stack[3]
-    assert user_site(stack[:3]) is None
-    assert user_site([]) is None
+    assert program_site(stack) == stack[3]
+    assert program_site(stack[:3]) is None
+    assert program_site([]) is None
 
 
 @given(st.lists(st.floats(0, 1), max_size=30))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
+from unstall.benchmark import phases
 from unstall.benchmark.steps import find_loop, main_spans, primary
 from unstall.child.layout import MODULE, NETWORK, NOGRAD
 from unstall.records.vocabulary import PHASE_NAMES
@@ -71,6 +72,19 @@ def test_time_on_no_core_is_blocked_where_it_is_known():
     assert loop.blocked[:, PHASE_NAMES.index("data_wait")] == pytest.approx(0.05)
     assert loop.blocked[:, PHASE_NAMES.index("forward")] == pytest.approx(0)
     assert loop.blocked[:, PHASE_NAMES.index("backward")] == pytest.approx(0, abs=1e-6)
+
+
+def test_time_on_a_core_is_that_of_the_calls_of_which_it_is_known():
+    r = Recording()
+    for step in range(4):
+        r.do("~data.next", 0.10, cpu=0.02, delay=0.03)
+        r.do("~forward", 0.02, cpu=0.01 if step % 2 else None)
+        r.do("~backward", 0.02)
+        r.do("~optimizer", 0.01)
+    cpu = loop_of(r).cpu
+    assert cpu[:, PHASE_NAMES.index("data_wait")] == pytest.approx(0.02)
+    assert cpu[:, PHASE_NAMES.index("forward")] == pytest.approx(0.01)
+    assert np.isnan(cpu[:, PHASE_NAMES.index("backward")]).all()
 
 
 def test_network_time_and_bytes_belong_to_the_phase_they_happen_in():
@@ -149,3 +163,23 @@ def test_the_primary_subject_is_the_one_that_takes_the_time_among_those_called_o
     process = r.process()
     assert set(primary(process.named("~forward"))["arg"].tolist()) == {2}
     assert len(primary(process.named("no such"))) == 0
+
+
+def test_unhindered_seconds_are_those_of_the_quickest_steps():
+    """In most steps a thread of the team waits for a core; every fifth has all it needs."""
+    r = Recording()
+    for number in range(60):
+        train_step(r, forward=0.002 if number % 5 == 0 else 0.03)
+    loop = loop_of(r)
+    assert phases.unhindered(loop, ~loop.gap)["forward"] == pytest.approx(0.002, rel=0.05)
+    assert mean(loop, "forward") > 0.02
+
+
+def test_a_phase_of_few_steps_counts_as_often_as_it_comes():
+    r = Recording()
+    for number in range(60):
+        train_step(r)
+        if number % 4 == 0:
+            r.do("~callback.save", 0.04)
+    loop = loop_of(r)
+    assert phases.unhindered(loop, ~loop.gap)["callback"] == pytest.approx(0.01, rel=0.1)

@@ -40,7 +40,7 @@ def phases(recording):
 
 def test_the_formats_sizes_are_fixed():
     assert RECORD.itemsize == 48
-    assert HEADER.itemsize == 128
+    assert HEADER.itemsize == 136
 
 
 def test_a_file_that_is_cut_short_is_a_value_error(tmp_path):
@@ -56,6 +56,21 @@ def test_a_file_of_something_else_is_a_value_error(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="not a recording"):
         read_spans(path)
+
+
+@pytest.mark.parametrize("field", ["count", "flushed", "tail_records"])
+def test_a_header_that_speaks_of_billions_allocates_what_the_file_has(fallback, tmp_path, field):
+    fallback.open(str(tmp_path / "rec-7.bin"))
+    with fallback.span("reader.span"):
+        pass
+    content = bytearray((tmp_path / "rec-7.bin").read_bytes())
+    header = np.frombuffer(content, HEADER, 1)
+    header[field] = 2**31
+    if field == "flushed":
+        header["count"] = 2**32
+    (tmp_path / "rec-8.bin").write_bytes(content)
+    spans, _ = read_spans(tmp_path / "rec-8.bin")
+    assert spans.nbytes <= len(content)
 
 
 def test_spans_are_sorted_an_enclosing_one_first(fallback, tmp_path):

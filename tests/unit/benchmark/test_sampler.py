@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from unstall.benchmark import ptrace, sampler
 from unstall.benchmark.sampler import Sampler, half_width
-from unstall.benchmark.stacks import user_leaf
+from unstall.benchmark.stacks import program_leaf
 from unstall.records.observations import Frame, StackSample
 
 PROGRAM = """
@@ -71,7 +71,7 @@ def test_it_sees_where_a_program_is_busy(program: subprocess.Popen[bytes], tmp_p
     main = [sample for sample in watcher.samples if sample.main_thread]
     assert watcher.main_samples == sum(sample.count for sample in main)
     assert {sample.pid for sample in watcher.samples} == {program.pid}
-    assert {user_leaf(sample.frames).function for sample in main} == {"busy"}
+    assert {program_leaf(sample.frames).function for sample in main} == {"busy"}
     assert "waiter" in {sample.thread for sample in watcher.samples}
     assert list(tmp_path.glob("stacks-*")) == []
 
@@ -88,6 +88,19 @@ def test_windows_begin_only_while_enabled_and_after_the_pause(program: subproces
     watcher.poll(watcher.windows[0][1] + 1001.0)
     assert watcher.process_pid is not None
     watcher.close()
+
+
+def test_a_run_that_is_known_is_looked_at_again_when_it_is_twice_as_old(
+    program: subprocess.Popen[bytes], tmp_path: Path
+):
+    watcher = Sampler(program.pid, tmp_path, window_s=0.1, pause_s=0.0)
+    watcher.windows, watcher.done = [(100.0, 101.0), (109.0, 110.0)], True
+    watcher.poll(119.0)
+    assert watcher.process_pid is None
+    watcher.poll(120.5)
+    assert watcher.process_pid is not None
+    watcher.close()
+    assert watcher.samples == []
 
 
 def test_close_leaves_nothing_behind_and_keeps_what_was_seen(program: subprocess.Popen[bytes], tmp_path: Path):

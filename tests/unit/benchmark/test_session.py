@@ -21,10 +21,11 @@ def ticks(**counts):
         "explicit": Tick.EXPLICIT,
         "env": Tick.ENV,
         "optimizer": Tick.OPTIMIZER,
+        "request": Tick.REQUEST,
         "forward": Tick.FORWARD,
         "data": Tick.DATA,
     }
-    found = [0] * 8
+    found = [0] * len(Tick)
     for name, count in counts.items():
         found[kinds[name]] = count
     return found
@@ -38,6 +39,8 @@ def ticks(**counts):
         ({"env": 100, "optimizer": 10, "forward": 110}, 100),
         ({"env": 1, "optimizer": 10, "forward": 10}, 10),
         ({"optimizer": 10, "forward": 40, "data": 40}, 10),
+        ({"optimizer": 10, "request": 2, "forward": 90}, 10),
+        ({"request": 5, "forward": 90, "data": 5}, 5),
         ({"forward": 30, "data": 10}, 10),
         ({"forward": 10, "data": 30}, 10),
         ({"forward": 30}, 30),
@@ -171,6 +174,37 @@ def test_more_probes_are_for_memory_that_grows(program, tmp_path, clock, monkeyp
     watch.finish()
 
 
+def test_more_probes_are_for_steps_that_take_longer(program, tmp_path, clock, monkeypatch):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    monkeypatch.setattr(watch, "_rss", lambda: 500)
+    asked = 0
+    program.steps(10)
+    for turn in range(100):
+        clock.now += 0.25
+        program.steps(max(1, 20 - turn // 2))
+        watch.poll()
+        asked += program.tap.control == PROBE
+        program.api.control(0)
+    assert asked > 3
+    watch.finish()
+
+
+def test_the_time_before_the_loop_does_not_hide_that_its_steps_take_longer(program, tmp_path, clock, monkeypatch):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    monkeypatch.setattr(watch, "_rss", lambda: 500)
+    watch.poll()
+    clock.now += 1.9  # a window for the rate is nearly over when the first steps come
+    asked = 0
+    for turn in range(50):
+        clock.now += 0.1
+        program.steps(40 if turn < 15 else 20)
+        watch.poll()
+        asked += program.tap.control == PROBE
+        program.api.control(0)
+    assert asked > 1
+    watch.finish()
+
+
 def test_a_program_that_does_not_answer_is_not_waited_for(program, tmp_path, clock):
     watch = Session(os.getpid(), tmp_path, sampling=False)
     program.steps(10)
@@ -192,7 +226,10 @@ class Sampler:
         self.failure, self.done = failure, done
         self.enabled, self.process_pid = False, None
         self.samples, self.windows, self.main_samples = [], [(1.0, 2.0)], 0
+        self.stacks = []
         self.closed = False
+
+    forget = sampler_module.Sampler.forget
 
     def poll(self, now):
         pass

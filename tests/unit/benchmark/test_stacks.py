@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from unstall.benchmark.stacks import merge, parse_raw, relevant, user_leaf
-from unstall.records.observations import Frame, StackSample
+from unstall.benchmark.stacks import merge, parse_raw, program_leaf, relevant, with_main_threads
+from unstall.records.observations import Frame, Observation, StackSample, StackWindow
 
 BOOTSTRAP = Frame("BaseProcess._bootstrap", "/py/lib/python3.11/multiprocessing/process.py", 314)
 THREAD = Frame("Thread._bootstrap", "/py/lib/python3.11/threading.py", 1002)
 TRAIN = Frame("<module>", "/home/me/train.py", 19)
 
 
-def sample(*frames: Frame, pid: int = 7, thread: str = "MainThread", main: bool = True, n: int = 1):
-    return StackSample(pid, thread, frames, n, main_thread=main)
+def sample(*frames: Frame, pid: int = 7, thread: str = "MainThread", main: bool = True, n: int = 1, tid: int = 0):
+    return StackSample(pid, thread, frames, n, main_thread=main, tid=tid)
 
 
 def test_a_main_thread():
@@ -25,7 +25,7 @@ def test_a_main_thread():
         "<module> (/home/me/train.py:19);K.m (/home/me/model.py:8);<lambda> (/home/me/a.py:5) 99\n"
     )
     frames = (TRAIN, Frame("K.m", "/home/me/model.py", 8), Frame("<lambda>", "/home/me/a.py", 5))
-    assert parse_raw(text) == [sample(*frames, n=99)]
+    assert parse_raw(text) == [sample(*frames, n=99, tid=7)]
 
 
 def test_a_stack_belongs_to_the_last_process_of_the_chain():
@@ -122,18 +122,18 @@ def as_raw(stacks: list[StackSample]) -> str:
     """The stacks as py-spy writes them; the watched process is number 1."""
     lines = []
     for stack in stacks:
-        tid = stack.pid if stack.main_thread else stack.pid + 1
         chain = "".join(f'process {pid}:"python a.py";' for pid in dict.fromkeys((1, stack.pid)))
         shown = ";".join(f"{f.function} ({f.file}:{f.line})" for f in stack.frames)
-        lines.append(f"{chain}thread ({tid}): {stack.thread};{shown} {stack.count}\n")
+        lines.append(f"{chain}thread ({stack.tid}): {stack.thread};{shown} {stack.count}\n")
     return "".join(lines)
 
 
 @given(st.lists(samples))
 def test_round_trip(stacks: list[StackSample]):
     stacks = [replace(s, main_thread=s.main_thread or s.thread == "MainThread") for s in stacks]
+    stacks = [replace(s, tid=s.pid if s.main_thread else s.pid + 1) for s in stacks]
     # With its main thread shown, a process has no thread that is taken for it.
-    mains = [sample(TRAIN, pid=pid) for pid in sorted({s.pid for s in stacks})]
+    mains = [sample(TRAIN, pid=pid, tid=pid) for pid in sorted({s.pid for s in stacks})]
     assert parse_raw(as_raw(mains + stacks)) == merge(mains + stacks)
 
 
@@ -171,5 +171,15 @@ def test_multiprocessing_helpers_are_dropped():
 def test_the_deepest_user_frame():
     step = Frame("step", "/home/me/train.py", 30)
     linear = Frame("Linear.forward", "/v/site-packages/torch/nn/modules/linear.py", 134)
-    assert user_leaf((TRAIN, step, linear)) == step
-    assert user_leaf((linear,)) is None
+    assert program_leaf((TRAIN, step, linear)) == step
+    assert program_leaf((linear,)) is None
+
+
+def test_the_thread_that_trains_is_the_main_one_of_its_process():
+    idle, trains, other = (sample(TRAIN, tid=tid, main=tid == 7, thread=f"t{tid}") for tid in (7, 8, 9))
+    worker = sample(TRAIN, pid=20, tid=20)
+    seen = Observation(0.0, samples=[idle, trains, other, worker], windows=[StackWindow(1.0, [idle, trains])])
+    moved = with_main_threads(seen, {7: 8})
+    assert [(one.tid, one.main_thread) for one in moved.samples] == [(7, False), (8, True), (9, False), (20, True)]
+    assert [one.main_thread for one in moved.windows[0].samples] == [False, True]
+    assert with_main_threads(seen, {}) is seen

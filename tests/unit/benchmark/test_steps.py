@@ -285,3 +285,33 @@ def test_calls_whose_cpu_time_was_not_measured_are_taken_to_be_like_the_others()
     blocked = loop.blocked.mean(axis=0)
     assert blocked[PHASE_NAMES.index("data_wait")] == pytest.approx(0.006, rel=0.01)
     assert blocked[PHASE_NAMES.index("forward")] == 0
+
+
+def test_a_policy_that_acts_without_gradients_is_no_validation():
+    """Many optimizer steps to a few of the environment: the updates are the steps."""
+    r = Recording()
+    for _ in range(5):
+        for _ in range(4):
+            r.do("~forward", 0.004, flags=NOGRAD)
+            r.do("~env.step", 0.01)
+        for _ in range(40):
+            train_step(r)
+    loop = loop_of(r)
+    assert loop.kind == "optimizer"
+    assert mean(loop, "validation") == 0
+    assert mean(loop, "env") > 0
+
+
+def test_the_environment_in_which_a_callback_evaluates_is_not_that_of_the_loop():
+    r = Recording()
+    for step in range(40):
+        r.do("~env.step", 0.01)
+        if step % 10 == 0:
+            with r.span("~event.stable_baselines3.EvalCallback._on_step"):
+                for _ in range(20):
+                    r.do("~env.step", 0.01)
+        train_step(r)
+    loop = loop_of(r)
+    assert (loop.kind, len(loop)) == ("env", 39)
+    assert mean(loop, "callback") == pytest.approx(4 * 0.2 / 39)
+    assert mean(loop, "env") == pytest.approx(0.01)

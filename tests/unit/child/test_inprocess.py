@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+import time
+import weakref
 
 import pytest
 
@@ -64,3 +67,34 @@ def test_the_main_thread_is_sampled_in_windows_and_told(quick):
 
 def test_it_does_not_keep_the_program_from_ending():
     assert InProcessSampler(lambda *args, **kwargs: None)._thread.daemon
+
+
+class Model:
+    """Something large."""
+
+
+def test_what_a_function_held_is_gone_when_it_has_ended(quick, monkeypatch):
+    """The sampler sleeps for long between two looks: nothing of the program's may live in it meanwhile."""
+    looked, real = threading.Event(), inprocess._stack
+    monkeypatch.setattr(inprocess, "_PERIOD_S", 0.6)
+
+    def stack(frame):
+        seen = real(frame)
+        if any(name == "train" for name, _, _ in seen):
+            looked.set()
+        return seen
+
+    def train():
+        model = Model()
+        assert looked.wait(60)
+        return weakref.ref(model)
+
+    monkeypatch.setattr(inprocess, "_stack", stack)
+    sampler = InProcessSampler(lambda kind, **facts: None)
+    sampler.start()
+    model = train()
+    deadline = time.monotonic() + 0.4  # the sampler may be in the middle of its look, and sleeps for longer after it
+    while model() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert model() is None
+    sampler._thread.join(timeout=60)

@@ -18,7 +18,7 @@ RUN_IN_THE_PROGRAM = {
         "unstall.child.data.reading",
         "unstall.child.data.tracing",
     ],
-    "unstall.optimize.child.extension": ["unstall.optimize.child"],
+    "unstall.child.trial.extension": ["unstall.child.trial"],
     "unstall.child.experiments.engine": ["unstall.child.experiments.interventions", "unstall.child.experiments.replay"],
 }
 """By extension, the rooms or modules that the program may import later."""

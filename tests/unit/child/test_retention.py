@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import importlib
 import json
 import sys
 import types
@@ -56,6 +57,31 @@ def test_containers_and_arrays_among_the_locals_are_found():
     assert entries["losses"]["function"].endswith("test_containers_and_arrays_among_the_locals_are_found")
     assert result["loop"]["file"] == __file__
     assert len(losses) + len(table) + len(seen) == 11
+
+
+def test_what_a_library_keeps_is_found_as_what_the_user_keeps(tmp_path, monkeypatch):
+    packages = tmp_path / "site-packages"
+    for name in ("planted", "bystander"):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "__init__.py").write_text(f"{name}_records = [1, 2, 3]\n")
+    (packages / "planted" / "loop.py").write_text(
+        "class Monitor:\n    def __init__(self):\n        self.outputs = [1, 2]\n\n\n"
+        "def fit(probe):\n    monitor = Monitor()\n    return probe()\n"
+    )
+    monkeypatch.syspath_prepend(packages)
+    loop = importlib.import_module("planted.loop")
+    importlib.import_module("bystander")
+    try:
+        result = loop.fit(probe)
+    finally:
+        for name in ("planted", "planted.loop", "bystander"):
+            del sys.modules[name]
+    entries = result["entries"]
+    assert result["loop"] == {"file": loop.__file__, "function": "fit"}
+    assert (entries["monitor.outputs"]["len"], entries["monitor.outputs"]["file"]) == (2, loop.__file__)
+    assert entries["monitor.outputs"]["function"] == "Monitor"
+    assert entries["planted.planted_records"]["len"] == 3
+    assert not any("bystander_records" in path for path in entries)  # the loop does not run through it
 
 
 def test_the_result_is_json():

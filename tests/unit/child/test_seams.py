@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import logging
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import TypeVar
 
 import pytest
 
+from unstall.child import recording
 from unstall.child.layout import ERROR, NETWORK, NOGRAD
-from unstall.child.seams import autograd, callbacks, collectives, collector, cuda, loader, modules, network, optimizer
+from unstall.child.seams import (
+    autograd,
+    callbacks,
+    collectives,
+    collector,
+    cuda,
+    dynamo,
+    loader,
+    modules,
+    network,
+    onnxruntime,
+    optimizer,
+    process_groups,
+)
 from unstall.child.tap import Tap
 from unstall.records.vocabulary import Tick
 
@@ -153,17 +167,94 @@ def test_fetch_and_collate_are_recorded_wherever_they_run(recorded):
     assert recorded.names() == ["~data.collate", "~data.fetch"]
 
 
+def c10d_module(**functions):
+    """torch.distributed.distributed_c10d, as far as the rule goes by which collectives are told."""
+    library = ModuleType("torch.distributed.distributed_c10d")
+    for name, function in functions.items():
+        function.__module__ = library.__name__
+        setattr(library, name, function)
+    return library
+
+
 def test_collectives_count_once_however_they_are_built_on_each_other(recorded):
-    def broadcast(tensor, src):
+    def broadcast(tensor, src, group=None, async_op=False):
         return tensor
 
-    library = SimpleNamespace(broadcast=broadcast)
-    library.broadcast_object_list = lambda objects, src: [library.broadcast(item, src) for item in objects]
+    def broadcast_object_list(objects, src, group=None):
+        return [library.broadcast(item, src) for item in objects]
+
+    library = c10d_module(broadcast=broadcast, broadcast_object_list=broadcast_object_list)
     collectives.TARGETS["torch.distributed.distributed_c10d"](library)
     assert library.broadcast_object_list([1, 2], 0) == [1, 2]
     assert library.broadcast(1, 0) == 1
     assert recorded.names() == ["~comm.broadcast_object_list", "~comm.broadcast"]
-    assert not hasattr(library, "all_reduce")
+
+
+def test_collectives_are_told_by_their_parameters(recorded):
+    def exchange_under_a_new_name(tensor, group=None, async_op=False): ...
+    def send_things(things, dst=0, group=None): ...
+    def get_rank(group=None): ...
+    def destroy_process_group(group=None): ...
+    def _helper(tensor, group=None): ...
+
+    functions = (exchange_under_a_new_name, send_things, get_rank, destroy_process_group, _helper)
+    library = c10d_module(**{function.__name__: function for function in functions})
+    collectives.TARGETS["torch.distributed.distributed_c10d"](library)
+    for function in functions:
+        getattr(library, function.__name__)(None)
+    assert recorded.names() == ["~comm.exchange_under_a_new_name", "~comm.send_things"]
+
+
+def test_a_collective_tells_its_group_and_bytes_and_so_does_waiting_for_it(recorded, monkeypatch):
+    torch = pytest.importorskip("torch")
+
+    class Work:
+        def wait(self, timeout=None):
+            return True
+
+    def all_gather(tensor_list, tensor, group=None, async_op=False):
+        return Work() if async_op else None
+
+    library = c10d_module(all_gather=all_gather)
+    library.Work = Work
+    numbers = {None: 1, "shards": 2}
+    monkeypatch.setattr(process_groups, "number", lambda group, payload: numbers[group])
+    collectives.TARGETS["torch.distributed.distributed_c10d"](library)
+    part = torch.zeros(6)
+    assert library.all_gather([part, part], part) is None
+    work = library.all_gather([part], part, group="shards", async_op=True)
+    assert work.wait() is True
+    assert work.wait(timeout=1) is True  # again: which group it was of is not known any more
+    assert recorded.names() == ["~comm.all_gather", "~comm.all_gather", "~comm.wait", "~comm.wait"]
+    arguments = [int(argument) for argument in recorded.spans()["arg"]]
+    assert arguments == [1 << 48 | 2 * 24, 2 << 48 | 24, 2 << 48, 0]
+
+
+def test_a_call_that_cannot_be_read_is_recorded_all_the_same(recorded, monkeypatch):
+    def reduce_anything(tensor, group=None, async_op=False):
+        return "result"
+
+    def number(group, payload):
+        raise LookupError
+
+    library = c10d_module(reduce_anything=reduce_anything)
+    monkeypatch.setattr(process_groups, "number", number)
+    collectives.TARGETS["torch.distributed.distributed_c10d"](library)
+    assert library.reduce_anything(object()) == "result"
+    (span,) = recorded.spans()
+    assert int(span["arg"]) == 0
+
+
+def test_joining_a_process_group_tells_the_rank(recorded, monkeypatch):
+    told = []
+    monkeypatch.setattr(recording, "tell", lambda kind, **facts: told.append((kind, facts)))
+    library = c10d_module(init_process_group=lambda backend: None, get_rank=lambda: 1, get_world_size=lambda: 4)
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    process_groups.TARGETS[library.__name__](library)
+    library.init_process_group("gloo")
+    ((kind, facts),) = told
+    assert (kind, facts["rank"], facts["world_size"]) == ("rank", 1, 4)
+    assert recorded.names() == ["~group.init_process_group"]
 
 
 def test_cuda_calls_are_recorded_only_once_cuda_is_used(recorded, monkeypatch):
@@ -281,3 +372,27 @@ def test_an_event_loops_wait_is_recorded(recorded):
     network.TARGETS["selectors"](SimpleNamespace(DefaultSelector=DefaultSelector))
     assert DefaultSelector().select(0) == []
     assert recorded.names() == ["~net.select"]
+
+
+def test_compiling_a_graph_is_recorded_by_the_compilers_own_callbacks(recorded):
+    starts, ends = [], []
+    handler = SimpleNamespace(register_start_callback=starts.append, register_end_callback=ends.append)
+    dynamo.TARGETS["torch._dynamo.callback"](SimpleNamespace(callback_handler=handler))
+    for callback in (*starts, *ends):
+        assert callback(SimpleNamespace(compile_id="0/1")) is None
+    ends[0](SimpleNamespace(compile_id="0/2"))  # on a thread where none began
+    assert recorded.names() == ["~dynamo.compile"]
+
+
+def test_a_call_of_an_onnx_session_is_a_forward(recorded):
+    class Session:
+        def run(self, outputs, inputs):
+            return [inputs["x"] + 1]
+
+    class InferenceSession(Session):
+        pass
+
+    onnxruntime.TARGETS["onnxruntime.capi.onnxruntime_inference_collection"](SimpleNamespace(Session=Session))
+    assert InferenceSession().run(None, {"x": 1}) == [2]
+    assert recorded.names() == ["~onnxruntime.run"]
+    assert ticks(recorded, Tick.FORWARD) == 1

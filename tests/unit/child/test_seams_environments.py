@@ -157,6 +157,32 @@ def test_environments_still_pickle(recorded):
     assert recorded.names() == ["~env.step"] * 2
 
 
+def test_a_vector_that_steps_in_its_base_class_counts_as_one(recorded):
+    """As Stable-Baselines3's: what makes the step is ``step_wait``."""
+
+    class VecEnv:
+        def step(self, actions):
+            self.step_async(actions)
+            return self.step_wait()
+
+    environments.TARGETS["stable_baselines3.common.vec_env.base_vec_env"](SimpleNamespace(VecEnv=VecEnv))
+
+    class Dummy(VecEnv):
+        def step_async(self, actions):
+            self.actions = actions
+
+        def step_wait(self):
+            return sum(env.step(action) for env, action in zip(self.envs, self.actions))
+
+    single = family(OldEnv)
+    environments.TARGETS["gym.core"](SimpleNamespace(Env=single))
+    vector = Dummy()
+    vector.envs = [counting(single)() for _ in range(3)]
+    assert vector.step([1, 2, 3]) == 6
+    assert recorded.names() == ["~env.step"]
+    assert ticks(recorded, Tick.ENV) == 1
+
+
 def test_vectors_of_environments_are_a_family_too(recorded, base):
     environments.TARGETS["gymnasium.vector.vector_env"](SimpleNamespace(VectorEnv=base))
     counting(base)().step(1)

@@ -276,6 +276,48 @@ def test_the_root_call_tells_whether_gradients_are_enabled(recorder, enabled):
     assert bool(span["flags"] & NOGRAD) is not enabled
 
 
+# ---------------------------------------------------------------- what is asked after a call
+
+
+def test_what_is_asked_after_a_call_is_the_records_argument(recorder):
+    asked = []
+
+    def after(*args, **kwargs):
+        asked.append((args, kwargs))
+        return 7 << 48 | 12
+
+    work = recorder.api.wrap(add, "after.work", after=after)
+    assert work(1, 2, c=3) == 6
+    assert asked == [((6, 1, 2), {"c": 3})]
+    (span,) = recorder.spans()
+    assert (int(span["arg"]) >> 48, int(span["arg"]) & 0xFFFF) == (7, 12)
+
+
+def test_many_arguments_are_handed_on_as_well(recorder):
+    asked = []
+    work = recorder.api.wrap(lambda *args: len(args), "after.many", after=lambda *args: asked.append(args) or 1)
+    assert work(*range(40)) == 40
+    assert asked == [(40, *range(40))]
+
+
+def test_nothing_is_asked_after_a_call_that_raises(recorder):
+    asked = []
+    with pytest.raises(KeyError):
+        recorder.api.wrap(fail, "after.fail", after=lambda *args: asked.append(args) or 1)()
+    assert not asked
+
+
+def test_what_a_signal_handler_raises_meanwhile_reaches_the_program(recorder):
+    def after(*args):
+        raise KeyboardInterrupt
+
+    work = recorder.api.wrap(add, "after.interrupt", after=after)
+    with pytest.raises(KeyboardInterrupt):
+        work(1)
+    (span,) = recorder.spans()
+    assert span["flags"] & ERROR
+
+
 # ---------------------------------------------------------------- the network
 
 

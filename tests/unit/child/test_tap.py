@@ -7,14 +7,15 @@ import os
 import pytest
 
 from unstall.child.tap import Tap
+from unstall.records.vocabulary import Tick
 
 
 def test_ticks_and_process_are_read_live(recorder):
     tap = Tap(recorder.path)
-    assert (tap.pid, tap.ticks, tap.control) == (os.getpid(), [0] * 8, 0)
+    assert (tap.pid, tap.ticks, tap.control) == (os.getpid(), [0] * len(Tick), 0)
     for _ in range(3):
-        recorder.api.tick(2, recorder.api.intern("tap.tick"), None)
-    assert tap.ticks == [0, 0, 3, 0, 0, 0, 0, 0]
+        recorder.api.tick(Tick.OPTIMIZER, recorder.api.intern("tap.tick"), None)
+    assert tap.ticks == [3 * (kind == Tick.OPTIMIZER) for kind in Tick]
 
 
 @pytest.mark.parametrize("value", [0, 1, 3, 2**32 - 1])
@@ -24,7 +25,7 @@ def test_the_control_word_reaches_the_program(recorder, value):
     tap = Tap(recorder.path)
     tap.control = value
     assert tap.control == value
-    recorder.api.wrap(len, "tap.control", kind=3)("abc")
+    recorder.api.wrap(len, "tap.control", kind=Tick.FORWARD)("abc")
     assert heard == [value]
     assert recorder.header()["control"] == value
 

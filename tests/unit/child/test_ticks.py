@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from unstall.child.tap import Tap
+from unstall.records.vocabulary import Tick
 
-FORWARD, OTHER = 3, 7  # tick kinds
+FORWARD, OTHER = Tick.FORWARD, Tick.OTHER
 
 
 def add(a, b=1, *, c=0):
@@ -39,7 +40,7 @@ def test_ticks_are_counted_by_kind(recorder):
     for _ in range(3):
         work(1)
     recorder.api.tick(0, number, None)
-    assert tap.ticks == [1, 0, 0, 3, 0, 0, 0, 0]
+    assert tap.ticks == [{0: 1, FORWARD: 3}.get(kind, 0) for kind in Tick]
     assert tap.pid == os.getpid()
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import unstall
-from unstall.child.user_files import is_user_file
+from unstall.child.substrate import GROUPS
+from unstall.child.user_files import is_program_file, is_user_file, package_of
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,50 @@ from unstall.child.user_files import is_user_file
 )
 def test_whose_file_it_is(file: str, user: bool):
     assert is_user_file(file) is user
+
+
+PACKAGES = "/home/me/.venv/lib/python3.11/site-packages/"
+
+
+@pytest.mark.parametrize(
+    ("path", "blamed"),
+    [
+        ("trainings/loop.py", True),
+        ("trainings.py", True),
+        ("torch/nn/modules/linear.py", False),
+        ("torchgeo/datasets/geo.py", True),
+        ("numpy/_core/numeric.py", False),
+        ("lightning/pytorch/loops/fit_loop.py", False),
+        ("transformers/trainer_pt_utils.py", False),
+        ("transformers/data/data_collator.py", True),
+        ("typing_extensions.py", False),
+        ("sixpack/loop.py", True),
+        ("_pytest/runner.py", False),
+        ("trainings-1.0-py3.11.egg/trainings/loop.py", True),
+    ],
+)
+def test_installed_packages_may_be_blamed_unless_trainings_are_built_on_them(path: str, blamed: bool):
+    assert is_program_file(PACKAGES + path) is blamed
+    assert is_program_file((PACKAGES + path).replace("/", "\\")) is blamed
+    assert not is_user_file(PACKAGES + path)
+
+
+@pytest.mark.parametrize("file", ["/home/me/train.py", "/home/me/lib/data.py", "<ipython-input-1-abc>"])
+def test_what_is_the_users_may_be_blamed(file: str):
+    assert is_program_file(file)
+
+
+@pytest.mark.parametrize("file", ["<string>", "/usr/lib/python3.11/threading.py", unstall.__file__])
+def test_neither_the_standard_library_nor_unstall_is_blamed(file: str):
+    assert not is_program_file(file)
+
+
+def test_a_package_is_known_by_its_import_name():
+    assert package_of(PACKAGES + "trainings/loop.py") == package_of(PACKAGES + "trainings.py") == "trainings"
+    assert package_of(PACKAGES + "trainings-1.0-py3.11.egg/trainings/loop.py") == "trainings"
+    assert package_of("/home/me/train.py") == ""
+
+
+def test_no_package_is_listed_twice():
+    names = [name for group in GROUPS for name in group.packages.split()]
+    assert len(set(names)) == len(names)

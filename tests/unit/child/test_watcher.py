@@ -11,6 +11,7 @@ from recorders import load, silence
 from unstall.child import flops, inprocess, recording, retention
 from unstall.child.tap import Tap
 from unstall.child.watcher import PROBE, SAMPLE, STOP, Watcher
+from unstall.records.vocabulary import Tick
 
 torch = pytest.importorskip("torch", reason="the seams watched are those of torch")
 
@@ -74,12 +75,42 @@ def test_each_place_that_calls_a_seam_is_told_once_with_its_stack(watched):
     assert sites[0]["stack"][1] != sites[1]["stack"][1]
 
 
+def test_a_place_is_told_apart_by_what_leads_there_and_told_with_all_of_it(watched):
+    number = watched.api.intern("~forward")
+
+    def call():
+        watched.watcher(number, 0, None, None)
+
+    def helper(depth):
+        return helper(depth - 1) if depth else call()
+
+    def train():
+        helper(2)
+
+    def validate():
+        helper(2)
+
+    def deep():
+        helper(60)
+
+    for run in (train, validate, deep, train):
+        run()
+    stacks = [[function for _, function, *_ in site["stack"]] for site in watched.of("site")]
+    assert len(stacks) == 3
+    assert [leading for stack in stacks for leading in ("train", "validate", "deep") if leading in stack] == [
+        "train",
+        "validate",
+        "deep",
+    ]
+
+
 def test_torch_is_introduced_once(watched):
     for _ in range(3):
         watched.see("~optimizer")
     (facts,) = watched.of("torch")
     assert facts["version"] == str(torch.__version__)
     assert facts["threads"] == torch.get_num_threads()
+    assert facts["libraries"]["numpy"] and "torch._C" not in facts["libraries"]
 
 
 def test_a_loader_is_told_when_its_first_epoch_begins(watched):
@@ -212,7 +243,7 @@ def test_a_failure_of_its_own_is_told_and_silences_it(watched, monkeypatch):
     (error,) = watched.of("error")
     assert "ZeroDivisionError" in error["error"]
     heard = len(watched.told)
-    watched.api.wrap(lambda x: x, "~forward", kind=3)(1)
+    watched.api.wrap(lambda x: x, "~forward", kind=Tick.FORWARD)(1)
     assert len(watched.told) == heard
 
 

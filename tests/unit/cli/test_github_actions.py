@@ -1,4 +1,4 @@
-"""The GitHub Actions example: what it types exists, and its shell does what its comments say."""
+"""The GitHub Actions examples: what they type exists, and their shell does what its comments say."""
 
 from __future__ import annotations
 
@@ -14,15 +14,24 @@ from unstall.cli.main import VERBS, app
 
 yaml = pytest.importorskip("yaml")
 
-_WORKFLOW = Path(__file__).parents[3] / "examples" / "github-actions" / "unstall-gate.yml"
+_FOLDER = Path(__file__).parents[3] / "examples" / "github-actions"
 _PROGRAM = "train.py --epochs 1"
+
+
+def _job(name):
+    workflow = yaml.safe_load((_FOLDER / f"unstall-{name}.yml").read_text())
+    assert set(workflow[True]) == {"pull_request"}  # YAML 1.1 reads "on" as true, as GitHub's own parser does not
+    return workflow["jobs"][name]
+
+
+@pytest.fixture(scope="module", params=["gate", "prove"])
+def any_job(request):
+    return request.param, _job(request.param)
 
 
 @pytest.fixture(scope="module")
 def job():
-    workflow = yaml.safe_load(_WORKFLOW.read_text())
-    assert set(workflow[True]) == {"pull_request"}  # YAML 1.1 reads "on" as true, as GitHub's own parser does not
-    return workflow["jobs"]["gate"]
+    return _job("gate")
 
 
 def _scripts(job):
@@ -38,22 +47,27 @@ def _commands(job):
                 yield shlex.split(line)
 
 
-def test_its_commands_parse(job):
+def test_its_commands_parse(any_job):
+    name, job = any_job
     found = {}
     for _, verb, *words in _commands(job):
         assert verb in VERBS
         command = app.get_command(None, verb)
         with command.make_context(verb, words) as context:
             found[verb] = context.params
-    assert set(found) == {"gate", "run"}
+    assert set(found) == {"gate": {"gate", "run"}, "prove": {"prove"}}[name]
     for params in found.values():  # an option that we do not know would be the program's first word
         assert list(params["words"]) == _PROGRAM.split()
-    assert found["gate"]["baseline"] == "origin/main" and not found["gate"]["required"]
+    if name == "gate":
+        assert found["gate"]["baseline"] == "origin/main" and not found["gate"]["required"]
+    else:
+        assert found["prove"]["against"] == "origin/main"
     assert job["env"]["PROGRAM"] == _PROGRAM
 
 
-def test_its_steps_are_pinned_and_know_each_other(job):
-    text = _WORKFLOW.read_text()
+def test_its_steps_are_pinned_and_know_each_other(any_job):
+    name, job = any_job
+    text = (_FOLDER / f"unstall-{name}.yml").read_text()
     ids = {step["id"] for step in job["steps"] if "id" in step}
     assert set(re.findall(r"steps\.(\w+)\.", text)) <= ids
     for step in job["steps"]:
@@ -98,13 +112,30 @@ def runner(tmp_path):
 
 
 @pytest.mark.parametrize("code, status", [(0, 0), (1, 1), (2, 0), (130, 130)])
-def test_only_a_proven_regression_refuses(job, runner, code, status):
-    runner.stand_in("unstall", f'echo "$@" > called; exit {code}')
+def test_of_the_answers_only_a_proven_regression_refuses(job, runner, code, status):
+    runner.stand_in("unstall", f'echo "$@" > called; echo "{{}}" > gate.json; exit {code}')
     done = runner.run(_scripts(job)["Gate"])
     assert done.returncode == status
     assert runner.read("output") == f"code={code}\n"
     assert ("::warning::" in done.stdout) == (code == 2)
     assert runner.read("called").split()[-3:] == _PROGRAM.split()
+
+
+@pytest.mark.parametrize("code, status", [(0, 0), (10, 10), (11, 11), (12, 0), (13, 13), (2, 2), (130, 130)])
+def test_a_claim_that_is_not_proven_is_refused(runner, code, status):
+    runner.stand_in("unstall", f'echo "$@" > called; exit {code}')
+    done = runner.run(_scripts(_job("prove"))["Prove"])
+    assert done.returncode == status
+    assert runner.read("output") == f"code={code}\n"
+    assert ("::warning::" in done.stdout) == (code == 12)
+    assert "--against origin/main" in runner.read("called")
+
+
+def test_a_gate_without_an_answer_is_no_pass(job, runner):
+    """One side could not be run, or took no step: then there is no gate.json."""
+    runner.stand_in("unstall", "exit 2")
+    done = runner.run(_scripts(job)["Gate"])
+    assert done.returncode == 2 and "::warning::" not in done.stdout
 
 
 _GH = """
@@ -116,12 +147,13 @@ esac
 
 
 @pytest.mark.parametrize("known, called", [("", "POST comments"), ("17\n", "PATCH comment/17")])
-def test_there_is_one_comment(job, runner, known, called):
+def test_there_is_one_comment(any_job, runner, known, called):
+    name, job = any_job
     runner.stand_in("gh", _GH)
-    (runner.folder / "gate.md").write_text("the gate\n")
+    (runner.folder / {"gate": "gate.md", "prove": "proof.md"}[name]).write_text("the answer\n")
     assert runner.run(_scripts(job)["Summary"]).returncode == 0
     done = runner.run(_scripts(job)["Comment"], KNOWN=known, COMMENTS="comments", COMMENT="comment")
     assert done.returncode == 0, done.stderr
     assert called in runner.read("called")
-    assert runner.read("posted") == "<!-- unstall gate -->\nthe gate\n"
-    assert runner.read("shown") == "the gate\n"
+    assert runner.read("posted") == f"<!-- unstall {name} -->\nthe answer\n"
+    assert runner.read("shown") == "the answer\n"

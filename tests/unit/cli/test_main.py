@@ -43,15 +43,16 @@ def test_the_list_of_verbs_fits_one_screen_and_none_is_cut_short():
     assert not any(line.endswith("...") for line in listed)
 
 
+_WITHOUT_OUTPUTS = {"watch", "export", "prune", "mcp", "setup-agent"}
 SAME = {
-    "--budget": ({"simplify", "data", "optimize", "gate"}, "TIME"),
-    "--json": (set(VERBS) - {"watch", "export", "prune"}, "FILE|-"),
-    "--markdown": (set(VERBS) - {"watch", "export", "prune"}, "FILE|-"),
-    "--md": (set(VERBS) - {"watch", "export", "prune"}, "FILE|-"),
+    "--budget": ({"simplify", "data", "optimize", "prove", "gate"}, "TIME"),
+    "--json": (set(VERBS) - _WITHOUT_OUTPUTS, "FILE|-"),
+    "--markdown": (set(VERBS) - _WITHOUT_OUTPUTS, "FILE|-"),
+    "--md": (set(VERBS) - _WITHOUT_OUTPUTS, "FILE|-"),
     "--html": ({"run", "simplify", "optimize", "trace", "report"}, "FILE|-"),
     "--ledger": ({"run", "simplify", "optimize", "history", "compare", "next"}, "FILE|URL"),
-    "--sandbox": ({"simplify", "data", "optimize", "gate"}, None),
-    "--allow-network-writes": ({"simplify", "data", "optimize", "gate"}, None),
+    "--sandbox": ({"simplify", "data", "optimize", "prove", "gate"}, None),
+    "--allow-network-writes": ({"simplify", "data", "optimize", "prove", "gate"}, None),
 }
 
 

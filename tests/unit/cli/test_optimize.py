@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from unstall.cli import optimize
+from unstall.cli.main import app
 from unstall.optimize.source.files import Sources
+from unstall.runs.errors import Refused
 from unstall.runs.optimize import Optimized
 
 FULL = Path("/dev/full")
@@ -41,3 +44,19 @@ def test_a_patch_that_cannot_be_written_is_given_all_the_same(found, tmp_path, c
 def test_without_a_file_it_is_said_how_to_have_the_patch(found, tmp_path):
     assert "--patch FILE" in optimize._about_patch(found, None)[0]
     assert "git apply fast.patch" in optimize._about_patch(found, Path("fast.patch"))[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "budget_s", "quick"),
+    [([], 900.0, False), (["--quick"], 60.0, True), (["--quick", "--budget", "3m"], 180.0, True)],
+)
+def test_a_quick_search_has_a_minute_unless_it_is_given_more(monkeypatch, words, budget_s, quick):
+    asked = []
+
+    def refuse(program, options, **_):
+        asked.append(options)
+        raise Refused("nothing is run in this test")
+
+    monkeypatch.setattr("unstall.runs.optimize.optimize", refuse)
+    CliRunner().invoke(app, ["optimize", *words, "train.py"])
+    assert [(options.budget_s, options.quick) for options in asked] == [(budget_s, quick)]

@@ -66,7 +66,7 @@ def test_says_how_many_workers_are_enough_and_what_is_now():
     report = conclude(["train.py"], facts(), model_items_per_s=None)
     assert report.ceiling_items_per_s == 301.0
     assert "with 4 workers (180 samples/s with 2 workers as it is)" in report.conclusion
-    assert "What the model takes is not known" in report.conclusion
+    assert "The model's speed is not known" in report.conclusion
     assert all(found.cores_needed is None for found in report.stages)
 
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_measured_is_said():
     loader = facts().loader | {"iterable": True}
     report = conclude(["train.py"], facts(loader=loader, stages=[]), model_items_per_s=None)
     notes = " ".join(report.notes)
-    assert "iterable dataset" in notes and "no stage could be told apart" in notes and "no CUDA device" in notes
+    assert "iterable dataset" in notes and "no stages could be distinguished" in notes and "no CUDA device" in notes
 
 
 def test_the_table_shows_the_order_and_the_nesting():

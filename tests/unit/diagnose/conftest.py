@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from factory import Source
+from factory import LAYOUTS, Source
 
 
-@pytest.fixture
-def code(tmp_path):
+@pytest.fixture(params=LAYOUTS)
+def code(tmp_path, request):
     return Source(
         tmp_path / "train.py",
         """
@@ -30,4 +30,5 @@ def code(tmp_path):
                 optimizer.step()  # optimizer
                 suppress(out)  # call suppress
         """,
+        request.param,
     )

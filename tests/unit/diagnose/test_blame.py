@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from blamecase import TEXT, blame_of, phase_of, sites
 from factory import (
     BACKWARD,
     CALL,
     FETCH,
+    LAYOUTS,
     MAIN_PID,
     NEXT,
     STEP,
@@ -14,81 +17,21 @@ from factory import (
     WORKER_PID,
     Source,
     lib,
-    measurement,
     stack,
     std,
 )
 
-from unstall.diagnose.blame import Blame, culprit, hotspots, line_culprit
+from unstall.diagnose.blame import culprit, hotspots, line_culprit
 from unstall.diagnose.placing import is_idle
 from unstall.records.measurements import RankMeasurement
 from unstall.records.observations import Frame
+from unstall.records.report import CallbackTime
 from unstall.records.vocabulary import Phase, Plugins, Seam, Tick
 
-TEXT = """
-class Photos:
-    def __getitem__(self, index):
-        return self.transform(index)  # item
 
-class Compose:
-    def __call__(self, image):
-        for step in self.steps:
-            image = step(image)  # apply
-        return image
-
-def blur(image):
-    return image.filter(3)  # blur
-
-def turn(image):
-    return image.rotate(5)  # turn
-
-def crop(image):
-    return [row[1:] for row in image]  # crop
-
-class Net:
-    def forward(self, x):
-        return self.layer(x)  # forward
-
-class Maze:
-    def reset(self):
-        return 0
-
-    def step(self, action):
-        return self.walls[action]  # maze
-
-def prepare(batch):
-    return batch / 255  # prepare
-
-def penalty(out):
-    return out.norm()  # penalty
-
-def compute_accuracy(out):
-    return sum(out)  # accuracy
-
-def tidy(out):
-    return sorted(out)  # tidy
-
-def batches():
-    for index in range(10):
-        yield index * 2  # yield
-
-def train(model, loader):
-    for batch in loader:  # ask
-        batch = prepare(batch)  # call prepare
-        out = model(batch)  # call model
-        loss = penalty(out)  # call penalty
-        loss.backward()  # call backward
-        optimizer.step()  # call optimizer
-        compute_accuracy(out)  # call accuracy
-        tidy(out)  # call tidy
-
-train(1, 2)  # start
-"""
-
-
-@pytest.fixture
-def code(tmp_path):
-    return Source(tmp_path / "program.py", TEXT)
+@pytest.fixture(params=LAYOUTS)
+def code(tmp_path, request):
+    return Source(tmp_path / "program.py", TEXT, request.param)
 
 
 @pytest.fixture
@@ -99,25 +42,6 @@ def outer(code):
         return code.at("<module>", "# start"), code.at("train", snippet)
 
     return frames
-
-
-def sites(code):
-    above = ("<module>", "# start")
-    return [
-        code.site("~data.next", "train", "# ask", above),
-        code.site("~forward", "train", "# call model", above),
-        code.site("~backward", "train", "# call backward", above),
-        code.site("~optimizer", "train", "# call optimizer", above),
-    ]
-
-
-def blame_of(samples, **more):
-    return Blame(measurement({"forward": 0.05, "other": 0.05}, samples=list(samples), **more))
-
-
-def phase_of(code, *frames, **more):
-    (placed,) = blame_of([stack(*frames)], **{"sites": sites(code), **more}).main
-    return placed.phase
 
 
 # ---------------------------------------------------------------- the phase of a sample
@@ -179,6 +103,19 @@ def test_a_library_that_serves_the_person_makes_it_a_callback(code, outer):
     assert phase_of(code, *outer("# call tidy"), code.at("tidy", "# tidy"), savefig) == "callback"
 
 
+def test_what_a_framework_calls_on_an_event_is_a_callback_whatever_its_name(code, outer):
+    figures = {"framework": "fastai", "calls": 3, "total_s": 1.0, "mean_s": 0.3, "share": 0.1}
+    place = {"file": code.file, "line": code.line("# tidy")}
+    method = CallbackTime(callback="Order", event="tidy", **place, **figures)
+    given = CallbackTime(callback="Order.tidy", event="on_end", **place, **figures)
+    a_lambda = CallbackTime(callback="main.<lambda>", event="on_end", **place, **figures)
+    frames = (*outer("# call tidy"), code.at("tidy", "# tidy"), lib("torch/nn/modules/module.py", "_call_impl"))
+    for callback in (method, given):
+        (placed,) = blame_of([stack(*frames)], callbacks=[callback]).main
+        assert (placed.phase, placed.in_seam) == ("callback", True)
+    assert phase_of(code, *frames, callbacks=[a_lambda]) == phase_of(code, *frames) != "callback"
+
+
 def test_an_environment_without_a_known_base_class_is_known_by_its_methods(code, outer):
     assert phase_of(code, *outer("# call model"), code.at("Maze.step", "# maze")) == "env"
     assert phase_of(code, *outer("# call model"), code.at("step", "# maze")) == "env"
@@ -207,6 +144,55 @@ def test_a_generator_that_feeds_the_loop_is_data_wait(code, outer):
     assert phase_of(code, *outer("# ask"), code.at("batches", "# yield"), sites=no_loader) == "data_wait"
 
 
+def test_what_makes_the_models_batch_is_its_loader_whatever_it_is_called(tmp_path):
+    text = """
+    def fit():
+        while True:
+            rows = shuffle()  # makes
+            tidy()  # tidies
+            model(rows)  # model
+
+    def shuffle():
+        return 1  # shuffle
+
+    def tidy():
+        return 2  # tidy
+    """
+    loop = Source(tmp_path / "loop.py", text)
+    called = [loop.site("~forward", "fit", "# model"), loop.site("~optimizer", "fit", "# model")]
+
+    def phases(sites):
+        makes = stack(loop.at("fit", "# makes"), loop.at("shuffle", "# shuffle"))
+        tidies = stack(loop.at("fit", "# tidies"), loop.at("tidy", "# tidy"))
+        return [placed.phase for placed in blame_of([makes, tidies], sites=sites).main]
+
+    assert phases(called) == ["data_wait", "before"]
+    assert phases([*called, loop.site("~env.step", "fit", "# model")]) == ["before", "before"]
+
+
+def test_a_loader_of_validation_alone_loads_no_batches_of_training(code, outer):
+    validating = [
+        msgspec.structs.replace(site, grad=False) if site.seam == "~data.next" else site for site in sites(code)
+    ]
+    assert phase_of(code, *outer("# ask"), code.at("batches", "# yield"), sites=validating) == "data_wait"
+
+
+def test_what_a_framework_iterates_over_loads_batches(code):
+    fetcher = lib("lightning/pytorch/loops/fetchers.py", "__next__")
+    fit, step = code.at("<module>", "# start"), lib("lightning/pytorch/trainer/call.py", "_call_strategy_hook")
+    called = [code.site("~forward", "Net.forward", "# forward", ("<module>", "# start"))]
+    assert phase_of(code, fit, fetcher, code.at("crop", "# crop"), sites=called) == "data_wait"
+    assert phase_of(code, fit, step, code.at("crop", "# crop"), sites=called) != "data_wait"
+
+
+def test_a_progress_bar_is_no_callback_of_what_is_made_inside_it(code, outer):
+    bar = lib("tqdm/std.py", "__iter__")
+    no_loader = [site for site in sites(code) if site.seam != "~data.next"]
+    inside = (*outer("# ask"), bar, code.at("batches", "# yield"))
+    assert phase_of(code, *inside, sites=no_loader) == "data_wait"
+    assert phase_of(code, *outer("# ask"), bar) == "callback"
+
+
 def test_a_program_of_no_known_calls_is_other(code):
     assert phase_of(code, code.at("<module>", "# start"), sites=[]) == "other"
 
@@ -226,6 +212,15 @@ def test_samples_are_sorted_by_process(code, outer):
     assert blame.total == 3
     assert [placed.count for placed in blame.workers] == [7]
     assert {rank: [placed.count for placed in group] for rank, group in blame.ranks.items()}[1] == [9]
+
+
+def test_imports_are_in_no_step(code, outer):
+    loading = Frame("_find_and_load", "<frozen importlib._bootstrap>", 1)
+    samples = [
+        stack(code.at("<module>", "# start"), loading, lib("torch/__init__.py", "<module>"), count=90),
+        stack(loading, *outer("# call tidy"), count=10),
+    ]
+    assert blame_of(samples).total == 10  # a program may well train while it is imported
 
 
 def test_every_other_process_of_a_program_of_one_rank_serves_it(code):

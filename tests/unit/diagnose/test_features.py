@@ -130,3 +130,19 @@ def test_plain_python_in_a_modules_forward_is_not_the_models_mathematics(tmp_pat
     f = features({"forward": 0.08, "backward": 0.02}, samples=[loop, stack(USER, CALL, count=25)])
     assert f.python_in_forward == pytest.approx(0.06)
     assert f.model_s == pytest.approx(0.04)
+
+
+def test_a_sizeable_rest_names_its_functions():
+    tidy, sort = Frame("tidy", "/home/me/train.py", 20), Frame("sort", "/home/me/lists.py", 5)
+    samples = [stack(USER, tidy, count=30), stack(USER, sort, count=10), stack(USER, CALL, count=60)]
+    phases = {
+        phase.name: phase for phase in features({"forward": 0.06, "other": 0.04}, samples=samples).refined_phases()
+    }
+    assert [(line.function, line.line) for line in phases["other"].functions] == [("tidy", 20), ("sort", 5)]
+    assert sum(line.share for line in phases["other"].functions) == pytest.approx(phases["other"].share)
+    assert phases["forward"].functions == []
+
+
+def test_a_small_rest_names_none():
+    phases = features({"forward": 0.095, "other": 0.005}, samples=[stack(USER, count=10), stack(USER, CALL, count=90)])
+    assert all(not phase.functions for phase in phases.refined_phases())

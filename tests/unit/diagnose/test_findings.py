@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from factory import CALL, measurement, stack
+from factory import CALL, NEXT, Source, measurement, stack
 from patterncase import host_findings
 
 from unstall.diagnose.findings import doubts
 from unstall.records.measurements import MemoryMeasurement, ModelMeasurement
 
 TRAINING = {"forward": 0.03, "backward": 0.06, "optimizer": 0.01}
+COMPUTING = ModelMeasurement(threads=4, flops=5e9, peak_flops=1e11, flops_coverage=1.0)
+"""At half of the machine's peak, where the model's step takes a tenth of a second."""
 ENOUGH = [stack(CALL, count=500)]
 GROWING = MemoryMeasurement(rss_by_step=[(float(n), 5e8 + 2e6 * n) for n in range(0, 200, 4)])
 
 
 def verdict(phases, **more):
-    return host_findings(measurement(phases, **{"samples": ENOUGH, "model": ModelMeasurement(threads=4), **more}))
+    return host_findings(measurement(phases, **{"samples": ENOUGH, "model": COMPUTING, **more}))
 
 
 def patterns(found):
@@ -105,3 +107,19 @@ def test_doubts_lower_the_confidence_of_every_finding():
     assert {finding.confidence for finding in verdict({**TRAINING, "callback": 0.2}, steps=3)} == {"low"}
     assert "high" not in {finding.confidence for finding in verdict({**TRAINING, "callback": 0.2}, steps=15)}
     assert verdict({**TRAINING, "callback": 0.2})[0].confidence == "high"
+
+
+def test_a_culprit_in_a_library_comes_with_its_version_and_with_what_to_do(tmp_path):
+    info = tmp_path / "site-packages" / "planted-1.2.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.2.1\n")
+    (info / "RECORD").write_text("planted/train.py,,\n")
+    library = Source(tmp_path / "train.py", "def blur(image):\n    return image  # blur\n", "installed")
+    driver = Source(tmp_path / "driver.py", "planted.fit()  # fit\n")
+    making = stack(driver.at("<module>", "# fit"), NEXT, library.at("blur", "# blur"), count=80)
+    verdict, *_ = host_findings(
+        measurement({"data_wait": 0.08, "forward": 0.02}, samples=[making, stack(CALL, count=20)])
+    )
+    assert (verdict.culprit.function, verdict.culprit.package, verdict.culprit.version) == ("blur", "planted", "1.2.1")
+    assert (verdict.culprit.called_by.file, verdict.culprit.called_by.line) == (driver.file, 1)
+    assert "planted 1.2.1" in verdict.advice[-1]

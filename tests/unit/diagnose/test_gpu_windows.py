@@ -83,7 +83,7 @@ def test_the_screen_of_a_run_has_the_device_and_its_parts(code, tmp_path, width)
     assert len(lines) <= 42
     assert all(len(line) <= width for line in lines if "unstall " not in line)
     assert "4 ms a step by CUDA events" in screen
-    assert "the host submits small work" in " ".join(screen.split())
+    assert "the host submits small operations" in " ".join(screen.split())
     parts = [line.split() for line in lines if "overhead-bound" in line or "compute-bound" in line]
     assert any("forward" in part and "overhead-bound" in part for part in parts)
     assert any("loss" in part and "compute-bound" in part for part in parts)

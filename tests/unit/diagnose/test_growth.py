@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unstall.diagnose.growth import assess, is_growing, slope
+from unstall.diagnose.growth import assess, is_growing
 from unstall.diagnose.growth_site import locate
 from unstall.records.report import Culprit
+from unstall.statistics import slope
 
 MB = float(1 << 20)
 seeds = st.integers(0, 2**32 - 1)

@@ -9,17 +9,26 @@ from factory import (
     NEXT,
     WORKER,
     WORKER_PID,
+    Source,
     lib,
+    measurement,
     stack,
 )
-from patterncase import TRAINING, check, match, training_sites
+from patterncase import TRAINING, check, host_findings, match, training_sites
 
 from unstall.diagnose.patterns import all_patterns
 from unstall.records.measurements import (
+    CompiledFunction,
     LoaderMeasurement,
     ModelMeasurement,
 )
+from unstall.records.report import CallbackTime, Generation
 from unstall.report.schema import schema
+
+COMPUTING = ModelMeasurement(
+    threads=4, dtype="torch.float32", batch_size=32, forwards=1, flops=5e9, peak_flops=1e11, flops_coverage=1.0
+)
+"""Half of the machine's peak in an ordinary step."""
 
 
 def test_there_is_one_file_for_each_pattern_of_the_contract():
@@ -27,15 +36,17 @@ def test_there_is_one_file_for_each_pattern_of_the_contract():
     assert all(name in named for name in all_patterns())
 
 
-@pytest.mark.parametrize("pattern", sorted(set(all_patterns()) - {"healthy"}))
+@pytest.mark.parametrize("pattern", sorted(set(all_patterns()) - {"healthy", "unexplained"}))
 def test_an_ordinary_step_shows_no_pattern_worth_fixing(pattern):
-    finding = match(pattern, model=ModelMeasurement(threads=4, dtype="torch.float32", batch_size=32, forwards=1))
+    finding = match(pattern, model=COMPUTING)
     assert finding is None or finding.headroom < 1.18
 
 
-def test_healthy_is_always_there_to_stand_between():
-    finding = check(match("healthy"), "healthy", headroom=1.0)
-    assert finding.headroom == 1.0
+@pytest.mark.parametrize("phases", [TRAINING, {"other": 0.1}, {"validation": 0.1, "forward": 0.02}])
+@pytest.mark.parametrize("model", [ModelMeasurement(), COMPUTING])
+def test_either_healthy_or_unexplained_stands_between(phases, model):
+    found = [match(pattern, phases, model=model) for pattern in ("healthy", "unexplained")]
+    assert sum(finding is not None for finding in found) == 1
 
 
 # ---------------------------------------------------------------- input-bound
@@ -47,6 +58,16 @@ def test_input_bound_without_a_loader_blames_the_function_that_makes_batches(cod
     samples = [stack(code.at("main", "# ask"), NEXT, code.at("pad", "# pad"), count=80), stack(CALL, count=20)]
     finding = check(match("input-bound", WAITING, samples=samples), "input-bound", headroom=3)
     assert (finding.cause, finding.culprit.function, finding.culprit.where) == ("transform", "pad", "main")
+
+
+def test_input_bound_blames_the_thread_that_makes_what_the_main_thread_only_waits_for(code):
+    asking = stack(code.at("main", "# ask"), NEXT, count=80)
+    making = stack(lib("spdl/pipeline/_pipeline.py", "_run"), code.at("pad", "# pad"), main=False, count=90)
+    sites = [code.site("~data.next", "main", "# ask"), *training_sites(code)]
+    finding = check(match("input-bound", WAITING, samples=[asking, making], sites=sites), "input-bound", headroom=3)
+    assert finding.culprit.function == "pad"
+    finding = check(match("input-bound", WAITING, samples=[asking], sites=sites), "input-bound", headroom=3)
+    assert finding.culprit.function == "main"
 
 
 def loader(**more):
@@ -95,6 +116,20 @@ def test_workers_that_take_the_cores_are_blamed_though_nothing_waits(code):
     assert any("core" in line for line in finding.evidence)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_where_no_cpu_was_measured_the_wait_alone_speaks(code, workers):
+    """As of a process that could not be looked at: with no core used by anyone, nobody takes any from the model."""
+    finding = match(
+        "input-bound",
+        WAITING,
+        loader=loader(workers=workers),
+        main_cpu_s=0.0,
+        worker_cpu_s=0.0,
+        samples=[stack(code.at("main", "# ask"), NEXT, code.at("pad", "# pad"), count=80), stack(CALL, count=20)],
+    )
+    check(finding, "input-bound", headroom=3)
+
+
 def test_workers_on_cores_of_their_own_are_not_blamed(code):
     finding = match(
         "input-bound",
@@ -135,6 +170,14 @@ def test_input_bound_by_storage(code):
     assert (finding.cause, finding.culprit.function) == ("storage", "fetch")
 
 
+@pytest.mark.parametrize(("read_chars", "cause"), [(1e5, "storage"), (100.0, "transform")])
+def test_workers_that_sleep_wait_for_storage_only_if_they_read_files(code, read_chars, cause):
+    slow = loader(service_cpu_s=0.02, service_blocked_s=0.14)
+    samples = [in_worker(code, "pad", "# pad")]
+    finding = match("input-bound", WAITING, loader=slow, samples=samples, read_chars=read_chars)
+    assert finding.cause == cause
+
+
 def test_input_bound_by_collate(code):
     finding = check(
         match(
@@ -169,7 +212,7 @@ def test_advice_on_workers_looks_at_the_cores(code):
 
     assert "num_workers=" in advice(loader=loader(workers=0), cores=8.0)
     assert "num_workers=" not in advice(loader=loader(workers=0, iterable=True), cores=8.0)
-    assert "not more workers" in advice(loader=loader(), cores=2.0, main_cpu_s=0.05, worker_cpu_s=0.15)
+    assert "more workers would not help" in advice(loader=loader(), cores=2.0, main_cpu_s=0.05, worker_cpu_s=0.15)
 
 
 # ---------------------------------------------------------------- the other stalls
@@ -180,9 +223,38 @@ def test_advice_on_workers_looks_at_the_cores(code):
     [("torch.save", "checkpoint"), ("matplotlib.Figure.savefig", "plotting"), ("wandb.Run.log", "logging")],
 )
 def test_callback_bound_by_a_library_call(seam, cause):
-    finding = check(match("callback-bound", {**TRAINING, "callback": 0.1}, callbacks={seam: 0.1}), "callback-bound")
+    framework, *owner, event = seam.split(".")
+    name = ".".join(owner) or framework
+    call = CallbackTime(
+        framework=framework, callback=name, event=event, calls=50, total_s=5.0, mean_s=0.1, share=0.5, step_s=0.1
+    )
+    finding = check(match("callback-bound", {**TRAINING, "callback": 0.1}, callbacks=[call]), "callback-bound")
     assert finding.cause == cause
-    assert any(seam in line for line in finding.evidence)
+    assert any(f"{call.name} took 100 ms a call, in 50 calls" in line for line in finding.evidence)
+    assert finding.culprit is None
+
+
+def test_callback_bound_by_a_frameworks_callback_without_samples(code):
+    place = {"file": code.file, "line": code.line("# suppress")}
+    often, rare = (
+        CallbackTime(
+            framework="lightning",
+            callback=name,
+            event="on_train_batch_end",
+            calls=10,
+            total_s=1.0,
+            mean_s=0.1,
+            share=0.5,
+            step_s=step_s,
+            **place,
+        )
+        for name, step_s in (("Checkpoint", 0.08), ("Board", 0.02))
+    )
+    finding = match("callback-bound", {**TRAINING, "callback": 0.1}, callbacks=[rare, often])
+    assert (finding.culprit.function, finding.culprit.line) == ("Checkpoint.on_train_batch_end", place["line"])
+    assert finding.cause == "checkpoint" and "save less often" in finding.advice[0]
+    finding = match("callback-bound", {**TRAINING, "callback": 0.1}, callbacks=[rare])
+    assert finding.cause == "logging" and "not at every on_train_batch_end" in finding.advice[0]
 
 
 def test_callback_bound_by_the_users_own_function(code):
@@ -190,6 +262,25 @@ def test_callback_bound_by_the_users_own_function(code):
     samples = [stack(code.at("main", "# call suppress"), code.at("suppress", "# suppress"), plot), stack(CALL)]
     finding = check(match("callback-bound", {**TRAINING, "other": 0.1}, samples=samples), "callback-bound")
     assert (finding.cause, finding.culprit.function) == ("plotting", "suppress")
+
+
+@pytest.mark.parametrize(("state", "cause"), [("model.state_dict()", "checkpoint"), ("describe(model)", "logging")])
+def test_a_callback_that_compresses_the_models_state_is_a_checkpoint(tmp_path, state, cause):
+    """Most of its time is in the compression, which says nothing of what is compressed."""
+    text = f"""
+    def main():
+        for batch in loader:
+            history.save(model)  # save
+
+    class History:
+        def save(self, model):
+            state = {state}
+            file.write(state)  # write
+    """
+    code = Source(tmp_path / "train.py", text)
+    samples = [stack(code.at("main", "# save"), code.at("save", "# write"), lib("numpy/core.py", "compress"))]
+    finding = check(match("callback-bound", {**TRAINING, "other": 0.1}, samples=samples), "callback-bound")
+    assert (finding.cause, finding.culprit.function) == (cause, "History.save")
 
 
 def test_host_bound_by_code_after_the_model(code):
@@ -214,6 +305,68 @@ def test_sync_bound_names_the_call(code, seam, cause):
         match("sync-bound", {**TRAINING, "sync": 0.1}, sites=[code.site(seam, "suppress", "# suppress")]), "sync-bound"
     )
     assert (finding.cause, finding.culprit.function) == (cause, "suppress")
+
+
+def test_compile_bound_names_the_line_that_calls_what_is_compiled_again(code):
+    phases = {"compile": 0.08, "dispatch": 0.01, "other": 0.01}
+    compiled = [CompiledFunction("augment", 1, 0.01), CompiledFunction("train_step", 20, 0.07)]
+    sites = [code.site("~jit.augment", "main", "# ask"), code.site("~jit.train_step", "main", "# model")]
+    finding = check(match("compile-bound", phases, compiled=compiled, sites=sites), "compile-bound", headroom=3)
+    assert (finding.culprit.function, finding.culprit.line) == ("main", sites[1].line)
+    assert "train_step was compiled 20 times in the measured steps, 70 ms a step" in finding.evidence
+
+
+GENERATING = {"forward": 0.09, "other": 0.01}
+
+
+def generation(**more):
+    values = {"sequences": 1, "prompt_tokens": 32, "new_tokens": 65, "prefill_s": 0.01, "decode_s": 0.08}
+    return Generation(**{**values, "cached": False, "longest_input": 96, **more})
+
+
+def test_a_key_value_cache_that_is_off_is_named_at_the_call_that_generates(code):
+    sites = [code.site("~generate", "main", "# model"), code.site("~forward", "main", "# model")]
+    model = ModelMeasurement(ops=65 * 10, forwards=65, batch_size=1)
+    more = {"kind": "request", "sites": sites, "generation": generation(), "model": model}
+    finding = check(match("recompute-bound", GENERATING, **more), "recompute-bound", headroom=2)
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("kv-cache", "main", sites[0].line)
+    recomputed = 0.08 - 64 * 10 * 30e-6  # of ten operators a call
+    assert finding.headroom == pytest.approx(0.1 / (0.1 - recomputed))
+    assert any("32 tokens" in line and "up to 96" in line for line in finding.evidence)
+    assert any("use_cache" in line for line in finding.advice)
+
+
+def test_a_cache_that_is_off_comes_before_what_is_said_of_the_model(code):
+    sites = [code.site("~generate", "main", "# model"), code.site("~forward", "main", "# model")]
+    model = ModelMeasurement(ops=65 * 30, forwards=65, batch_size=1)
+    run = measurement(GENERATING, kind="request", sites=sites, generation=generation(), model=model)
+    verdict, *others = host_findings(run)
+    assert verdict.pattern == "recompute-bound"
+    assert "overhead-bound" in {finding.pattern for finding in others}
+
+
+@pytest.mark.parametrize(
+    "more, ops", [({"cached": True}, 10), ({"new_tokens": 1, "decode_s": 0.0}, 10), ({}, 60)], ids=["on", "one", "tiny"]
+)
+def test_a_cache_that_is_on_or_would_bring_nothing_is_not_blamed(more, ops):
+    model = ModelMeasurement(ops=65 * ops, forwards=65)
+    assert match("recompute-bound", GENERATING, kind="request", generation=generation(**more), model=model) is None
+
+
+@pytest.mark.parametrize("sequences, cause", [(1, "batching"), (16, "small-ops")])
+def test_generating_for_one_prompt_at_a_time_wastes_calls_and_a_call_for_each_token_is_none(sequences, cause):
+    mean = generation(sequences=sequences, cached=True)
+    model = ModelMeasurement(ops=65 * 100, forwards=65, batch_size=sequences)
+    finding = check(match("overhead-bound", GENERATING, kind="request", generation=mean, model=model), "overhead-bound")
+    assert finding.cause == cause
+    assert any("many prompts" in line for line in finding.advice) == (cause == "batching")
+
+
+def test_compile_bound_names_the_line_that_calls_a_compiled_model(code):
+    phases = {"compile": 0.08, "forward": 0.02}
+    compiled = [CompiledFunction("a graph of torch.compile", 40, 0.08)]
+    finding = check(match("compile-bound", phases, compiled=compiled, sites=training_sites(code)), "compile-bound")
+    assert finding.culprit.line == code.line("# model")
 
 
 @pytest.mark.parametrize("pinned, cause", [(False, "pageable"), (True, "blocking")])
@@ -251,6 +404,27 @@ def test_environment_bound_by_one_environment_at_a_time(code):
         "environment-bound",
     )
     assert finding.cause == "batching"
+
+
+def test_several_environments_that_are_stepped_in_turn_are_not_one_at_a_time(code):
+    phases = {"env": 0.03, "forward": 0.09}
+    finding = match("environment-bound", phases, kind="env", envs=1, observations=4)
+    assert (finding.cause, finding.share) == ("env", pytest.approx(0.25))
+
+
+def test_hardly_any_time_in_the_environment_is_no_verdict(code):
+    """What it takes to act is then the program's own Python or its small operators, and says so."""
+    acting = stack(code.at("main", "# model"), count=60)
+    samples = [acting, stack(code.at("main", "# model"), CALL, count=40)]
+    measured = measurement(
+        {"env": 0.005, "forward": 0.04, "other": 0.055},
+        kind="env",
+        samples=samples,
+        sites=[code.site("~env.step", "main", "# ask"), code.site("~forward", "main", "# model")],
+    )
+    verdict, *others = host_findings(measured)
+    assert verdict.pattern == "host-bound"
+    assert "environment-bound" in [finding.pattern for finding in others]
 
 
 def test_a_program_without_environments_is_not_environment_bound():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
+import numpy as np
 import pytest
 from factory import (
     CALL,
     Source,
+    measurement,
     stack,
     waiting,
 )
 from patterncase import check, match, training_sites
 
+from unstall.diagnose.ranks import late_ranks, notes
 from unstall.records.measurements import (
     GrowingObject,
     MemoryMeasurement,
@@ -71,6 +75,33 @@ def test_overhead_bound_by_many_small_operators(code):
     samples = [stack(code.at("main", "# model"), CALL, code.at("suppress", "# suppress"))]
     finding = check(match("overhead-bound", model=model, samples=samples), "overhead-bound")
     assert (finding.cause, finding.culprit.function) == ("small-ops", "suppress")
+    assert any(line.startswith("a step takes 32 samples, ") for line in finding.evidence)
+    assert any("64 samples a step, for up to" in line for line in finding.advice)
+
+
+def test_small_operators_that_wait_for_a_busy_machine_are_small_still(code):
+    """Each takes 0.2 ms on average, and 10 µs in the steps in which the team's threads had their cores."""
+    model = ModelMeasurement(ops=500, forwards=1, batch_size=32, flops=1e5, peak_flops=1e11, threads=4)
+    samples = [stack(code.at("main", "# model"), CALL, code.at("suppress", "# suppress"))]
+    assert match("overhead-bound", model=model, samples=samples) is None
+    unhindered = {"forward": 0.003, "backward": 0.0015, "optimizer": 0.0005}
+    check(match("overhead-bound", model=model, samples=samples, unhindered_s=unhindered), "overhead-bound")
+
+
+@pytest.mark.parametrize(("forward_s", "function"), [(0.0005, "suppress"), (0.02, "main")])
+def test_small_operators_are_called_by_the_loss_where_forward_has_no_time_for_them(code, forward_s, function):
+    """8,000 operators a step, 2,000 of them in forward: in half a millisecond nobody calls so many."""
+    model = ModelMeasurement(ops=8000, forwards=1, batch_size=32, flops=1e6, peak_flops=1e11, threads=4)
+    samples = [
+        stack(code.at("main", "# model"), CALL, count=20),
+        stack(code.at("main", "# call suppress"), code.at("suppress", "# suppress"), count=60),
+    ]
+    phases = {"forward": forward_s, "backward": 0.05, "optimizer": 0.001, "other": 0.03}
+    finding = check(
+        match("overhead-bound", phases, model=model, samples=samples, unhindered_s={**phases}), "overhead-bound"
+    )
+    assert (finding.cause, finding.culprit.function) == ("small-ops", function)
+    assert (finding.share > 0.9) == (function == "suppress")
 
 
 def test_overhead_bound_by_one_sample_at_a_time(code):
@@ -148,6 +179,49 @@ def rank(number, *, own, waited, phase="forward"):
     return RankMeasurement(number, 100 + number, own + waited, {phase: own, "comm": waited}, {})
 
 
+def test_who_waits_for_ranks_that_were_not_seen_is_unsure():
+    ranks = [rank(0, own=0.04, waited=0.06), rank(1, own=0.041, waited=0.059)]
+    phases = {"forward": 0.04, "comm": 0.06}
+    for seen in (ranks, ranks[:1]):
+        others = tuple(range(len(seen), 4))
+        finding = match("communication-bound", phases, ranks=seen, world_size=4, unseen_ranks=others)
+        assert (finding.cause, finding.confidence, finding.headroom) == (
+            "unseen-rank",
+            "low",
+            pytest.approx(2.5, rel=0.05),
+        )
+        assert any(f"ranks {others[0]}-3 of 4 not seen" in line for line in finding.evidence)
+
+
+def test_a_straggler_among_others_that_were_not_seen_is_unsure():
+    ranks = [rank(0, own=0.04, waited=0.06), rank(1, own=0.1, waited=0.0)]
+    phases = {"forward": 0.04, "comm": 0.06}
+    assert match("straggler", phases, ranks=ranks).confidence == "high"
+    finding = match("straggler", phases, ranks=ranks, world_size=3, unseen_ranks=(2,))
+    assert finding.confidence == "low"
+    assert any("rank 2 of 3 not seen" in line for line in finding.evidence)
+
+
+def test_a_rank_alone_waits_in_backward_for_those_that_were_not_seen():
+    phases = {"forward": 0.02, "backward": waiting("backward", 0.08, blocked=0.07)}
+    alone = [RankMeasurement(0, 100, 0.1, {"forward": 0.02, "backward": 0.08}, {"backward": 0.07})]
+    slow = ModelMeasurement(threads=1)
+    finding = match("communication-bound", phases, ranks=alone, world_size=2, unseen_ranks=(1,), model=slow)
+    assert finding.share == pytest.approx(0.7)
+    assert match("compute-bound", phases, ranks=alone, world_size=2, unseen_ranks=(1,), model=slow) is None
+
+
+def test_mathematics_is_not_blamed_surely_where_forward_is_blocked_and_no_collective_was_seen():
+    phases = {"forward": waiting("forward", 0.08, blocked=0.06), "backward": 0.02}
+    ranks = [rank(0, own=0.1, waited=0.0), rank(1, own=0.1, waited=0.0)]
+    slow = ModelMeasurement(threads=1)
+    measured = measurement(phases, ranks=ranks, world_size=2, model=slow)
+    assert "no collective was recorded" in notes(measured)[0]
+    assert match("compute-bound", phases, ranks=ranks, world_size=2, model=slow).confidence == "low"
+    alone = match("compute-bound", phases, model=slow)
+    assert alone.confidence == "medium"
+
+
 def test_communication_bound_where_all_wait_alike():
     ranks = [rank(0, own=0.04, waited=0.06), rank(1, own=0.041, waited=0.059)]
     finding = check(
@@ -198,3 +272,24 @@ def test_blocked_time_in_backward_is_waiting_for_other_ranks():
     ]
     phases = {"forward": 0.03, "backward": waiting("backward", 0.07, blocked=0.06)}
     check(match("communication-bound", phases, ranks=ranks), "communication-bound", headroom=2)
+
+
+def test_all_ranks_of_a_slow_node_are_late():
+    ranks = [rank(i, own=0.1 if i in (4, 5) else 0.04, waited=0.0 if i in (4, 5) else 0.06) for i in range(8)]
+    ranks = [msgspec.structs.replace(each, host=f"node{each.rank // 2}") for each in ranks]
+    assert [late.rank for late in late_ranks(ranks)] == [4, 5]
+    finding = check(match("straggler", {"forward": 0.04, "comm": 0.06}, ranks=ranks), "straggler", headroom=2)
+    assert any("late are ranks 4-5, all on node2" in line for line in finding.evidence)
+
+
+@pytest.mark.parametrize("count", [2, 8, 1024])
+def test_ranks_of_nearly_the_same_pace_are_not_late(count):
+    pace = np.random.default_rng(count).normal(0.1, 0.001, count)
+    ranks = [rank(i, own=float(own), waited=0.01) for i, own in enumerate(pace)]
+    assert late_ranks(ranks) == []
+
+
+def test_ranks_that_ended_early_are_named():
+    ranks = [msgspec.structs.replace(rank(i, own=0.1, waited=0), steps=40 if i == 1 else 400) for i in range(3)]
+    (note,) = notes(measurement({"forward": 0.1}, ranks=ranks, world_size=3))
+    assert note == "rank 1 ended early: the others made up to 400 steps"

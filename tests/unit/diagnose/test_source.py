@@ -147,6 +147,11 @@ def test_calls_of_a_line_are_dotted_names(tmp_path, line, calls):
     assert source.calls_at(code.file, 1) == ()
 
 
+def test_calls_of_a_function_are_those_of_all_its_lines(code):
+    function = source.function_at(code.file, code.line("# in cached"), "cached")
+    assert source.calls_in(code.file, function) == {"functools.lru_cache", "helper"}
+
+
 def test_code_at_a_line_is_stripped(code):
     assert source.code_at(code.file, code.line("# in plain")) == "return 1  # in plain"
     assert source.code_at(code.file, 0) == source.code_at(code.file, 10_000) == ""

@@ -5,15 +5,37 @@ from __future__ import annotations
 import pytest
 
 from unstall.diagnose import thresholds as diagnose
-from unstall.threshold import Threshold
+from unstall.diagnose.patterns import all_patterns
+from unstall.threshold import Range, Threshold
 from unstall.trace import thresholds as trace
 
 
 @pytest.mark.parametrize("table", [diagnose, trace])
 def test_every_number_of_a_table_has_its_reason(table):
-    named = {name: value for name, value in vars(table).items() if name.isupper()}
+    named = {name: value for name, value in vars(table).items() if name.isupper() and not isinstance(value, dict)}
     assert named
     assert all(isinstance(value, Threshold) and len(value.why) > 20 for value in named.values())
+
+
+RANGES = [*diagnose.CALIBRATION.values(), *diagnose.UNCALIBRATED.values()]
+REMAINS = [remedy.remains for remedy in diagnose.REMEDIES.values()]
+
+
+@pytest.mark.parametrize("given", [*RANGES, *REMAINS])
+def test_every_range_is_in_order_and_has_its_reason(given):
+    assert isinstance(given, Range)
+    assert given.low <= given.value <= given.high
+    assert len(given.why) > 6
+
+
+def test_a_calibration_is_of_a_pattern_and_a_cause_that_exist():
+    patterns = all_patterns()
+    keys = [key[:2] for key in diagnose.CALIBRATION] + list(diagnose.REMEDIES)
+    assert all(pattern in patterns and cause in (None, *patterns[pattern].causes) for pattern, cause in keys)
+
+
+def test_no_remedy_leaves_more_than_there_was():
+    assert all(remains.high <= 1 for remains in REMAINS)
 
 
 def test_a_threshold_is_a_number_to_compare_with():

@@ -9,6 +9,7 @@ import pytest
 
 from unstall.records import report as r
 from unstall.records.archive import Archive, StepSeries
+from unstall.records.speedup import ExpectedGain, Speedup
 
 _HOSTILE = '<script>"\\\n\x1b[31m{x="1"} 5'
 
@@ -23,6 +24,10 @@ def report():
         evidence=[],
         advice=[],
         culprit=r.Culprit(function=_HOSTILE, file="/w/train.py", line=7, share=0.5),
+        ceiling=Speedup(value=2.5, low=2.25, high=4.0, confidence="medium", known_by="measured"),
+        expected_gain=ExpectedGain(
+            remedy="a cheaper transform", value=1.5, low=1.25, high=4.0, confidence="low", known_by="estimated"
+        ),
     )
     return r.Report(
         kind="run",

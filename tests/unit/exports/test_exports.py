@@ -23,6 +23,20 @@ def test_what_is_not_known_is_no_metric(report):
     assert "unstall_headroom_ratio" not in [metric.name for metric in metrics.metrics(without)]
 
 
+def test_ceiling_and_gain_come_with_their_intervals(report):
+    given = {metric.name: metric.value for metric in metrics.metrics(report)}
+    ceiling = [given[f"unstall_{name}_ratio"] for name in ("ceiling_low", "ceiling", "ceiling_high")]
+    gain = [given[f"unstall_{name}_ratio"] for name in ("expected_gain_low", "expected_gain", "expected_gain_high")]
+    assert (ceiling, gain) == ([2.25, 2.5, 4.0], [1.25, 1.5, 4.0])
+
+
+@pytest.mark.parametrize("pattern", ["unexplained", "no-verdict"])
+def test_a_verdict_that_knows_nothing_has_no_headroom(report, pattern):
+    verdict = msgspec.structs.replace(report.verdict, pattern=pattern, headroom=1.0, ceiling=None, expected_gain=None)
+    names = [metric.name for metric in metrics.metrics(msgspec.structs.replace(report, verdict=verdict))]
+    assert not any("headroom" in name or "ceiling" in name or "gain" in name for name in names)
+
+
 def test_prometheus_reads_it_back(report, tmp_path):
     parser = pytest.importorskip("prometheus_client.parser")
     path = tmp_path / "unstall.prom"
@@ -172,6 +186,8 @@ def test_tensorboard_reads_it_back(archive, tmp_path):
     assert read["unstall/step_seconds"] == [(0, pytest.approx(0.25)), (1, pytest.approx(0.25))]
     assert read["unstall/share/data_wait"] == [(1, pytest.approx(0.6))]
     assert read["unstall/headroom"] == [(1, pytest.approx(2.5))]
+    assert read["unstall/ceiling_high"] == [(1, pytest.approx(4.0))]
+    assert read["unstall/expected_gain_low"] == [(1, pytest.approx(1.25))]
 
 
 def test_tensorboard_of_a_run_without_steps_has_neither_steps_nor_headroom(report, tmp_path):

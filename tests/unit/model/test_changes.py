@@ -94,7 +94,9 @@ def test_waiting_and_collate():
 
 
 def test_an_unknown_name_is_told_what_there_is():
-    with pytest.raises(ChangeError, match=r"no sample shows a function nothing.*forward.*Photos\.decode"):
+    with pytest.raises(
+        ChangeError, match=r"no sampled function and no phase is called nothing.*forward.*Photos\.decode"
+    ):
         apply(pipeline(), Changes(scales={"nothing": 0.5}))
 
 

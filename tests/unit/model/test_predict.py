@@ -94,7 +94,7 @@ def test_elasticities_sum_to_one(workers, cores, seed, per_step):
         measured_s=0.02,
     )
     # What is left over is the curvature, where another server takes over within a nudge.
-    assert sum(elasticities(made).values()) == pytest.approx(1, abs=0.03)
+    assert sum(elasticities(made).values()) == pytest.approx(1, abs=0.05)
 
 
 def test_of_a_corner_each_side_gets_half():

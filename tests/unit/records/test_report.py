@@ -7,16 +7,15 @@ import msgspec
 import pytest
 from changes import changed
 
+from unstall.records.experiments import Ceiling, Experiment
 from unstall.records.observations import Frame, StackSample
+from unstall.records.remedies import Remedy
 from unstall.records.report import (
-    Ceiling,
     Culprit,
-    Experiment,
     Finding,
     Hotspot,
     ModuleTime,
     Phase,
-    Remedy,
     Report,
     RunInfo,
     SpanTime,

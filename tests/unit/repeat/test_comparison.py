@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from changes import changed
 from makers import entry, kept, report
 from rich.console import Console
 
 from unstall.records import report as r
 from unstall.records.archive import Archive
-from unstall.records.measurements import LoaderMeasurement, Measurement
+from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement, Slowing
+from unstall.records.speedup import Speedup
 from unstall.repeat import differences, noise
 from unstall.repeat.comparison import compare
 from unstall.report import compare_view
@@ -146,3 +148,73 @@ def test_noise_is_learnt_from_runs_of_the_same_code():
     found = noise.of_runs([*same, *other])
     assert found.degrees == 2 and found.deviation == pytest.approx(0.1, abs=0.01)
     assert noise.of_runs(same[:2]) is None
+
+
+def test_the_verdicts_say_their_ceilings_with_the_intervals():
+    a, b = kept(_durations(0.1), headroom=4.0), kept(_durations(0.1, seed=1))
+    ceiling = Speedup(value=4.0, low=3.1, high=6.0, confidence="medium", known_by="estimated")
+    a = changed(a, report__verdict__ceiling=ceiling)
+    text = " ".join(compare_view.page(compare(a, b)).as_text().split())
+    assert "ceiling 4× (3.1 to 6, estimated)" in text
+    assert "headroom" not in text
+
+
+def test_callbacks_of_the_steps_are_set_side_by_side():
+    def with_callback(mean, **step_s):
+        archive = kept(_durations(mean))
+        times = [
+            r.CallbackTime(
+                framework="keras",
+                callback=name,
+                event="on_end",
+                calls=9,
+                total_s=1.0,
+                mean_s=0.1,
+                share=0.1,
+                step_s=step,
+            )
+            for name, step in step_s.items()
+        ]
+        return changed(archive, report=changed(archive.report, callbacks=times))
+
+    found = compare(with_callback(0.2, Plot=0.05, Log=0.02, Rare=0.0), with_callback(0.15, Log=0.021))
+    assert [(change.name, change.a_s, change.b_s) for change in found.callbacks] == [
+        ("Plot.on_end", 0.05, 0.0),
+        ("Log.on_end", 0.02, 0.021),
+    ]
+    shown = compare_view.page(found).as_text()
+    assert "Callbacks" in shown and "Plot.on_end" in shown and "−50 ms" in shown
+    assert "Callbacks" not in compare_view.page(compare(kept(_durations(0.2)), kept(_durations(0.2)))).as_text()
+
+
+def test_a_run_that_slowed_down_is_said_to():
+    slowing = Slowing(per_1000=0.12, low=0.11, high=0.14, begin_s=0.1, end_s=0.2, phase="other")
+    steady = Measurement("batch", 9, 1, 10, r.StepTime(0.1, 0.1, 0.1), [], 2.0, 1)
+    a = Archive(report=report(), measurement=steady)
+    caveats = compare(a, changed(a, measurement__slowing=slowing)).caveats
+    assert any(line.startswith("B slows down: a step takes 12 % longer every 1,000 steps") for line in caveats)
+    assert not any(line.startswith("A slows down") for line in caveats)
+
+
+def _with_model(libraries=None, **model):
+    measured = Measurement(
+        "optimizer", 9, 1, 10, r.StepTime(0.1, 0.1, 0.1), [], 2.0, 1, model=ModelMeasurement(forwards=1.0, **model)
+    )
+    return Archive(report=report(environment={"libraries": libraries or {}}), measurement=measured)
+
+
+def test_samples_a_step_shapes_and_libraries_are_named():
+    a = _with_model({"torchvision": "0.27", "numpy": "2.1"}, batch_size=2048, sample="3×224×224", parameters=10)
+    b = _with_model({"torchvision": "0.28", "scipy": "1.0"}, batch_size=128, sample="3×112×112", parameters=12)
+    assert _names(a, b) == {
+        ("software", "torchvision"): ("0.27", "0.28"),
+        ("settings", "samples a step"): ("2048", "128"),
+        ("settings", "parameters"): ("10", "12"),
+        ("settings", "shape of a sample"): ("3×224×224", "3×112×112"),
+    }
+    assert any("samples/s" in caveat for caveat in compare(a, b).caveats)
+
+
+def test_a_short_last_batch_and_shapes_that_vary_are_no_differences():
+    a, b = _with_model(batch_size=128, sample="3×8"), _with_model(batch_size=127, sample="")
+    assert not _names(a, b)

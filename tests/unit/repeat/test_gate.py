@@ -11,6 +11,8 @@ from rich.console import Console
 
 from unstall.cli.gate import EXIT_CODES
 from unstall.records.comparison import GateResult, Pair, PhaseMedians, Slowdown
+from unstall.records.measurements import Measurement, ModelMeasurement
+from unstall.records.report import StepTime
 from unstall.repeat.arms import Arm, Run, relative_error, steps_for
 from unstall.repeat.gate import Gate, Recorded
 from unstall.repeat.sequential import Finding, Plan
@@ -125,6 +127,20 @@ def _result(decision="regression", **more):
         **more,
     }
     return GateResult(**values)
+
+
+def test_what_the_sides_are_set_to_is_compared():
+    step = StepTime(1.0, 1.0, 1.0)
+
+    def measured(arm, number):
+        model = ModelMeasurement(batch_size=128 if arm is _B else 2048, forwards=1.0)
+        measurement = Measurement("optimizer", 50, 1, 51, step, [], 2.0, 1, model=model)
+        return Run(1.0, 50, {}, 0.0, cores=2.0, error=0.01, measurement=measurement)
+
+    gate = Gate(Plan(), _A, _B, measured)
+    gate.decide()
+    result = _result(differences=gate.settings())
+    assert "samples a step: 2048 → 128" in gate_view.markdown(result)
 
 
 @pytest.mark.parametrize("decision", EXIT_CODES)

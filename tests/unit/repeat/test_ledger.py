@@ -128,18 +128,18 @@ def test_a_full_disk_is_told_in_one_line(path):
 def test_a_file_that_is_no_ledger_is_told(path):
     path.parent.mkdir()
     path.write_bytes(b"something else" * 100)
-    with pytest.raises(LedgerError, match=r"not a database; it is no ledger.*move it away"):
+    with pytest.raises(LedgerError, match=r"not a database; it is not a ledger.*move it away"):
         Ledger(path)
 
 
 @pytest.mark.parametrize(
     "damage, said",
     [
-        ("UPDATE ledger_version SET version = 'soon'", "no version that makes sense"),
-        ("UPDATE ledger_version SET version = -1", "no version that makes sense"),
-        ("DROP TABLE runs", "no such table: runs; it is no ledger"),
-        ("ALTER TABLE runs DROP COLUMN kind", "no such column: kind; it is no ledger"),
-        ("UPDATE runs SET kind = CAST(x'ff' AS TEXT)", "decode to UTF-8.*it is no ledger"),
+        ("UPDATE ledger_version SET version = 'soon'", "an invalid version"),
+        ("UPDATE ledger_version SET version = -1", "an invalid version"),
+        ("DROP TABLE runs", "no such table: runs; it is not a ledger"),
+        ("ALTER TABLE runs DROP COLUMN kind", "no such column: kind; it is not a ledger"),
+        ("UPDATE runs SET kind = CAST(x'ff' AS TEXT)", "decode to UTF-8.*it is not a ledger"),
     ],
 )
 def test_a_ledger_that_is_damaged_is_told(path, damage, said):
@@ -156,6 +156,14 @@ def test_a_ledger_that_may_not_be_written_is_told(path):
         opened._database._connection.execute("PRAGMA query_only = 1")
         with pytest.raises(LedgerError, match=r"readonly.*--ledger"):
             opened.add([entry("a")])
+
+
+def test_a_ledger_that_is_no_file_is_told(tmp_path):
+    """SQLite would leave a journal beside a device: /dev/null-journal."""
+    for path in (tmp_path, Path("/dev/null")):
+        with pytest.raises(LedgerError, match="it is no file; name another by --ledger"):
+            Ledger(path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_takes_no_file_is_told(tmp_path):
@@ -263,3 +271,11 @@ def test_an_entry_has_what_history_shows(tmp_path):
 )
 def test_a_password_is_never_shown(url, shown):
     assert database.without_password(url) == shown
+
+
+@pytest.mark.parametrize("steps, pattern", [(0, "no-verdict"), (100, "no-verdict"), (100, "unexplained")])
+def test_a_run_that_says_nothing_of_its_speed_has_no_gap(steps, pattern):
+    given = report(pattern=pattern, headroom=1.0, steps=steps, steps_per_s=10.0 if steps else None)
+    row = entry_of(given, Path("/w"), Revision("here"))
+    assert (row.pattern, row.gap) == (pattern, None)
+    assert row.headroom is None or pattern == "unexplained"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
+from changes import changed
 from makers import entry, report
 from rich.console import Console
 
 from unstall.records import report as r
 from unstall.records.comparison import Savings
+from unstall.records.speedup import ExpectedGain
 from unstall.repeat import stopping
 from unstall.report import next_view, wording
 
@@ -32,7 +34,7 @@ def test_close_to_the_bound_is_good_enough():
 
 def test_much_left_and_nothing_tried_yet_goes_on():
     found = stopping.judge(_history(10.0), report(headroom=4.0), now=_NOW)
-    assert found.answer == "go on" and found.bound == pytest.approx(4) and found.best.at_most
+    assert found.answer == "go on" and found.bound == pytest.approx(4) and found.best.is_ceiling
 
 
 def test_gains_that_have_dried_up_are_good_enough():
@@ -57,7 +59,7 @@ def test_a_tested_patch_is_worth_applying_whatever_came_before():
     found = stopping.judge(
         _history(10, 10.1, 10.1), report(kind="optimize", remedies=remedies, total_speedup=1.8), now=_NOW
     )
-    assert found.answer == "go on" and "loader-workers" in found.best.what and not found.best.at_most
+    assert found.answer == "go on" and "loader-workers" in found.best.what and not found.best.is_ceiling
 
 
 def test_a_run_without_steps_tells_nothing():
@@ -134,7 +136,7 @@ def test_money_and_hours_are_said_with_where_they_come_from():
     assert "up to 50 h of 100 h a week" in shown and "worth up to 125 a week, at 2.5 an hour" in shown
     assert "unstall simplify train.py" in shown
     by_history = _shown(stopping.judge(_history(10.0), report(headroom=2.0), now=_NOW))
-    assert "hours by the history" in by_history and "an hour" not in by_history
+    assert "hours from the history" in by_history and "an hour" not in by_history
 
 
 def test_a_price_is_answered_even_where_there_is_nothing_to_save():
@@ -166,10 +168,10 @@ def test_speeds_of_another_machine_are_no_gains():
     "speeds, more, said",
     [
         ((10.0,), {}, "one state of the code has run so far"),
-        ((10.0, 30.0), {}, "the last change brought 3×"),
+        ((10.0, 30.0), {}, "the last change gained 3×"),
         ((10.0, 9.9), {}, "no faster"),
-        ((10.0, 20.0, 5.0), {}, "22222222 was 4× as fast as what ran last"),
-        ((10.0, 20.0, 5.0), {"pattern": "healthy"}, "22222222 was 4× as fast as what ran last"),
+        ((10.0, 20.0, 5.0), {}, "22222222 was 4× as fast as the last run"),
+        ((10.0, 20.0, 5.0), {"pattern": "healthy"}, "22222222 was 4× as fast as the last run"),
         ((10, 20, 20.4, 20.5), {}, "under 1.03× is little"),
         ((10.0,), {"pattern": "healthy"}, "the verdict is healthy"),
         ((10.0,), {"headroom": 1.02}, "close enough"),
@@ -178,3 +180,18 @@ def test_speeds_of_another_machine_are_no_gains():
 )
 def test_the_reason_is_said_in_words(speeds, more, said):
     assert said in " / ".join(stopping.judge(_history(*speeds), report(**more), now=_NOW).why)
+
+
+def test_what_is_not_explained_is_no_reason_to_stop():
+    found = stopping.judge(_history(10.0), report(pattern="unexplained", headroom=1.0), now=_NOW)
+    assert (found.answer, found.bound, found.best) == ("unknown", None, None)
+    assert "unstall simplify" in found.why[0]
+
+
+def test_the_best_next_step_brings_its_expected_gain_not_the_ceiling():
+    given = report(headroom=4.0)
+    expected = ExpectedGain(remedy="a fix", value=1.6, low=1.2, high=2.4, confidence="low", known_by="estimated")
+    found = stopping.judge(_history(10.0), changed(given, verdict__expected_gain=expected), now=_NOW)
+    assert (found.best.gain, found.best.interval, found.best.is_ceiling) == (1.6, (1.2, 2.4), False)
+    assert found.answer == "go on" and found.why[0].startswith("4×")
+    assert "expected gain 1.6×, 1.2 to 2.4, estimated" in next_view.page(next_view.NextAnswer(found)).as_text()

@@ -115,7 +115,7 @@ def test_no_such_revision_is_told(repository, tmp_path, name):
 
 
 def test_no_repository_is_told(tmp_path):
-    with pytest.raises(WorktreeError, match="in no git repository"), check_out("main", tmp_path, tmp_path / "b"):
+    with pytest.raises(WorktreeError, match="not in a git repository"), check_out("main", tmp_path, tmp_path / "b"):
         pass
 
 

@@ -6,6 +6,7 @@ import pytest
 from report_examples import EXAMPLES, finding, make, source, warp
 
 from unstall.records import report as r
+from unstall.records.speedup import ExpectedGain, Speedup
 
 
 @pytest.fixture
@@ -21,8 +22,12 @@ def input_bound() -> r.Report:
         ],
         advice=[
             "do RandomWarp on whole arrays (NumPy or torch indexing) instead of pixel by pixel",
-            "no more workers: the cores are full",
+            "more workers would not help: all cores are busy",
         ],
+        ceiling=Speedup(value=4.1, low=3.2, high=5.84, confidence="medium", known_by="estimated"),
+        expected_gain=ExpectedGain(
+            remedy="a cheaper transform", value=2.6, low=1.34, high=5.0, confidence="low", known_by="estimated"
+        ),
     )
     second = finding(
         "callback-bound",
@@ -210,6 +215,20 @@ def hostile() -> r.Report:
         run={"command": ["train.py", nasty * 20], "notes": [nasty * 3] * 9},
         findings=[verdict, finding("sync-bound", culprit=culprit)],
         spans=[r.SpanTime(name=nasty, count=1, total_s=1.0, mean_s=1.0)] * 9,
+        callbacks=[
+            r.CallbackTime(
+                framework=nasty,
+                callback=nasty,
+                event=nasty,
+                calls=1,
+                total_s=1.0,
+                mean_s=1.0,
+                share=0.5,
+                file=nasty,
+                line=1,
+            )
+        ]
+        * 9,
         modules=[r.ModuleTime(name=nasty, type=nasty, calls_per_step=1.0, forward_s=1.0, self_s=1.0)] * 9,
     )
 

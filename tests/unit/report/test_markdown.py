@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from report_strategies import reports
 
 from unstall.records import report as r
+from unstall.records.experiments import NotMeasured
 from unstall.report import markdown, run_markdown
 
 
@@ -34,7 +35,7 @@ def test_modules_spans_and_hot_lines_are_listed_in_full(reinforcement: r.Report)
 
 def test_absent_parts_are_absent(no_steps: r.Report) -> None:
     text = run_markdown.render(no_steps)
-    assert "None" not in text and "Headroom" not in text and "| phase" not in text
+    assert "None" not in text and "Ceiling" not in text and "Gain" not in text and "| phase" not in text
 
 
 def test_hostile_strings_add_no_markup(hostile: r.Report) -> None:
@@ -93,7 +94,7 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
         study=r.Study(
             base_s=0.05,
             deeper=["then forward"],
-            failures=[r.NotMeasured(name="cached", intervention="cached", why="no loader")],
+            failures=[NotMeasured(name="cached", intervention="cached", why="no loader")],
             untried=["gc off"],
             sandbox="a copy",
         ),
@@ -106,7 +107,7 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
 
 
 def test_remedies_and_the_patch_are_told(input_bound: r.Report) -> None:
-    remedy = r.Remedy(name="share memory", exactness="exact", kept=False, why_not="slower | here")
+    remedy = r.Remedy(name="share memory", exactness="exact", sameness="exact", kept=False, why_not="slower | here")
     input_bound = changed(input_bound, remedies=[remedy], patch="-a = 1\n+\tb = `2`\x1b[1m\n")
     text = run_markdown.render(input_bound)
     assert "| share memory | no | exact |  |  | slower \\| here |" in text

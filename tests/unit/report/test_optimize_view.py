@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unstall.records.report import Remedy, RemedyStatus
+from unstall.records.remedies import Remedy, RemedyStatus
 from unstall.report import optimize_view
 
 
@@ -15,7 +15,15 @@ def shown(report, interval=None, remarks=()):
 def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
     tried = [
         Remedy(name="threads: 1", exactness="close", kept=False, speedup=0.9, ci95=(0.8, 1.0), why_not="no gain"),
-        Remedy(name="cache: it", exactness="exact", kept=True, speedup=3.0, ci95=(2.5, 3.5), predicted_speedup=2.9),
+        Remedy(
+            name="cache: it",
+            exactness="exact",
+            sameness="exact",
+            kept=True,
+            speedup=3.0,
+            ci95=(2.5, 3.5),
+            predicted_speedup=2.9,
+        ),
         Remedy(
             name="compile",
             exactness="close",
@@ -52,10 +60,28 @@ def test_nothing_kept_for_want_of_time_is_not_called_the_end(input_bound):
         )
     ]
     text = shown(msgspec.structs.replace(input_bound, remedies=left, total_speedup=None))
-    assert "not all was tried: a larger --budget may find more" in text and "as fast as" not in text
+    assert "not everything was tried: a larger --budget may find more" in text and "as fast as" not in text
 
 
 def test_close_remedies_are_not_called_bit_for_bit(input_bound):
-    kept = [Remedy(name="threads: 1", exactness="close", kept=True, speedup=1.5)]
+    kept = [Remedy(name="threads: 1", exactness="exact", kept=True, speedup=1.5, sameness="close")]
     text = shown(msgspec.structs.replace(input_bound, remedies=kept, total_speedup=1.5))
-    assert "within rounding" in text and "bit for bit" not in text
+    assert "close: the same results but for rounding" in text and "bit for bit" not in text
+
+
+def test_the_total_is_as_the_least_of_what_is_kept(input_bound):
+    kept = [
+        Remedy(name=name, exactness=sameness, kept=True, speedup=1.5, sameness=sameness)
+        for name, sameness in (("a", "exact"), ("b", "reduced"), ("c", "close"))
+    ]
+    text = shown(msgspec.structs.replace(input_bound, remedies=kept, total_speedup=3.0))
+    assert "3× faster, reduced: other results, as you allowed" in text
+
+
+def test_advice_is_apart_from_what_was_tried(input_bound):
+    advice = Remedy(
+        name="autocast: it", exactness="reduced", kept=False, speedup=1.6, status=RemedyStatus.ADVICE,
+        why_not="would bring 1.60×; it changes results: --allow reduced",
+    )  # fmt: skip
+    text = shown(msgspec.structs.replace(input_bound, remedies=[advice], total_speedup=None))
+    assert "  advice\n" in text and "tried, not kept" not in text and "--allow reduced" in text

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from unstall.records.report import Ceiling, Experiment, NotMeasured, Study
+from unstall.records.experiments import Ceiling, Experiment, NotMeasured, Study
 from unstall.report import simplify_view
 
 

@@ -16,7 +16,7 @@ from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 
 VIEWS = sorted(info.name for info in pkgutil.iter_modules(unstall.report.__path__) if info.name.endswith("_view"))
-WITHOUT_VIEW = {"report": "run_view", "export": None, "prune": None}
+WITHOUT_VIEW = {"report": "run_view", "export": None, "prune": None, "mcp": None, "setup-agent": None}
 """Verbs that show what others do, or one line."""
 
 

@@ -10,13 +10,14 @@ from report_examples import finding, make
 
 from unstall.diagnose.patterns import all_patterns
 from unstall.records import report as r
-from unstall.report import wording
+from unstall.records.vocabulary import WITHOUT_CULPRIT
+from unstall.report import promise, wording
 
 
 def test_the_sentence_of_a_loop_that_waits_for_its_workers(input_bound: r.Report) -> None:
     assert wording.headline(input_bound) == (
         "input-bound (transform): 83 % of each step waits for RandomWarp.__call__ in the loader "
-        "workers; at most 4.1× faster without it (estimated, high confidence)"
+        "workers; ceiling 4.1× (3.2 to 5.8, estimated) without it; high confidence"
     )
 
 
@@ -48,9 +49,38 @@ def test_every_pattern_has_a_sentence(pattern: str, with_culprit: bool) -> None:
     verdict = finding(pattern, culprit=culprit if with_culprit else None)
     sentence = wording.headline(make(verdict, {}))
     assert sentence.startswith(f"{pattern}: ")
-    assert sentence.endswith("(estimated, high confidence)")
-    assert ("gather_loss" in sentence) == (with_culprit and pattern != "healthy")
+    assert sentence.endswith("high confidence)" if pattern in WITHOUT_CULPRIT else "; high confidence")
+    assert ("ceiling" in sentence) == (pattern not in WITHOUT_CULPRIT)
+    assert ("gather_loss" in sentence) == (with_culprit and pattern not in WITHOUT_CULPRIT)
     assert "None" not in sentence and "{" not in sentence and "  " not in sentence
+
+
+def in_library(**more) -> r.Culprit:
+    file = "/env/lib/python3.11/site-packages/pkg/sampling.py"
+    called_by = r.Caller(function="train", file="/elsewhere/train.py", line=45)
+    fields = {"function": "corrupt", "file": file, "line": 87, "share": 0.85, "package": "pkg", "version": "1.2.1"}
+    return r.Culprit(**{**fields, "called_by": called_by, **more})
+
+
+def test_a_culprit_in_a_library_is_told_with_its_version_and_who_calls_it() -> None:
+    assert wording.name_and_place(in_library()) == ["corrupt", "pkg/sampling.py:87 (pkg 1.2.1)"]
+    assert wording.called_by(in_library()) == "called by your train, /elsewhere/train.py:45"
+    assert wording.name_and_place(in_library(version="")) == ["corrupt", "pkg/sampling.py:87 (pkg)"]
+    assert wording.name_and_place(in_library(function="<module>")) == ["pkg/sampling.py:87 (pkg 1.2.1)"]
+
+
+def test_a_line_of_a_module_that_calls_a_library_is_its_file_alone() -> None:
+    caller = r.Caller(function="<module>", file="/elsewhere/train.py", line=3)
+    assert wording.called_by(in_library(called_by=caller)) == "called by your /elsewhere/train.py:3"
+    assert wording.called_by(in_library(called_by=None)) == ""
+
+
+def test_callers_come_before_the_users_line_and_none_twice():
+    item, users = (r.Caller(function=name, file=f"/elsewhere/{name}.py", line=3, share=0.9) for name in ("item", "fit"))
+    chain = "called by item, /elsewhere/item.py:3"
+    assert wording.called_by(in_library(called_by=None, callers=[item])) == chain
+    both = in_library(called_by=r.Caller(function="fit", file=users.file, line=3), callers=[item, users])
+    assert wording.called_by(both) == f"{chain} ← your fit, /elsewhere/fit.py:3"
 
 
 def test_absent_shares_are_not_called_zero() -> None:
@@ -58,23 +88,37 @@ def test_absent_shares_are_not_called_zero() -> None:
     assert sentence.startswith("sync-bound: each step goes into")
 
 
-def test_a_measured_gain_is_no_upper_bound(input_bound: r.Report) -> None:
-    input_bound = changed(input_bound, verdict__headroom_known_by="measured")
-    assert "; 4.1× faster without it (measured, high confidence)" in wording.headline(input_bound)
-    assert wording.headroom_line(input_bound) == "4.1×, 41.5 steps/s → 171 steps/s (measured)"
+def test_a_report_without_intervals_says_what_it_knows(input_bound: r.Report) -> None:
+    input_bound = changed(input_bound, verdict__headroom_known_by="measured", verdict__ceiling=None)
+    input_bound = changed(input_bound, verdict__expected_gain=None)
+    assert "; ceiling 4.1× (measured) without it; high confidence" in wording.headline(input_bound)
+    assert promise.ceiling_line(input_bound) == "4.1× (measured), 41.5 steps/s → 171 steps/s"
+    assert promise.gain_line(input_bound) is None
+
+
+def test_a_figure_that_says_little_names_who_knows(input_bound: r.Report) -> None:
+    unsure = changed(input_bound, verdict__ceiling__confidence="low", verdict__ceiling__high=1000.0)
+    line = promise.ceiling_line(unsure)
+    assert line == "3.2× or more (estimated); `unstall simplify` measures it"
+    assert "simplify" not in (promise.ceiling_line(changed(unsure, kind="simplify")) or "")
+
+
+def test_a_gain_without_a_ceiling_is_in_the_headline(input_bound: r.Report) -> None:
+    gain_alone = changed(input_bound, verdict__ceiling=None)
+    assert "; expected gain of a cheaper transform 1.34 to 5× (estimated); high" in wording.headline(gain_alone)
 
 
 def test_no_gain_is_not_promised(memory_growth: r.Report) -> None:
     assert wording.headline(memory_growth) == (
         "memory-growth (graph): memory grows by 2.1 MB every step, kept by train.py:31 (high confidence)"
     )
-    assert wording.headroom_line(memory_growth) == "none to speak of (estimated)"
+    assert promise.ceiling_line(memory_growth) == "none to speak of (estimated)"
     assert wording.culprit_share(memory_growth.verdict) == ""
 
 
 def test_runner_up(input_bound: r.Report, healthy: r.Report) -> None:
     assert wording.runner_up_line(input_bound) == (
-        "callback-bound (logging), up to 1.06× (estimated), in log_step at train.py:88"
+        "callback-bound (logging), ceiling 1.06× (estimated), in log_step at train.py:88"
     )
     assert wording.runner_up_line(healthy) is None
 

@@ -1,3 +1,4 @@
+import itertools
 import os
 import sys
 
@@ -37,6 +38,17 @@ def test_a_namespace_whose_number_was_given_to_another_is_left_alone(tmp_path):
     home = keeper.Home(str(tmp_path / "home"))
     assert os.getpid() in keeper.namespaces()[home.namespace("layer-old")]
     assert home.inside() == set()
+
+
+def test_a_folder_beside_the_programs_is_the_last_resort_of_its_device(tmp_path, monkeypatch):
+    """However the room changes while one looks: what is freed meanwhile makes no folder the better one."""
+    preferred, beside = tmp_path / "temporary", tmp_path / "beside"
+    preferred.mkdir()
+    beside.mkdir()
+    room = itertools.count(4 * place.RESERVE_BYTES)
+    monkeypatch.setattr(place, "roots", lambda folder: [preferred, beside])
+    monkeypatch.setattr(place, "free_bytes", lambda path: next(room))
+    assert [home.parent for home in place.homes(tmp_path)] == [preferred.resolve()]
 
 
 def test_places_have_room_and_differ(tmp_path):

@@ -112,3 +112,23 @@ def test_a_mounted_file_is_read_only(tree):
 def test_what_a_mount_forbids_is_forbidden_above_it(tree):
     found = plan([mount("/"), mount(f"{tree}/home", "ext4", "rw", "nosuid", "noexec", "nodev")], privileged=True).steps
     assert found[1].detail == "noexec,nosuid"
+
+
+@pytest.mark.parametrize("privileged", [False, True])
+def test_devices_work_and_what_is_made_beside_them_stays_inside(tree, monkeypatch, privileged):
+    for name in ("dev/pts", "dev/hugepages"):
+        (tree / name).mkdir()
+    monkeypatch.setattr(mounts, "_DEVICES", f"{tree}/dev")
+    monkeypatch.setattr(mounts, "SHARED_MEMORY", f"{tree}/dev/shm")
+    known = [mount("/"), mount(f"{tree}/dev", "devtmpfs", "rw", "nosuid"), mount(f"{tree}/dev/pts", "devpts")]
+    known += [mount(f"{tree}/dev/hugepages", "hugetlbfs"), mount(f"{tree}/dev/shm", "tmpfs")]
+    layout = mounts._Layout(known, privileged)
+    layout.cover_devices()
+    assert steps(layout.plan.steps, tree) == [
+        ("overlay" if privileged else "readonly", "dev"),
+        ("bind", "dev/pts"),
+        ("readonly", "dev/hugepages"),
+        ("readonly", "dev/shm"),
+        ("shm", "dev/shm"),
+    ]
+    assert layout.plan.steps[0].detail == ("nosuid" if privileged else "")

@@ -80,7 +80,7 @@ def test_where_all_blocks_are_disturbed_they_count_in_the_end():
 
 def test_a_program_that_takes_another_course_fails_the_trial():
     result = result_of(Program(0.2, 0.1, arm_calls=3.0))
-    assert "another course" in result.failure
+    assert "behaves differently" in result.failure
     assert result.state == "failed"
     assert result.ratio is None
 

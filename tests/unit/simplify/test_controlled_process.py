@@ -9,7 +9,7 @@ from simplify_builders import VirtualClock, VirtualSession, make_recording
 from unstall.child.experiments.switchboard import Switchboard
 from unstall.child.watcher import CALL
 from unstall.records.vocabulary import Tick
-from unstall.simplify.controlled_process import ControlledProcess, Patience, ProgramEnded, ProgramStuck
+from unstall.simplify.controlled_process import ControlledProcess, Interrupted, Patience, ProgramEnded, ProgramStuck
 
 STEP_S = 0.1
 
@@ -18,7 +18,7 @@ class Tap:
     """The ticks of one process of the program."""
 
     def __init__(self, pid):
-        self.pid, self.control, self.ticks = pid, 0, [0] * 8
+        self.pid, self.control, self.ticks = pid, 0, [0] * len(Tick)
 
     @property
     def steps(self):
@@ -33,11 +33,14 @@ class Program:
         self.taps = [Tap(100 + rank) for rank in range(ranks)]
         self.began, self.starts_after_s, self.learning, self.obeys = clock(), starts_after_s, learning, obeys
         self.frozen, self.killed, self.finished, self.ends_at = False, [], False, float("inf")
+        self.interrupted = self.abandoned = False
         self.board = Switchboard(directory, clock=lambda: int(clock() * 1e9))
         self.session = VirtualSession()
         self.session.stop = self.stop
 
     def wait(self, seconds):
+        if self.interrupted:
+            raise Interrupted
         self.clock.now += seconds
         alive = self.clock() - self.began - self.starts_after_s
         if alive < 0 or self.frozen or self.status is not None:
@@ -69,6 +72,9 @@ class Program:
 
     def finish(self):
         self.finished = True
+
+    def abandon(self):
+        self.abandoned = True
 
     def emit(self, **fact):
         with (self.directory / "info-100.jsonl").open("a") as file:
@@ -197,3 +203,10 @@ def test_one_that_does_not_end_is_killed(start):
     program, process = start(obeys=False, patience=Patience(poll_s=0.01, end_s=-1.0))
     process.end()
     assert program.killed == [signal.SIGKILL] and program.finished
+
+
+def test_nobody_waits_for_it_after_a_signal(start):
+    program, process = start(obeys=False)
+    program.interrupted = True
+    process.end()
+    assert program.abandoned and not program.finished

@@ -42,7 +42,7 @@ def test_a_program_that_ends_is_started_again():
         (ProgramEnded(0), 2, "give it more steps"),
         (ProgramEnded(1, "RuntimeError: no"), 1, "the program fails: RuntimeError: no"),
         (ProgramEnded(-11), 2, "exit code -11"),
-        (ProgramStuck("it makes no steps"), 2, "does not go on: it makes no steps"),
+        (ProgramStuck("it makes no steps"), 2, "is stuck: it makes no steps"),
     ],
 )
 def test_one_that_never_lasts_a_block_is_given_up(error, starts, why):

@@ -33,7 +33,7 @@ def test_calls_of_logging_libraries_are_tried_where_they_take_time():
         make_finding(function="Log.write"), phases={"forward": 0.5, "backward": 0.42, "callback": 0.08}
     )
     words = "without logging, plotting and checkpoint calls"
-    saves = changed(make_measurement(), callbacks={"~torch.save": 0.006})  # of a step of 0.1 s
+    saves = changed(make_measurement(), library_calls={"~torch.save": 0.006})  # of a step of 0.1 s
     assert words in names(plan.experiments(report, saves))
     assert words not in names(plan.experiments(report, make_measurement())), "nothing of a library's was called"
 

@@ -77,7 +77,7 @@ def test_another_package_can_offer_one(offered):
 def test_what_is_none_is_ignored_with_a_warning(offered, entry_point, capsys):
     offered(PLUGIN, entry_point)
     assert "metrics" not in registry.interventions() and "cached" in registry.interventions()
-    assert "no class derived from Intervention" in capsys.readouterr().err
+    assert "not a class derived from Intervention" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", sorted(Path(interventions.__file__).parent.glob("*.py")), ids=lambda path: path.name)

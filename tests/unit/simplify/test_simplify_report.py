@@ -5,7 +5,8 @@ import math
 import pytest
 from simplify_builders import make_finding, make_first_run, make_measurement, make_report, make_result, result_of
 
-from unstall.records.report import Ceiling, Report
+from unstall.records.experiments import Ceiling
+from unstall.records.report import Report
 from unstall.simplify import simplify_report
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.simplifier import SimplifyResult

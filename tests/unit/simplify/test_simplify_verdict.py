@@ -1,9 +1,11 @@
 """What the experiments make of the verdict."""
 
 import pytest
+from changes import changed
 from simplify_builders import make_finding, make_report, result_of
 
 from unstall.records.report import Hotspot
+from unstall.records.speedup import Speedup
 from unstall.simplify import simplify_verdict
 from unstall.simplify.simplify_verdict import WaitingSplit
 
@@ -82,3 +84,23 @@ def test_no_report_is_changed():
 def test_a_kind_of_work_has_its_pattern(component, pattern):
     findings, _ = restate(make_report(make_finding("healthy", 1.0)), result_of(component, 3.0))
     assert findings[0].pattern == pattern and findings[0].advice
+
+
+def test_the_ceiling_is_measured_with_its_interval_and_the_gain_follows_it():
+    (first,), _ = restate(make_report(make_finding("callback-bound", 2.0, "log")), result_of("log", 4.1))
+    assert first.ceiling.known_by == "measured"
+    assert first.ceiling.low <= first.ceiling.value == first.headroom <= first.ceiling.high
+    assert first.expected_gain.known_by == "estimated"
+    assert 1 < first.expected_gain.value < first.ceiling.value
+
+
+def test_a_verdict_that_takes_over_has_a_measured_ceiling():
+    findings, _ = restate(make_report(make_finding("healthy", 1.0)), result_of("env", 3.0))
+    assert findings[0].ceiling.value == pytest.approx(3.0) and findings[0].ceiling.known_by == "measured"
+
+
+def test_a_measurement_inside_the_stated_interval_is_no_disagreement():
+    finding = make_finding("callback-bound", 4.0, "log")
+    wide = Speedup(value=4.0, low=1.5, high=9.0, confidence="low", known_by="estimated")
+    _, disagreements = restate(make_report(changed(finding, ceiling=wide)), result_of("log", 2.0))
+    assert disagreements == []

@@ -195,6 +195,10 @@ def test_equal_on_text_of_json_characters(text):
 
 
 @given(st.text(alphabet="0123456789.eE+-", min_size=1, max_size=45))
+@example("1E1000000")
+@example("-1E1000000000000000000")
+@example("1E-1000000")
+@example("9E999999999999999999999")
 def test_numbers_are_exact(text):
     both(b'{"ph":"X","ts":%s,"dur":"%s","pid":%s,"tid":"%s"}]' % ((text.encode(),) * 4), [1000])
 

@@ -44,7 +44,7 @@ def test_git_applies_it_and_nothing_else_changes(repository, name, content):
     module = Sources().module(path).tree
     changed = module.with_changes(body=[*module.body, module.body[-1]])
     sources = Sources().with_module(path, changed)
-    patch = unified(sources, repository)
+    patch = unified(sources, lambda path: repository)
     git(repository, "apply", "-", stdin=patch)
     assert path.read_bytes() == sources.bytes_of(path)
     assert content.count(b"\r\n") == 0 or b"\n" not in path.read_bytes().replace(b"\r\n", b"")

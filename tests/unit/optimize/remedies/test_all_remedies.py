@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from unstall.optimize.remedies import all_remedies
-from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of, proposals_of
+from unstall.optimize.remedies.base import Exactness, NotApplicable, Remedy, first_of, proposals_of
 
 PLUGIN = """
 from unstall.optimize.remedies.base import Remedy
@@ -43,7 +45,7 @@ def test_each_remedy_says_what_it_is():
     assert {"vectorize-loop", "cache-samples", "by-hand"} <= remedies.keys()
     for name, remedy in remedies.items():
         assert isinstance(remedy, Remedy) and remedy.name == name and remedy.brief and remedy.needs and remedy.patterns
-        assert remedy.exactness in ("exact", "close", "training-changing")
+        assert remedy.exactness in get_args(Exactness)
 
 
 def test_a_package_adds_a_remedy(plugin):
@@ -54,7 +56,7 @@ def test_a_package_adds_a_remedy(plugin):
 @pytest.mark.parametrize(
     ("value", "source", "why"),
     [
-        ("remedies_of_mine:REMEDY", "REMEDY = 3\n", "no Remedy"),
+        ("remedies_of_mine:REMEDY", "REMEDY = 3\n", "not of type Remedy"),
         ("remedies_of_mine:REMEDY", "import nothing_of_the_kind\n", "ModuleNotFoundError"),
         ("remedies_of_mine:REMEDY", PLUGIN.replace("{name}", "threads"), "there is already one named 'threads'"),
     ],

@@ -6,7 +6,6 @@ import textwrap
 
 import pytest
 
-from unstall.optimize.equivalence import ObservedTensor, difference_of
 from unstall.optimize.remedies.autocast import arithmetic_bound, removed_by, with_autocast
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.source.files import Sources
@@ -73,17 +72,3 @@ def test_a_model_far_below_the_peak_gains_little():
     assert (
         arithmetic_bound(0.03) == pytest.approx(0.1) and arithmetic_bound(0.9) == 1 and 0 < arithmetic_bound(None) < 1
     )
-
-
-def test_coarse_arithmetic_has_its_own_tolerance_but_not_for_whole_numbers():
-    import numpy as np
-
-    def tensors(values):
-        return [ObservedTensor("loss.0", 0, str(values.dtype), values.shape, values.tobytes(), values.tobytes())]
-
-    one, other = np.array([1.0], dtype="float32"), np.array([1.01], dtype="float32")
-    assert difference_of(tensors(one), tensors(other), "close") is not None
-    assert difference_of(tensors(one), tensors(other), "close", compute_dtypes=["bfloat16"]) is None
-    assert difference_of(tensors(one), tensors(other), "exact", compute_dtypes=["bfloat16"]) is not None
-    one, other = np.array([1000]), np.array([1001])
-    assert difference_of(tensors(one), tensors(other), "close", compute_dtypes=["bfloat16"]) is not None

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from optimize_builders import make_module
 from PIL import Image
 
-from unstall.optimize.remedies.vectorize_loop import with_arrays
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.vectorize import vectorize
 
@@ -38,7 +37,7 @@ def both(source, marker="for "):
     text = textwrap.dedent(source).lstrip()
     line = next(number for number, one in enumerate(text.splitlines(), 1) if marker in one)
     module = make_module(text)
-    changed = with_arrays(module, vectorize(module, line + 1)).code
+    changed = vectorize(module, line + 1).tree.code
     spaces = []
     for one in (text, changed):
         space: dict = {}
@@ -122,8 +121,8 @@ def test_a_list_that_is_read_in_several_places_becomes_an_array_once():
                 return out
     """
     text = textwrap.dedent(source).lstrip()
-    written = "".join(vectorize(make_module(text), 7).statements)
-    assert written.count("asarray(self.cells)") == 1 and "cells_array_1 = " in written
+    written = vectorize(make_module(text), 7).tree.code
+    assert written.count("asarray(self.cells)") == 1 and "cells_array_2 = " in written
     made = []
     for space in both(source):
         plate = space["Plate"]()

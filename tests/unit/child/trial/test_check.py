@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import libcst as cst
 import pytest
 
-from unstall.optimize.child import check
+from unstall.child.trial import check
 from unstall.optimize.source.toplevel import with_runtime
 
 

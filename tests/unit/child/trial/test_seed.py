@@ -42,7 +42,7 @@ def run(tmp_path, plan, *args):
         **os.environ,
         "PYTHONPATH": str(BOOTSTRAP),
         "UNSTALL_RUN_DIR": str(folder),
-        "UNSTALL_CHILD": "unstall.optimize.child",
+        "UNSTALL_CHILD": "unstall.child.trial",
         "UNSTALL_PLAN": json.dumps(plan),
     }
     done = subprocess.run([sys.executable, str(script), *args], env=env, capture_output=True, text=True, timeout=120)
@@ -64,3 +64,23 @@ def test_folding_visits_few_samples_again(tmp_path):
     lines = run(tmp_path, {"seed": {"seed": None, "fold": 3}}, "0").splitlines()
     seen = {int(one) for line in lines for one in line.split("]")[0].strip("[ ").split(",")}
     assert seen == {0, 1, 2}
+
+
+SEEDED = """
+    import random
+    import numpy as np
+    import torch
+
+    random.seed(a=1)
+    np.random.seed(2)
+    torch.manual_seed(3)
+    print(random.random(), np.random.rand(), np.random.default_rng(4).random(), torch.rand(1).item(), sep="\\n")
+"""
+
+
+def test_the_seeds_that_a_program_sets_itself_can_be_shifted(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PROGRAM", SEEDED)
+    own, again = (run(tmp_path, {"seed": {"seed": 7}}).splitlines() for _ in range(2))
+    shifted = run(tmp_path, {"seed": {"seed": 7, "shift": 1234}}).splitlines()
+    assert own == again
+    assert all(a != b for a, b in zip(own, shifted))

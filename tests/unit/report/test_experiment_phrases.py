@@ -6,7 +6,8 @@ import pytest
 from changes import changed
 
 from unstall.records import report as r
-from unstall.report import study
+from unstall.records.experiments import NotMeasured
+from unstall.report import experiment_phrases
 from unstall.report.html import experiments
 
 
@@ -15,7 +16,7 @@ def trial(**more):
 
 
 def test_what_is_not_known_is_left_out():
-    assert study.facts(r.Study(base_s=0.05)) == [("Sandbox", "the program was started once")]
+    assert experiment_phrases.summary(r.Study(base_s=0.05)) == [("Sandbox", "the program was started once")]
 
 
 def test_what_is_known_is_told():
@@ -29,7 +30,7 @@ def test_what_is_known_is_told():
         sandbox="an overlay",
         runs=3,
     )
-    told = dict(study.facts(made))
+    told = dict(experiment_phrases.summary(made))
     assert told["Sum"] == "elasticities sum to 0.97 (0.9 to 1.04): complete"
     assert told["Data"] == "of 50 ms a step, 20 ms is waiting for data, 0 s is lost to workers that take the cores"
     assert told["Sandbox"] == "an overlay; the program was started 3 times"
@@ -40,13 +41,13 @@ def test_what_is_known_is_told():
     [((1.9, 2.1), "1.9 to 2.1"), ((0.1, 1e6), "unknown"), ((float("nan"), 2.0), "unknown"), (None, "")],
 )
 def test_an_interval_that_is_open_tells_nothing(interval, words):
-    assert study.between(interval) == words
+    assert experiment_phrases.between(interval) == words
 
 
 def test_ceilings_are_relative_to_the_step_of_the_experiments(input_bound):
-    assert study.speed(input_bound) == input_bound.throughput.steps_per_s
+    assert experiment_phrases.baseline_speed(input_bound) == input_bound.throughput.steps_per_s
     input_bound = changed(input_bound, study=r.Study(base_s=0.1))
-    assert study.speed(input_bound) == pytest.approx(10)
+    assert experiment_phrases.baseline_speed(input_bound) == pytest.approx(10)
 
 
 def test_trials_stand_in_their_order_and_an_inconclusive_one_has_no_dot(input_bound):
@@ -59,7 +60,7 @@ def test_trials_stand_in_their_order_and_an_inconclusive_one_has_no_dot(input_bo
 
 
 def test_a_study_without_any_result_says_why(input_bound):
-    failure = r.NotMeasured(name="cached", intervention="cached", why="no loader")
+    failure = NotMeasured(name="cached", intervention="cached", why="no loader")
     told = r.Study(base_s=0.1, failures=[failure], untried=["gc off"])
     input_bound = changed(input_bound, experiments=[], study=told)
     section = experiments.experiments(input_bound)

@@ -1,26 +1,27 @@
 from __future__ import annotations
 
 import pytest
+from changes import changed
 from report_examples import finding, make
 
 from unstall.records import report as r
-from unstall.report import facts
+from unstall.report import run_phrases
 
 
 def test_phases_are_sorted_and_small_ones_folded(input_bound: r.Report) -> None:
-    shown, folded = facts.phases(input_bound)
+    shown, folded = run_phrases.phases(input_bound)
     assert [phase.name for phase in shown] == ["data_wait", "forward", "backward", "optimizer"]
     assert [phase.name for phase in folded] == ["callback", "other", "transfer"]
 
 
 def test_a_lone_small_phase_keeps_its_name() -> None:
-    shown, folded = facts.phases(make(finding("healthy"), {"forward": 0.995, "other": 0.005}))
+    shown, folded = run_phrases.phases(make(finding("healthy"), {"forward": 0.995, "other": 0.005}))
     assert [phase.name for phase in shown] == ["forward", "other"]
     assert folded == []
 
 
 def test_blocked_time_is_told_where_it_matters(input_bound: r.Report) -> None:
-    notes = [facts.phase_note(phase) for phase in input_bound.phases]
+    notes = [run_phrases.phase_note(phase) for phase in input_bound.phases]
     assert notes.count("") == len(notes) - 1
     assert "60 % blocked, 55 % on network (1.2 MB)" in notes
 
@@ -33,14 +34,27 @@ def test_what_was_not_measured_is_not_mentioned() -> None:
         utilization=r.Utilization(),
         run={"environment": {}},
     )
-    assert facts.throughput(report) == []
-    assert facts.utilization(report) == []
-    assert facts.step_times(report) == []
-    assert facts.startup(report) == []
+    assert run_phrases.throughput(report) == []
+    assert run_phrases.utilization(report) == []
+    assert run_phrases.step_times(report) == []
+    assert run_phrases.startup(report) == []
+
+
+def test_what_is_between_steps_is_no_part_of_the_step_that_is_shown(input_bound: r.Report) -> None:
+    evaluation = r.Between(mean_s=0.033, each_s=2.1, count=4, function="evaluate", file="/w/train.py", line=80)
+    step = r.StepTime(mean=0.044, p50=0.011, p95=0.012)
+    report = changed(input_bound, throughput__step_s=step, throughput__between=evaluation, account=None)
+    assert run_phrases.step_times(report) == [
+        "11 ms a step",
+        "p50 11 ms",
+        "p95 12 ms",
+        "between steps: evaluate, train.py:80, 4 times 2.1 s, 33 ms a step",
+        "shares are of 44 ms, with that",
+    ]
 
 
 def test_throughput(input_bound: r.Report) -> None:
-    assert facts.throughput(input_bound) == [
+    assert run_phrases.throughput(input_bound) == [
         "41.5 steps/s",
         "41.5 batches/s",
         "1.33 k samples/s",
@@ -66,7 +80,7 @@ def test_gpus(gpu: list[float] | None, installed: list, expected: list[str]) -> 
         utilization=r.Utilization(gpu=gpu),
         run={"environment": {"gpus": installed}},
     )
-    assert facts.utilization(report) == expected
+    assert run_phrases.utilization(report) == expected
 
 
 def test_a_busy_machine_and_a_leak_are_named() -> None:
@@ -75,7 +89,7 @@ def test_a_busy_machine_and_a_leak_are_named() -> None:
         {},
         utilization=r.Utilization(rss_peak_bytes=10**9, rss_growth_bytes_per_step=5e5, other_processes_cores=1.234),
     )
-    assert facts.utilization(report)[1:] == [
+    assert run_phrases.utilization(report)[1:] == [
         "memory 1 GB peak, +500 kB/step",
         "other processes 1.23 cores",
     ]
@@ -84,7 +98,7 @@ def test_a_busy_machine_and_a_leak_are_named() -> None:
 @pytest.mark.parametrize(
     "code, phrase",
     [
-        (None, "stopped by unstall after the steps asked for"),
+        (None, "stopped by unstall after the requested steps"),
         (0, "exit code 0"),
         (3, "exit code 3"),
         (-9, "killed by SIGKILL"),
@@ -92,11 +106,11 @@ def test_a_busy_machine_and_a_leak_are_named() -> None:
     ],
 )
 def test_exit(code: int | None, phrase: str) -> None:
-    assert facts.exit_phrase(code) == phrase
+    assert run_phrases.exit_phrase(code) == phrase
 
 
 def test_only_notable_gaps_are_told(input_bound: r.Report) -> None:
-    assert facts.startup(input_bound) == [
+    assert run_phrases.startup(input_bound) == [
         "2.1 s before the first batch",
         "900 ms starting workers",
         "1.2 s warming up",

@@ -7,11 +7,11 @@ import builtins
 import libcst as cst
 import pytest
 
-from unstall.optimize.child import batched_calls, check
+from unstall.child.trial import batched_calls, check
 from unstall.optimize.source.toplevel import with_runtime
 
 torch = pytest.importorskip("torch")
-TOLERANCES = {"float32": 1e-3}
+SIZE = 128.0
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def checked(monkeypatch):
     """The patch's class as the check has it, and what it complains of."""
     told = []
     monkeypatch.setattr(builtins, "__build_class__", builtins.__build_class__)
-    check.watch_classes({"_Batches": lambda cls: batched_calls.check_class(cls, told.append, TOLERANCES)})
+    check.watch_classes({"_Batches": lambda cls: batched_calls.check_class(cls, told.append, SIZE)})
     text = with_runtime(cst.parse_module(""), "batches").code
     space: dict = {}
     exec(text, space)
@@ -81,8 +81,8 @@ def test_an_output_of_any_form_is_taken_apart(stacked, grad):
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        (torch.ones(3), torch.ones(3) * 1.0001, True),
-        (torch.ones(3), torch.ones(3) * 1.1, False),
+        (torch.ones(3), torch.ones(3) * 1.000003, True),
+        (torch.ones(3), torch.ones(3) * 1.0001, False),
         (torch.tensor([1, 2]), torch.tensor([1, 3]), False),
         (torch.ones(3), torch.ones(3, 1), False),
         ({"a": (1, torch.ones(2))}, {"a": (1, torch.ones(2))}, True),
@@ -92,4 +92,18 @@ def test_an_output_of_any_form_is_taken_apart(stacked, grad):
     ],
 )
 def test_what_is_alike(one, other, same):
-    assert batched_calls.alike(one, other, TOLERANCES) is same
+    assert batched_calls.alike(one, other, size=SIZE) is same
+
+
+def test_what_rounding_moves_far_may_differ_as_far():
+    one, other, perturbed = torch.zeros(3), torch.full((3,), 1e-3), [torch.full((3,), 1e-4), torch.zeros(3)]
+    assert batched_calls.alike([one], [other], [[tensor] for tensor in perturbed], SIZE)
+    assert not batched_calls.alike([one], [other * 100], [[tensor] for tensor in perturbed], SIZE)
+
+
+def test_a_model_that_is_perturbed_is_as_it_was_afterwards(checked):
+    cls, told = checked
+    model = torch.nn.Linear(2, 2)
+    before = model.weight.clone()
+    list(cls(model, 64).each(list(torch.randn(6, 2)), each))
+    assert not told and torch.equal(model.weight, before)

@@ -1,0 +1,162 @@
+"""`unstall prove` as a person types it: each of its words, for real programs in real processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from harness import can_overlay
+
+from unstall.cli.exits import Exit
+from unstall.report.schema import schema
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+PROGRAM = """
+    import os
+    import time
+
+    WAIT_S = 3.0
+
+
+    def work(rows):
+        time.sleep(WAIT_S)
+        return sum(rows)
+
+
+    began = time.perf_counter()
+    total = work(range(1000))
+    print(f"total {total}, took {time.perf_counter() - began:.2f} s")
+    with open("total.txt", "w") as file:
+        file.write(f"{total}\\n")
+"""
+
+TRAINING = """
+    import torch
+    from torch import nn
+
+    STEPS = 20
+
+
+    def main():
+        torch.manual_seed(0)
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(STEPS):
+            loss = model(torch.randn(8, 4)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    if not can_overlay(tmp_path):
+        pytest.skip("an overlay is not possible here")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "train.py").write_text(textwrap.dedent(PROGRAM).lstrip())
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first")
+    return folder
+
+
+def git(folder, *words):
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def prove(folder, *words):
+    command = [sys.executable, "-m", "unstall", "prove", "--json", "../report.json", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=380)
+    path = folder.parent / "report.json"
+    if not path.exists():
+        return done, None
+    report = json.loads(path.read_text())
+    jsonschema.validate(report, schema(), jsonschema.Draft202012Validator)
+    return done, report["proof"]
+
+
+def change(folder, before, after):
+    path = folder / "train.py"
+    source = path.read_text()
+    assert before in source
+    path.write_text(source.replace(before, after))
+
+
+def test_a_patch_is_proven_and_nothing_of_the_program_changes(program):
+    change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
+    patch = program.parent / "fast.patch"
+    patch.write_text(git(program, "diff"))
+    git(program, "checkout", "-q", "train.py")
+    done, proof = prove(program, "--patch", str(patch), "--card", "../card.svg", "--budget", "300s", "train.py")
+    assert git(program, "status", "--porcelain") == ""
+    assert (done.returncode, proof["verdict"], proof["sameness"]) == (Exit.OK, "proven", "exact"), done.stderr
+    assert proof["ratio"]["low"] > 1.02 and proof["seconds"]["changed"] < proof["seconds"]["original"]
+    card = ElementTree.fromstring((program.parent / "card.svg").read_text())
+    assert "proven" in "".join(card.itertext())
+
+
+def test_the_working_tree_against_a_revision_is_different(program):
+    change(program, "range(1000)", "range(900)")
+    done, proof = prove(program, "--against", "HEAD", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.DIFFERENT, "different"), done.stderr
+    assert proof["first_difference"]["detail"] == "404550 instead of 499500"
+
+
+def test_a_slower_program_is_not_faster(program):
+    change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
+    other = program.parent / "other"
+    other.mkdir()
+    (other / "train.py").write_bytes((program / "train.py").read_bytes())
+    git(program, "checkout", "-q", "train.py")
+    done, proof = prove(program, "--against", str(other), "--budget", "300s", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.NOT_FASTER, "not-faster"), done.stderr
+
+
+def test_too_small_a_budget_is_inconclusive_and_says_how_much_more_it_takes(program):
+    change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
+    done, proof = prove(program, "--against", "HEAD", "--budget", "10s", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.INCONCLUSIVE, "inconclusive"), done.stderr
+    assert proof["more_s"] > 0
+
+
+def test_a_clock_that_is_replaced_is_refused_without_a_run(program):
+    change(program, "WAIT_S = 3.0", "time.perf_counter = lambda: 0.0")
+    done, proof = prove(program, "--against", "HEAD", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.REFUSED_CHANGE, "refused"), done.stderr
+    assert proof["first_difference"]["place"] == "train.py:4"
+
+
+def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
+    (program / "train.py").write_text(textwrap.dedent(TRAINING).lstrip())
+    (program.parent / "before").mkdir()
+    (program.parent / "before" / "train.py").write_bytes((program / "train.py").read_bytes())
+    change(program, "STEPS = 20", "STEPS = 16")
+    done, proof = prove(program, "--against", "../before", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.DIFFERENT, "different"), done.stderr
+    assert proof["first_difference"] == {"kind": "counts", "place": "optimizer steps", "detail": "16 instead of 20"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train.py"], "say what to judge"),
+        (["--against", "nowhere", "train.py"], "no revision and no folder"),
+        (["--patch", "absent.patch", "train.py"], "no such file"),
+        (["--against", "HEAD", "absent.py"], "no such file: absent.py"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(program, words, message):
+    done, _ = prove(program, *words)
+    assert done.returncode == Exit.REFUSED and message in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,121 @@
+"""What a run claims: ceilings and gains with their intervals, health by evidence, and no verdict where no step was."""
+
+import sqlite3
+import sys
+
+import pytest
+from programs import SLOW_DATASET
+
+ROLLOUTS = """
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(1)
+    policy = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 2))
+    optimizer = torch.optim.Adam(policy.parameters())
+
+
+    def act(observation):
+        with torch.no_grad():
+            return policy(observation).argmax().item()
+
+
+    def rollout(length=200):
+        observation, observations = torch.zeros(6), []
+        for turn in range(length):
+            action = act(observation)
+            observation = (observation + 0.1 * action - 0.05).clamp(-1, 1)
+            observations.append(observation)
+        return torch.stack(observations)
+
+
+    for iteration in range(40):
+        batch = rollout()
+        for epoch in range(4):
+            loss = policy(batch).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+
+HEADS = """
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(1)
+    heads = nn.ModuleList(nn.Linear(24, 24) for _ in range(48))
+    optimizer = torch.optim.SGD(heads.parameters(), lr=0.01)
+    inputs = torch.randn(8, 24)
+    for step in range(150):
+        loss = sum(head(inputs).square().mean() for head in heads)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+FAILS_EARLY = """
+    import torch
+    from torch import nn
+
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss = model(torch.randn(3, 5)).sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+NOTHING_KNOWN = """
+    total = 0.0
+    for step in range(200):
+        total += sum(number * 0.5 for number in range(2000))
+    print(total)
+"""
+
+
+@pytest.mark.parametrize("source", [ROLLOUTS, HEADS], ids=["rollouts", "heads"])
+def test_work_that_batching_would_make_cheaper_is_not_healthy(workspace, source):
+    workspace.write("program.py", source)
+    result = workspace.watched("program.py")
+    assert result.steps >= 1
+    verdict = result.report["verdict"]
+    assert verdict["pattern"] not in ("healthy", "no-verdict")
+    assert "healthy" not in [finding["pattern"] for finding in result.report["findings"]]
+    assert not any("nothing to fix" in line for line in verdict["advice"])
+
+
+def test_a_ceiling_and_a_gain_are_named_and_have_their_intervals(workspace):
+    workspace.write("program.py", SLOW_DATASET)
+    result = workspace.watched("program.py", options=["--markdown", "report.md", "--html", "report.html"])
+    verdict = result.report["verdict"]
+    ceiling, gain = verdict["ceiling"], verdict["expected_gain"]
+    assert verdict["headroom"] == ceiling["value"]
+    assert 1 <= ceiling["low"] <= ceiling["value"] <= ceiling["high"]
+    assert 1 <= gain["low"] <= gain["value"] <= gain["high"]
+    assert gain["remedy"]
+    screen = " ".join(result.err.split())  # lines are wrapped
+    assert "; ceiling " in screen and "Ceiling " in screen
+    assert f"expected gain of {gain['remedy']}" in screen
+    assert "at most" not in screen
+    assert "**Ceiling**: " in (workspace.folder / "report.md").read_text()
+    assert "Expected gain" in (workspace.folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("source", [FAILS_EARLY, NOTHING_KNOWN], ids=["fails early", "nothing known"])
+def test_what_saw_no_step_has_no_verdict_anywhere(workspace, source):
+    workspace.write("program.py", source)
+    result = workspace.watched("program.py", options=["--markdown", "report.md"])
+    assert result.steps == 0
+    verdict = result.report["verdict"]
+    assert verdict["pattern"] == "no-verdict"
+    assert verdict.get("ceiling") is None and verdict.get("expected_gain") is None
+    assert "no verdict: " in result.err
+    markdown = (workspace.folder / "report.md").read_text()
+    assert "no verdict: " in markdown
+    assert "healthy" not in result.err + markdown
+    assert "Ceiling" not in result.err + markdown
+    (ledger,) = workspace.state.rglob("ledger.sqlite")
+    with sqlite3.connect(ledger) as database:
+        rows = database.execute("SELECT pattern, headroom, gap FROM runs").fetchall()
+    assert rows == [("no-verdict", None, None)]
+    history = workspace.start([sys.executable, "-m", "unstall", "history"]).result()
+    assert "no-verdict" in history.out and "healthy" not in history.out

@@ -1,0 +1,248 @@
+"""Training loops of frameworks other than plain torch, as people write them, in real processes of the real framework."""
+
+import importlib.util
+
+import pytest
+
+JAX_LOOP = """
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+SAMPLES = np.random.default_rng(0).normal(size=(64, 32)).astype(np.float32)
+
+
+def augment(batch):
+    time.sleep(0.03)
+    return batch + 0.01
+
+
+def batches(n):
+    for _ in range(n):
+        yield augment(SAMPLES)
+
+
+@jax.jit
+def train_step(params, x):
+    loss, grads = jax.value_and_grad(lambda p: jnp.mean((jnp.tanh(x @ p) - x) ** 2))(params)
+    return params - 0.1 * grads, loss
+
+
+params = jnp.eye(32) * 0.1
+for x in batches(200):
+    params, loss = train_step(params, x)
+print(float(loss), isinstance(train_step, jax.stages.Wrapped), "tanh" in train_step.lower(params, x).as_text())
+"""
+
+JAX_RECOMPILING = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+@jax.jit
+def train_step(params, x):
+    loss, grads = jax.value_and_grad(lambda p: jnp.mean((jnp.tanh(x @ p) - x) ** 2))(params)
+    return params - 0.1 * grads, loss
+
+
+def main():
+    params = jnp.eye(32) * 0.1
+    for length in range(10, 50):
+        params, loss = train_step(params, np.ones((length, 32), np.float32))
+    print(float(loss))
+
+
+main()
+"""
+
+KERAS_FIT = """
+import time
+
+import keras
+import numpy as np
+
+
+class Pairs(keras.utils.PyDataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        time.sleep(0.1)
+        x = np.random.default_rng(index).normal(size=(32, 16)).astype("float32")
+        return x, x
+
+
+keras.utils.set_random_seed(0)
+model = keras.Sequential([keras.layers.Dense(32, activation="relu"), keras.layers.Dense(16)])
+model.compile(optimizer="adam", loss="mse")
+history = model.fit(Pairs(), epochs=2, verbose=0)
+print(history.history["loss"])
+"""
+
+
+FASTAI_OPTIMIZERS = """
+import torch
+from fastai.optimizer import Adam, OptimWrapper
+
+torch.manual_seed(0)
+for make in (Adam, lambda parameters, lr: OptimWrapper(parameters, torch.optim.Adam, lr=lr)):
+    model = torch.nn.Linear(64, 64)
+    optimizer = make(list(model.parameters()), lr=0.001)
+    for step in range(30):
+        loss = model(torch.ones(32, 64)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print(loss.item())
+"""
+
+TRAINING = """
+
+def main():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(32, 32)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    for batch in batches():
+        x = torch.stack(batch) if isinstance(batch, list) else batch
+        loss = (model(x) - x).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(loss.item())
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+SPDL_PIPELINE = """
+import time
+
+import torch
+from spdl.pipeline import PipelineBuilder
+
+
+def decode(index):
+    time.sleep(0.15)
+    return torch.full((16, 32), float(index % 7))
+
+
+def batches():
+    pipeline = PipelineBuilder().add_source(range(40)).pipe(decode).add_sink(4).build(num_threads=1)
+    with pipeline.auto_stop():
+        yield from pipeline
+"""
+
+NODES = """
+import time
+
+import torch
+from torchdata.nodes import Batcher, IterableWrapper, Loader, ParallelMapper
+
+
+def decode(index):
+    time.sleep(0.02)
+    return torch.full((32,), float(index % 7))
+
+
+def batches():
+    node = ParallelMapper(IterableWrapper(range(320)), decode, num_workers=1, method="thread")
+    return Loader(Batcher(node, batch_size=8))
+"""
+
+STATEFUL = """
+import time
+
+import torch
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+
+class Pairs(torch.utils.data.Dataset):
+    def __len__(self):
+        return 320
+
+    def __getitem__(self, index):
+        time.sleep(0.04)
+        return torch.full((32,), float(index % 7))
+
+
+def batches():
+    return StatefulDataLoader(Pairs(), batch_size=8, num_workers=2)
+"""
+
+
+def needs(*modules):
+    """Skip where one of these is not installed; they are not imported here, as that of Keras asks for a backend."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+
+
+def culprit(watched):
+    return watched.report["verdict"]["culprit"]["function"]
+
+
+def phases(watched):
+    return {phase["name"] for phase in watched.report["phases"]}
+
+
+def test_a_jax_loop_that_waits_for_its_generator(workspace):
+    needs("jax")
+    workspace.write("program.py", JAX_LOOP)
+    plain, watched = workspace.both("program.py")
+    assert watched.out == plain.out
+    assert watched.report["verdict"]["pattern"] == "input-bound"
+    assert culprit(watched) == "augment"
+    assert {"data_wait", "dispatch"} <= phases(watched)
+
+
+def test_a_jax_function_that_is_compiled_in_every_step(workspace):
+    needs("jax")
+    workspace.write("program.py", JAX_RECOMPILING)
+    plain, watched = workspace.both("program.py")
+    assert watched.out == plain.out
+    assert watched.report["verdict"]["pattern"] == "compile-bound"
+    assert culprit(watched) == "main"
+    assert any("train_step was compiled" in line for line in watched.report["verdict"]["evidence"])
+
+
+@pytest.mark.parametrize("backend, module", [("jax", "jax"), ("torch", "torch")])
+def test_keras_waits_for_its_dataset(workspace, backend, module):
+    needs("keras", module)
+    workspace.write("program.py", KERAS_FIT)
+    plain, watched = workspace.both("program.py", env={"KERAS_BACKEND": backend})
+    assert watched.out == plain.out
+    assert watched.report["verdict"]["pattern"] == "input-bound"
+    assert culprit(watched) == "Pairs.__getitem__"
+    assert ("optimizer" if backend == "torch" else "dispatch") in phases(watched)
+
+
+def test_fastai_steps_its_own_optimizer_or_one_of_torchs(workspace):
+    """Each step counts once, also where one optimizer steps another."""
+    needs("fastai", "fastcore")
+    workspace.write("program.py", FASTAI_OPTIMIZERS)
+    plain, watched = workspace.both("program.py")
+    assert watched.out == plain.out
+    assert "optimizer" in phases(watched)
+    assert watched.steps <= 30
+
+
+@pytest.mark.parametrize(
+    "module, loader, slow",
+    [
+        ("spdl", SPDL_PIPELINE, "decode"),
+        ("torchdata", NODES, "decode"),
+        ("torchdata", STATEFUL, "Pairs.__getitem__"),
+    ],
+    ids=["spdl", "nodes", "stateful"],
+)
+def test_a_slow_stage_of_a_loader_that_is_not_torchs(workspace, module, loader, slow):
+    needs(module)
+    workspace.write("program.py", loader + TRAINING)
+    plain, watched = workspace.both("program.py")
+    assert watched.out == plain.out
+    assert watched.report["verdict"]["pattern"] == "input-bound"
+    assert culprit(watched) == slow

@@ -1,0 +1,56 @@
+"""Who is named as the caller of a culprit, and who is not."""
+
+from __future__ import annotations
+
+import pytest
+from blamecase import TEXT, blame_of, sites
+from factory import BACKWARD, CALL, FETCH, NEXT, WORKER, WORKER_PID, Source, stack
+
+from unstall.diagnose.blame import culprit
+from unstall.diagnose.callers import loop_functions
+
+
+@pytest.fixture
+def code(tmp_path):
+    return Source(tmp_path / "program.py", TEXT)
+
+
+def callers_in(blame, where="main"):
+    found = blame.main_culprit(blame.in_phase("data_wait")) if where == "main" else culprit(blame.workers, 100, where)
+    return found.function, [(caller.function, caller.line, round(caller.share, 2)) for caller in found.callers]
+
+
+def test_the_functions_that_lead_to_it_are_named_nearest_first(code):
+    item, apply = code.at("Photos.__getitem__", "# item"), code.at("Compose.__call__", "# apply")
+    deep = stack(WORKER, FETCH, item, apply, code.at("blur", "# blur"), pid=WORKER_PID, count=60)
+    aside = stack(WORKER, FETCH, item, apply, code.at("turn", "# turn"), pid=WORKER_PID, count=30)
+    function, callers = callers_in(blame_of([deep, aside]), "worker")
+    assert function == "blur"
+    assert callers == [
+        ("Compose.__call__", code.line("# apply"), 0.9),
+        ("Photos.__getitem__", code.line("# item"), 0.9),
+    ]
+
+
+def test_the_functions_that_run_the_loop_are_none(code):
+    start, train = code.at("<module>", "# start"), code.at("train", "# ask")
+    making = stack(start, train, NEXT, code.at("Photos.__getitem__", "# item"), code.at("blur", "# blur"), count=80)
+    model = stack(start, code.at("train", "# call model"), CALL, code.at("Net.forward", "# forward"), count=10)
+    backward = stack(start, code.at("train", "# call backward"), BACKWARD, count=10)
+    blame = blame_of([making, model, backward], sites=sites(code))
+    assert callers_in(blame) == ("blur", [("Photos.__getitem__", code.line("# item"), 0.8)])
+    assert {name for _, name in loop_functions(blame.main)} == {"<module>", "train"}
+
+
+def test_a_caller_of_a_part_of_the_time_is_none(code):
+    blur = code.at("blur", "# blur")
+    ways = [stack(WORKER, FETCH, code.at(*caller), blur, pid=WORKER_PID, count=33) for caller in (
+        ("Photos.__getitem__", "# item"), ("Compose.__call__", "# apply"), ("tidy", "# tidy"))]  # fmt: skip
+    assert callers_in(blame_of(ways), "worker") == ("blur", [])
+
+
+def test_one_that_calls_itself_is_one_caller(code):
+    item, apply = code.at("Photos.__getitem__", "# item"), code.at("Compose.__call__", "# apply")
+    nested = stack(WORKER, FETCH, item, apply, apply, apply, code.at("blur", "# blur"), pid=WORKER_PID, count=50)
+    _, callers = callers_in(blame_of([nested]), "worker")
+    assert [name for name, _, _ in callers] == ["Compose.__call__", "Photos.__getitem__"]

@@ -1,0 +1,175 @@
+"""The five words, from runs of programs that are made up; their times are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unstall.optimize.sameness import ObservedTensor
+from unstall.prove.effects import STDOUT, Content, Effects
+from unstall.prove.judge import Judge, Options, OriginalFailed, break_even
+from unstall.prove.runner import WholeRun
+from unstall.prove.trees import Sides
+
+TRAIN = Path("/program/train.py")
+SIDES = Sides({TRAIN: b"a = 1\n"}, {TRAIN: b"a = 2\n"})
+
+
+def make_account(steps=24, rows=16):
+    calls = [["train", rows, "float32", "00"]] * steps
+    return {"steps": steps, "calls": calls, "batches": [], "chains": {"calls": "00", "batches": ""}, "random": {}}
+
+
+def make_tensors(values=(1.0, 2.0), dtype="float32"):
+    array = np.asarray(values, dtype)
+    return [ObservedTensor("output.0", 0, dtype, array.shape, array.tobytes(), array.tobytes())]
+
+
+def make_run(*, seconds=10.0, output="loss 0.5\n", status=0, timed_out=False, **given):
+    effects = Effects(status, "ValueError: no" if status else "", {STDOUT: Content.of(output.encode())})
+    clock = {"began": 0.0, "times": [1.0, 2.0, 3.0]}
+    base = {"tensors": make_tensors(), "account": make_account(), "clock": clock}
+    return WholeRun(seconds, timed_out, 1e6, effects, **{**base, **given})
+
+
+class MadeUp:
+    """Answers with runs that are made for the side, and for whether something watches; the first one is a look."""
+
+    def __init__(self, original, changed):
+        self.sides = {id(SIDES.original): original, id(SIDES.changed): changed}
+        self.spent_s = 0.0
+        self.plans = []
+
+    def run(self, files, plan, *, timeout):
+        run = self.sides[id(files)](plan)
+        self.plans.append(plan)
+        self.spent_s += run.seconds
+        return run
+
+
+def prove(original, changed, sides=SIDES, **options):
+    runs = MadeUp(original, changed)
+    judge = Judge(runs, sides, Options(**options), clock=lambda: runs.spent_s)
+    return judge.prove(), runs
+
+
+def seeded(plan, **given):
+    """A run whose numbers follow from its seeds."""
+    shift = (plan.get("seed") or {}).get("shift")
+    return make_run(tensors=make_tensors((3.0, 4.0) if shift else (1.0, 2.0)), **given)
+
+
+def test_faster_and_the_same_is_proven_with_all_that_it_rests_on():
+    proof, runs = prove(seeded, lambda plan: seeded(plan, seconds=5.0))
+    assert (proof.verdict, proof.sameness, proof.pairs) == ("proven", "exact", 3)
+    assert proof.ratio.value == pytest.approx(2) and proof.ratio.low > 1.02
+    assert proof.seconds.changed == 5.0 and proof.memory_bytes.original == 1e6
+    assert any("24 optimizer steps" in line for line in proof.known_by)
+    assert any("seeds changed by" in line for line in proof.known_by)
+    assert {} in runs.plans
+
+
+def test_no_faster():
+    proof, _ = prove(seeded, lambda plan: seeded(plan, seconds=20.0))
+    assert (proof.verdict, proof.sameness) == ("not-faster", "exact")
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"account": make_account(steps=12)}, "optimizer steps"),
+        ({"account": make_account(rows=8)}, "samples in training"),
+        ({"tensors": make_tensors((1.0, 2.5))}, "step 1, output"),
+        ({"output": "loss 0.6\n"}, STDOUT),
+        ({"status": 1}, "exit code"),
+        ({"account": None}, "end of the run"),
+    ],
+)
+def test_what_is_plainly_different_is_said_after_the_first_steps(given, place):
+    proof, runs = prove(make_run_of, lambda plan: make_run(seconds=1.0, **given))
+    assert proof.verdict == "different" and place in proof.first_difference.place
+    assert {} not in runs.plans and proof.pairs == 0
+
+
+def make_run_of(plan):
+    return make_run()
+
+
+def test_a_result_that_fits_one_seed_only_is_different_under_another():
+    proof, _ = prove(seeded, lambda plan: make_run(seconds=1.0))
+    assert proof.verdict == "different" and proof.first_difference.place == "step 1, output"
+
+
+def test_what_differs_only_where_nothing_watches_is_different():
+    proof, _ = prove(seeded, lambda plan: seeded(plan, seconds=1.0, output="loss 0.5\n" if plan else "loss 0.9\n"))
+    assert proof.verdict == "different" and proof.first_difference.detail == "0.9 instead of 0.5"
+
+
+def test_a_gain_that_is_gone_where_numbers_are_compared_is_not_proven():
+    proof, _ = prove(seeded, lambda plan: seeded(plan, seconds=10.0 if plan else 1.0))
+    assert proof.verdict == "inconclusive" and "nothing watches" in proof.reason
+
+
+def test_other_values_are_accepted_where_they_are_allowed_and_other_counts_are_not():
+    def other(plan, **given):
+        return make_run(seconds=5.0, tensors=make_tensors((1.0, 2.5)), **given)
+
+    proof, _ = prove(seeded, other, allow=frozenset({"reduced"}))
+    assert (proof.verdict, proof.sameness) == ("proven", "reduced")
+    fewer = {"account": make_account(steps=12)}
+    proof, _ = prove(seeded, lambda plan: other(plan, **fewer), allow=frozenset({"reduced"}))
+    assert proof.verdict == "different"
+    proof, _ = prove(seeded, lambda plan: other(plan, **fewer), allow=frozenset({"training-changing"}))
+    assert proof.verdict == "proven"
+
+
+def test_a_budget_that_will_not_do_is_said_before_it_is_spent():
+    proof, runs = prove(seeded, seeded, budget_s=50.0)
+    assert proof.verdict == "inconclusive" and proof.more_s > 0 and runs.spent_s < 50.0
+
+
+def test_a_change_that_touches_the_clock_is_refused_before_anything_runs():
+    sides = Sides(SIDES.original, {TRAIN: b"import time\ntime.perf_counter = print\n"})
+    proof, runs = prove(seeded, seeded, sides=sides)
+    assert proof.verdict == "refused" and proof.first_difference.place == "train.py:2" and not runs.plans
+
+
+def test_two_sides_that_are_the_same_are_refused():
+    proof, _ = prove(seeded, seeded, sides=Sides(SIDES.original, SIDES.original))
+    assert proof.verdict == "refused"
+
+
+def test_an_original_that_fails_is_no_proof():
+    with pytest.raises(OriginalFailed, match="exit code 1: ValueError"):
+        prove(lambda plan: make_run(status=1), seeded)
+
+
+def test_a_slower_start_pays_off_after_some_steps():
+    slow = make_run(clock={"began": 0.0, "times": [1.0, 2.0, 3.0]})
+    fast = make_run(clock={"began": 0.0, "times": [6.0, 6.5, 7.0]})
+    assert break_even([(slow, fast)]) == 10
+    assert break_even([(fast, slow)]) is None
+
+
+def test_what_only_rounds_differently_is_close_as_far_as_perturbed_runs_show():
+    eps = 2.0**-23
+
+    def original(plan):
+        shift, perturb = plan.get("seed", {}).get("shift"), plan.get("perturb")
+        scale = (2.0 if shift else 1.0) * (1 + (eps if perturb and perturb["seed"] % 2 else -eps if perturb else 0.0))
+        return make_run(tensors=make_tensors((scale, 2 * scale)))
+
+    def rounded(scale):
+        def changed(plan):
+            shifted = 2.0 if plan.get("seed", {}).get("shift") else 1.0
+            return make_run(seconds=5.0, tensors=make_tensors((shifted * scale, 2 * shifted)))
+
+        return changed
+
+    proof, runs = prove(original, rounded(1 + 2 * eps))
+    assert (proof.verdict, proof.sameness) == ("proven", "close")
+    assert any(plan.get("perturb") for plan in runs.plans)
+    proof, _ = prove(original, rounded(1 + 1e-3))
+    assert proof.verdict == "different" and "times as far as rounding goes" in proof.first_difference.detail

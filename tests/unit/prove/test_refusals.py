@@ -1,0 +1,57 @@
+"""What a patch may not touch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unstall.prove.refusals import first
+from unstall.prove.trees import Sides
+
+
+def of(after, before="", name="train.py"):
+    path = Path("/program") / name
+    return first(Sides({path: before.encode() if before is not None else None}, {path: after.encode()}))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\ntime.perf_counter = lambda: 0.0\n",
+        "import time as t\nsetattr(t, 'monotonic', print)\n",
+        "import sys\nsys.modules['time'] = None\n",
+        "import torch\ntorch.nn.Module.__call__ = print\n",
+        "from torch.optim import Optimizer\nOptimizer.step = print\n",
+        "import unstall.child.trial.observe as o\n",
+        "import os\nif 'UNSTALL_RUN_DIR' in os.environ: pass\n",
+    ],
+)
+def test_what_touches_the_measuring_is_refused_with_its_place(source):
+    difference = of(source)
+    assert difference is not None and difference.place.startswith("train.py:")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\ntorch.backends.cudnn.benchmark = True\n",
+        "import torch\ntorch.set_num_threads(2)\n",
+        "import os\nos.environ['OMP_NUM_THREADS'] = '2'\n",
+        "import sys\nsys.path.insert(0, 'lib')\n",
+        "import time\nbegan = time.perf_counter()\n",
+        "class Model:\n    def __init__(self):\n        self.time = 3\n",
+    ],
+)
+def test_settings_and_clocks_that_are_read_are_not(source):
+    assert of(source) is None
+
+
+def test_what_the_original_does_too_is_not():
+    source = "import time\ntime.sleep = print\n"
+    assert of(source + "x = 1\n", source) is None
+
+
+@pytest.mark.parametrize("name", ["sitecustomize.py", "time.py", "torch/__init__.py", "fast.pth"])
+def test_files_that_take_the_place_of_others_are_refused(name):
+    assert of("x = 1\n", None, name) is not None

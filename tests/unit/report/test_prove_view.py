@@ -1,0 +1,70 @@
+"""What a proof looks like: terminal, Markdown, card; and that its JSON satisfies the schema."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from unstall.records.proof import Difference, Proof, ProofRatio, Sides
+from unstall.records.report import RunInfo
+from unstall.report import prove_card, prove_view, report_view
+from unstall.report.schema import schema
+from unstall.runs.prove import report_of
+
+PROVEN = Proof(
+    verdict="proven",
+    reason="whole runs are 2.04 times as fast, and the results the same",
+    changes="fix.patch on the working tree",
+    sameness="exact",
+    ratio=ProofRatio(value=2.04, low=1.83, high=2.27),
+    known_by=["24 optimizer steps"],
+    seconds=Sides(original=10.0, changed=5.0),
+    memory_bytes=Sides(original=2e9, changed=1e9),
+    break_even_steps=12,
+    pairs=3,
+)
+DIFFERENT = Proof(
+    verdict="different",
+    reason="it does not do the same: <b>|: 1 instead of 2",
+    changes="a..b",
+    first_difference=Difference(kind="values", place="<b>|", detail="1 instead of 2"),
+)
+
+
+def make_report(proof):
+    return report_of(
+        proof,
+        RunInfo(id="1", command=["train.py"], started="", duration_s=1.0, steps=0, exit_code=None, environment={}),
+    )
+
+
+@pytest.mark.parametrize("proof", [PROVEN, DIFFERENT])
+def test_the_report_satisfies_the_schema_and_reads_back(proof):
+    report = make_report(proof)
+    jsonschema.validate(json.loads(report.to_json()), schema(), jsonschema.Draft202012Validator)
+    assert type(report).from_json(report.to_json()).proof == proof
+
+
+def test_the_headline_says_how_much_faster_and_how_the_same():
+    text = report_view.page(make_report(PROVEN), 80).as_text()
+    assert "proven: 2.04× (95 % between 1.83× and 2.27×) faster, exact" in text
+    assert "after 12 steps" in text and max(map(len, text.splitlines())) <= 80
+
+
+def test_strings_of_the_program_add_no_markup():
+    assert "<b>" not in report_view.markdown(make_report(DIFFERENT))
+    card = prove_card.render(DIFFERENT, ["train.py"])
+    assert "1 instead of 2" in "".join(ElementTree.fromstring(card).itertext())
+
+
+def test_a_card_needs_nothing_else():
+    card = prove_card.render(PROVEN, ["train.py", "--lr", "1 & 2"])
+    assert "href" not in card and "url(" not in card
+    assert "10 s → 5 s" in "".join(ElementTree.fromstring(card).itertext())
+
+
+def test_a_verdict_without_a_ratio_says_why():
+    assert prove_view.headline(DIFFERENT).startswith("different: it does not do the same")
