@@ -6,6 +6,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
+# The slow tests lie next to each other: who has done its share takes from what is left of the others'.
+PARALLEL := -n $(JOBS) --dist worksteal
 PYTEST_ARGS ?=
 PACKAGES := chromium postgresql gcc libc6-dev
 
@@ -17,8 +19,9 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help setup system demo test check quick lint format types unit attack fuzz sanitize wheel docs accuracy overhead \
-        simplify-bench predictions-bench model-bench optimize-bench trace-bench gate-bench page-bench gpu-check lock clean
+.PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout overhead \
+        simplify-bench predictions-bench model-bench optimize-bench sameness-bench prove-bench trace-bench gate-bench \
+        ranks-bench frameworks-bench public-bench real-bench page-bench gpu-check lock clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,17 +65,22 @@ types: $(READY) ## check types
 
 # Tests that measure time or load run alone, after the rest. Property tests draw the same examples every time, so that a
 # change is judged by what it changed; `make fuzz` looks for new ones.
+DAILY := not attack and not long
 unit: $(READY) ## run the tests only (PYTEST_ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not serial and not attack" --hypothesis-profile=ci $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m "serial and not attack" --hypothesis-profile=ci $(PYTEST_ARGS) || test $$? -eq 5
+	$(BIN)/python -m pytest $(PARALLEL) -m "not serial and $(DAILY)" --hypothesis-profile=ci $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "serial and $(DAILY)" --hypothesis-profile=ci $(PYTEST_ARGS) || test $$? -eq 5
 
 quick: $(READY) ## the unit tests that take less than ten seconds each
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not serial" --hypothesis-profile=ci tests/unit tests/zoo $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q $(PARALLEL) -m "not slow and not serial" --hypothesis-profile=ci tests/unit tests/zoo $(PYTEST_ARGS)
 
 # Every odd program there is a case of, with unstall and without, and every way to write a file in the sandbox; as root, and
 # by root as an ordinary user too. A part of it is in `make test`.
 attack: $(READY) ## hostile and odd programs: does unstall change anything of theirs, do they get out of the sandbox?
-	$(BIN)/python -m pytest -q -n $(JOBS) tests/attack $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q $(PARALLEL) tests/attack $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -m attack tests/e2e $(PYTEST_ARGS)
+
+long: $(READY) ## the tests that take minutes, and further cases of others
+	$(BIN)/python -m pytest -q -m long $(PYTEST_ARGS)
 
 # Rounds of them, each with examples of its own, until the time is over; the last round is ended in full.
 FUZZ_SECONDS ?= 3600
@@ -80,7 +88,8 @@ fuzz: $(READY) ## the property tests and mutated files, with examples of their o
 	@end=$$((SECONDS + $(FUZZ_SECONDS))); round=0; \
 	while [ $$round = 0 ] || [ $$SECONDS -lt $$end ]; do \
 	    round=$$((round + 1)); echo "fuzz: round $$round"; \
-	    $(BIN)/python -m pytest -q -n $(JOBS) -m hypothesis tests/attack/fuzz tests/unit $(PYTEST_ARGS); \
+	    $(BIN)/python -m pytest -q $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz tests/attack/fuzz tests/unit \
+	        $(PYTEST_ARGS); \
 	done
 
 # The unit and property tests of what is in C, with a build of its own that ends at the first access out of bounds, use
@@ -108,7 +117,11 @@ docs: $(READY) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 accuracy: $(READY) ## how often the verdict is right, over tests/zoo
-	$(BIN)/python bench/accuracy.py --write docs/accuracy.md
+	$(BIN)/python bench/accuracy.py --results bench/results/accuracy.json --write docs/accuracy.md
+	$(BIN)/python bench/accuracy.py --layout installed --no-twin --write docs/accuracy.md
+
+heldout: $(READY) ## the same, over programs that nothing was tuned on
+	$(BIN)/python bench/accuracy.py --zoo bench/heldout --results bench/results/heldout.json --write docs/accuracy.md
 
 overhead: $(READY) ## what recording costs, next to other profilers
 	$(BIN)/python bench/overhead.py --write docs/overhead.md
@@ -119,17 +132,36 @@ simplify-bench: $(READY) ## measured headroom against the true speed-up, over te
 predictions-bench: $(READY) ## what the model predicts of experiments against what they measure, over tests/zoo
 	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json --write docs/prediction-accuracy.md
 
+frameworks-bench: $(READY) ## programs of many frameworks with a planted stall: is it found, are outputs the same?
+	$(BIN)/python bench/frameworks.py --results bench/results/frameworks.json --write docs/frameworks.md
+
+ranks-bench: $(READY) ## 1,024 ranks on 128 nodes: who is found late, in what time and memory
+	$(BIN)/python bench/ranks.py
+
 model-bench: $(READY) ## the pipeline model's predictions against real loaders
 	$(BIN)/python bench/model.py
 
 optimize-bench: $(READY) ## speed-up reached against the expert's, over tests/zoo and the example
 	$(BIN)/python bench/optimize.py --rows bench/results/optimize.json --write docs/optimize-figures.md --readme README.md
 
+sameness-bench: $(READY) ## how far rounding and more than rounding lie from the limit between them
+	$(BIN)/python bench/sameness.py --write docs/sameness.md
+
+prove-bench: $(READY) ## how often `unstall prove` is fooled, and wrongs an honest change, over bench/hacks
+	$(BIN)/python bench/prove.py --rows bench/results/prove.json --write docs/prove.md
+
 trace-bench: $(READY) ## reading large traces, next to HolisticTraceAnalysis
 	$(BIN)/python bench/trace.py --write docs/trace-speed.md
 
 gate-bench: $(READY) ## false alarms and misses of `unstall gate`, simulated and on real runs
 	$(BIN)/python bench/gate.py --real 6
+
+FOLDERS ?= ../public
+public-bench: $(READY) ## programs of others, from the checkouts in FOLDERS: verdict, outputs bit for bit, overhead
+	$(BIN)/python bench/public.py $(FOLDERS) --rows bench/results/public.json --write docs/public-programs.md
+
+real-bench: $(READY) ## others' programs before a known fix, from the clones in FOLDERS: culprit, gain, what optimize reaches
+	$(BIN)/python bench/real.py $(FOLDERS) --rows bench/results/real.json --write docs/real-programs.md
 
 page-bench: $(READY) ## the HTML report of a million steps, in Chromium
 	$(BIN)/python bench/page.py
