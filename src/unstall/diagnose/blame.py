@@ -57,7 +57,7 @@ class Blame:
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, "data_wait", program_frames(sample.frames)))
         self.total = count(self.main)
-        self.loops = loop_functions(self.main)
+        self.loops = loop_functions(self.main, measurement.sites)
         """The functions that run the training loop."""
 
     def in_phase(self, *phases: str) -> list[Placed]:

@@ -6,10 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from unstall.child import seams
+from unstall.diagnose import source
 from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.thresholds import HOLDS
+from unstall.records.measurements import Site
 from unstall.records.report import Caller
-from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER
+from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, seam_of
 
 Function = tuple[str, str]
 """(file, qualified name)."""
@@ -29,13 +32,23 @@ class _Calls:
     lines: Counter[int] = field(default_factory=Counter)
 
 
-def loop_functions(samples: Iterable[Placed]) -> frozenset[Function]:
-    """The functions that run a training loop: they lead to several of a step's parts."""
+def loop_functions(samples: Iterable[Placed], sites: Iterable[Site] = ()) -> frozenset[Function]:
+    """The functions that run a training loop: they lead to several of a step's parts.
+
+    Args:
+        samples: of the loop's thread.
+        sites: where the program calls seams; of a part that takes next to no time no sample may be seen.
+    """
     phases: dict[Function, set[str]] = defaultdict(set)
     for placed in samples:
         if placed.phase in _STEP:
             for function in functions_of(placed):
                 phases[function].add(placed.phase)
+    for site in sites:
+        seam = seam_of(site.seam, seams.built_in())
+        if seam is not None and seam.phase in _STEP:
+            for file, name, line in ((site.file, site.function, site.line), *site.callers):
+                phases[(file, source.function_at(file, line, name).qualname)].add(seam.phase)
     return frozenset(function for function, led_to in phases.items() if len(led_to) > 1)
 
 

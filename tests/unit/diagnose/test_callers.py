@@ -42,6 +42,13 @@ def test_the_functions_that_run_the_loop_are_none(code):
     assert {name for _, name in loop_functions(blame.main)} == {"<module>", "train"}
 
 
+def test_a_loop_is_known_where_all_samples_are_of_one_part(code):
+    start, train = code.at("<module>", "# start"), code.at("train", "# ask")
+    making = stack(start, train, NEXT, code.at("Photos.__getitem__", "# item"), code.at("blur", "# blur"), count=80)
+    blame = blame_of([making], sites=sites(code))
+    assert callers_in(blame) == ("blur", [("Photos.__getitem__", code.line("# item"), 1.0)])
+
+
 def test_a_caller_of_a_part_of_the_time_is_none(code):
     blur = code.at("blur", "# blur")
     ways = [stack(WORKER, FETCH, code.at(*caller), blur, pid=WORKER_PID, count=33) for caller in (
