@@ -106,7 +106,10 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "Hugging Face datasets",
         ("datasets==5.2.0",),
-        (case("datasets_stream", "input-bound/transform", "hash_grams", steps=100),),
+        (
+            case("datasets_stream", "input-bound/transform", "hash_grams", steps=100),
+            case("datasets_transform", "input-bound/transform", "count_letters", steps=800),
+        ),
     ),
     Family(
         "WebDataset",

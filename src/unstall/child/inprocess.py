@@ -13,6 +13,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from unstall.child.reading import line_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -62,6 +64,6 @@ def _stack(frame: FrameType | None) -> tuple[tuple[str, str, int], ...]:
     """
     frames: list[tuple[str, str, int]] = []
     while frame is not None and len(frames) < _MAX_FRAMES:
-        frames.append((frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno))
+        frames.append((frame.f_code.co_name, frame.f_code.co_filename, line_of(frame)))
         frame = frame.f_back
     return tuple(reversed(frames))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import FunctionType, SimpleNamespace
+from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
 from unstall.child.recording import native
@@ -90,6 +90,12 @@ def written_at(module: Any) -> dict[str, Any]:
     forward = native.inner(forward)
     code = forward.__code__ if type(forward) is FunctionType else None
     return {"file": getattr(code, "co_filename", ""), "line": getattr(code, "co_firstlineno", 0)}
+
+
+def line_of(frame: FrameType) -> int:
+    """The line that a frame is at; its function's first where Python has none, as for the jump back of some loops."""
+    line: int | None = frame.f_lineno
+    return frame.f_code.co_firstlineno if line is None else line
 
 
 def described(module: Any) -> str:

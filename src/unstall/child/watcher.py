@@ -228,7 +228,7 @@ def _path(frame: FrameType | None, most: int) -> tuple[tuple[str, str, int, int]
     path: list[tuple[str, str, int, int]] = []
     while frame is not None and len(path) < most:
         code = frame.f_code
-        path.append((code.co_filename, code.co_name, frame.f_lineno, code.co_firstlineno))
+        path.append((code.co_filename, code.co_name, reading.line_of(frame), code.co_firstlineno))
         frame = frame.f_back
     return tuple(path)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -69,8 +71,15 @@ def verb(
     except Exception as error:
         # The program is done; whatever goes wrong in the report must not hide how it ended.
         warn(f"the report could not be made: {type(error).__name__}: {error}")
-        warn(f"the recording is kept in {ended.directory.path}; please report this")
+        _keep_traceback(ended.directory.path)
+        warn(f"the recording is kept in {ended.directory.path}, with the traceback; please report this")
     _end_like(ended.outcome)
+
+
+def _keep_traceback(folder: Path) -> None:
+    """Lay the traceback of the current exception beside the recording, for whoever is to mend it."""
+    with contextlib.suppress(OSError):
+        (folder / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
 
 
 def _update(progress: Progress, session: Session) -> None:

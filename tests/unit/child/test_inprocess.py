@@ -27,6 +27,16 @@ def test_a_stack_is_outermost_first_with_current_lines():
     assert inprocess._stack(None) == ()
 
 
+def test_a_frame_without_a_line_is_at_its_functions_first():
+    """As Python has it while a loop jumps back, from 3.11 on."""
+
+    def nowhere():
+        return inprocess._stack(sys._getframe())
+
+    nowhere.__code__ = nowhere.__code__.replace(co_linetable=b"")
+    assert nowhere()[-1] == ("nowhere", __file__, nowhere.__code__.co_firstlineno)
+
+
 def test_a_deep_stack_keeps_its_innermost_frames():
     def down(n):
         return here() if n == 0 else down(n - 1)

@@ -164,3 +164,13 @@ def test_pools_of_threads_that_collide_hide_what_the_model_takes_alone():
     collide = first(phases, **seen, team_delay_s=0.08)
     assert collide.ceiling.value == pytest.approx(0.1 / 0.008) and collide.ceiling.confidence == "low"
     assert any("from each other" in line for line in collide.evidence)
+
+
+def test_where_others_hold_the_cores_the_lower_end_is_the_step_without_the_wait():
+    """What disturbs the model may be theirs: with them gone it is quick, whatever its own loader does."""
+    phases = {"data_wait": 0.04, "forward": 0.05, "backward": 0.01}
+    seen = {"loader": LoaderMeasurement(batch_size=16, batches_per_step=1.0, service_s=0.04, service_cpu_s=0.04)}
+    seen |= {"cores": 4.0, "main_cpu_s": 0.3, "unhindered_s": {"data_wait": 0.03, "forward": 0.004, "backward": 0.004}}
+    more, fewer = (first(phases, **seen, team_delay_s=0.04, other_cores=cores) for cores in (3.5, 2.5))
+    assert fewer.ceiling.low > 3
+    assert more.ceiling.low < 2.5 < 5 < more.ceiling.high

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from unstall.child import trial
+from unstall.child.reading import line_of
 
 _MAX_FACTS = 200
 _MAX_ATTRIBUTES = 60
@@ -38,7 +39,7 @@ class Probe:
 
 def _site(frame: Any) -> dict[str, Any]:
     code = frame.f_code
-    return {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name, "span": _span(frame)}
+    return {"file": code.co_filename, "line": line_of(frame), "function": code.co_name, "span": _span(frame)}
 
 
 def _span(frame: Any) -> list[int] | None:

@@ -143,11 +143,13 @@ class InputBound(Pattern):
         """Without the wait alone, and with the model undisturbed: quicker than its quickest steps beside the workers.
 
         Where loader and model collide, a share of the wait says little: the ceiling may be several times the estimate.
+        Where other programs hold more of the cores than this one, they may be what disturbs the model.
         """
         wait = _wait(host, host.measurement.loader or LoaderMeasurement())
         if not wait.contended:
             return finding.headroom, finding.headroom
-        slowest_s = min(wait.body_s, UNDISTURBED * wait.free_s)
+        by_others = host.measurement.other_cores > host.used_cores
+        slowest_s = wait.body_s if by_others else min(wait.body_s, UNDISTURBED * wait.free_s)
         return min(finding.headroom, host.step_s / slowest_s), host.step_s * UNDISTURBED / wait.free_s
 
     def remedy(self, finding: Finding, features: Features) -> Remedy | None:
