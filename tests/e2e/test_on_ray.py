@@ -124,12 +124,14 @@ INTERRUPT = (
 
 
     def work(tell, mark):
+        import os
         import time
 
         tell("begun")
         while True:
-            with open(mark, "w") as file:
+            with open(mark + ".new", "w") as file:
                 file.write(str(time.time()))
+            os.replace(mark + ".new", mark)  # whole whenever the work is ended
             time.sleep(0.1)
 
 
