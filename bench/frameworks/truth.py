@@ -42,7 +42,17 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "Accelerate",
         ("accelerate==1.15.0",),
-        (case("accelerate_auc", "callback-bound/metrics", "RecentQuality.area", steps=150),),
+        (
+            case("accelerate_auc", "callback-bound/metrics", "RecentQuality.area", steps=150),
+            case(
+                "accelerate_two_ranks",
+                "straggler/checkpoint",
+                "Keeper.save",
+                also_patterns=("callback-bound",),
+                launch=TORCHRUN,
+                steps=100,
+            ),
+        ),
     ),
     Family(
         "Keras",
@@ -62,6 +72,29 @@ FAMILIES: tuple[Family, ...] = (
         ),
     ),
     Family(
+        "Flax",
+        ("flax==0.12.8", "jax==0.10.2", "optax==0.2.8"),
+        (
+            case(
+                "flax_dialogue",
+                "compile-bound/recompilation",
+                "main",
+                also_culprits=(MODULE, "train_step"),
+                steps=40,
+            ),
+        ),
+    ),
+    Family(
+        "PettingZoo",
+        ("pettingzoo==1.27.0", "gymnasium==1.4.0"),
+        (case("pettingzoo_herd", "environment-bound/env", "Herd.pushes", steps=1600),),
+    ),
+    Family(
+        "TorchRL",
+        ("torchrl==0.14.1", "gymnasium==1.4.0"),
+        (case("torchrl_cargo", "environment-bound/env", "Hold.emptiest", steps=2048),),
+    ),
+    Family(
         "Gymnasium and CleanRL",
         ("gymnasium==1.4.0",),
         (
@@ -71,6 +104,7 @@ FAMILIES: tuple[Family, ...] = (
                 "Reservoir.flow",
                 steps=640,
             ),
+            case("gym_wrapped_ponds", "environment-bound/env", "smooth", steps=1600),
             case(
                 "cleanrl_single",
                 "environment-bound/batching",
@@ -87,6 +121,7 @@ FAMILIES: tuple[Family, ...] = (
         ("stable-baselines3==2.9.2", "gymnasium==1.4.0"),
         (
             case("sb3_warehouse", "environment-bound/env", "Warehouse.nearest", steps=256),
+            case("sb3_markets", "environment-bound/env", "Market.averages", steps=2000),
             case("sb3_heatmap", "callback-bound/logging", "VisitMap._on_step", steps=512),
         ),
     ),
@@ -110,6 +145,11 @@ FAMILIES: tuple[Family, ...] = (
             case("datasets_stream", "input-bound/transform", "hash_grams", steps=100),
             case("datasets_transform", "input-bound/transform", "count_letters", steps=800),
         ),
+    ),
+    Family(
+        "Grain",
+        ("grain==0.2.18",),
+        (case("grain_spectra", "input-bound/transform", "spectrum", steps=60),),
     ),
     Family(
         "WebDataset",
@@ -153,9 +193,10 @@ FAMILIES: tuple[Family, ...] = (
         ),
     ),
     Family(
-        "DDP and FSDP2 under torchrun",
+        "DDP and FSDP2",
         (),
         (
+            case("spawn_shards", "straggler/transform", "Reviews.tokens", also_causes=("python",), steps=60),
             case(
                 "ddp_rank_zero_logs",
                 "straggler/logging",
