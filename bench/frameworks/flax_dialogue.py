@@ -1,5 +1,5 @@
 """Trains a Flax model on dialogues. Planted: each batch is padded to its own longest dialogue, so that every length is
-traced and compiled anew; the cure pads to multiples of 64."""
+traced and compiled anew; the cure pads all to one length."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +47,7 @@ def main():
     model = Tagger(nnx.Rngs(0))
     optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
     with rate(args.steps):
-        for tokens in dialogues(args.steps, to=1 if args.variant == "slow" else 64):
+        for tokens in dialogues(args.steps, to=1 if args.variant == "slow" else 400):
             loss = train_step(model, optimizer, tokens)
         loss.block_until_ready()
     print("loss", round(float(loss), 2))

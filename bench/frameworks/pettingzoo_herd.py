@@ -10,7 +10,7 @@ from pettingzoo import ParallelEnv
 from planted import parse_args, rate
 from torch import nn
 
-DOGS, SHEEP, HORIZON = 4, 60, 16
+DOGS, SHEEP, HORIZON = 4, 1000, 16
 
 
 class Herd(ParallelEnv):

@@ -21,11 +21,11 @@ class Market(gymnasium.Env):
 
     def averages(self):
         means = []
-        for window in (5, 20, 80, 320):
+        for window in (20, 80, 320, 640):
             total = 0.0
             for back in range(1, window + 1):
-                for tick in range(0, 80, 5):
-                    total += self.prices[-back - tick] / 16
+                for tick in range(0, 80, 2):
+                    total += self.prices[-back - tick] / 40
             means.append(total / window)
         return means
 
@@ -41,8 +41,8 @@ class Market(gymnasium.Env):
 
 class ArrayMarket(Market):
     def averages(self):
-        ends = [len(self.prices) - tick for tick in range(0, 80, 5)]
-        return [np.mean([self.prices[end - window : end].mean() for end in ends]) for window in (5, 20, 80, 320)]
+        ends = [len(self.prices) - tick for tick in range(0, 80, 2)]
+        return [np.mean([self.prices[end - window : end].mean() for end in ends]) for window in (20, 80, 320, 640)]
 
 
 def main():

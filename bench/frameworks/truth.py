@@ -87,7 +87,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "PettingZoo",
         ("pettingzoo==1.27.0", "gymnasium==1.4.0"),
-        (case("pettingzoo_herd", "environment-bound/env", "Herd.pushes", steps=1600),),
+        (case("pettingzoo_herd", "environment-bound/env", "Herd.pushes", steps=640),),
     ),
     Family(
         "TorchRL",
@@ -121,7 +121,7 @@ FAMILIES: tuple[Family, ...] = (
         ("stable-baselines3==2.9.2", "gymnasium==1.4.0"),
         (
             case("sb3_warehouse", "environment-bound/env", "Warehouse.nearest", steps=256),
-            case("sb3_markets", "environment-bound/env", "Market.averages", steps=2000),
+            case("sb3_markets", "environment-bound/env", "Market.averages", steps=1200),
             case("sb3_heatmap", "callback-bound/logging", "VisitMap._on_step", steps=512),
         ),
     ),
@@ -196,7 +196,7 @@ FAMILIES: tuple[Family, ...] = (
         "DDP and FSDP2",
         (),
         (
-            case("spawn_shards", "straggler/transform", "Reviews.tokens", also_causes=("python",), steps=60),
+            case("spawn_shards", "straggler/transform", "Reviews.tokens", also_causes=("python",), steps=400),
             case(
                 "ddp_rank_zero_logs",
                 "straggler/logging",

@@ -166,6 +166,15 @@ def test_pools_of_threads_that_collide_hide_what_the_model_takes_alone():
     assert any("from each other" in line for line in collide.evidence)
 
 
+def test_threads_that_collide_are_not_the_loaders_where_nothing_is_loaded():
+    """An agent in its environment, say, beside other programs."""
+    phases = {"env": 0.04, "forward": 0.02, "backward": 0.03, "optimizer": 0.01}
+    unhindered = {"env": 0.03, "forward": 0.004, "backward": 0.004, "optimizer": 0.004}
+    delayed = {"cores": 2.0, "main_cpu_s": 0.19, "team_delay_s": 0.08, "unhindered_s": unhindered}
+    found = host_findings(measurement(phases, samples=[stack(CALL, count=500)], model=MODEL, **delayed))
+    assert "input-bound" not in {finding.pattern for finding in found}
+
+
 def test_where_others_hold_the_cores_the_lower_end_is_the_step_without_the_wait():
     """What disturbs the model may be theirs: with them gone it is quick, whatever its own loader does."""
     phases = {"data_wait": 0.04, "forward": 0.05, "backward": 0.01}

@@ -20,6 +20,7 @@ from unstall.diagnose.source import calls_at
 from unstall.diagnose.thresholds import (
     BLOCKED,
     FULL_CORES,
+    LEADS,
     LOADER_CPU,
     LOADER_SHARE,
     MOST,
@@ -209,7 +210,8 @@ def _wait(host: HostFeatures, loader: LoaderMeasurement) -> _Wait:
     busy_cores = host.used_cores + measured.other_cores
     delayed = busy_cores > 0 and host.used_cores / busy_cores * measured.team_delay_s >= TEAM_DELAYED * step
     hold_cores = bool(loader.workers and measured.worker_cpu_s >= LOADER_CPU * cpu_s > 0)
-    contended = (hold_cores and host.demand >= FULL_CORES) or (delayed and (hold_cores or not loader.workers))
+    loads_itself = not loader.workers and wait_s >= LEADS * step  # else no loader's threads are there to collide with
+    contended = (hold_cores and host.demand >= FULL_CORES) or (delayed and (hold_cores or loads_itself))
     if not contended:
         return _Wait(wait_s, body_s, body_s, contended)
     # k runnable threads share C cores: each runs at the rate C/k (processor sharing).
