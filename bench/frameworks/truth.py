@@ -46,9 +46,10 @@ FAMILIES: tuple[Family, ...] = (
             case("accelerate_auc", "callback-bound/metrics", "RecentQuality.area", steps=150),
             case(
                 "accelerate_two_ranks",
-                "straggler/checkpoint",
+                "straggler/logging",
                 "Keeper.save",
                 also_patterns=("callback-bound",),
+                also_causes=("checkpoint",),
                 launch=TORCHRUN,
                 steps=100,
             ),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from unstall.child import seams
+from unstall.child.seams import loader
+from unstall.child.user_files import is_program_file
 from unstall.diagnose import source
-from unstall.diagnose.placing import Placed, count
+from unstall.diagnose.placing import Placed, count, short
 from unstall.diagnose.thresholds import HOLDS
 from unstall.records.measurements import Site
+from unstall.records.observations import Frame
 from unstall.records.report import Caller
 from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, seam_of
 
@@ -32,8 +36,8 @@ class _Calls:
     lines: Counter[int] = field(default_factory=Counter)
 
 
-def loop_functions(samples: Iterable[Placed], sites: Iterable[Site] = ()) -> frozenset[Function]:
-    """The functions that run a training loop: they lead to several of a step's parts.
+def loop_functions(samples: Sequence[Placed], sites: Iterable[Site] = ()) -> frozenset[Function]:
+    """The functions that run a training loop: they lead to several of its parts, or ask a loader for a batch.
 
     Args:
         samples: of the loop's thread.
@@ -44,12 +48,25 @@ def loop_functions(samples: Iterable[Placed], sites: Iterable[Site] = ()) -> fro
         if placed.phase in _STEP:
             for function in functions_of(placed):
                 phases[function].add(placed.phase)
+    asking = {function for placed in samples for function in _asking(placed)}
     for site in sites:
         seam = seam_of(site.seam, seams.built_in())
         if seam is not None and seam.phase in _STEP:
             for file, name, line in ((site.file, site.function, site.line), *site.callers):
                 phases[(file, source.function_at(file, line, name).qualname)].add(seam.phase)
-    return frozenset(function for function, led_to in phases.items() if len(led_to) > 1)
+    return frozenset(function for function, led_to in phases.items() if len(led_to) > 1) | asking
+
+
+def _asking(placed: Placed) -> list[Function]:
+    """The program's functions from which torch's loader is asked for a batch; none where it is not."""
+    frames = placed.sample.frames
+    called = next((at for at, frame in enumerate(frames) if _is_loader(frame)), 0)
+    return functions_of(placed)[: sum(is_program_file(frame.file) for frame in frames[:called])]
+
+
+def _is_loader(frame: Frame) -> bool:
+    name = short(frame.function)
+    return any(re.search(file, frame.file) and re.fullmatch(function, name) for file, function in loader.NEXT.frames)
 
 
 def functions_of(placed: Placed) -> list[Function]:
