@@ -122,7 +122,7 @@ IN_A_THREAD = """
 
     class Rows(Dataset):
         def __len__(self):
-            return 3000
+            return 12000
 
         def __getitem__(self, index):
             return torch.tensor(self.smoothed(index))

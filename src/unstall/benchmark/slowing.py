@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.phases import quickest
-from unstall.benchmark.resources import growth
+from unstall.benchmark.resources import growth, other_cores
 from unstall.benchmark.steps import Loop
 from unstall.records.measurements import Slowing
 from unstall.records.observations import Observation, StackSample
@@ -30,6 +30,10 @@ IN_HALVES = 0.8
 """Confidence that each half grows: a jump alone passes once in a hundred, and busy neighbours hide no growth."""
 LEAST_GROWTH = 0.15
 """Of the step, over the run: less is within what a machine drifts by as it warms up."""
+NEIGHBOURS = 0.5
+"""Cores that other programs hold, from where on the two threads of one physical core may be shared with them."""
+BESIDE_NEIGHBOURS = 1.0
+"""Least growth beside them: a shared core makes a step up to twice as long, and no scheduler counts that as waiting."""
 GOES_ON = 0.4
 """Of the rate in the first half that the second must reach: what fills up, slows down. As of memory's growth."""
 IN_ONE_PHASE = 0.6
@@ -70,7 +74,7 @@ def slowing(loop: Loop, chosen: Bools, observation: Observation, pid: int) -> Sl
     end_s = first_s + rate * float(steps[-1])
     # Where a step grows to many times its first, the line may begin below all of them.
     begin_s = max(first_s, float(loop.durations.min()))
-    if index is None or end_s < (1 + LEAST_GROWTH) * begin_s:
+    if index is None or end_s < (1 + _least_growth(loop, steps, observation)) * begin_s:
         return None
     early, late = _halves(loop, observation)
     return Slowing(
@@ -85,6 +89,13 @@ def slowing(loop: Loop, chosen: Bools, observation: Observation, pid: int) -> Sl
         early_s=max(begin_s, first_s + rate * early[0]),
         late_s=max(begin_s, first_s + rate * late[0]),
     )
+
+
+def _least_growth(loop: Loop, steps: npt.NDArray[np.int64], observation: Observation) -> float:
+    """Of the step over the run, that no neighbour can bring about."""
+    begin, end = float(loop.starts[steps[0]]), float(loop.ends[steps[-1]])
+    others = other_cores(observation.machine, observation.points, begin, end)
+    return BESIDE_NEIGHBOURS if others >= NEIGHBOURS else LEAST_GROWTH
 
 
 def _goes_on(steps: Floats, times: Floats) -> bool:

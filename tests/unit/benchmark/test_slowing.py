@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from unstall.benchmark.slowing import slowing
 from unstall.benchmark.steps import Loop
-from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample, StackWindow
+from unstall.records.observations import Frame, MachinePoint, Observation, ResourcePoint, StackSample, StackWindow
 
 PID = 100
 seeds = st.integers(0, 2**32 - 1)
@@ -65,6 +65,18 @@ def test_noise_of_any_kind_is_hardly_ever_taken_for_growth():
         busy = np.repeat(rng.uniform(1, 2, size // 40 + 1), 40)[:size]  # neighbours that come and go
         alarms += trend(0.02 * lengths, 0.01 * busy * noise(seed, size)) is not None
     assert alarms <= 2
+
+
+@pytest.mark.parametrize(("growth", "told"), [(0.7, False), (3.0, True)])
+def test_beside_other_programs_growth_must_be_more_than_a_shared_core_makes(growth, told):
+    """The program holds one core, and others take half a core to one more, ever more of it as the steps grow."""
+    other = 0.01 * np.linspace(1, 1 + growth, 400) * noise(0, 400, 0.02)
+    seconds = np.linspace(0, float(other.sum()), 50)
+    points = [ResourcePoint(100 + t, PID, t, 0.0, 1) for t in seconds]
+    machine = [MachinePoint(100 + t, t + 0.5 * t + 0.25 * t * t / seconds[-1]) for t in seconds]
+    alone = [MachinePoint(100 + t, t) for t in seconds]
+    assert trend(np.zeros(400), other, points=points, machine=alone) is not None
+    assert (trend(np.zeros(400), other, points=points, machine=machine) is not None) is told
 
 
 def test_a_machine_that_drifts_slows_all_phases_alike():
