@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 torch.manual_seed(0)
 torch.set_num_threads(1)
 config = LlamaConfig(
-    vocab_size=128, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=2,
+    vocab_size=128, hidden_size=256, intermediate_size=1024, num_hidden_layers=2, num_attention_heads=2,
     max_position_embeddings=256, use_cache=False,
 )
 model = LlamaForCausalLM(config).eval()

@@ -70,7 +70,9 @@ MOVING = Threshold(
 STUCK_S = Threshold(4.0, "seconds of one stack: a step, a batch or a checkpoint shows another one meanwhile, as a rule")
 STUCK_SAMPLES = Threshold(50, "of one stack and none of another")
 TINY_OP_S = Threshold(60e-6, "seconds: calling an operator takes 5 to 30 µs; useful ones take longer (measured)")
-CALLED_OP_S = Threshold(30e-6, "seconds: the most that calling an operator takes, with the Python of its module")
+CALLED_OP_S = Threshold(
+    12e-6, "seconds: calling an operator takes 5 to 30 µs, with the Python of its module: the geometric middle"
+)
 WEIGHT_S = Threshold(0.4e-9, "seconds a weight: 4 bytes at 10 GB/s, what one core reads of memory")
 MANY_OPS = Threshold(150, "operators a step: fewer cannot add up to a stall")
 BATCHED = Threshold(16, "samples: assumed where the size of a batch is not known")
