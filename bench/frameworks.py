@@ -3,9 +3,9 @@
     make frameworks-bench                                  all, and the table in docs/frameworks.md
     python bench/frameworks.py --only generate_no_cache --verbose
 
-Programs and truth are in bench/frameworks. Each program takes a fixed number of steps, three times: plain; under
-`unstall run`, whose verdict is judged and whose standard output must be that of the plain run; and cured, under
-`unstall run` too, which must not find the planted stall again. A family whose pinned packages are not those of this
+Programs and truth are in bench/frameworks. Each program takes as many steps as fill ten seconds on this machine, three
+times: plain; under `unstall run`, whose verdict is judged and whose standard output must be that of the plain run; and
+cured, under `unstall run` too, which must not find the planted stall again. A family whose pinned packages are not those of this
 environment gets one of its own below build/frameworks, on top of it; torch is never replaced.
 """
 
@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import venv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ ENVIRONMENTS = accuracy.ROOT / "build" / "frameworks"
 NEVER_REPLACED = {"torch", "torchvision", "torchaudio", "numpy", "unstall"}
 BEGIN, END = "<!-- make frameworks-bench -->\n", "<!-- end -->\n"
 _LIMIT_S = 300
+_FILLED_S = 10.0
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
@@ -175,6 +177,9 @@ def output(python: str, *arguments: str) -> str:
 def judge(case: Any, family: Any, python: str, options: argparse.Namespace) -> Row:
     """Run a program plain, watched, and cured; compare."""
     plain = run(case, "slow", python, watched=False)
+    if plain.rate and case.steps < _FILLED_S * plain.rate:
+        case = replace(case, steps=math.ceil(_FILLED_S * plain.rate))
+        plain = run(case, "slow", python, watched=False)
     slow = run(case, "slow", python, watched=True)
     fast = run(case, "fast", python, watched=True)
     if options.verbose and slow.report:

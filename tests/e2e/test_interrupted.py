@@ -127,7 +127,8 @@ def start(tmp_path):
 
 def assert_interrupted(terminal: _Terminal, seconds: float, mark: str) -> None:
     """``mark`` stands in the command line of the verb, and in those of all the processes that it starts."""
-    assert terminal.process.returncode == _INTERRUPTED, terminal.shown
+    # where Python is beginning or ending, the signal ends it on its own: a shell says 130 of that too
+    assert terminal.process.returncode in (_INTERRUPTED, -signal.SIGINT), terminal.shown
     assert "Traceback" not in terminal.shown, terminal.shown
     assert seconds < _ENDS_WITHIN_S, terminal.shown
     assert wait_until(lambda: not running(mark), 5)
