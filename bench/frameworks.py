@@ -5,8 +5,8 @@
 
 Programs and truth are in bench/frameworks. Each program takes as many steps as fill ten seconds on this machine, three
 times: plain; under `unstall run`, whose verdict is judged and whose standard output must be that of the plain run; and
-cured, under `unstall run` too, which must not find the planted stall again. A family whose pinned packages are not those of this
-environment gets one of its own below build/frameworks, on top of it; torch is never replaced.
+cured, under `unstall run` too, which must not find the planted stall again. A family whose pinned packages are not
+those of this environment gets one of its own below build/frameworks, on top of it; torch is never replaced.
 """
 
 from __future__ import annotations
