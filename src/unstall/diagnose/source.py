@@ -81,6 +81,13 @@ def lines_calling(file: str, name: str) -> list[int]:
     return sorted(line for line, called in calls.items() if any(call.rpartition(".")[2] == name for call in called))
 
 
+def in_loop(file: str, line: int) -> bool:
+    """Whether a line stands in a loop or comprehension of its own function."""
+    function = function_at(file, line)
+    begins = 0 if function.qualname == "<module>" else function.first_line
+    return any(begins <= first <= line <= last for first, last in _parse(file).loops)
+
+
 def is_python_loop(file: str, line: int) -> bool:
     """Whether the innermost loop around a line calls nothing but built-in functions and functions of the file.
 

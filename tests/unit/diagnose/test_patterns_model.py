@@ -21,6 +21,7 @@ from unstall.records.measurements import (
     ModelMeasurement,
     ModuleMeasurement,
     RankMeasurement,
+    Site,
 )
 
 # ---------------------------------------------------------------- the model itself
@@ -108,6 +109,21 @@ def test_overhead_bound_by_one_sample_at_a_time(code):
     model = ModelMeasurement(ops=3000, forwards=32, batch_size=1, flops=1e6, peak_flops=1e11, threads=4)
     finding = check(match("overhead-bound", model=model, sites=training_sites(code)), "overhead-bound")
     assert (finding.cause, finding.culprit.line) == ("batching", code.line("# model"))
+
+
+@pytest.mark.parametrize("loops_itself", [False, True])
+def test_who_hands_a_library_one_sample_after_the_other_is_named(tmp_path, loops_itself):
+    """Unless it is the library's own loop that calls the model on each."""
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    call = "for x in xs:\n        model(x)  # call" if loops_itself else "return model(xs)  # call"
+    library = Source(packages / "pipes.py", f"def forward(xs):\n    {call}\n")
+    program = Source(tmp_path / "serve.py", "def main():\n    for x in xs:\n        forward(x)  # item\n")
+    above = (program.file, "main", program.line("# item"))
+    site = Site("~forward", library.file, "forward", library.line("# call"), callers=(above,))
+    model = ModelMeasurement(ops=3000, forwards=32, batch_size=1, flops=1e6, peak_flops=1e11, threads=4)
+    finding = check(match("overhead-bound", model=model, sites=[site]), "overhead-bound")
+    assert (finding.cause, finding.culprit.function) == ("batching", "forward" if loops_itself else "main")
 
 
 @pytest.mark.parametrize("model", [{"ops": 20}, {"ops": 8000, "flops": 4e9, "peak_flops": 1e11}, {}])

@@ -198,6 +198,30 @@ def test_a_loop_of_plain_python_calls_nothing_but_built_ins_and_the_files_own(tm
     assert source.is_python_loop(code.file, code.line(snippet)) is python
 
 
+def test_a_line_is_in_a_loop_of_its_own_function(tmp_path):
+    code = Source(
+        tmp_path / "train.py",
+        """
+        for epoch in range(3):
+            run(epoch)  # module
+
+            def inner(x):
+                return x  # inner
+
+        def score(texts):
+            first = call(texts[0])  # before
+            return [
+                call(text)  # comprehension
+                for text in texts
+            ]
+        """,
+    )
+    marks = ("module", "inner", "before", "comprehension")
+    looping = [mark for mark in marks if source.in_loop(code.file, code.line(f"# {mark}"))]
+    assert looping == ["module", "comprehension"]
+    assert not source.in_loop(str(tmp_path / "none.py"), 1)
+
+
 @settings(deadline=None)  # the first look at a file parses it
 @given(st.sampled_from([inspect, json.decoder, textwrap]), st.data())
 def test_every_function_of_real_code_is_found_at_its_lines(module, data):

@@ -6,9 +6,13 @@ launch calls is none: it is the same when the queue is deep and the host far ahe
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from unstall.child.seams import modules, optimizer
+from unstall.child.user_files import is_user_file
+from unstall.diagnose import source
+from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import HOST, HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
 from unstall.diagnose.placing import Placed, count
@@ -208,13 +212,25 @@ def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit |
         return host.blame.main_culprit(calling)
     if cause == "optimizer":
         return host.caller(optimizer.STEP, share=host.share("optimizer"))
-    caller = host.caller(modules.FORWARD, share=host.share("forward")) if cause == "batching" else None
+    caller = _one_by_one(host) if cause == "batching" else None
     blame = host.blame
     return (
         caller
         or blame.main_culprit(blame.in_phase("forward"))
         or blame.main_culprit(blame.in_phase("forward", "backward"))
     )
+
+
+def _one_by_one(host: HostFeatures) -> Culprit | None:
+    """Who calls the model item by item: the user's line, where its loop hands a library one item after the other."""
+    site = next(iter(host.sites(modules.FORWARD)), None)
+    if site is None:
+        return None
+    above = ((site.file, site.function, site.line), *site.callers)
+    looping = next((frame for frame in above if source.in_loop(frame[0], frame[2])), above[0])
+    if is_user_file(looping[0]) and not is_user_file(site.file):
+        site = msgspec.structs.replace(site, file=looping[0], function=looping[1], line=looping[2])
+    return line_culprit(site, share=host.share("forward"))
 
 
 def _device_cause(device: TraceFeatures, row: int) -> str:
