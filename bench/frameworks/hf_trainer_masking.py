@@ -1,4 +1,4 @@
-"""Trains a masked language model with the Trainer. Planted: the collator decides on each token in Python; the cure masks
+"""Trains a masked language model with the Trainer. Planted: the collator asks of one token after the other; the cure masks
 whole batches."""
 
 import random
@@ -13,27 +13,15 @@ MASK, PAD = 3, 0
 
 
 class WordMasking:
-    def __init__(self):
-        self.draw = random.Random(0)
-
     def __call__(self, items):
-        longest = max(len(item["input_ids"]) for item in items)
-        rows, labels = [], []
-        for item in items:
-            row, label = [], []
-            for token in item["input_ids"]:
-                if self.draw.random() < 0.15:
-                    row.append(MASK if self.draw.random() < 0.8 else self.draw.randrange(5, 500))
-                    label.append(token)
-                else:
-                    row.append(token)
-                    label.append(-100)
-            while len(row) < longest:
-                row.append(PAD)
-                label.append(-100)
-            rows.append(row)
-            labels.append(label)
-        return {"input_ids": torch.tensor(rows), "labels": torch.tensor(labels)}
+        rows = torch.nn.utils.rnn.pad_sequence([torch.as_tensor(item["input_ids"]) for item in items], True, PAD)
+        labels = torch.full_like(rows, -100)
+        for row in range(len(rows)):
+            for column in range(rows.shape[1]):
+                if rows[row, column] != PAD and torch.rand(1) < 0.15:
+                    labels[row, column] = rows[row, column]
+                    rows[row, column] = MASK
+        return {"input_ids": rows, "labels": labels}
 
 
 class BatchMasking:
@@ -48,11 +36,11 @@ def main():
     args = parse_args()
     transformers.set_seed(0)
     config = transformers.BertConfig(
-        vocab_size=512, hidden_size=16, num_hidden_layers=1, num_attention_heads=1, intermediate_size=16
+        vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=1, intermediate_size=16
     )
     model = transformers.BertForMaskedLM(config)
     draw = random.Random(1)
-    data = [{"input_ids": [draw.randrange(5, 500) for _ in range(draw.randrange(200, 256))]} for _ in range(2000)]
+    data = [{"input_ids": [draw.randrange(5, 64) for _ in range(draw.randrange(24, 32))]} for _ in range(2000)]
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(
             folder,
