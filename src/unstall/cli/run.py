@@ -18,6 +18,8 @@ from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
 from unstall.runs import gather, record
+from unstall.runs.errors import Refused
+from unstall.runs.ray_nodes import open_nodes
 from unstall.runs.workplace import NoPlace
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 @options.program_command("run", short_help="Run a program unchanged and report what stalls it.")
 @click.option("--gather", "address", metavar="FOLDER|URL", help="Make one report of all nodes, which share this.")
 @click.option("--gather-wait", type=TIME, default="2m", help="How long to wait for the parts of other nodes.")
+@click.option("--ray", is_flag=True, help="Record the program's workers on a running Ray cluster.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Stop after N measured steps.")
 @options.outputs(html=True)
 @options.file("--chrome", "--trace", help="Write the spans as a Chrome trace (.json, .json.gz).")
@@ -47,16 +50,27 @@ def verb(
     modules: bool,
     address: str | None,
     gather_wait: float,
+    ray: bool,
     remedies: Path | None,
     **recording: Any,
 ) -> None:
     """Run a program unchanged and report what stalls it, where, and the possible speed-up."""
     need_folders(chrome)
+    if ray and address is not None:
+        raise Refused("--ray brings the parts of all nodes together itself: leave out --gather")
     gathering = None
     if address is not None:
         with needs_extra("gather"):
             gathering = gather.open_gathering(address, gather_wait, warn)
-    request = record.Request(words, launcher.Options(**recording), modules, remedies, gathering)
+    wanted = launcher.Options(**recording)
+    with open_nodes(wanted, warn) if ray else contextlib.nullcontext() as nodes:
+        request = record.Request(words, wanted, modules, remedies, gathering, nodes)
+        ended = _run(request)
+        _diagnose(ended, outputs, ledger, {"chrome": chrome, "tensorboard": tensorboard})
+    _end_like(ended.outcome)
+
+
+def _run(request: record.Request) -> record.Ended:
     try:
         with Progress() as progress:
             ended = record.run(request, lambda session: _update(progress, session))
@@ -64,16 +78,19 @@ def verb(
         warn(f"{error}; the program runs as it is, and there is no report")
         record.run_unrecorded(request)
     signals.ignore_messages()
+    return ended
+
+
+def _diagnose(ended: record.Ended, outputs: Outputs, ledger: str | None, exported: dict[str, Path | None]) -> None:
     try:
         recorded = record.diagnose(ended)
-        _export({"chrome": chrome, "tensorboard": tensorboard}, recorded)
+        _export(exported, recorded)
         _report(recorded, outputs, ledger)
     except Exception as error:
         # The program is done; whatever goes wrong in the report must not hide how it ended.
         warn(f"the report could not be made: {type(error).__name__}: {error}")
         _keep_traceback(ended.directory.path)
         warn(f"the recording is kept in {ended.directory.path}, with the traceback; please report this")
-    _end_like(ended.outcome)
 
 
 def _keep_traceback(folder: Path) -> None:

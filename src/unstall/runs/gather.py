@@ -108,7 +108,7 @@ class _Arrivals:
     def wait(self) -> None:
         """Until all ranks are there, until rank 0's are and are not this machine's, or until the time is over."""
         self.look()
-        if self.missing and not self._has_rank_0_elsewhere():
+        if self.missing and not self._has_rank_0_elsewhere() and self.gathering.wait_s:
             self.gathering.on_message(
                 f"waiting up to {self.gathering.wait_s:.0f} s for {self.missing} of {self.own.world_size} ranks "
                 f"on other machines ({self.gathering.store.address(self.folder)})"

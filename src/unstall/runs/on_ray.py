@@ -9,10 +9,7 @@ places: a shared file system, or one image.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-import signal
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +20,7 @@ from typing import Any
 from unstall.optimize.comparison import TrialFailed
 from unstall.optimize.equivalence import Unobservable
 from unstall.optimize.trial_runner import TrialNotPossible
+from unstall.runs import ray_cluster
 from unstall.runs.errors import Failed, Refused
 
 Tell = Callable[[str], None]
@@ -33,9 +31,7 @@ _ANSWERS = (Failed, Refused, TrialFailed, TrialNotPossible, Unobservable)
 """Errors that are an answer."""
 _LOOK_S = 0.3
 _CLOSE_S = 20.0
-_REACH_S = 5.0
 _MOST_LOSSES = 2  # of one node
-_NO_CLUSTER = "no Ray cluster answers: start one with `ray start --head`, or say where it is in RAY_ADDRESS"
 
 
 class NoNode(TrialFailed):
@@ -102,7 +98,7 @@ class OnRay:
 
     def __init__(self, open: Open, tell: Tell, hear: Callable[[Any], None] | None, wait: Callable[[float], None]):
         """Raises Refused where Ray is not installed, or no cluster answers."""
-        self._ray = _connected()
+        self._ray = ray_cluster.connect("--on ray")
         self._open, self._tell = open, tell
         self._hear: Callable[[Any], None] = hear or tell
         self._wait = wait
@@ -115,7 +111,7 @@ class OnRay:
         from ray.util.queue import Queue
 
         here = self._ray.get_runtime_context().get_node_id()
-        self._mailbox = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": self._pinned(here)})
+        self._mailbox = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": ray_cluster.pinned(here)})
 
     def do(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """What the function returns, called on the node; on another one where that is lost.
@@ -147,7 +143,7 @@ class OnRay:
         self._node = node = self._next()
         self._tell(f"on the Ray node {node.name}, once all of its {node.cpus:g} cores are free")
         actor = self._ray.remote(Site).options(
-            num_cpus=node.cpus, num_gpus=node.gpus, scheduling_strategy=self._pinned(node.id), max_restarts=0
+            num_cpus=node.cpus, num_gpus=node.gpus, scheduling_strategy=ray_cluster.pinned(node.id), max_restarts=0
         )
         self._site = actor.remote(os.getcwd(), dict(os.environ), self._mailbox)
         self._answer(self._site.open.remote(self._open))
@@ -164,11 +160,6 @@ class OnRay:
         if not nodes:
             raise NoNode("no node of the Ray cluster is left")
         return max(nodes, key=lambda node: (-self._losses[node.id], node.gpus, node.cpus, node.id))
-
-    def _pinned(self, node: str) -> Any:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        return NodeAffinitySchedulingStrategy(node, soft=False)
 
     def _answer(self, call: Any) -> Any:
         """Wait for a call, pass on what it says meanwhile. Raises _Lost where the node is gone before its end."""
@@ -219,32 +210,3 @@ def open_on_ray(
         yield place
     finally:
         place.close()
-
-
-def _reach(address: str) -> None:
-    """See whether anybody listens there: Ray would try for minutes. Raises Refused."""
-    host, _, port = address.rpartition(":")
-    if "://" in address:
-        raise Refused(f"RAY_ADDRESS is {address}: give the address of the cluster's head, host:port")
-    if host and port.isdigit():
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
-        except (OSError, OverflowError) as error:
-            raise Refused(f"at {address} {_NO_CLUSTER}") from error
-
-
-def _connected() -> Any:
-    """Ray, connected to the cluster of RAY_ADDRESS, else to this machine's. Raises Refused."""
-    try:
-        import ray
-    except ImportError:
-        raise Refused("--on ray needs Ray, in the version of your cluster: pip install ray") from None
-    _reach(os.environ.get("RAY_ADDRESS", ""))
-    handler = signal.getsignal(signal.SIGTERM)  # Ray takes it
-    try:
-        ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
-    except ConnectionError as error:
-        raise Refused(_NO_CLUSTER) from error
-    finally:
-        signal.signal(signal.SIGTERM, handler)
-    return ray

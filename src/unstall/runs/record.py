@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.repeat.revision import Revision
     from unstall.runs.gather import Gathered, Gathering
+    from unstall.runs.ray_nodes import Nodes
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Request:
     """A file of ``unstall optimize --remedies``, to be set at run time."""
     gathering: Gathering | None = None
     """Where the machines of this run leave their parts; None for a report of this machine alone."""
+    nodes: Nodes | None = None
+    """Of a Ray cluster, on which the program's workers are recorded."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def _with_extensions(request: Request) -> launcher.Options:
         with refusing(RemediesError):
             settings["settings"] = read(request.remedies)
         extensions.append("unstall.child.trial.extension")
-    return replace(request.options, extensions=extensions, settings=settings)
+    options = replace(request.options, extensions=extensions, settings=settings)
+    return request.nodes.recording(options) if request.nodes is not None else options
 
 
 def diagnose(ended: Ended) -> RecordedRun:
@@ -121,6 +125,11 @@ def diagnose(ended: Ended) -> RecordedRun:
     request, outcome = ended.request, ended.outcome
     steps, modules = request.options.steps, request.modules
     diagnosis = make_report(list(request.words), ended.directory, ended.started, outcome, steps=steps, modules=modules)
+    if request.nodes is not None:
+        from unstall.runs.ray_nodes import Asked
+
+        asked = Asked(ended.directory.id, list(request.words), ended.started, outcome.status, steps, modules)
+        diagnosis = request.nodes.diagnosis(diagnosis, asked)
     gathered = request.gathering.gather(diagnosis) if request.gathering else Gathered(diagnosis)
     diagnosis = gathered.diagnosis
     report = diagnosis.report
@@ -129,7 +138,7 @@ def diagnose(ended: Ended) -> RecordedRun:
         report = report.with_run(environment={**report.run.environment, "git_changes": code.changes})
     return RecordedRun(
         report=report,
-        archive=archive.make(report, diagnosis.measured, outcome.observation, of_report(report)),
+        archive=archive.make(report, diagnosis.measured, diagnosis.run.observation, of_report(report)),
         processes=diagnosis.recordings,
         memory=_memory_lines(ended.directory.path) if request.options.memory else {},
         directory=ended.directory,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from unstall.benchmark.gather import clocks, parts
 from unstall.benchmark.gather.merge import merge
-from unstall.benchmark.gather.store import FolderStore, StoreError, open_store
+from unstall.benchmark.gather.store import FolderStore, MemoryStore, StoreError, open_store
 
 
 @pytest.fixture(params=["folder", "fsspec"])
@@ -34,6 +34,19 @@ def test_a_part_comes_back_as_it_was(store):
     assert parts.names(store, "job", None) == [name]
     assert msgspec.msgpack.encode(parts.read(store, "job", name)) == msgspec.msgpack.encode(part)
     assert parts.read_stacks(store, "job", name) == job.stacks(1)
+
+
+def test_what_came_another_way_is_kept_for_this_process():
+    store, job = MemoryStore(), Job()
+    names = [parts.publish(store, job.part(number), job.stacks(number), f"{number:08x}") for number in (0, 1)]
+    store.write("other/report.json", b"{}")
+    assert parts.names(store, "job", since=5.0) == sorted(names)
+    assert parts.read_stacks(store, "job", names[1]) == job.stacks(1)
+    store.remove(f"job/{names[0]}")
+    assert parts.names(store, "job", None) == [names[1]]
+    for name, most in ((names[0], 1 << 20), (names[1], 10)):
+        with pytest.raises(StoreError):
+            store.read(f"job/{name}", most)
 
 
 def test_parts_from_before_the_run_began_are_another_runs(store):

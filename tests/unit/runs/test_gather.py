@@ -70,7 +70,7 @@ def test_the_others_leave_once_rank_0_is_there(store):
 def test_without_rank_0_the_lowest_stands_in(store):
     left(store, Job(nodes=4, ranks_per_node=1), 3)
     messages = []
-    result = gathered(store, diagnosis(1), messages)
+    result = gathered(store, diagnosis(1), messages, wait_s=0.1)
     assert [rank.rank for rank in result.diagnosis.report.communication.ranks] == [1, 3]
     assert any("ranks 0, 2 of 4 not seen" in note for note in result.diagnosis.report.run.notes)
     assert "waiting up to 0 s for 2 of 4 ranks" in messages[0]

@@ -119,6 +119,31 @@ class FolderStore:
         return str(self.root / name)
 
 
+class MemoryStore:
+    """What came another way, for this process alone."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bytes] = {}
+
+    def write(self, name: str, data: bytes) -> None:
+        self._files[name] = data
+
+    def files(self, folder: str) -> list[StoredFile]:
+        split = [name.rpartition("/") for name in self._files]
+        return [StoredFile(name, None) for above, _, name in split if above == folder]
+
+    def read(self, name: str, most: int) -> bytes:
+        if name not in self._files:
+            raise StoreError(f"there is no {name}")
+        return _bounded(self._files[name], most, name)
+
+    def remove(self, name: str) -> None:
+        self._files.pop(name, None)
+
+    def address(self, name: str) -> str:
+        return name
+
+
 class RemoteStore:
     """An object store, or whatever else fsspec has a file system for. Each raises errors of its own kinds."""
 
