@@ -103,7 +103,7 @@ def test_a_loop_of_one_worker_is_found_on_its_node(workspace, cluster, port):
 
 
 def test_a_program_that_asks_no_worker_is_itself_the_run(workspace, cluster):
-    result = run(workspace, cluster, "tiny.py")
+    result = run(workspace, cluster, workspace.write("train.py", "import tiny\n\nlist(tiny.training(100))\n"))
     assert result.steps > 0
     assert "Ray" not in result.notes
 
