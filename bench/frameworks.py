@@ -142,6 +142,7 @@ def interpreter(family: Any) -> str:
     python = str(folder / "bin" / "python")
     if not Path(python).exists():
         venv.create(folder, with_pip=True)
+        output(python, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools")  # the newer one below it builds
         here, there = (output(each, "-c", _PURELIB).strip() for each in (sys.executable, python))
         Path(there, "below.pth").write_text(f"import site; site.addsitedir({here!r})\n", encoding="utf-8")
     planned = json.loads(output(python, *pip(family, "--dry-run", "--report", "-")))
@@ -162,8 +163,9 @@ def is_installed(pin: str) -> bool:
 
 
 def pip(family: Any, *more: str) -> list[str]:
-    """Arguments of Python that install the family's packages."""
-    return ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", *more, *family.pins]
+    """Arguments of Python that install the family's packages; one that is built may need the torch that is here."""
+    always = ("--quiet", "--disable-pip-version-check", "--no-build-isolation")
+    return ["-m", "pip", "install", *always, *more, *family.pins]
 
 
 def output(python: str, *arguments: str) -> str:

@@ -86,6 +86,16 @@ FAMILIES: tuple[Family, ...] = (
         ),
     ),
     Family(
+        "Ray Train",
+        ("ray==2.60.0", "tensorboardX==2.6.5"),
+        (case("ray_train_reviews", "input-bound/transform", "Reviews.pairs", steps=150),),
+    ),
+    Family(
+        "DeepSpeed",
+        ("deepspeed==0.19.8",),
+        (case("deepspeed_ledger", "input-bound/collate", "collate", steps=60),),
+    ),
+    Family(
         "PettingZoo",
         ("pettingzoo==1.27.0", "gymnasium==1.4.0"),
         (case("pettingzoo_herd", "environment-bound/env", "Herd.pushes", steps=640),),

@@ -104,8 +104,9 @@ def described(module: Any) -> str:
     A stand-in with the same attributes is asked: none of the program's methods and properties is met.
     """
     base: Any = next((kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules.")), None)
-    held = attributes(module)
-    stand_in = SimpleNamespace(**held, **{name: value for kind in _PARTS for name, value in _registered(module, kind)})
+    held = dict(attributes(module))  # DeepSpeed's engine has its module there, too
+    held.update(pair for kind in _PARTS for pair in _registered(module, kind))
+    stand_in = SimpleNamespace(**held)
     try:
         with unobserved():
             return str(base.extra_repr(stand_in))

@@ -98,6 +98,15 @@ def test_a_module_of_torch_is_described_as_torch_does(module):
     assert reading.described(module) == module.extra_repr()
 
 
+def test_a_module_that_is_an_attribute_too_is_described():
+    linear = torch.nn.Linear(3, 4)
+    held = torch.nn.Identity()
+    linear.__dict__["inner"] = held
+    linear.register_module("more", held)
+    linear._modules["inner"] = held
+    assert reading.described(linear) == linear.extra_repr()
+
+
 def test_a_module_of_the_program_is_not_asked():
     model = Curious(3, 2)
     Curious.asked = ()
