@@ -99,6 +99,25 @@ for make in (Adam, lambda parameters, lr: OptimWrapper(parameters, torch.optim.A
     print(loss.item())
 """
 
+RAY_DATA = """
+import time
+
+import ray
+import torch
+
+
+def decode(rows):
+    time.sleep(0.1)
+    return {"x": rows["id"].reshape(-1, 1).repeat(32, axis=1).astype("float32") % 7}
+
+
+def batches():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    for batch in ray.data.range(480).map_batches(decode, batch_size=8).iter_torch_batches(batch_size=8):
+        yield batch["x"]
+"""
+
 TRAINING = """
 
 def main():
@@ -236,8 +255,9 @@ def test_fastai_steps_its_own_optimizer_or_one_of_torchs(workspace):
         ("spdl", SPDL_PIPELINE, "decode"),
         ("torchdata", NODES, "decode"),
         ("torchdata", STATEFUL, "Pairs.__getitem__"),
+        ("ray", RAY_DATA, "decode"),
     ],
-    ids=["spdl", "nodes", "stateful"],
+    ids=["spdl", "nodes", "stateful", "ray"],
 )
 def test_a_slow_stage_of_a_loader_that_is_not_torchs(workspace, module, loader, slow):
     needs(module)

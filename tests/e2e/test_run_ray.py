@@ -1,6 +1,7 @@
 """`unstall run --ray` on a real Ray cluster of two nodes: the workers that it starts are recorded on their nodes."""
 
 import importlib.util
+import signal
 import socket
 import tempfile
 from pathlib import Path
@@ -106,6 +107,26 @@ def test_a_program_that_asks_no_worker_is_itself_the_run(workspace, cluster):
     result = run(workspace, cluster, workspace.write("train.py", "import tiny\n\nlist(tiny.training(100))\n"))
     assert result.steps > 0
     assert "Ray" not in result.notes
+
+
+def test_a_signal_to_the_command_reaches_the_program(workspace, cluster):
+    program = workspace.write(
+        "train.py",
+        """
+        import signal
+        import sys
+
+        signal.signal(signal.SIGUSR1, lambda *_: sys.exit("a checkpoint is written"))
+        print("ready", flush=True)
+        signal.pause()
+        """,
+    )
+    running = workspace.start_watched(program, options=["--ray"], env={"RAY_ADDRESS": cluster.address})
+    running.wait_for("ready")
+    running.signal(signal.SIGUSR1)
+    result = running.result()
+    assert result.status == 1
+    assert "a checkpoint is written" in result.err
 
 
 def test_without_a_cluster_the_program_does_not_start(workspace):

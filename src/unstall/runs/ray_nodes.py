@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -24,6 +25,7 @@ from unstall import environment
 from unstall.benchmark.launcher import BOOTSTRAP, Options, Outcome
 from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.session import Session
+from unstall.benchmark.signals import RELAYED
 from unstall.child import ray_jobs
 from unstall.runs import ray_cluster
 
@@ -41,7 +43,7 @@ _POLL_S = 0.1
 _LOOK_S = 0.3
 _READY_S = 60.0
 _END_S = 8.0  # for workers whose job is over
-_JUDGE_S = 300.0
+_JUDGE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -239,9 +241,13 @@ class Nodes:
 def open_nodes(options: Options, tell: Tell) -> Iterator[Nodes]:
     """Watches on the nodes of the cluster, for as long as this is open. Raises Refused where no cluster answers."""
     own = dict(os.environ)  # Ray changes it, and it is the program's
-    nodes = Nodes(ray_cluster.connect("--ray"), tell)
-    os.environ.clear()
-    os.environ.update(own)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, RELAYED)  # for Ray's threads: signals are the main thread's
+    try:
+        nodes = Nodes(ray_cluster.connect("--ray"), tell)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.environ.clear()
+        os.environ.update(own)
     try:
         nodes.open(options)
         yield nodes

@@ -1,10 +1,12 @@
-"""Loaders that are none of torch's: SPDL's pipelines and torchdata's nodes, which work in threads of their own.
+"""Loaders that are none of torch's: SPDL's, nodes of torchdata, Ray Data. They work in threads or in other processes.
 
 A ``StatefulDataLoader`` is one of torch's with its own start of an epoch.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 from unstall.child.recording import seam_ready, wrap_attribute
@@ -25,8 +27,35 @@ def _install_stateful(module: Any) -> None:
     wrap_attribute(module.StatefulDataLoader, "__iter__", EPOCH)
 
 
+class _Batches:
+    """An iterator's batches, each of which is waited for."""
+
+    def __init__(self, iterator: Iterator[Any]):
+        self._iterator = iterator
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._iterator)
+
+
+def _install_ray_data(module: Any) -> None:
+    """What Ray Data's loop takes its batches from is a generator: it gets a method that can be recorded."""
+    original = module.iter_threaded
+
+    @functools.wraps(original)
+    def iter_threaded(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        return _Batches(original(*args, **kwargs))
+
+    seam_ready()
+    wrap_attribute(_Batches, "__next__", NEXT)
+    module.iter_threaded = iter_threaded
+
+
 SEAMS: tuple[Seam, ...] = ()
 TARGETS = {
+    "ray.data._internal.block_batching.iter_batches": _install_ray_data,
     "spdl.pipeline._pipeline": _install_spdl,
     "torchdata.nodes.loader": _install_nodes,
     "torchdata.stateful_dataloader.stateful_dataloader": _install_stateful,
