@@ -106,6 +106,7 @@ CASES: tuple[Case, ...] = (
         free=True,
     ),
     case("tensorboard_histograms", "callback-bound/logging", "log_histograms"),
+    case("two_teams", "oversubscribed/thread-pools", "Sensors.mixed"),
     case(
         "grid_env",
         "environment-bound/env",

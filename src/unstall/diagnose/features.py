@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unstall.child.seams import environments, modules
-from unstall.diagnose import source
+from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import Placed, count, is_idle, short
@@ -62,6 +62,11 @@ class HostFeatures:
             return self.model_s
         quick_s = sum(self.measurement.unhindered_s.get(phase, 0.0) for phase in phases)
         return self.model_s * min(1.0, quick_s / mean_s)
+
+    @property
+    def contended_s(self) -> float:
+        """Seconds a step that the model's threads wait for cores that other threads of the program have."""
+        return own_threads.contended_s(self.measurement)
 
     @property
     def efficiency(self) -> float | None:

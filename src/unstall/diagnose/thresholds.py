@@ -48,6 +48,13 @@ FULL_CORES = Threshold(0.75, "cores needed over cores there are: measured, from 
 LOADER_CPU = Threshold(0.25, "share of the CPU time that workers must take to be blamed for full cores")
 UNDISTURBED = Threshold(1.5, "times quicker or slower than so estimated: the model without workers (zoo: 1.1, 1.15)")
 TEAM_DELAYED = Threshold(0.15, "of a step in which threads of the model wait for cores: the others wait for them")
+OWN_DELAY = Threshold(
+    0.1, "of a step that the main thread waits for a core: with nobody else there, it is ready at once"
+)
+OWN_WORKERS = Threshold(0.05, "of a core: workers that take so little keep nobody from one")
+OTHER_THREADS = Threshold(0.1, "samples of other Python threads for each of the main one: fewer take no core from it")
+OVERSUBSCRIBED = Threshold(0.15, "of a step that its own threads cost: less may be steps that differ")
+MOSTLY_CONTENDED = Threshold(0.3, "of a step: so much is more than steps differ by (measured: 0.5 to 0.8)")
 MOST = Threshold(0.5, "more than half: the larger part explains the whole")
 NETWORK = Threshold(0.4, "share of making a batch inside sockets: with latency hidden by read-ahead, most of its wait")
 SPARE_CORE = Threshold(0.7, "of a core that is idle: enough for one more worker")
@@ -145,6 +152,9 @@ CALIBRATION: Mapping[tuple[str, str | None, Evidence | None], Range] = {
     ("compute-bound", "threads", None): Range(0.3, 1.0, 1.1, "there are no more cores; the zoo's twin gains 0.7 of it"),
     ("compute-bound", "precision", None): Range(0.6, 1.0, 1.6, "the zoo's twin gains 1.0 of it; some CPUs more"),
     ("compute-bound", None, None): Range(0.6, 1.0, 3.5, "no stub measures it; fixed twins gain 0.7 to 3.3 of it"),
+    ("oversubscribed", None, None): Range(
+        0.8, 2.5, 5.5, "three programs: 2.5 to 5.0; the quickest steps are slowed, too, and BLAS by its own team"
+    ),
     ("straggler", None, None): Range(0.1, 1.0, 1.2, "one program: 0.08 of the estimate: ranks share the cores"),
     ("communication-bound", None, None): Range(0.6, 1.0, 1.8, "one program: 1.3"),
 }
@@ -207,6 +217,7 @@ REMEDIES: Mapping[tuple[str, str | None], Remedy] = {
     ("recompute-bound", "kv-cache"): Remedy(
         "the key-value cache", Range(0.0, 0.05, 0.2, "each token is gone through once; keys and values are copied")
     ),
+    ("oversubscribed", None): Remedy("one thread for BLAS", Range(0.0, 0.0, 0.6, "two programs: 0")),
     ("slows-down", None): Remedy("work that does not grow", Range(0.0, 0.05, 0.5, "zoo: 0; what is new is still done")),
     ("sync-bound", None): Remedy("fewer synchronisations", Range(0.0, 0.2, 0.8, "the device's work is waited for")),
     ("transfer-bound", None): Remedy("pinned, overlapped copies", Range(0.0, 0.3, 0.9, "the bytes still pass")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unstall.diagnose import source, vocabulary
 from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import Pattern, grows_by, name_of, of_step, part
 from unstall.diagnose.placing import Placed
 from unstall.diagnose.source import Function
@@ -36,7 +37,8 @@ class CallbackBound(Pattern):
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in known callbacks, and in code that the samples show to be one."""
         taken_s = host.phase_s("callback")
-        headroom = host.headroom_without(taken_s)
+        lost_s, more_evidence, more_advice = of_other_work(host, taken_s)
+        headroom = host.headroom_without(taken_s + lost_s)
         if headroom < SEEN:
             return None
         samples = host.blame.in_phase("callback")
@@ -60,8 +62,8 @@ class CallbackBound(Pattern):
             share=share,
             phases=self.phases,
             headroom=headroom,
-            evidence=evidence,
-            advice=[_advice(host, cause, culprit)],
+            evidence=[*evidence, *more_evidence],
+            advice=[_advice(host, cause, culprit), *more_advice],
         )
 
     def sentence(self, finding: Finding, use: Utilization) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.diagnose.features import HOST, HostFeatures, is_plain_python
+from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
 from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import HOST_SHARE, MOST, SEEN
@@ -59,7 +60,8 @@ class HostBound(Pattern):
         host_s = host.phase_s("other") - host.acting_s + host.python_in_forward
         by_collector = collecting > MOST * max(host_s, 1e-12) and collecting > 0.05 * host.step_s
         taken_s = max(host_s, collecting) if by_collector else host_s
-        headroom = host.headroom_without(taken_s)
+        lost_s, more_evidence, more_advice = of_other_work(host, taken_s)
+        headroom = host.headroom_without(taken_s + lost_s)
         if headroom < SEEN:
             return None
         place = max(host.places, key=lambda name: host.places[name], default="other")
@@ -81,8 +83,8 @@ class HostBound(Pattern):
             culprit=host.blame.main_culprit(samples),
             share=share,
             headroom=headroom,
-            evidence=evidence,
-            advice=[_ADVICE[cause]],
+            evidence=[*evidence, *more_evidence],
+            advice=[_ADVICE[cause], *more_advice],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:

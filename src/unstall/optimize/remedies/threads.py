@@ -25,7 +25,7 @@ class Threads(Remedy):
     name = "threads"
     brief = "more or fewer threads for torch's operators"
     needs = "a model on the processor"
-    patterns = ("compute-bound", "input-bound", "overhead-bound")
+    patterns = ("compute-bound", "input-bound", "overhead-bound", "oversubscribed")
     exactness = "close"
     """Sums over threads are added in another order."""
 

@@ -22,6 +22,41 @@ def with_statement_after_imports(tree: cst.Module, source: str) -> cst.Module:
     return tree.with_changes(body=[*tree.body[:index], added, *tree.body[index:]])
 
 
+def with_statement_before_imports(tree: cst.Module, source: str, *, needs: str) -> cst.Module:
+    """The tree with a statement ahead of its imports, after the import of the module that it ``needs``."""
+    body = list(tree.body)
+    first = int(tree.get_docstring() is not None)
+    while first < len(body) and _is_future(body[first]):
+        first += 1
+    above = [line for line in body if not _is_lone_import(line, needs)]
+    imported = next((line for line in body if _is_lone_import(line, needs)), statement(tree, f"import {needs}"))
+    empty = cst.EmptyLine(indent=False)
+    imported = imported.with_changes(leading_lines=[empty] if first else [])
+    added = statement(tree, source).with_changes(leading_lines=[empty])
+    if first < len(above) and not any(line.comment is None for line in _leading(above[first])):
+        above[first] = above[first].with_changes(leading_lines=[empty, *_leading(above[first])])
+    return tree.with_changes(body=[*above[:first], imported, added, *above[first:]])
+
+
+def _leading(line: Any) -> list[cst.EmptyLine]:
+    return list(getattr(line, "leading_lines", ()))
+
+
+def _is_future(line: Any) -> bool:
+    part = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+    return isinstance(part, cst.ImportFrom) and part.module is not None and dotted(part.module) == "__future__"
+
+
+def _is_lone_import(line: Any, name: str) -> bool:
+    """Whether a statement is ``import name`` and nothing else."""
+    part = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    return (
+        isinstance(part, cst.Import)
+        and [alias.evaluated_name for alias in part.names] == [name]
+        and (part.names[0].asname is None)
+    )
+
+
 def _after_imports(tree: cst.Module) -> int:
     """Index in the module's body after its last import, or after its docstring."""
     imports = [number for number, line in enumerate(tree.body) if _is_import(line)]
@@ -55,8 +90,7 @@ def _first_import(tree: cst.Module, name: str) -> int:
     index = int(tree.get_docstring() is not None)
     for line in tree.body[index:]:
         first = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
-        future = isinstance(first, cst.ImportFrom) and first.module is not None and dotted(first.module) == "__future__"
-        if not future and not (isinstance(first, cst.Import) and first.names[0].evaluated_name < name):
+        if not _is_future(line) and not (isinstance(first, cst.Import) and first.names[0].evaluated_name < name):
             break
         index += 1
     return index

@@ -25,6 +25,27 @@ def test_an_import_goes_where_it_sorts(source, line):
     assert toplevel.with_import(cst.parse_module(code), "os").code == code
 
 
+SET = 'os.environ.setdefault("A", "1")'
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import numpy\n\nx = 1\n", f"import os\n\n{SET}\n\nimport numpy\n\nx = 1\n"),
+        ("import os\nimport numpy\n", f"import os\n\n{SET}\n\nimport numpy\n"),
+        ('"""Doc."""\n\nimport sys\nimport os\n', f'"""Doc."""\n\nimport os\n\n{SET}\n\nimport sys\n'),
+        (
+            "from __future__ import annotations\n\nimport numpy\n",
+            f"from __future__ import annotations\n\nimport os\n\n{SET}\n\nimport numpy\n",
+        ),
+        ("import os, numpy\n", f"import os\n\n{SET}\n\nimport os, numpy\n"),
+        ("import os as o\nx = 1\n", f"import os\n\n{SET}\n\nimport os as o\nx = 1\n"),
+    ],
+)
+def test_what_must_be_ahead_of_all_imports_is(source, expected):
+    assert toplevel.with_statement_before_imports(cst.parse_module(source), SET, needs="os").code == expected
+
+
 def test_an_import_after_the_last_one_leaves_the_blank_lines_to_what_follows():
     code = toplevel.with_import(cst.parse_module("import os\n\n\nclass A:\n    x = 1\n"), "sys").code
     assert code == "import os\nimport sys\n\n\nclass A:\n    x = 1\n"

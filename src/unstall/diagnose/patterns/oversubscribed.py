@@ -1,0 +1,71 @@
+"""oversubscribed: threads of the program take each other's cores, so that the model's wait for them."""
+
+from __future__ import annotations
+
+from unstall.diagnose.features import HOST, HostFeatures
+from unstall.diagnose.own_threads import ONE_THREAD
+from unstall.diagnose.patterns.base import Features, Pattern, name_of, of_step, part
+from unstall.diagnose.thresholds import MOSTLY_CONTENDED, OVERSUBSCRIBED
+from unstall.records.report import Culprit, Finding, Utilization
+from unstall.text.units import percent
+
+
+class Oversubscribed(Pattern):
+    """More threads than cores: a library's pool beside torch's, or more threads of torch's than there are cores."""
+
+    name = "oversubscribed"
+    brief = "threads of the program's own libraries take each other's cores"
+    causes = ("thread-pools", "threads")
+    advice = ONE_THREAD
+    by_hand = (
+        ("threads", "no more threads than cores: torch.set_num_threads(), OMP_NUM_THREADS"),
+        (None, ONE_THREAD),
+    )
+
+    def on_host(self, host: HostFeatures) -> Finding | None:
+        """By what the model takes beyond its quickest steps, while its threads wait for cores that nobody else has."""
+        lost_s, measured = host.contended_s, host.measurement
+        share = lost_s / host.step_s
+        if share < OVERSUBSCRIBED:
+            return None
+        threads = measured.model.threads
+        cause = "threads" if threads > measured.cores else "thread-pools"
+        evidence = [
+            f"{of_step(share, lost_s)}, the model's threads wait for cores that other threads of the program have",
+            f"the main thread waits for a core {percent(measured.run_delay or 0.0)} of the time, and no other program "
+            "takes one",
+        ]
+        if cause == "threads":
+            evidence.append(f"torch computes with {threads} threads on {measured.cores:g} cores")
+            advice = [f"torch.set_num_threads({max(1, int(measured.cores))}), or OMP_NUM_THREADS: no more than cores"]
+        else:
+            advice = [ONE_THREAD, "or compute it with torch, whose threads are the model's"]
+        return self.finding(
+            cause=cause,
+            culprit=None if cause == "threads" else _culprit(host),
+            share=share,
+            headroom=host.headroom_without(lost_s),
+            confidence="high" if share >= MOSTLY_CONTENDED else "medium",
+            evidence=evidence,
+            advice=advice,
+        )
+
+    def rank(self, finding: Finding, features: Features) -> float:
+        """Ahead of what is said of the model, whose time it makes up."""
+        host = features.host
+        assert host is not None
+        return max(finding.headroom, 1.001 * host.headroom_without(host.model_s))
+
+    def sentence(self, finding: Finding, use: Utilization) -> str:
+        """Names what computes beside torch."""
+        name = name_of(finding.culprit)
+        return f"{part(finding)} is lost to threads that take each other's cores{name and f', those of {name}'}"
+
+
+def _culprit(host: HostFeatures) -> Culprit | None:
+    """Where the program computes outside of the model."""
+    phases = [phase.name for phase in host.measurement.plugins.all_phases if not phase.model]
+    return host.blame.main_culprit(host.blame.in_phase(*HOST, *phases))
+
+
+PATTERN = Oversubscribed()
