@@ -147,7 +147,9 @@ class HostFeatures:
 
     @property
     def worker_total(self) -> int:
-        return count(self.blame.workers)
+        """Samples of the other processes that run code of the program's; a framework may have more of its own."""
+        pids = {placed.sample.pid for placed in self.blame.workers if placed.program}
+        return count(placed for placed in self.blame.workers if placed.sample.pid in pids or not pids)
 
     @property
     def account(self) -> Account | None:

@@ -20,6 +20,7 @@ NEXT = Seam(
     frames=(
         (r"torch[/\\]utils[/\\]data[/\\]dataloader\.py$", r"__next__|__iter__|_next_data|_get_iterator"),
         (r"spdl[/\\]pipeline[/\\]_pipeline\.py$|torchdata[/\\]nodes[/\\]loader\.py$", r"get_item|next"),
+        (r"ray[/\\]data[/\\]_internal[/\\]block_batching[/\\]iter_batches\.py$", r"_iter_batches"),
     ),
 )
 EPOCH = Seam("~data.iter", phase=DATA_WAIT.name, counts=Tick.OTHER)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from unstall.child.recording import seam_ready, wrap_attribute
+from unstall.child.recording import seam_ready, wrap, wrap_attribute
 from unstall.child.seams.loader import EPOCH, NEXT
 from unstall.records.vocabulary import Seam
 
@@ -27,29 +27,15 @@ def _install_stateful(module: Any) -> None:
     wrap_attribute(module.StatefulDataLoader, "__iter__", EPOCH)
 
 
-class _Batches:
-    """An iterator's batches, each of which is waited for."""
-
-    def __init__(self, iterator: Iterator[Any]):
-        self._iterator = iterator
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        return next(self._iterator)
-
-
 def _install_ray_data(module: Any) -> None:
-    """What Ray Data's loop takes its batches from is a generator: it gets a method that can be recorded."""
+    """Ray Data's loop takes its batches from a generator, whose own method is recorded: no frame of ours is in between."""
     original = module.iter_threaded
 
     @functools.wraps(original)
     def iter_threaded(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        return _Batches(original(*args, **kwargs))
+        return iter(wrap(original(*args, **kwargs).__next__, NEXT), object())
 
     seam_ready()
-    wrap_attribute(_Batches, "__next__", NEXT)
     module.iter_threaded = iter_threaded
 
 
