@@ -28,7 +28,7 @@ def _install_stateful(module: Any) -> None:
 
 
 def _install_ray_data(module: Any) -> None:
-    """Ray Data's loop takes its batches from a generator, whose own method is recorded: no frame of ours is in between."""
+    """Ray Data's loop takes its batches from a generator. Its own method is recorded: no frame of ours is between."""
     original = module.iter_threaded
 
     @functools.wraps(original)
