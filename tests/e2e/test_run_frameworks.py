@@ -114,7 +114,8 @@ def decode(rows):
 def batches():
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
-    for batch in ray.data.range(800, override_num_blocks=100).map_batches(decode, batch_size=8).iter_torch_batches(batch_size=8):
+    data = ray.data.range(800, override_num_blocks=100).map_batches(decode, batch_size=8)
+    for batch in data.iter_torch_batches(batch_size=8):
         yield batch["x"]
 """
 

@@ -4,12 +4,12 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import uuid
 
 import pytest
+from harness import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -159,12 +159,6 @@ FSDP = """
     dist.destroy_process_group()
     time.sleep(0.5)
 """
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return str(listener.getsockname()[1])
 
 
 def check_straggler(watched):

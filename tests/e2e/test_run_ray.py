@@ -2,11 +2,11 @@
 
 import importlib.util
 import signal
-import socket
 import tempfile
 from pathlib import Path
 
 import pytest
+from harness import free_port
 from ray_cluster import two_nodes
 
 pytestmark = [
@@ -74,13 +74,6 @@ def cluster():
         yield made
 
 
-@pytest.fixture
-def port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return str(listener.getsockname()[1])
-
-
 def run(workspace, cluster, *words):
     """The result of `unstall run --ray`, which has left nothing on the nodes."""
     result = workspace.watched(*words, options=["--ray"], env={"RAY_ADDRESS": cluster.address})
@@ -89,16 +82,16 @@ def run(workspace, cluster, *words):
     return result
 
 
-def test_ranks_that_ray_starts_on_several_nodes_are_one_report(workspace, cluster, port):
-    result = run(workspace, cluster, workspace.write("train.py", TRAINING), "2", port)
+def test_ranks_that_ray_starts_on_several_nodes_are_one_report(workspace, cluster):
+    result = run(workspace, cluster, workspace.write("train.py", TRAINING), "2", free_port())
     assert result.out.splitlines() == ["[0, 1]", "by the program [] False"]
     assert result.report["run"]["world_size"] == 2
     verdict = result.report["verdict"]
     assert (verdict["pattern"], verdict["culprit"]["function"]) == ("straggler", "features")
 
 
-def test_a_loop_of_one_worker_is_found_on_its_node(workspace, cluster, port):
-    result = run(workspace, cluster, workspace.write("train.py", TRAINING), "1", port)
+def test_a_loop_of_one_worker_is_found_on_its_node(workspace, cluster):
+    result = run(workspace, cluster, workspace.write("train.py", TRAINING), "1", free_port())
     assert result.report["verdict"]["culprit"]["function"] == "features"
     assert "the loop ran on the Ray node" in result.notes
 

@@ -9,6 +9,7 @@ import difflib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -123,6 +124,13 @@ class Running:
                 self.end()
                 pytest.fail(f"processes are left behind: {commands}")
             time.sleep(0.05)
+
+
+def free_port():
+    """A port of this machine that nobody listens on, as a word of a command."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
 
 
 def marked(mark):

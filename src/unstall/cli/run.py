@@ -19,11 +19,11 @@ from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
 from unstall.report.progress import Progress
 from unstall.runs import gather, record
 from unstall.runs.errors import Refused
-from unstall.runs.ray_nodes import open_nodes
 from unstall.runs.workplace import NoPlace
 
 if TYPE_CHECKING:
     from unstall.benchmark.session import Session
+    from unstall.runs.ray_nodes import Nodes
 
 
 @options.program_command("run", short_help="Run a program unchanged and report what stalls it.")
@@ -63,11 +63,17 @@ def verb(
         with needs_extra("gather"):
             gathering = gather.open_gathering(address, gather_wait, warn)
     wanted = launcher.Options(**recording)
-    with open_nodes(wanted, warn) if ray else contextlib.nullcontext() as nodes:
+    with _nodes(wanted) if ray else contextlib.nullcontext() as nodes:
         request = record.Request(words, wanted, modules, remedies, gathering, nodes)
         ended = _run(request)
         _diagnose(ended, outputs, ledger, {"chrome": chrome, "tensorboard": tensorboard})
     _end_like(ended.outcome)
+
+
+def _nodes(wanted: launcher.Options) -> contextlib.AbstractContextManager[Nodes]:
+    from unstall.runs.ray_nodes import open_nodes
+
+    return open_nodes(wanted, warn)
 
 
 def _run(request: record.Request) -> record.Ended:

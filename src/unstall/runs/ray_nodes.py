@@ -40,7 +40,6 @@ RAYLET = "RAY_RAYLET_PID"
 """What Ray sets for each worker: its node's own process, by which nodes on one machine are told apart."""
 
 _POLL_S = 0.1
-_LOOK_S = 0.3
 _READY_S = 60.0
 _END_S = 8.0  # for workers whose job is over
 _JUDGE_S = 120.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from factory import CALL, MAIN_PID, stack
+from factory import CALL, MAIN_PID, measurement, stack
 from patterncase import check, host_findings, match
 
 from unstall.records.measurements import ModelMeasurement
@@ -32,15 +32,8 @@ def test_the_model_waits_for_cores_that_another_library_has(code):
     assert any("OPENBLAS_NUM_THREADS=1" in line for line in finding.advice)
 
 
-def test_it_leads_ahead_of_what_is_said_of_the_model(measured):
-    assert host_findings(measured)[0].pattern == "oversubscribed"
-
-
-@pytest.fixture
-def measured():
-    from factory import measurement
-
-    return measurement(STEP, **CONTENDED)
+def test_it_leads_ahead_of_what_is_said_of_the_model():
+    assert host_findings(measurement(STEP, **CONTENDED))[0].pattern == "oversubscribed"
 
 
 def test_more_threads_of_torchs_than_cores():
