@@ -1,13 +1,47 @@
-"""The machine and the day, as every table of figures names them."""
+"""The machine, the day and the version, as every table of figures names them."""
 
 from __future__ import annotations
 
 import platform
+import subprocess
+from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
 
+import unstall
 from unstall.benchmark.environment import cpu_model, usable_cores
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def describe() -> str:
     """For example "2 cores of AMD EPYC, Python 3.11.7, 2026-11-21"."""
     return f"{usable_cores():g} cores of {cpu_model()}, Python {platform.python_version()}, {date.today():%Y-%m-%d}"
+
+
+def version(*measured: str) -> str:
+    """The last commit of what is measured (paths of the repository), marked when the files differ from it."""
+    commit, changed = (
+        subprocess.run(["git", *words, "--", *measured], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        for words in (["log", "-1", "--format=%h"], ["status", "--porcelain"])
+    )
+    return f"{commit}{'-dirty' * bool(changed)}" if commit else unstall.__version__
+
+
+def other_sittings(rows: Mapping[str, tuple[str, str]], here: tuple[str, str]) -> str:
+    """A sentence that names the rows of another version or machine; empty where all are of this sitting.
+
+    ``rows`` are the version and the machine of each row, by its name; ``here`` those of this sitting.
+    """
+    others: dict[tuple[str, str], list[str]] = {}
+    for name, sitting in rows.items():
+        if sitting != here:
+            others.setdefault(sitting, []).append(name)
+    if not others:
+        return ""
+    named = [f"{_names(names)}: version {commit}, {machine}" for (commit, machine), names in sorted(others.items())]
+    return f"**Not all rows are of one sitting:** {'; '.join(named)}."
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 12 else f"{len(names)} rows"

@@ -29,16 +29,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import harmonic_mean, mean
 
-from machine import describe
+from machine import describe, other_sittings, version
 from marked import put_between_marks
 from scipy.stats import beta
-
-import unstall
 
 ROOT = Path(__file__).resolve().parents[1]
 ZOO = ROOT / "tests" / "zoo"
 LATER = ROOT / "bench" / "later.py"
 HOTDOG = ROOT / "examples" / "hotdog"
+MEASURED = ("src", "tests/zoo", "examples")
+"""What a row depends on."""
 
 sys.path.insert(0, str(ZOO))
 from truth import CASES as PLANTED  # noqa: E402
@@ -146,7 +146,8 @@ def main() -> int:
     names = options.only.split(",") if options.only else [*CASES, "hotdog"]
     rows = read_rows(options.rows)
     if options.resume:
-        names = [name for name in names if not any(row.name == name and row.version == version() for row in rows)]
+        done = {row.name for row in rows if row.version == version(*MEASURED)}
+        names = [name for name in names if name not in done]
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             row = (hotdog if name == "hotdog" else case)(name, Path(folder), options)
@@ -189,7 +190,7 @@ def case(name: str, folder: Path, options: argparse.Namespace) -> Row:
     first = mean(firsts) / mean(slow) if firsts and not math.isnan(mean(firsts)) else None
     expert = mean(fast) / mean(slow)
     return Row(name, kept(report), report["total_speedup"], again, expert, not_equivalent(report), spent,
-               version(), describe(), sameness(report), first, advised(report))  # fmt: skip
+               version(*MEASURED), describe(), sameness(report), first, advised(report))  # fmt: skip
 
 
 def hotdog(name: str, folder: Path, options: argparse.Namespace) -> Row:
@@ -202,7 +203,7 @@ def hotdog(name: str, folder: Path, options: argparse.Namespace) -> Row:
         subprocess.run(["git", "apply", "-"], input=patch, cwd=copy, check=True)
     again = slow / epoch_seconds(copy, 4)
     return Row(name, kept(report), report["total_speedup"], again, None, not_equivalent(report), spent,
-               version(), describe(), sameness(report), advised=advised(report))  # fmt: skip
+               version(*MEASURED), describe(), sameness(report), advised=advised(report))  # fmt: skip
 
 
 def optimized(name: str, folder: Path, words: list[str], options: argparse.Namespace) -> tuple[dict, bytes, float]:
@@ -273,16 +274,6 @@ def advised(report: dict) -> str:
     return f"`{best['name'].partition(':')[0]}` would bring {best['speedup']:.2f}× (`--allow {best['exactness']}`)"
 
 
-def version() -> str:
-    """The last commit of what is measured, marked when the sources differ from it."""
-    measured = ["--", "src", "tests/zoo", "examples"]
-    commit, changed = (
-        subprocess.run(["git", *words, *measured], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-        for words in (["log", "-1", "--format=%h"], ["status", "--porcelain"])
-    )
-    return f"{commit}{'-dirty' * bool(changed)}" if commit else unstall.__version__
-
-
 def read_rows(path: Path | None) -> list[Row]:
     """The rows of earlier sittings; those in a form of before this one are dropped."""
     if path is None or not path.exists():
@@ -301,7 +292,7 @@ def line(row: Row) -> str:
 
 def markdown(rows: list[Row]) -> str:
     """The table, and the sums in front of it."""
-    text = ["# What optimize reaches", "", f"`make optimize-bench` on {describe()}, version {version()}.", ""]
+    text = ["# What optimize reaches", "", f"`make optimize-bench` on {describe()}, version {version(*MEASURED)}.", ""]
     text += [*summary(rows), ""]
     text += [
         "- **Claimed** is the headline of `unstall optimize`.",
@@ -348,12 +339,8 @@ def summary(rows: list[Row]) -> list[str]:
         f"{upper_bound(wrong, len(keepers)):.0%}), kept but not confirmed {sum(row.unconfirmed for row in keepers)}, "
         f"changes kept without proof of sameness {sum(row.not_equivalent for row in rows)}."
     )
-    others = sorted({(row.version, row.machine) for row in rows} - {(version(), describe())})
-    if others:
-        names = {where: [row.name for row in rows if (row.version, row.machine) == where] for where in others}
-        text.append("**Not all rows are of one sitting:** " + "; ".join(
-            f"{', '.join(names[where])}: version {where[0]}, {where[1]}" for where in others) + ".")  # fmt: skip
-    return text
+    rest = other_sittings({row.name: (row.version, row.machine) for row in rows}, (version(*MEASURED), describe()))
+    return [*text, rest] if rest else text
 
 
 def remark(row: Row) -> str:

@@ -2,6 +2,7 @@
 
     make prove-bench                                    all of it, an hour or two
     python bench/prove.py --only "fewer steps" --rows rows.json      one family; rows are added to
+    python bench/prove.py --minutes 60 --rows rows.json              go on for an hour, then print the tables
 
 A false accept is a bad change that is proven. A false reject is an honest one that is called different or refused; one
 that is called not faster or inconclusive is counted apart, as that is a matter of the machine.
@@ -22,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hacks.corpus import ENTRY, Change, corpus
-from machine import describe
+from machine import describe, other_sittings, version
 from marked import put_between_marks
 from scipy.stats import beta
 
@@ -41,11 +42,18 @@ class Row:
     verdict: str
     reason: str
     minutes: float
+    version: str
+    machine: str
 
     @property
     def wrong(self) -> bool:
         """Whether the verdict is a false one."""
         return self.verdict in _REJECTED if self.honest else self.verdict == "proven"
+
+
+def sitting() -> tuple[str, str]:
+    """Version and machine of the rows that are made now."""
+    return version("src", "bench/hacks"), describe()
 
 
 def judge(change: Change, budget: str) -> Row:
@@ -62,7 +70,8 @@ def judge(change: Change, budget: str) -> Row:
         except OSError:
             proof = {"verdict": "failed", "reason": done.stderr.strip()[-200:]}
     minutes = round((time.monotonic() - began) / 60, 2)
-    return Row(change.key, change.family, change.honest, change.held_out, proof["verdict"], proof["reason"], minutes)
+    return Row(change.key, change.family, change.honest, change.held_out, proof["verdict"], proof["reason"], minutes,
+               *sitting())  # fmt: skip
 
 
 def table(rows: Sequence[Row], *, honest: bool, held_out: bool) -> Iterator[str]:
@@ -90,6 +99,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="FAMILY", action="append", help="these families alone")
     parser.add_argument("--budget", default="10m", help="of each proof")
+    parser.add_argument("--minutes", type=float, metavar="N", help="begin no further proof after so many minutes")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keep the rows there as JSON; those in it stay")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks in this file")
     arguments = parser.parse_args()
@@ -97,9 +107,12 @@ def main() -> int:
     if arguments.rows and arguments.rows.exists():
         rows = [Row(**row) for row in json.loads(arguments.rows.read_text())]
     known = {row.key for row in rows}
+    began = time.monotonic()
     for change in corpus():
         if change.key in known or (arguments.only and change.family not in arguments.only):
             continue
+        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+            break
         row = judge(change, arguments.budget)
         rows.append(row)
         print(f"{'WRONG ' if row.wrong else ''}{row.key}: {row.verdict} ({row.reason})", flush=True)
@@ -108,7 +121,9 @@ def main() -> int:
     minutes = sum(row.minutes for row in rows) / max(1, len(rows))
     kinds = [(honest, held_out) for held_out in (False, True) for honest in (False, True)]
     lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
-    page = "\n".join([*lines, f"{minutes:.1f} minutes a proof. ({describe()}.)"]) + "\n"
+    rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, sitting())
+    made = f"{minutes:.1f} minutes a proof. Measured by `make prove-bench` on {describe()}, version {sitting()[0]}."
+    page = "\n".join([*lines, made, *[rest][: bool(rest)]]) + "\n"
     print("", page, sep="\n")
     if arguments.write:
         put_between_marks(arguments.write, "make prove-bench", page)
