@@ -130,7 +130,7 @@ heldout: $(READY) ## the same, over programs that nothing was tuned on
 	$(BIN)/python bench/accuracy.py --zoo bench/heldout --results bench/results/heldout.json --write docs/accuracy.md
 
 overhead: $(READY) ## what recording costs, next to other profilers
-	$(BIN)/python bench/overhead.py --write docs/overhead.md
+	$(BIN)/python bench/overhead.py --rows bench/results/overhead.json --write docs/overhead.md
 
 simplify-bench: $(READY) ## measured headroom against the true speed-up, over tests/zoo
 	$(BIN)/python bench/simplify.py --rows bench/results/simplify.json --write docs/simplify-accuracy.md

@@ -2,6 +2,7 @@
 
     make overhead                                    all of it, and the table in docs/overhead.md
     python bench/overhead.py --rounds 3 --quick
+    python bench/overhead.py --rows rows.json        keep each row there, and go on after the last of this version
 
 Recording is measured in one process that switches it on and off (switched.py): two processes that run the same loop
 differ by several percent in where their memory lies. Whole runs, stack samples and early looks and all, are measured
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import re
 import resource
@@ -24,11 +26,13 @@ import time
 import timeit
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-from machine import describe
+from machine import describe, other_sittings, version
 
 from unstall.child import fallback, recording
 
@@ -59,10 +63,46 @@ WHOLE_ROWS = (
     ("environment steps of 10 µs", [*PYTHON, *LOOP, "--kind", "env"], 6000, GOAL),
 )
 """What, the command of a program that says its own seconds, how many steps, and the goal."""
-Figures = tuple[str, str, str, str]
-"""What was measured, the ratios of wall and CPU time (or another figure), the goal."""
+Figures = tuple[str, str]
+"""The ratios of wall and CPU time, or another figure and nothing."""
 PAIR = "a = clock(); b = clock()"
 _LEAST_STEPS = 300  # in a stretch between two windows, or in one: an epoch boundary is no window
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    wall: str
+    cpu: str
+    goal: str
+    version: str
+    machine: str
+
+
+@dataclass
+class Sheet:
+    """The rows, each printed and kept as soon as it is measured; those of an earlier sitting of this version stay."""
+
+    path: Path | None
+    rows: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sitting = (version("src"), describe())
+        if self.path and self.path.exists():
+            rows = [Row(**row) for row in json.loads(self.path.read_text(encoding="utf-8"))]
+            self.rows = [row for row in rows if row.version == self.sitting[0]]
+
+    def add(self, what: str, measure: Callable[[], Figures], goal: str = "") -> None:
+        """Measure a row, unless it is there."""
+        if any(row.what == what for row in self.rows):
+            return
+        row = Row(what, *measure(), goal, *self.sitting)
+        self.rows.append(row)
+        print(f"{what:66} {row.wall:34} {row.cpu:34} {goal}", flush=True)
+        if self.path:
+            self.path.write_text(json.dumps([asdict(row) for row in self.rows], indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -72,35 +112,29 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--quick", action="store_true", help="leave out whole runs")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="leave out the other profilers")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="keep the rows there as JSON, and go on with them")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
-    rows: list[Figures] = []
+    sheet = Sheet(options.rows)
     few = max(2, options.rounds // 3)
 
-    def tell(what: str, wall: str, cpu: str = "", goal: str = "") -> None:
-        rows.append((what, wall, cpu, goal))
-        print(f"{what:66} {wall:34} {cpu:34} {goal}", flush=True)
-
     for what, how, goal in SWITCHED_ROWS:
-        tell(f"recording, {what}", *switched(*how), goal)
-    with without_extensions() as environment:
-        tell("recording, steps of 1 ms, without the extension in C", *switched(*SWITCHED_ROWS[0][1], env=environment))
-    tell("steps of 1 ms while stacks are sampled, over those between", sampled())
+        sheet.add(f"recording, {what}", partial(switched, *how), goal)
+    sheet.add("recording, steps of 1 ms, without the extension in C", in_python)
+    sheet.add("steps of 1 ms while stacks are sampled, over those between", lambda: (sampled(), ""))
     if not options.quick:
         for what, command, steps, goal in WHOLE_ROWS:
             words = [*command, "--steps", str(steps)]
-            tell(f"whole run, {what}", *ratio(words, watched(words), options.rounds), goal)
-        tell("whole run, the demo", *ratio([*PYTHON, *DEMO], watched([*PYTHON, *DEMO]), few), GOAL)
+            sheet.add(f"whole run, {what}", partial(ratio, words, watched(words), options.rounds), goal)
+        sheet.add("whole run, the demo", partial(ratio, [*PYTHON, *DEMO], watched([*PYTHON, *DEMO]), few), GOAL)
     if options.peers:
+        plain = [*PYTHON, *LOOP, "--steps", str(options.steps)]
         for how, peer in peers(options.steps).items():
-            tell(f"whole run, steps of 1 ms, {how}", *ratio([*PYTHON, *LOOP, "--steps", str(options.steps)], peer, few))
-    tell("a span, in pairs of perf_counter_ns calls", span_in_pairs(recording.native), goal="≤ 2")
-    tell("a span without the extension in C, in the same pairs", span_in_pairs(fallback))
-    tell("import unstall", f"{import_ms():.1f} ms", goal="≤ 60 ms")
-    tell("start-up of unstall run, before and after the program", f"{start_up_s():.2f} s", goal="≤ 0.7 s")
-    tell("memory of a program of 10 million spans, above one of none", f"{memory_mb():.1f} MB", goal="≤ 64 MB")
+            sheet.add(f"whole run, steps of 1 ms, {how}", partial(ratio, plain, peer, few))
+    for what, measure, goal in FIGURES:
+        sheet.add(what, lambda measure=measure: (measure(), ""), goal)  # type: ignore[misc]
     if options.write:
-        options.write.write_text(markdown(rows, options.rounds), encoding="utf-8")
+        options.write.write_text(markdown(sheet, options.rounds), encoding="utf-8")
     return 0
 
 
@@ -139,11 +173,17 @@ def without_extensions() -> Iterator[dict[str, str]]:
         yield {**os.environ, "PYTHONPATH": folder}
 
 
-def switched(*how: str, env: dict[str, str] | None = None) -> tuple[str, str]:
+def switched(*how: str, env: dict[str, str] | None = None) -> Figures:
     """On over off, wall and CPU time of the main process: a value for each block of off on on off."""
     printed = output_of([*UNSTALL, "--no-sampling", SWITCHED, *how], r"(wall=[0-9.,]+\ncpu=[0-9.,]+)", env)
     wall, cpu = (of_blocks(line.partition("=")[2]) for line in printed.splitlines())
     return wall, cpu
+
+
+def in_python() -> Figures:
+    """The same of the recorder that takes its place where there is no compiler."""
+    with without_extensions() as environment:
+        return switched(*SWITCHED_ROWS[0][1], env=environment)
 
 
 def of_blocks(printed: str) -> str:
@@ -184,7 +224,7 @@ def seconds(command: Sequence[str]) -> np.ndarray:
     return np.array([wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime])
 
 
-def ratio(plain: Sequence[str], watched: Sequence[str], rounds: int) -> tuple[str, str]:
+def ratio(plain: Sequence[str], watched: Sequence[str], rounds: int) -> Figures:
     """Watched over plain, wall and CPU time: a value for each round of A B B A."""
     ratios = []
     for _ in range(rounds):
@@ -262,17 +302,33 @@ def memory_mb() -> float:
     return peak(10_000_000) - peak(10)
 
 
-def markdown(rows: Sequence[Figures], rounds: int) -> str:
+FIGURES: tuple[tuple[str, Callable[[], str], str], ...] = (
+    ("a span, in pairs of perf_counter_ns calls", lambda: span_in_pairs(recording.native), "≤ 2"),
+    ("a span without the extension in C, in the same pairs", lambda: span_in_pairs(fallback), ""),
+    ("import unstall", lambda: f"{import_ms():.1f} ms", "≤ 60 ms"),
+    ("start-up of unstall run, before and after the program", lambda: f"{start_up_s():.2f} s", "≤ 0.7 s"),
+    ("memory of a program of 10 million spans, above one of none", lambda: f"{memory_mb():.1f} MB", "≤ 64 MB"),
+)
+"""What is no ratio of times, how it is measured, and the goal."""
+
+
+def markdown(sheet: Sheet, rounds: int) -> str:
     """The table for docs/."""
+    made, machine = sheet.sitting
+    rest = other_sittings({row.what: (row.version, row.machine) for row in sheet.rows}, sheet.sitting)
     lines = [
         "# Overhead",
         "",
         "What it costs to run a program under `unstall`: the time of its steps, divided by that of the same steps",
-        f"without `unstall`. 1.01 means one percent more. `make overhead` on {describe()}.",
+        f"without `unstall`. 1.01 means one percent more. `make overhead` on {machine}, version {made}.",
+        *[rest][: bool(rest)],
         "",
         "| what | wall time | CPU time | goal | |",
         "| --- | --- | --- | --- | --- |",
-        *(f"| {what} | {wall} | {cpu} | {goal} | {verdict(wall, goal)} |" for what, wall, cpu, goal in rows),
+        *(
+            f"| {row.what} | {row.wall} | {row.cpu} | {row.goal} | {verdict(row.wall, row.goal)} |"
+            for row in sheet.rows
+        ),
         "",
         "Each figure is a median, with its 95 % interval. A goal is *met* where the whole interval of the wall time is",
         "below it, *missed* where the whole interval is above, and *open* in between: too noisy to tell.",
@@ -286,12 +342,12 @@ def markdown(rows: Sequence[Figures], rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def verdict(figure: str, goal: str) -> str:
-    """Whether an interval is on one side of a goal for a ratio; empty where it has no interval or no goal."""
-    bounds = re.search(r"\(([0-9.]+) – ([0-9.]+)\)", figure)
-    if not goal or not bounds:
+def verdict(row: Row) -> str:
+    """Whether an interval of wall time is on one side of its goal; empty where there is no interval or no goal."""
+    bounds = re.search(r"\(([0-9.]+) – ([0-9.]+)\)", row.wall)
+    if not row.goal or not bounds:
         return ""
-    low, high, limit = float(bounds[1]), float(bounds[2]), float(goal.removeprefix("≤ "))
+    low, high, limit = float(bounds[1]), float(bounds[2]), float(row.goal.removeprefix("≤ "))
     return "met" if high <= limit else "missed" if low > limit else "open"
 
 
