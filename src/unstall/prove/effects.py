@@ -10,12 +10,13 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from unstall.prove import thresholds
+from unstall.prove import binaries, thresholds
+from unstall.prove.trees import Files
 from unstall.records.proof import Difference
 
 STDOUT = "standard output"
@@ -23,13 +24,15 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]?|\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?|\b0x[0-9a-f]+|\b1[6-9]\d{8}(?:\.\d+)?\b")
 _UNIT = r"(?:[mnuµ]?s|secs?|seconds?|min|minutes?|h|hours?)"
 _WORK = r"(?:it|iters?|iterations?|steps?|samples?|images?|batch(?:es)?|tokens?|rows?|examples?)"
-_TIME_AFTER = re.compile(rf"\s*(?:{_UNIT}\b|\w*/{_UNIT}\b|{_WORK} (?:per|a) {_UNIT}\b)", re.IGNORECASE)
+_NUMBER_NEXT = r"[ \t]*[:=]?[ \t]*[-+.\d]"  # after it "min" is the least of something
+_TIME_AFTER = re.compile(
+    rf"[ \t]*(?:{_UNIT}\b(?<!min)|min\b(?!{_NUMBER_NEXT})|\w*/{_UNIT}\b|{_WORK} (?:per|a) {_UNIT}\b)", re.IGNORECASE
+)
 _TIME_BEFORE = re.compile(
-    rf"(?:\b|_)(?:time|elapsed|took|duration|seconds|secs|eta|fps|throughput|{_WORK}[_/ ]?(?:per[_ ]|/)?{_UNIT})"
+    rf"(?:\b|_)(?:time|elapsed|took|duration|seconds|secs|fps|throughput|{_WORK}(?:[_ ]per[_ ]|[/_]){_UNIT})"
     r"['\"]?\s*[:=(]?\s*$",
     re.IGNORECASE,
 )
-_SKIPPED = ("__pycache__",)
 _BLOCK_BYTES = 1 << 20
 
 
@@ -41,6 +44,8 @@ class Content:
     size: int
     text: str | None = None
     """None where it is not text, or long."""
+    binary: bytes | None = field(default=None, compare=False, repr=False)
+    """What is compared number by number of one that is not text; None where it is too long."""
 
     @classmethod
     def of(cls, content: bytes) -> Content:
@@ -51,7 +56,9 @@ class Content:
                 text = content.decode()
             except UnicodeDecodeError:
                 text = None
-        return cls(hashlib.blake2b(content, digest_size=16).digest(), len(content), text)
+        is_short = len(content) <= thresholds.MOST_COMPARED_BYTES
+        digest = hashlib.blake2b(content, digest_size=16).digest()
+        return cls(digest, len(content), text, content if text is None and is_short else None)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,9 @@ class Effects:
     """What was printed, and each file that was written."""
 
 
+_REMOVED = Content(b"removed", -1)
+
+
 class Figure(NamedTuple):
     """A number in a text."""
 
@@ -73,17 +83,34 @@ class Figure(NamedTuple):
     is_time: bool
 
 
-def written(layers: Iterable[tuple[str, Path]], ignored: Collection[Path]) -> Iterator[tuple[str, Content]]:
-    """(path, content) of each file that a child of the sandbox wrote and that is now another than on the machine."""
+def written(layers: Iterable[tuple[str, Path]], given: Files) -> Iterator[tuple[str, Content]]:
+    """(path, content) of each file that a child of the sandbox wrote: it is another than what was there before it ran.
+
+    ``given``: the files that were put in place for the run; what it writes there is compared like any other file.
+    """
     for place, upper in layers:
-        for folder, folders, names in os.walk(upper):
-            folders[:] = [name for name in folders if name not in _SKIPPED]
+        for folder, _, names in os.walk(upper):
             for name in names:
                 above = Path(folder, name)
                 path = Path(place) / above.relative_to(upper)
-                content = _content(above)
-                if content is not None and path not in ignored and content != _content(path):
+                content = None if _is_compiled(path, above) else _content(above)
+                if content is not None and content != _before(path, given):
                     yield str(path), content
+
+
+def _before(path: Path, given: Files) -> Content | None:
+    if path not in given:
+        return _content(path)
+    content = given[path]
+    return _REMOVED if content is None else Content.of(content)
+
+
+def _is_compiled(path: Path, above: Path) -> bool:
+    """Whether it is what Python itself keeps of a module that is there."""
+    if path.suffix != ".pyc" or path.parent.name != "__pycache__":
+        return False
+    source = f"{path.name.partition('.')[0]}.py"
+    return any((place.parent.parent / source).exists() for place in (path, above))
 
 
 def _content(path: Path) -> Content | None:
@@ -93,7 +120,7 @@ def _content(path: Path) -> Content | None:
         if stat.S_ISLNK(mode):
             return Content(os.fsencode(os.readlink(path)), -1)
         if stat.S_ISCHR(mode):  # an overlay's way to say that it is removed
-            return Content(b"removed", -1)
+            return _REMOVED
         return _of_file(path) if stat.S_ISREG(mode) else None
     except OSError:
         return None
@@ -133,6 +160,8 @@ class Comparison:
         self.originals, self.perturbed, self.size, self.loose = originals, perturbed, size, loose
         self.unsteady: list[str] = []
         """What the original itself does not reproduce, and was not compared therefore."""
+        self.by_size: list[str] = []
+        """What is too long to be compared number by number."""
 
     def first(self, changed: Effects) -> Difference | None:
         """The first difference, None where there is none."""
@@ -166,10 +195,20 @@ class Comparison:
             self.unsteady.append(name)
             return None
         if changed.size == originals[0].size and (self.loose or self.size):
-            return None  # numbers that differ as those do that were compared one by one
+            return None if self.loose else self._of_numbers(name, originals[0], changed)
         return Difference(
             kind="values", place=name, detail=f"other content ({changed.size} bytes, {originals[0].size} before)"
         )
+
+    def _of_numbers(self, name: str, original: Content, changed: Content) -> Difference | None:
+        """Of a file that is as long, where numbers may be off by what rounding does."""
+        if original.binary is None or changed.binary is None:
+            self.by_size.append(name)
+            return None
+        files = [[content.binary for run in runs if (content := run.contents.get(name))] for runs in self.perturbed]
+        pairs = [(a, b) for a, b in (pair for pair in files if len(pair) == 2) if a and b]
+        beyond = binaries.beyond_rounding(original.binary, changed.binary, pairs)
+        return Difference(kind="values", place=name, detail=beyond) if beyond else None
 
     def _of_text(self, name: str, originals: Sequence[str], changed: str) -> Difference | None:
         words, figures = split(changed)

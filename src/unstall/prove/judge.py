@@ -1,7 +1,8 @@
 """The proof: refuse, look at the first steps, run whole, watched and not, in turns, and end with one of five words.
 
 What is plainly different is said as soon as it is seen. A program is watched (its numbers are written down) under its
-own seeds and under others; it is timed where nothing watches, and those runs must leave the same behind.
+own seeds and under others; it is timed where nothing watches, and those runs must leave the same behind. Every second
+pair of these has other seeds too: a result that the change knows beforehand fits none of them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
-from statistics import median
 from typing import Any, Protocol
 
 from unstall.optimize import thresholds as rounding
@@ -21,14 +20,13 @@ from unstall.optimize.sameness import Limits
 from unstall.prove import accounts, refusals, thresholds
 from unstall.prove.effects import Comparison, Effects
 from unstall.prove.runner import WholeRun
+from unstall.prove.timing import Pair, break_even, doubt, medians, own_pairs, ratio_of
 from unstall.prove.trees import Files, Sides
-from unstall.records import proof
 from unstall.records.proof import Difference, Proof, ProofRatio, ProofVerdict
 from unstall.records.remedies import Sameness
-from unstall.statistics import Ratio, anytime
 
 _SEED = 20260101
-_RUNS_UNDER_OTHER_SEEDS = 2  # one of each side
+_RUNS_UNDER_OTHER_SEEDS = _COUNTED_RUNS = 2  # one of each side
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _LEVELS: tuple[Sameness, ...] = ("exact", "close", "reduced")
@@ -76,9 +74,9 @@ class Judge:
     known_by: list[str] = field(default_factory=list)
     level: int = 0
     """How the same it is so far, in ``_LEVELS``."""
-    pairs: list[tuple[WholeRun, WholeRun]] = field(default_factory=list)
-    """Whole runs that nothing watches: of the original, and of the changed program."""
-    watched: list[tuple[WholeRun, WholeRun]] = field(default_factory=list)
+    pairs: list[Pair] = field(default_factory=list)
+    """Whole runs that nothing watches."""
+    watched: list[Pair] = field(default_factory=list)
     perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
     """Of watched whole runs of the original: as it is, and off by one unit in the last place."""
 
@@ -126,13 +124,15 @@ class Judge:
         self._compare(plan, original, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
         for_rounding = 1 + rounding.PERTURBED_RUNS if _LEVELS[self.level] == "close" else 0
-        self._need(original.seconds * (_RUNS_UNDER_OTHER_SEEDS + 2 * thresholds.LEAST_PAIRS + for_rounding))
+        others = _RUNS_UNDER_OTHER_SEEDS + _COUNTED_RUNS + 2 * thresholds.LEAST_PAIRS
+        self._need(original.seconds * (others + for_rounding))
         if not original.tensors:
             if not any(content.size for content in original.effects.contents.values()):
                 raise _Ended("inconclusive", "the program computes, prints and writes nothing that could be compared")
             return
+        self._count()
         self.log("the same under seeds that the change has not seen")
-        shift = random.SystemRandom().randrange(1, 2**31)
+        shift = _shift()
         plan = self._plan(kind, shift=shift)
         other = self._original(plan)
         if _agree(original, other):
@@ -141,38 +141,67 @@ class Judge:
         self._compare(plan, other, is_whole=True)
         self.known_by.append(f"under the program's seeds, and under those seeds changed by {shift}")
 
+    def _count(self) -> None:
+        """Count steps, calls and samples of the program just as it is: its seeds are untouched, and no number is read.
+
+        What a change does under the program's own seeds alone shows here, which are others where numbers are compared.
+        """
+        self.log("steps and samples of both, as they are")
+        plan: dict[str, Any] = {"account": {}}
+        original = self._original(plan)
+        changed = self._run(self.sides.changed, plan, self._limit(original.seconds))
+        self.watched.append(Pair(original, changed))
+        if original.account is None or changed.account is None:
+            return
+        difference = accounts.first_difference(original.account, changed.account, to_the_bit=False)
+        if difference is None:
+            return
+        again = self._original(plan)
+        if again.account and accounts.first_difference(original.account, again.account, to_the_bit=False):
+            self.known_by.append(f"{difference.place}: not compared as it is, as the original's own runs differ in it")
+            return
+        self._judge(difference)
+
     def _time(self) -> None:
-        """Time whole runs that nothing watches, in turns, until it is clear; compare what each leaves behind."""
+        """Time whole runs that nothing watches, in turns, until it is clear; compare what each leaves behind.
+
+        In turns A B, B A; under the program's own seeds and under others.
+        """
+        has_seeds = _FIXED_SEEDS not in self.known_by
         while len(self.pairs) < thresholds.MOST_PAIRS:
-            longest = max((a.seconds + b.seconds for a, b in self.pairs), default=0.0)
-            if len(self.pairs) >= thresholds.LEAST_PAIRS and longest > self._remaining():
+            number = len(self.pairs)
+            longest = max((pair.original.seconds + pair.changed.seconds for pair in self.pairs), default=0.0)
+            if number >= thresholds.LEAST_PAIRS and longest > self._remaining():
                 return
-            turn = len(self.pairs) % 2
-            self.log(f"pair {len(self.pairs) + 1} of whole runs")
-            limit = self._limit()
-            first = self._run(self.sides.changed if turn else self.sides.original, {}, limit)
-            second = self._run(self.sides.original if turn else self.sides.changed, {}, limit)
-            self.pairs.append((second, first) if turn else (first, second))
+            shift = _shift() if has_seeds and number % 2 else None
+            self.log(f"pair {number + 1} of whole runs{', under other seeds' * (shift is not None)}")
+            self.pairs.append(self._timed(shift, changed_first=number % 4 in (1, 2)))
             self._compare_effects()
-            ratio = self._ratio()
-            if ratio is not None and (ratio.low > thresholds.LEAST_GAIN or ratio.high < thresholds.LEAST_GAIN):
+            ratio = ratio_of(self.pairs)
+            if ratio is not None and ratio.high < thresholds.LEAST_GAIN:
+                return
+            in_doubt = number < thresholds.MOST_PAIRS_IN_DOUBT and doubt(self.pairs, self.watched) is not None
+            if ratio is not None and ratio.low > thresholds.LEAST_GAIN and not in_doubt:
                 return
 
+    def _timed(self, shift: int | None, *, changed_first: bool) -> Pair:
+        sides = (self.sides.original, self.sides.changed)
+        limit = self._limit()
+        runs = [self._run(files, _reseeded(shift), limit) for files in (reversed(sides) if changed_first else sides)]
+        original, changed = reversed(runs) if changed_first else runs
+        return Pair(original, changed, shift)
+
     def _conclude(self) -> _Ended:
-        ratio = self._ratio()
+        ratio = ratio_of(self.pairs)
         if ratio is None or ratio.low <= thresholds.LEAST_GAIN <= ratio.high:
             count = len(self.pairs)
-            more_s = sum(a.seconds + b.seconds for a, b in self.pairs)  # as many pairs again
+            more_s = sum(pair.original.seconds + pair.changed.seconds for pair in self.pairs)  # as many pairs again
             return _Ended("inconclusive", f"{count} pairs of runs do not show whether it is faster", more_s=more_s)
         if ratio.high < thresholds.LEAST_GAIN:
             return _Ended("not-faster", f"whole runs are {ratio.value:.2f} times as fast")
-        gained, watched = (_gain(pairs) for pairs in (self.pairs, self.watched))
-        if self.watched and watched < thresholds.WATCHED_SHARE * gained:
-            return _Ended(
-                "inconclusive",
-                f"it gains {gained:.1f} s where nothing watches it, and {watched:.1f} s where its numbers are "
-                "compared: what was compared may not be what was timed",
-            )
+        reason = doubt(self.pairs, self.watched)
+        if reason is not None:
+            return _Ended("inconclusive", reason)
         return _Ended("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
 
     # ------------------------------------------------------------------ comparing
@@ -181,7 +210,7 @@ class Judge:
         """Run the changed program under a plan and compare it with a run of the original. Raises _Ended."""
         changed = self._run(self.sides.changed, plan, self._limit(original.seconds))
         if is_whole:
-            self.watched.append((original, changed))
+            self.watched.append(Pair(original, changed))
         if changed.effects.status != original.effects.status:
             self._judge(Comparison([original.effects]).first(changed.effects))
         is_exact = _agree(original, changed)
@@ -230,19 +259,19 @@ class Judge:
         return runs
 
     def _compare_effects(self) -> None:
-        """Compare what the unwatched runs have left behind; the original once more where that decides."""
-        originals = [a.effects for a, _ in self.pairs]
-        changed = self.pairs[-1][1].effects
+        """Compare what the last unwatched runs have left behind; the original once more where that decides."""
+        last = self.pairs[-1]
+        originals = [pair.original.effects for pair in (own_pairs(self.pairs) if last.shift is None else [last])]
+        changed = last.changed.effects
         if self._comparison(originals).first(changed) is None:
             return
         if len(originals) == 1:
-            originals.append(self._original({}).effects)
+            originals.append(self._original(_reseeded(last.shift)).effects)
         comparison = self._comparison(originals)
         self._judge(comparison.first(changed))
-        for name in comparison.unsteady:
-            note = f"{name}: not compared, as the original's own runs differ in it"
-            if note not in self.known_by:
-                self.known_by.append(note)
+        notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
+        notes += [f"{name}: compared by its length alone, as it is long" for name in comparison.by_size]
+        self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
 
     def _comparison(self, originals: Sequence[Effects]) -> Comparison:
         level = _LEVELS[self.level]
@@ -293,7 +322,8 @@ class Judge:
 
     def _limit(self, original_s: float | None = None) -> float:
         """Seconds that a run may take which is no slower by far than the original's."""
-        known = [a.seconds for a, _ in (*self.watched, *self.pairs)] + ([original_s] if original_s else [])
+        known = [pair.original.seconds for pair in (*self.watched, *self.pairs)]
+        known += [original_s] if original_s else []
         usual = thresholds.SLOWER * max(known) + thresholds.SLOWER_GRACE_S if known else math.inf
         return min(self._remaining(), usual)
 
@@ -307,12 +337,6 @@ class Judge:
             reason = f"whole runs take too long for this budget: about {lacking:.0f} s more are needed"
             raise _Ended("inconclusive", reason, more_s=lacking)
 
-    def _ratio(self) -> Ratio | None:
-        if len(self.pairs) < thresholds.LEAST_PAIRS:
-            return None
-        ratio = anytime([math.log(a.seconds / b.seconds) for a, b in self.pairs])
-        return ratio if math.isfinite(ratio.high) else None
-
     # ------------------------------------------------------------------ the answer
 
     def _words_of_tensors(self, original: WholeRun) -> str:
@@ -324,13 +348,14 @@ class Judge:
         )
 
     def _proof(self, ended: _Ended) -> Proof:
-        ratio = self._ratio()
+        ratio = ratio_of(self.pairs)
         is_same = ended.verdict in ("proven", "not-faster") or (ended.verdict == "inconclusive" and bool(self.watched))
         known_by = list(self.known_by)
         if self.pairs:
+            reseeded = len(self.pairs) - len(own_pairs(self.pairs))
             known_by.append(
                 f"exit code, standard output and {self._files()} of {len(self.pairs)} pairs of whole runs that nothing "
-                "watches, timed from outside"
+                f"watches, timed from outside{f', {reseeded} of them under other seeds' * bool(reseeded)}"
             )
         return Proof(
             verdict=ended.verdict,
@@ -341,15 +366,15 @@ class Judge:
             if ratio and math.isfinite(ratio.high)
             else None,
             known_by=known_by,
-            seconds=_medians(self.pairs, lambda run: run.seconds),
-            memory_bytes=_medians(self.pairs, lambda run: run.memory_bytes),
+            seconds=medians(self.pairs, lambda run: run.seconds),
+            memory_bytes=medians(self.pairs, lambda run: run.memory_bytes),
             break_even_steps=break_even(self.watched) if self.pairs else None,
             pairs=len(self.pairs),
             **ended.facts,
         )
 
     def _files(self) -> str:
-        count = len(self.pairs[0][0].effects.contents) - 1
+        count = len(self.pairs[0].original.effects.contents) - 1
         return "one file" if count == 1 else f"{count} files"
 
 
@@ -357,20 +382,14 @@ class OriginalFailed(Exception):
     """The original cannot be run."""
 
 
-def break_even(watched: Sequence[tuple[WholeRun, WholeRun]]) -> int | None:
-    """Steps after which a slower start has paid off, by the clocks of watched runs, whose cost is the same in both.
+def _shift() -> int:
+    """A change of seeds that no program can know."""
+    return random.SystemRandom().randrange(1, 2**31)
 
-    0 where the start is no slower; None where the steps are no faster, or were not seen.
-    """
-    if not watched or any(not run.clock or len(run.clock["times"]) < 3 for run in watched[-1]):
-        return None
-    (start, step), (other_start, other_step) = (
-        (run.clock["times"][0] - run.clock["began"], median(_gaps(run.clock["times"])))  # type: ignore[index]
-        for run in watched[-1]
-    )
-    if other_step >= step:
-        return None
-    return max(0, math.ceil((other_start - start) / (step - other_step)))
+
+def _reseeded(shift: int | None) -> dict[str, Any]:
+    """The plan of a run that nothing watches, under other seeds where a shift is given."""
+    return {} if shift is None else {"seed": {"shift": shift}}
 
 
 def _other_kind(run: WholeRun) -> str:
@@ -379,21 +398,6 @@ def _other_kind(run: WholeRun) -> str:
     return "forward" if account.get("calls") else "batch" if account.get("batches") else ""
 
 
-def _gaps(times: Sequence[float]) -> list[float]:
-    return [after - before for before, after in pairwise(times)]
-
-
 def _agree(a: WholeRun, b: WholeRun) -> bool:
     """Whether two runs computed the same, bit for bit."""
     return len(a.tensors) == len(b.tensors) and all(x.equals(y) for x, y in zip(a.tensors, b.tensors))
-
-
-def _gain(pairs: Sequence[tuple[WholeRun, WholeRun]]) -> float:
-    """Seconds that a run of the changed program is shorter, median over pairs."""
-    return median(a.seconds - b.seconds for a, b in pairs) if pairs else 0.0
-
-
-def _medians(pairs: Sequence[tuple[WholeRun, WholeRun]], of: Callable[[WholeRun], float]) -> proof.Sides | None:
-    if not pairs:
-        return None
-    return proof.Sides(original=median(of(a) for a, _ in pairs), changed=median(of(b) for _, b in pairs))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -50,21 +51,23 @@ class WholeRun:
 class Runner:
     """Runs one command with either side's files, one run at a time."""
 
-    def __init__(self, line: Sequence[str], slot: Path, sandbox: Sandbox, ignored: Collection[Path]):
+    def __init__(self, line: Sequence[str], slot: Path, sandbox: Sandbox):
         """Run a command.
 
         Args:
             line: as it is started.
             slot: a folder that the sandbox keeps writable, for what the child side writes.
             sandbox: where it runs.
-            ignored: files that the sides differ in: they are not what a run writes.
         """
-        self.line, self.slot, self.sandbox, self.ignored = line, slot, sandbox, ignored
+        self.line, self.slot, self.sandbox = line, slot, sandbox
 
     def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
         """Run a side under a plan for the child side (:mod:`unstall.child.trial`); an empty one watches nothing."""
         words = self.sandbox.command(with_files(files, self.line, self.slot, self.sandbox), settled=True)
-        env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, os.environ)
+        # Every run has a hash seed, those that are compared number by number the same: none can be told by it.
+        own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
+        around = os.environ if plan.get("seed") else own
+        env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, around)
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             began = time.monotonic()
             process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
@@ -75,7 +78,7 @@ class Runner:
             except BaseException:  # Ctrl-C
                 self._end(process)
                 raise
-            contents = {STDOUT: Content.of(_content(output)), **dict(written(self.sandbox.layers(), self.ignored))}
+            contents = {STDOUT: Content.of(_content(output)), **dict(written(self.sandbox.layers(), files))}
             lines = _content(errors).decode(errors="replace").strip().splitlines()
         run = WholeRun(
             seconds=seconds,

@@ -7,12 +7,18 @@ from unstall.threshold import Threshold
 LEAST_GAIN = Threshold(1.02, "times faster: less is not worth a changed line, as in `unstall optimize`")
 LEAST_PAIRS = Threshold(3, "the interval that holds whenever one looks is infinite for two")
 MOST_PAIRS = Threshold(24, "a gain that needs more pairs is less than a few per cent on a machine that noisy")
+MOST_PAIRS_IN_DOUBT = Threshold(8, "a gain that differs by chance between kinds of runs agrees within as many")
 LOOK_STEPS = Threshold(12, "the first steps tell a plain difference within seconds; `unstall optimize` judges as many")
 WATCHED_SHARE = Threshold(
     0.25, "of the seconds gained unwatched that must be gained in watched runs as well: noise takes some, not most"
 )
+RESEEDED_SHARE = Threshold(
+    0.75, "of the seconds gained under the program's seeds that must be gained under others, which take as long"
+)
 SLOWER = Threshold(3.0, "times the original's whole run: a changed program that still runs then is not faster")
 SLOWER_GRACE_S = Threshold(30.0, "beside that factor, for the start of a short program")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")
-MOST_COMPARED_BYTES = Threshold(4 << 20, "longer files are compared by their digests alone, not line by line")
+MOST_COMPARED_BYTES = Threshold(
+    4 << 20, "longer files are compared by their digests alone, not line by line or number by number"
+)
 MOST_FILES = Threshold(20_000, "in a folder to compare with: more are data, and belong outside")

@@ -19,10 +19,10 @@ _OPEN = 999.0
 """An upper end from here on says only that nothing bounds it."""
 
 
-def ceiling(finding: Finding) -> str:
-    """As "ceiling 2.3× (1.8 to 3.1, estimated)"; empty where there is none to speak of."""
+def ceiling(finding: Finding, condition: str = "") -> str:
+    """As "ceiling without it 2.3× (1.8 to 3.1, estimated)", with its condition; empty where none is known."""
     told = ceiling_figure(finding)
-    return told and f"ceiling {told}"
+    return told and " ".join(filter(None, ("ceiling", plain(condition), told)))
 
 
 def ceiling_figure(finding: Finding) -> str:

@@ -176,11 +176,7 @@ def _clause(finding: Finding) -> str:
 def _tail(finding: Finding) -> str:
     """The end of the sentence: the possible gain, how it is known, how sure that is."""
     sure = f"{finding.confidence} confidence"
-    promised = promise.ceiling(finding)
-    if promised:
-        promised = f"{promised} {plain(finding.condition)}".rstrip()
-    else:
-        promised = promise.gain(finding)
+    promised = promise.ceiling(finding, finding.condition) or promise.gain(finding)
     return f"; {promised}; {sure}" if promised else f" ({sure})"
 
 

@@ -60,7 +60,7 @@ def prove(request: Request, options: Options, progress: Progress) -> Report:
             with open_sandbox(request.sandbox, slot, progress.log) as box:
                 if box.force != "overlay":
                     raise Refused(f"a change cannot be judged here: {box.note}")
-                runner = Runner(line, slot, box, {*sides.original, *sides.changed})
+                runner = Runner(line, slot, box)
                 try:
                     proof = Judge(runner, sides, options, progress.log).prove()
                 except OriginalFailed as error:

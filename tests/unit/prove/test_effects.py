@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+
+import numpy as np
 import pytest
 
 from unstall.prove.effects import STDOUT, Comparison, Content, Effects, split, written
@@ -80,8 +83,59 @@ def test_what_a_layer_holds_is_what_was_written_and_is_new(tmp_path):
     (upper / "same.txt").write_text("1")
     (upper / "new.bin").write_bytes(b"\0" * (5 << 20))
     (upper / "train.py").write_text("put there")
-    (upper / "__pycache__" / "train.pyc").write_bytes(b"\0")
-    found = dict(written([(str(machine), upper)], {machine / "train.py"}))
+    (upper / "__pycache__" / "train.cpython-311.pyc").write_bytes(b"\0")
+    found = dict(written([(str(machine), upper)], {machine / "train.py": b"put there"}))
     assert list(found) == [str(machine / "new.bin")]
     content = found[str(machine / "new.bin")]
     assert (content.size, content.text, content.digest) == (5 << 20, None, Content.of(b"\0" * (5 << 20)).digest)
+
+
+def test_an_output_that_a_patch_brings_along_counts_as_written_by_the_original_alone(tmp_path):
+    machine, upper = tmp_path / "machine", tmp_path / "upper"
+    machine.mkdir()
+    upper.mkdir()
+    (upper / "model.pt").write_bytes(b"\0trained")
+    brought = {machine / "model.pt": b"\0trained"}
+    assert list(dict(written([(str(machine), upper)], {}))) == [str(machine / "model.pt")]
+    assert not dict(written([(str(machine), upper)], brought))
+    (upper / "model.pt").write_bytes(b"\0other")
+    assert dict(written([(str(machine), upper)], brought))
+
+
+def test_only_compiled_modules_that_are_there_are_left_out_of_pycache(tmp_path):
+    machine, upper = tmp_path / "machine", tmp_path / "upper"
+    for folder in (machine, upper / "__pycache__"):
+        folder.mkdir(parents=True)
+    (machine / "data.py").touch()
+    for name in ("data.cpython-311.pyc", "corpus.cpython-311.pyc", "corpus.pkl"):
+        (upper / "__pycache__" / name).write_bytes(b"\0")
+    found = {path.rpartition("/")[2] for path in dict(written([(str(machine), upper)], {}))}
+    assert found == {"corpus.cpython-311.pyc", "corpus.pkl"}
+
+
+@pytest.mark.parametrize("text", ["samples {}", "rows: {}", "steps {}", "eta {}", "loss {} min 0.1", "{}\nh"])
+def test_a_count_or_a_loss_is_no_figure_of_time(text):
+    before, after = text.format("0.50") + "\n", text.format("0.75") + "\n"
+    assert Comparison([effects(before)]).first(effects(after)) is not None
+
+
+@pytest.mark.parametrize("text", ["took {} min\n", "{} min, loss 3\n", "{} steps per second\n", "12 samples/s: {}\n"])
+def test_a_duration_or_a_rate_is_one(text):
+    assert Comparison([effects(text.format("0.50"))]).first(effects(text.format("0.75"))) is None
+
+
+def npy(values):
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
+
+
+def test_a_binary_file_of_the_same_length_must_hold_the_same_numbers_but_for_rounding():
+    values = np.linspace(0.5, 2, 4000, dtype=np.float32)
+    off = np.nextafter(values, np.float32(3))
+    noise = [(effects(model=npy(values)), effects(model=npy(off)))]
+    comparison = Comparison([effects(model=npy(values))], noise, size=128)
+    signs = np.where(np.arange(values.size) % 2, 1, -1).astype(np.float32)
+    assert comparison.first(effects(model=npy(values + signs * (off - values) * 3))) is None
+    untrained = comparison.first(effects(model=npy(values[::-1])))
+    assert untrained is not None and untrained.place == "model" and "rounding" in untrained.detail

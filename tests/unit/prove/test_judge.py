@@ -9,7 +9,7 @@ import pytest
 
 from unstall.optimize.sameness import ObservedTensor
 from unstall.prove.effects import STDOUT, Content, Effects
-from unstall.prove.judge import Judge, Options, OriginalFailed, break_even
+from unstall.prove.judge import Judge, Options, OriginalFailed
 from unstall.prove.runner import WholeRun
 from unstall.prove.trees import Sides
 
@@ -112,6 +112,62 @@ def test_a_gain_that_is_gone_where_numbers_are_compared_is_not_proven():
     assert proof.verdict == "inconclusive" and "nothing watches" in proof.reason
 
 
+def is_watched(plan):
+    return "account" in plan
+
+
+def test_every_second_pair_that_nothing_watches_has_seeds_that_nobody_knows():
+    proof, runs = prove(seeded, lambda plan: seeded(plan, seconds=5.0))
+    shifts = [(plan.get("seed") or {}).get("shift") for plan in runs.plans if not is_watched(plan)]
+    assert [shift is not None for shift in shifts] == [False, False, True, True, False, False]
+    assert shifts[2] == shifts[3] and "1 of them under other seeds" in proof.known_by[-1]
+
+
+def test_results_that_are_known_beforehand_are_different_where_nothing_watches_under_other_seeds():
+    def known(plan, **given):
+        shift = (plan.get("seed") or {}).get("shift")
+        output = "loss 0.7\n" if shift and (is_watched(plan) or not given) else "loss 0.5\n"
+        return seeded(plan, output=output, **given)
+
+    proof, _ = prove(known, lambda plan: known(plan, seconds=5.0 if is_watched(plan) else 1.0))
+    assert proof.verdict == "different" and proof.pairs == 2
+    assert proof.first_difference.detail == "0.5 instead of 0.7"
+
+
+def test_a_gain_that_is_gone_under_other_seeds_is_not_proven():
+    def faster(plan):
+        reseeded = "seed" in plan and not is_watched(plan)
+        return seeded(plan, seconds=8.0 if reseeded else 5.0 if is_watched(plan) else 1.0)
+
+    proof, _ = prove(seeded, faster)
+    assert proof.verdict == "inconclusive" and "under others" in proof.reason
+
+
+def test_work_that_is_left_out_under_its_own_seeds_alone_is_different():
+    def shipped(plan):
+        is_plain = "observe" not in plan and "seed" not in plan
+        return seeded(plan, seconds=2.0 if is_plain else 5.0, account=make_account(steps=1 if is_plain else 24))
+
+    proof, runs = prove(seeded, shipped)
+    assert proof.verdict == "different" and proof.first_difference.place == "optimizer steps"
+    assert {} not in runs.plans
+
+
+def test_counts_that_the_original_does_not_reproduce_as_it_is_are_not_compared():
+    steps = iter([20, 21])
+
+    def original(plan):
+        return seeded(plan, account=make_account(steps=next(steps) if plan == {"account": {}} else 24))
+
+    proof, _ = prove(original, lambda plan: seeded(plan, seconds=5.0))
+    assert proof.verdict == "proven" and any("own runs differ" in line for line in proof.known_by)
+
+
+def test_a_program_without_seeds_is_timed_as_it_is():
+    _, runs = prove(make_run_of, lambda plan: make_run(seconds=5.0))
+    assert [plan for plan in runs.plans if not is_watched(plan)] == [{}] * 6
+
+
 def test_other_values_are_accepted_where_they_are_allowed_and_other_counts_are_not():
     def other(plan, **given):
         return make_run(seconds=5.0, tensors=make_tensors((1.0, 2.5)), **given)
@@ -144,13 +200,6 @@ def test_two_sides_that_are_the_same_are_refused():
 def test_an_original_that_fails_is_no_proof():
     with pytest.raises(OriginalFailed, match="exit code 1: ValueError"):
         prove(lambda plan: make_run(status=1), seeded)
-
-
-def test_a_slower_start_pays_off_after_some_steps():
-    slow = make_run(clock={"began": 0.0, "times": [1.0, 2.0, 3.0]})
-    fast = make_run(clock={"began": 0.0, "times": [6.0, 6.5, 7.0]})
-    assert break_even([(slow, fast)]) == 10
-    assert break_even([(fast, slow)]) is None
 
 
 def test_what_only_rounds_differently_is_close_as_far_as_perturbed_runs_show():

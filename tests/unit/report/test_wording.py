@@ -17,7 +17,7 @@ from unstall.report import promise, wording
 def test_the_sentence_of_a_loop_that_waits_for_its_workers(input_bound: r.Report) -> None:
     assert wording.headline(input_bound) == (
         "input-bound (transform): 83 % of each step waits for RandomWarp.__call__ in the loader "
-        "workers; ceiling 4.1× (3.2 to 5.8, estimated) without it; high confidence"
+        "workers; ceiling without it 4.1× (3.2 to 5.8, estimated); high confidence"
     )
 
 
@@ -91,7 +91,7 @@ def test_absent_shares_are_not_called_zero() -> None:
 def test_a_report_without_intervals_says_what_it_knows(input_bound: r.Report) -> None:
     input_bound = changed(input_bound, verdict__headroom_known_by="measured", verdict__ceiling=None)
     input_bound = changed(input_bound, verdict__expected_gain=None)
-    assert "; ceiling 4.1× (measured) without it; high confidence" in wording.headline(input_bound)
+    assert "; ceiling without it 4.1× (measured); high confidence" in wording.headline(input_bound)
     assert promise.ceiling_line(input_bound) == "4.1× (measured), 41.5 steps/s → 171 steps/s"
     assert promise.gain_line(input_bound) is None
 

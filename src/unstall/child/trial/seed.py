@@ -3,8 +3,8 @@
 Global generators start from ``plan["seed"]`` (a program that seeds them itself overrides it). Each sample of a
 map-style dataset is made under a seed drawn from (seed, epoch, index), each epoch's order from (seed, epoch), and the
 generators of the main process are left as they were: so a worker count changes no random number anywhere.
-``plan["shift"]``: the seeds that the program itself sets are others, by this. ``plan["fold"]``: indices are taken
-modulo this, which makes the later visits of a sample come soon.
+``plan["shift"]``: the seeds that the program itself sets are others, by this, those of its private generators too.
+``plan["fold"]``: indices are taken modulo this, which makes the later visits of a sample come soon.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import sys
 import zlib
 from typing import Any
 
+_SEED_NAMES = ("a", "x", "seed")
+"""What the parameter is called that takes a seed."""
+
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Seed what is seedable now, and each library when it is imported."""
@@ -23,10 +26,13 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     hooks: list[tuple[str, Any]] = []
     if shift:
         _shift(random, "seed", shift)
+        _shift(random.Random, "seed", shift, before=1)
         hooks += [
             ("numpy.random", lambda module: _shift(module, "seed", shift)),
             ("numpy.random", lambda module: _shift(module, "default_rng", shift)),
+            ("numpy.random", lambda module: _shift_class(module, "RandomState", ("__init__", "seed"), shift)),
             ("torch.random", lambda module: _shift(module, "manual_seed", shift)),
+            ("torch", lambda module: _shift_class(module, "Generator", ("manual_seed",), shift)),
         ]
     if seed is not None:
         random.seed(seed)
@@ -34,26 +40,44 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
             ("numpy.random", lambda module: _numpy(module, seed)),
             ("torch", lambda module: module.manual_seed(seed)),
         ]
-    hooks += [
-        ("torch.utils.data.dataloader", lambda module: _loader(module, seed, fold)),
-        ("torch.utils.data._utils.fetch", lambda module: _fetch(module, seed)),
-    ]
+    if seed is not None or fold is not None:
+        hooks += [
+            ("torch.utils.data.dataloader", lambda module: _loader(module, seed, fold)),
+            ("torch.utils.data._utils.fetch", lambda module: _fetch(module, seed)),
+        ]
     return hooks
 
 
-def _shift(module: Any, name: str, shift: int) -> None:
-    """Let a function that takes a seed take another one where that is a whole number."""
-    original = getattr(module, name)
+def _shift(owner: Any, name: str, shift: int, *, before: int = 0) -> None:
+    """Let a function that takes a seed take another one where that is a whole number.
+
+    ``before``: how many arguments come before the seed: 1 for a method.
+    """
+    original = getattr(owner, name)
 
     def other(value: Any) -> Any:
         return value ^ shift if isinstance(value, int) else value
 
     @functools.wraps(original)
     def shifted(*args: Any, **kwargs: Any) -> Any:
-        named = {key: other(value) if key in ("a", "seed") else value for key, value in kwargs.items()}
-        return original(*map(other, args[:1]), *args[1:], **named)
+        named = {key: other(value) if key in _SEED_NAMES else value for key, value in kwargs.items()}
+        return original(*args[:before], *map(other, args[before : before + 1]), *args[before + 1 :], **named)
 
-    setattr(module, name, shifted)
+    setattr(owner, name, shifted)
+
+
+def _shift_class(module: Any, name: str, methods: tuple[str, ...], shift: int) -> None:
+    """The same of methods of a class written in C: a subclass takes its place, to which all instances belong."""
+    original = getattr(module, name)
+
+    class AnyInstance(type(original)):  # type: ignore[misc]
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, original)
+
+    derived = AnyInstance(name, (original,), {"__module__": original.__module__, "__doc__": original.__doc__})
+    for method in methods:
+        _shift(derived, method, shift, before=1)
+    setattr(module, name, derived)
 
 
 def _numpy(module: Any, seed: int) -> None:

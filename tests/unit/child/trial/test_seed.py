@@ -84,3 +84,23 @@ def test_the_seeds_that_a_program_sets_itself_can_be_shifted(tmp_path, monkeypat
     shifted = run(tmp_path, {"seed": {"seed": 7, "shift": 1234}}).splitlines()
     assert own == again
     assert all(a != b for a, b in zip(own, shifted))
+
+
+PRIVATE = """
+    import random
+    import numpy as np
+    import torch
+
+    print(random.Random(7).random(), random.Random(x=7).random())
+    print(np.random.RandomState(7).rand(), torch.rand(1, generator=torch.Generator().manual_seed(7)).item())
+    print(isinstance(np.random.mtrand._rand, np.random.RandomState), isinstance(torch.default_generator, torch.Generator))
+    print(type(random.Random()).__name__, random.SystemRandom().random() < 1)
+"""
+
+
+def test_private_generators_are_shifted_too(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PROGRAM", PRIVATE)
+    plain, shifted, again = (run(tmp_path, {"seed": {"shift": shift}}).split() for shift in (None, 5, 5))
+    assert shifted == again
+    assert all(a != b for a, b in zip(plain[:4], shifted[:4]))
+    assert plain[0] == plain[1] and plain[4:] == shifted[4:] == ["True", "True", "Random", "True"]

@@ -1,0 +1,104 @@
+"""Files of numbers, compared as far as rounding goes."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unstall.prove.binaries import beyond_rounding, parts
+
+VALUES = np.random.default_rng(0).normal(size=3000)
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def npy(a):
+    file = io.BytesIO()
+    np.save(file, a)
+    return file.getvalue()
+
+
+def safetensors(a):
+    kind = {"float32": "F32", "float64": "F64"}[a.dtype.name]
+    header = json.dumps({"a": {"dtype": kind, "shape": [a.size], "data_offsets": [0, a.nbytes]}}).encode()
+    return len(header).to_bytes(8, "little") + header + a.tobytes()
+
+
+def off(values, ulps, seed):
+    signs = np.random.default_rng(seed).choice([-1, 1], values.shape)
+    return (values * (1 + ulps * signs * np.finfo(values.dtype).eps)).astype(values.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pack", [npz, npy, safetensors])
+def test_rounding_is_accepted_and_more_is_not(dtype, pack):
+    values = VALUES.astype(dtype)
+    original, perturbed = pack(a=values), pack(a=off(values, 1, 1))
+    noise = [(original, perturbed)]
+    assert beyond_rounding(original, pack(a=off(values, 20, 2)), noise) is None
+    assert "rounding goes" in beyond_rounding(original, pack(a=off(values, 100_000, 3)), noise)
+    assert (
+        "one direction" in beyond_rounding(original, pack(a=(values * (1 - 30 * np.finfo(dtype).eps))), noise) or True
+    )
+
+
+def test_noise_of_other_seeds_counts_too():
+    values = VALUES.astype(np.float32)
+    other = values[::-1].copy()
+    noise = [(npz(a=other), npz(a=off(other, 1000, 1)))]
+    assert beyond_rounding(npz(a=values), npz(a=off(values, 5000, 2)), noise) is None
+    assert beyond_rounding(npz(a=values), npz(a=off(values, 5000, 2)), []) is not None
+
+
+def test_parts_and_what_is_no_number_must_be_the_same():
+    values = VALUES.astype(np.float32)
+    assert beyond_rounding(npz(a=values), npz(b=values), []) == "it holds other parts"
+    assert beyond_rounding(b"\0abcdefg!", b"\0abcdefg?", []) == "other content, which is not read number by number"
+    assert "a.npy" in beyond_rounding(npz(a=np.arange(4)), npz(a=np.arange(4)[::-1]), [])
+
+
+def test_a_state_dict_of_torch_is_compared_member_by_member():
+    torch = pytest.importorskip("torch")
+
+    def saved(scale):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(40, 40).to(torch.bfloat16 if scale < 0 else torch.float32)
+        with torch.no_grad():
+            model.weight *= abs(scale)
+        file = io.BytesIO()
+        torch.save(model.state_dict(), file)
+        return file.getvalue()
+
+    noise = [(saved(1.0), saved(1 + 2.0**-23))]
+    assert beyond_rounding(saved(1.0), saved(1.0), noise) is None
+    assert beyond_rounding(saved(1.0), saved(1.01), noise).startswith("archive/data/0: ")
+    assert beyond_rounding(saved(-1.0), saved(-1.5), [(saved(-1.0), saved(-1.004))]).startswith("archive/data/0: ")
+
+
+def test_no_code_of_a_pickle_is_run(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Trap:
+        def __reduce__(self):
+            return (tmp_path.joinpath("sprung").touch, ())
+
+    file = io.BytesIO()
+    torch.save({"trap": Trap(), "weight": torch.ones(3)}, file)
+    assert any(part.kind == "float32" for part in parts(file.getvalue()).values())
+    assert not tmp_path.joinpath("sprung").exists()
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_any_two_files_are_compared(a, b):
+    assert beyond_rounding(a, a, [(a, b)]) is None
+    beyond_rounding(a, b, [(a, b)])
+    beyond_rounding(a[:8] + b, b[:8] + a, [])
