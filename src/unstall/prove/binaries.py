@@ -7,12 +7,14 @@ pickle only the kinds of its storages are read, and every class that it names is
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import pickle
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,80 +29,130 @@ _KINDS = {
 """By what torch, safetensors and NumPy call them."""
 _OF_CONTENT = (".data/serialization_id", "/.data/serialization_id")
 """Members that hold a digest of the others."""
-_MAGIC = b"\x93NUMPY"
 _MOST_HEADER = 100_000_000
+_BLOCK_BYTES = 1 << 22  # a multiple of every width
+_WIDTHS = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
+_SAMPLE_BYTES = 1 << 20
+"""How much of a file's numbers is kept: all of a small file, evenly chosen ones of a large one."""
 
 
 class Part(NamedTuple):
     """Numbers of one kind; of no known kind where that is empty."""
 
     kind: str
-    content: bytes
+    size: int
+    """In bytes."""
+    digest: bytes
+    sample: bytes
+
+    def is_like(self, other: Part) -> bool:
+        """Whether the two can be compared number by number."""
+        return bool(self.kind) and (self.kind, self.size) == (other.kind, other.size)
 
 
-def beyond_rounding(original: bytes, changed: bytes, perturbed: Sequence[tuple[bytes, bytes]]) -> str | None:
+Parts = Mapping[str, Part]
+"""By the names that a file gives them; one without a name where its format is not known."""
+
+
+def beyond_rounding(original: Parts, changed: Parts, perturbed: Sequence[tuple[Parts, Parts]]) -> str | None:
     """Where and by how much a file is further from the original's than rounding takes it; None where it is not.
 
     ``perturbed``: files of the original, as it is and off by one unit in the last place. They may be of other seeds.
     """
-    before, after = parts(original), parts(changed)
-    noise = [(parts(a), parts(b)) for a, b in perturbed]
-    if list(before) != list(after):
+    if list(original) != list(changed):
         return "it holds other parts"
-    for name, part in before.items():
-        if part == after[name] or name.endswith(_OF_CONTENT):
+    for name, part in original.items():
+        if part == changed[name] or name.endswith(_OF_CONTENT):
             continue
-        beyond = _beyond(part, after[name], [(a[name], b[name]) for a, b in noise if name in a and name in b])
+        beyond = _beyond(part, changed[name], [(a[name], b[name]) for a, b in perturbed if name in a and name in b])
         if beyond is not None:
             return f"{name}: {beyond}" if name else beyond
     return None
 
 
-def parts(content: bytes) -> Mapping[str, Part]:
-    """The numbers in a file, by the names that it gives them; as one part where its format is not known."""
-    if content.startswith(_MAGIC):
-        return {"": _of_numpy(content)}
+def parts_of(file: BinaryIO) -> Parts:
+    """The numbers in a file that is open for reading and can be sought in."""
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return _of_archive({name: archive.read(name) for name in archive.namelist()})
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError):
-        return _of_safetensors(content) or {"": Part("", content)}
+        with zipfile.ZipFile(file) as archive:
+            return _of_archive(archive)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
+        pass
+    file.seek(0)
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    kind, before = _header_of_numpy(file)
+    if kind:
+        return {"": _read(kind, file, size - file.tell(), _SAMPLE_BYTES, before)}
+    return _of_safetensors(file, size) or {"": _whole(file, size)}
 
 
-def _of_archive(members: Mapping[str, bytes]) -> dict[str, Part]:
+def _whole(file: BinaryIO, size: int) -> Part:
+    file.seek(0)
+    return _read("", file, size, 0)
+
+
+def _of_archive(archive: zipfile.ZipFile) -> dict[str, Part]:
+    names = archive.namelist()
+    pickles = [name for name in names if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER]
     storages = {
         f"{name.removesuffix('data.pkl')}data/{key}": kind
-        for name, content in members.items()
-        if name.endswith("data.pkl")
-        for key, kind in _storages(content).items()
+        for name in pickles
+        for key, kind in _storages(archive.read(name)).items()
     }
-    return {
-        name: _of_numpy(content) if content.startswith(_MAGIC) else Part(storages.get(name, ""), content)
-        for name, content in members.items()
-    }
+    parts = {}
+    for name in names:
+        with archive.open(name) as member:
+            kind, before = _header_of_numpy(member)
+            if not kind:
+                member.seek(0)
+            size = archive.getinfo(name).file_size - member.tell()
+            parts[name] = _read(kind or storages.get(name, ""), member, size, _SAMPLE_BYTES // len(names), before)
+    return parts
 
 
-def _of_numpy(content: bytes) -> Part:
+def _header_of_numpy(file: IO[bytes]) -> tuple[str, bytes]:
+    """The kind of the numbers that follow, and what says so; nothing where the file is not NumPy's."""
     try:
-        array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, OSError, EOFError):
-        return Part("", content)
-    return Part(_KINDS.get(array.dtype.name, ""), array.tobytes()) if array.dtype.isnative else Part("", content)
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    except (ValueError, OSError, EOFError, TypeError, SyntaxError):
+        return "", b""
+    return (_KINDS.get(dtype.name, "") if dtype.isnative else "", repr((shape, dtype)).encode())
 
 
-def _of_safetensors(content: bytes) -> dict[str, Part]:
-    length = int.from_bytes(content[:8], "little")
-    if not 2 <= length <= min(len(content) - 8, _MOST_HEADER):
+def _of_safetensors(file: BinaryIO, size: int) -> dict[str, Part]:
+    file.seek(0)
+    length = int.from_bytes(file.read(8), "little")
+    if not 2 <= length <= min(size - 8, _MOST_HEADER):
         return {}
     try:
-        header = json.loads(content[8 : 8 + length])
-        return {"header": Part("", content[: 8 + length])} | {
-            name: Part(_KINDS.get(tensor["dtype"], ""), content[8 + length :][slice(*tensor["data_offsets"])])
-            for name, tensor in header.items()
-            if name != "__metadata__"
-        }
-    except (ValueError, KeyError, TypeError, AttributeError):
+        header = file.read(length)
+        tensors = {name: tensor for name, tensor in json.loads(header).items() if name != "__metadata__"}
+        parts = {"header": _read("", io.BytesIO(header), length, 0)}
+        for name, tensor in tensors.items():
+            first, end = (int(place) for place in tensor["data_offsets"])
+            if not 0 <= first <= end <= size - 8 - length:
+                return {}
+            file.seek(8 + length + first)
+            parts[name] = _read(_KINDS.get(tensor["dtype"], ""), file, end - first, _SAMPLE_BYTES // len(tensors))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
+    return parts
+
+
+def _read(kind: str, file: IO[bytes], size: int, sample_bytes: int, before: bytes = b"") -> Part:
+    """The next so many bytes of a file; ``before`` goes into the digest."""
+    width = _WIDTHS.get(kind, 0)
+    stride = max(1, -(-size // max(sample_bytes, 1)))
+    digest, done, sample = hashlib.blake2b(before, digest_size=16), 0, []
+    while block := file.read(min(_BLOCK_BYTES, size - done)):
+        digest.update(block)
+        if width:
+            values = np.frombuffer(block[: len(block) // width * width], f"V{width}")
+            sample.append(values[-(done // width) % stride :: stride].tobytes())
+        done += len(block)
+    return Part(kind, done, digest.digest(), b"".join(sample))
 
 
 class _Inert:
@@ -154,13 +206,10 @@ def _storages(content: bytes) -> dict[str, str]:
 
 def _beyond(before: Part, after: Part, perturbed: Sequence[tuple[Part, Part]]) -> str | None:
     """Why a part is not close; None where it is."""
-    if not before.kind or (before.kind, len(before.content)) != (after.kind, len(after.content)):
+    if not before.is_like(after):
         return "other content, which is not read number by number"
     values = _numbers(before)
-    deviations = [
-        _numbers(b) - _numbers(a) for a, b in perturbed if a.kind == b.kind == before.kind
-        and len(a.content) == len(b.content) == len(before.content)
-    ]  # fmt: skip
+    deviations = [_numbers(b) - _numbers(a) for a, b in perturbed if before.is_like(a) and before.is_like(b)]
     runs = [[_tensor(before.kind, values + np.nan_to_num(off, posinf=0.0, neginf=0.0))] for off in deviations]
     verdict = Limits([_tensor(before.kind, values)], runs).judge([_tensor(before.kind, _numbers(after))])
     return None if verdict.sameness in ("exact", "close") else (verdict.reason or "").partition(": ")[2]
@@ -168,8 +217,8 @@ def _beyond(before: Part, after: Part, perturbed: Sequence[tuple[Part, Part]]) -
 
 def _numbers(part: Part) -> npt.NDArray[np.float64]:
     if part.kind == "bfloat16":
-        return (np.frombuffer(part.content, np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return np.frombuffer(part.content, part.kind).astype(np.float64)
+        return (np.frombuffer(part.sample, np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return np.frombuffer(part.sample, part.kind).astype(np.float64)
 
 
 def _tensor(kind: str, values: npt.NDArray[np.float64]) -> ObservedTensor:

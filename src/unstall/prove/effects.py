@@ -7,13 +7,14 @@ and a number that the original's own runs disagree on is judged by how far they 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from unstall.prove import binaries, thresholds
 from unstall.prove.trees import Files
@@ -44,21 +45,25 @@ class Content:
     size: int
     text: str | None = None
     """None where it is not text, or long."""
-    binary: bytes | None = field(default=None, compare=False, repr=False)
-    """What is compared number by number of one that is not text; None where it is too long."""
+    parts: binaries.Parts = field(default_factory=dict, compare=False, repr=False)
+    """The numbers in one that is not text."""
 
     @classmethod
     def of(cls, content: bytes) -> Content:
         """What is compared of some bytes."""
-        text = None
-        if len(content) <= thresholds.MOST_COMPARED_BYTES and b"\0" not in content:
-            try:
-                text = content.decode()
-            except UnicodeDecodeError:
-                text = None
-        is_short = len(content) <= thresholds.MOST_COMPARED_BYTES
-        digest = hashlib.blake2b(content, digest_size=16).digest()
-        return cls(digest, len(content), text, content if text is None and is_short else None)
+        return cls.read(io.BytesIO(content))
+
+    @classmethod
+    def read(cls, file: BinaryIO) -> Content:
+        """What is compared of a file that is open for reading."""
+        digest, size, begin = hashlib.blake2b(digest_size=16), 0, b""
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+            if size <= thresholds.MOST_COMPARED_BYTES:
+                begin += block
+            size += len(block)
+        text = _text(begin) if size <= thresholds.MOST_COMPARED_BYTES else None
+        return cls(digest.digest(), size, text, binaries.parts_of(file) if text is None else {})
 
 
 @dataclass(frozen=True)
@@ -121,20 +126,21 @@ def _content(path: Path) -> Content | None:
             return Content(os.fsencode(os.readlink(path)), -1)
         if stat.S_ISCHR(mode):  # an overlay's way to say that it is removed
             return _REMOVED
-        return _of_file(path) if stat.S_ISREG(mode) else None
+        if not stat.S_ISREG(mode):
+            return None
+        with path.open("rb") as file:
+            return Content.read(file)
     except OSError:
         return None
 
 
-def _of_file(path: Path) -> Content:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size <= thresholds.MOST_COMPARED_BYTES:
-            return Content.of(file.read())
-        digest = hashlib.blake2b(digest_size=16)
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-        return Content(digest.digest(), size)
+def _text(content: bytes) -> str | None:
+    if b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 class Comparison:
@@ -160,8 +166,6 @@ class Comparison:
         self.originals, self.perturbed, self.size, self.loose = originals, perturbed, size, loose
         self.unsteady: list[str] = []
         """What the original itself does not reproduce, and was not compared therefore."""
-        self.by_size: list[str] = []
-        """What is too long to be compared number by number."""
 
     def first(self, changed: Effects) -> Difference | None:
         """The first difference, None where there is none."""
@@ -202,12 +206,9 @@ class Comparison:
 
     def _of_numbers(self, name: str, original: Content, changed: Content) -> Difference | None:
         """Of a file that is as long, where numbers may be off by what rounding does."""
-        if original.binary is None or changed.binary is None:
-            self.by_size.append(name)
-            return None
-        files = [[content.binary for run in runs if (content := run.contents.get(name))] for runs in self.perturbed]
-        pairs = [(a, b) for a, b in (pair for pair in files if len(pair) == 2) if a and b]
-        beyond = binaries.beyond_rounding(original.binary, changed.binary, pairs)
+        files = [[content.parts for run in runs if (content := run.contents.get(name))] for runs in self.perturbed]
+        pairs = [(pair[0], pair[1]) for pair in files if len(pair) == 2]
+        beyond = binaries.beyond_rounding(original.parts, changed.parts, pairs)
         return Difference(kind="values", place=name, detail=beyond) if beyond else None
 
     def _of_text(self, name: str, originals: Sequence[str], changed: str) -> Difference | None:

@@ -270,7 +270,6 @@ class Judge:
         comparison = self._comparison(originals)
         self._judge(comparison.first(changed))
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
-        notes += [f"{name}: compared by its length alone, as it is long" for name in comparison.by_size]
         self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
 
     def _comparison(self, originals: Sequence[Effects]) -> Comparison:

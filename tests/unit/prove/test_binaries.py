@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.binaries import beyond_rounding, parts
+from unstall.prove.binaries import beyond_rounding as beyond_of_parts
+from unstall.prove.binaries import parts_of
+
+
+def parts(content):
+    return parts_of(io.BytesIO(content))
+
+
+def beyond_rounding(original, changed, perturbed):
+    return beyond_of_parts(parts(original), parts(changed), [(parts(a), parts(b)) for a, b in perturbed])
+
 
 VALUES = np.random.default_rng(0).normal(size=3000)
 
@@ -82,6 +92,15 @@ def test_a_state_dict_of_torch_is_compared_member_by_member():
     assert beyond_rounding(saved(1.0), saved(1.0), noise) is None
     assert beyond_rounding(saved(1.0), saved(1.01), noise).startswith("archive/data/0: ")
     assert beyond_rounding(saved(-1.0), saved(-1.5), [(saved(-1.0), saved(-1.004))]).startswith("archive/data/0: ")
+
+
+def test_of_a_large_file_evenly_chosen_numbers_are_kept():
+    values = np.arange(1_000_000, dtype=np.float32)
+    part = parts(npy(values))[""]
+    chosen = np.frombuffer(part.sample, np.float32)
+    assert part.size == values.nbytes and len(part.sample) <= 1 << 20
+    assert len(np.unique(np.diff(chosen))) == 1 and chosen[0] == 0
+    assert "rounding goes" in beyond_rounding(npy(values + 1), npy(values[::-1]), [])
 
 
 def test_no_code_of_a_pickle_is_run(tmp_path):
