@@ -338,11 +338,11 @@ def markdown(sheet: Sheet, rounds: int) -> str:
         f"- **Whole runs** are fresh processes, with and without `unstall` in the order A B B A, {rounds} rounds",
         f"  ({max(2, rounds // 3)} for the demo and the other profilers). Wall time is that of the program's own loop;",
         "  CPU time is all that the command and its children used, with the start of `unstall`, sampler and report.",
-        "- These whole runs last some six seconds, of which stacks are sampled for about a half; with loader workers on",
-        "  few cores the sampler takes theirs. A long run is sampled for a dozen seconds in all, and no step that",
+        "- These whole runs last some six seconds, of which stacks are sampled for about a half; with loader workers",
+        "  on few cores the sampler takes theirs. A long run is sampled for a dozen seconds in all, and no step that",
         "  overlaps a sample is timed.",
-        "- An environment step pays for two clock readings and a call through C, what *a span* costs: where that is more",
-        "  than a hundredth of the step, the goal cannot be met.",
+        "- An environment step pays for two clock readings and a call through C, what *a span* costs: where that is",
+        "  more than a hundredth of the step, the goal cannot be met.",
     ]
     return "\n".join(lines) + "\n"
 
