@@ -3,6 +3,7 @@
     make overhead                                    all of it, and the table in docs/overhead.md
     python bench/overhead.py --rounds 3 --quick
     python bench/overhead.py --rows rows.json        keep each row there, and go on after the last of this version
+    python bench/overhead.py --rows rows.json --only env     measure the rows with this word anew, leave the others
 
 Recording is measured in one process that switches it on and off (switched.py): two processes that run the same loop
 differ by several percent in where their memory lies. Whole runs, stack samples and early looks and all, are measured
@@ -86,20 +87,23 @@ class Sheet:
     """The rows, each printed and kept as soon as it is measured; those of an earlier sitting of this version stay."""
 
     path: Path | None
+    only: str = ""
+    """Measure anew what has this word in its name; rows of any version stay."""
     rows: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sitting = (version("src"), describe())
         if self.path and self.path.exists():
             rows = [Row(**row) for row in json.loads(self.path.read_text(encoding="utf-8"))]
-            self.rows = [row for row in rows if row.version == self.sitting[0]]
+            self.rows = [row for row in rows if self.only or row.version == self.sitting[0]]
 
     def add(self, what: str, measure: Callable[[], Figures], goal: str = "") -> None:
         """Measure a row, unless it is there."""
-        if any(row.what == what for row in self.rows):
+        place = next((place for place, row in enumerate(self.rows) if row.what == what), len(self.rows))
+        if self.only not in what or (place < len(self.rows) and not self.only):
             return
         row = Row(what, *measure(), goal, *self.sitting)
-        self.rows.append(row)
+        self.rows[place : place + 1] = [row]
         print(f"{what:66} {row.wall:34} {row.cpu:34} {goal}", flush=True)
         if self.path:
             self.path.write_text(json.dumps([asdict(row) for row in self.rows], indent=1) + "\n", encoding="utf-8")
@@ -112,10 +116,11 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--quick", action="store_true", help="leave out whole runs")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="leave out the other profilers")
+    parser.add_argument("--only", default="", metavar="WORD", help="measure the rows with this word in their name anew")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keep the rows there as JSON, and go on with them")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
-    sheet = Sheet(options.rows)
+    sheet = Sheet(options.rows, options.only)
     few = max(2, options.rounds // 3)
 
     for what, how, goal in SWITCHED_ROWS:
@@ -321,7 +326,7 @@ def markdown(sheet: Sheet, rounds: int) -> str:
         "",
         "What it costs to run a program under `unstall`: the time of its steps, divided by that of the same steps",
         f"without `unstall`. 1.01 means one percent more. `make overhead` on {machine}, version {made}.",
-        *[rest][: bool(rest)],
+        *(["", rest] if rest else []),
         "",
         "| what | wall time | CPU time | goal | |",
         "| --- | --- | --- | --- | --- |",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
+from unstall.child import instances
 from unstall.child.recording import native
 
 _PARTS = ("_parameters", "_buffers", "_modules")
@@ -39,12 +40,11 @@ class unobserved:
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """What an instance holds in its ``__dict__``; empty where it has none."""
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return held if isinstance(held, dict) else {}
+    """What an instance holds of attributes, by name; empty where it has none. Not to be changed.
+
+    Its ``__dict__`` is asked for only where that costs the program nothing: see :mod:`unstall.child.instances`.
+    """
+    return instances.attributes(value)
 
 
 def shape(value: Any) -> tuple[int, ...] | None:

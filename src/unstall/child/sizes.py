@@ -231,13 +231,8 @@ def elements(container: Any, most: int) -> list[Any]:
 
 
 def fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Name and value of what an instance holds in its ``__dict__`` and ``__slots__``."""
-    try:
-        attributes = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        attributes = {}
-    if isinstance(attributes, dict):
-        yield from [(name, each) for name, each in list(attributes.items()) if type(name) is str]
+    """Name and value of what an instance holds of attributes and in its ``__slots__``."""
+    yield from [(name, each) for name, each in list(reading.attributes(value).items()) if type(name) is str]
     for base in type(value).__mro__:
         for name, slot in list(type.__getattribute__(base, "__dict__").items()):
             if type(slot) is _MEMBER:

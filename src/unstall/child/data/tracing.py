@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from unstall.child import reading
 from unstall.child.data import limits
 from unstall.child.data.replaying import Stage, Unrepeatable, bytes_of, call_of
 from unstall.child.user_files import is_program_file
@@ -163,9 +164,8 @@ def elements_of(dataset: Any) -> dict[int, Any]:
             callables = [member for member in members if callable(member)]
             members_by_id |= {id(member): member for member in callables}
             todo += [(member, depth + 1) for member in callables]
-        attributes = getattr(holder, "__dict__", None)
-        if isinstance(attributes, dict):
-            todo += [(value, depth + 1) for value in list(attributes.values())[:64] if _may_hold(value)]
+        attributes = list(reading.attributes(holder).values())[:64]
+        todo += [(value, depth + 1) for value in attributes if _may_hold(value)]
     return members_by_id
 
 

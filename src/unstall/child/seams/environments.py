@@ -61,7 +61,7 @@ def _find() -> list[FunctionType]:
         module = sys.modules.get(name)
         if module is not None:
             found += finding.instances(getattr(module, base))
-    inside = {id(part) for env in found for part in _parts(env.__dict__)}
+    inside = {id(part) for env in found for part in _parts(reading.attributes(env))}
     return finding.functions(finding.inner(type(env).step) for env in found if id(env) not in inside)
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from unstall.child import trial
+from unstall.child import reading, trial
 from unstall.child.reading import line_of
 
 _MAX_FACTS = 200
@@ -104,7 +104,7 @@ def _inner(dataset: Any) -> Any:
 
 def _attributes(dataset: Any) -> dict[str, str]:
     """Type names of an object's attributes; of None, True and False these names."""
-    attributes = list(getattr(dataset, "__dict__", {}).items())[:_MAX_ATTRIBUTES]
+    attributes = list(reading.attributes(dataset).items())[:_MAX_ATTRIBUTES]
     return {name: str(value) if value is None or value is True or value is False else type(value).__name__
             for name, value in attributes}  # fmt: skip
 
