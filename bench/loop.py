@@ -101,7 +101,7 @@ class Spring(gymnasium.Env):
         self.position, self.speed = 1.0, 0.0
 
     def step(self, action: float) -> Any:
-        for _ in range(60):
+        for _ in range(210):
             self.speed += 0.001 * (action - self.position)
             self.position += 0.001 * self.speed
         return self.position, -abs(self.position), False, False, {}

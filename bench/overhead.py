@@ -330,10 +330,7 @@ def markdown(sheet: Sheet, rounds: int) -> str:
         "",
         "| what | wall time | CPU time | goal | |",
         "| --- | --- | --- | --- | --- |",
-        *(
-            f"| {row.what} | {row.wall} | {row.cpu} | {row.goal} | {verdict(row.wall, row.goal)} |"
-            for row in sheet.rows
-        ),
+        *(f"| {row.what} | {row.wall} | {row.cpu} | {row.goal} | {verdict(row)} |" for row in sheet.rows),
         "",
         "Each figure is a median, with its 95 % interval. A goal is *met* where the whole interval of the wall time is",
         "below it, *missed* where the whole interval is above, and *open* in between: too noisy to tell.",
