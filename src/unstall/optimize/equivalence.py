@@ -58,16 +58,21 @@ def observe(
     return tensors
 
 
+class _Records(pickle.Unpickler):
+    """Reads plain values only: a changed program could have written anything into the file."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """No value that is written there needs a class."""
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
 def read(path: Path) -> Iterator[ObservedTensor]:
-    """What the child side of unstall wrote of a run, in a folder of unstall's own."""
+    """What the child side wrote of a run, in a folder of unstall's own, up to what it cannot have written."""
     try:
         with path.open("rb") as file:
             while True:
-                try:
-                    yield ObservedTensor(*pickle.load(file))
-                except (EOFError, pickle.UnpicklingError):
-                    return
-    except OSError:
+                yield ObservedTensor(*_Records(file).load())
+    except Exception:  # the end of the file, or whatever a damaged pickle raises
         return
 
 

@@ -11,6 +11,8 @@ import hashlib
 import io
 import json
 import pickle
+import pickletools
+import random
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -34,6 +36,9 @@ _BLOCK_BYTES = 1 << 22  # a multiple of every width
 _WIDTHS = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 _SAMPLE_BYTES = 1 << 20
 """How much of a file's numbers is kept: all of a small file, evenly chosen ones of a large one."""
+
+_FIRST = random.SystemRandom().randrange(1 << 30)
+"""Where the chosen numbers begin: a changed program cannot know which they are."""
 
 
 class Part(NamedTuple):
@@ -70,6 +75,11 @@ def beyond_rounding(original: Parts, changed: Parts, perturbed: Sequence[tuple[P
     return None
 
 
+def hold_the_same(a: Parts, b: Parts) -> bool:
+    """Whether two files hold the same in all parts, which a file of another name may say in other words."""
+    return list(a) == list(b) and all(part == b[name] or name.endswith(_OF_CONTENT) for name, part in a.items())
+
+
 def parts_of(file: BinaryIO) -> Parts:
     """The numbers in a file that is open for reading and can be sought in."""
     try:
@@ -93,21 +103,49 @@ def _whole(file: BinaryIO, size: int) -> Part:
 
 def _of_archive(archive: zipfile.ZipFile) -> dict[str, Part]:
     names = archive.namelist()
-    pickles = [name for name in names if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER]
+    pickles = {name for name in names if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER}
     storages = {
         f"{name.removesuffix('data.pkl')}data/{key}": kind
         for name in pickles
         for key, kind in _storages(archive.read(name)).items()
     }
-    parts = {}
+    root = _root(names) if pickles else ""
+    parts: dict[str, Part] = {}
     for name in names:
+        if name in pickles:
+            parts |= _of_pickle(name.removeprefix(root), archive.read(name))
+            continue
         with archive.open(name) as member:
             kind, before = _header_of_numpy(member)
             if not kind:
                 member.seek(0)
             size = archive.getinfo(name).file_size - member.tell()
-            parts[name] = _read(kind or storages.get(name, ""), member, size, _SAMPLE_BYTES // len(names), before)
+            kind = kind or storages.get(name, "")
+            parts[name.removeprefix(root)] = _read(kind, member, size, _SAMPLE_BYTES // len(names), before)
     return parts
+
+
+def _root(names: Sequence[str]) -> str:
+    """The folder that all members are in, which torch names after the file."""
+    roots = {name.partition("/")[0] for name in names}
+    return f"{roots.pop()}/" if len(roots) == 1 else ""
+
+
+def _of_pickle(name: str, content: bytes) -> dict[str, Part]:
+    """A pickle as what it says, and the numbers in it: a loss or a learning rate that is saved beside the weights."""
+    words, numbers = hashlib.blake2b(digest_size=16), []
+    try:
+        for operation, argument, _ in pickletools.genops(content):
+            is_number = operation.name == "BINFLOAT"
+            words.update(repr((operation.name, None if is_number else argument)).encode())
+            numbers += [argument] if is_number else []
+    except Exception:  # damaged: it is compared as it is
+        return {name: _read("", io.BytesIO(content), len(content), 0)}
+    values = np.array(numbers, np.float64).tobytes()
+    return {
+        name: Part("", 0, words.digest(), b""),
+        f"numbers in {name}": _read("float64", io.BytesIO(values), len(values), len(values)),
+    }
 
 
 def _header_of_numpy(file: IO[bytes]) -> tuple[str, bytes]:
@@ -116,7 +154,7 @@ def _header_of_numpy(file: IO[bytes]) -> tuple[str, bytes]:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(file)
-    except (ValueError, OSError, EOFError, TypeError, SyntaxError):
+    except Exception:  # not NumPy's, or damaged: its reader raises many kinds
         return "", b""
     return (_KINDS.get(dtype.name, "") if dtype.isnative else "", repr((shape, dtype)).encode())
 
@@ -150,7 +188,7 @@ def _read(kind: str, file: IO[bytes], size: int, sample_bytes: int, before: byte
         digest.update(block)
         if width:
             values = np.frombuffer(block[: len(block) // width * width], f"V{width}")
-            sample.append(values[-(done // width) % stride :: stride].tobytes())
+            sample.append(values[(_FIRST - done // width) % stride :: stride].tobytes())
         done += len(block)
     return Part(kind, done, digest.digest(), b"".join(sample))
 

@@ -130,7 +130,7 @@ class Judge:
             if not any(content.size for content in original.effects.contents.values()):
                 raise _Ended("inconclusive", "the program computes, prints and writes nothing that could be compared")
             return
-        self._count()
+        self._count(kind)
         self.log("the same under seeds that the change has not seen")
         shift = _shift()
         plan = self._plan(kind, shift=shift)
@@ -141,26 +141,39 @@ class Judge:
         self._compare(plan, other, is_whole=True)
         self.known_by.append(f"under the program's seeds, and under those seeds changed by {shift}")
 
-    def _count(self) -> None:
-        """Count steps, calls and samples of the program just as it is: its seeds are untouched, and no number is read.
+    def _count(self, kind: str) -> None:
+        """Compare whole runs of the program just as it is, its seeds untouched: steps, calls, samples.
 
         What a change does under the program's own seeds alone shows here, which are others where numbers are compared.
+        Where all was the same to the bit so far, so must the numbers be here.
         """
-        self.log("steps and samples of both, as they are")
-        plan: dict[str, Any] = {"account": {}}
+        self.log("whole runs of both, as they are")
+        plan = {key: value for key, value in self._plan(kind).items() if key != "seed"}
         original = self._original(plan)
         changed = self._run(self.sides.changed, plan, self._limit(original.seconds))
         self.watched.append(Pair(original, changed))
-        if original.account is None or changed.account is None:
-            return
-        difference = accounts.first_difference(original.account, changed.account, to_the_bit=False)
-        if difference is None:
+        difference = self._in_counts(original, changed)
+        if difference is None and (_agree(original, changed) or _LEVELS[self.level] != "exact"):
             return
         again = self._original(plan)
-        if again.account and accounts.first_difference(original.account, again.account, to_the_bit=False):
-            self.known_by.append(f"{difference.place}: not compared as it is, as the original's own runs differ in it")
-            return
-        self._judge(difference)
+        if self._in_counts(original, again) is not None or not _agree(original, again):
+            self.known_by.append("under its own seeds the program does not do the same twice: not compared as it is")
+        else:
+            self._judge(difference or self._in_values(original, changed))
+
+    def _in_counts(self, original: WholeRun, other: WholeRun) -> Difference | None:
+        if original.account is None:
+            return None
+        if other.account is None:
+            return Difference(kind="effects", place="end of the run", detail="it ends in another way")
+        return accounts.first_difference(original.account, other.account, to_the_bit=False)
+
+    def _in_values(self, original: WholeRun, changed: WholeRun) -> Difference:
+        """The first number that is another one, of runs that should agree to the bit."""
+        pairs = zip(original.tensors, changed.tensors)
+        first = next((a for a, b in pairs if not a.equals(b)), None)
+        place = first.place if first else "end of the run"
+        return Difference(kind="values", place=place, detail="other numbers under the program's own seeds alone")
 
     def _time(self) -> None:
         """Time whole runs that nothing watches, in turns, until it is clear; compare what each leaves behind.
@@ -227,7 +240,7 @@ class Judge:
                 place, _, detail = (verdict.reason or "").partition(": ")
                 self._judge(Difference(kind="values", place=place, detail=detail))
         if is_whole:
-            self.perturbed = [(original.effects, run.effects) for run in again[1:]]
+            self.perturbed = [(original.effects, run.effects) for run in again[1:]] or self.perturbed
             own = [original.effects, *(run.effects for run in again[:1])]
             self._judge(self._comparison(own).first(changed.effects))
 
@@ -240,10 +253,8 @@ class Judge:
         return None
 
     def _judge_counts(self, original: WholeRun, changed: WholeRun, *, is_exact: bool) -> None:
-        if original.account is None:
-            return
-        if changed.account is None:
-            self._judge(Difference(kind="effects", place="end of the run", detail="it ends in another way"))
+        if original.account is None or changed.account is None:
+            self._judge(self._in_counts(original, changed))
             return
         self._judge(accounts.first_difference(original.account, changed.account, to_the_bit=is_exact))
         if is_exact and accounts.draws_differ(original.account, changed.account):
@@ -263,14 +274,22 @@ class Judge:
         last = self.pairs[-1]
         originals = [pair.original.effects for pair in (own_pairs(self.pairs) if last.shift is None else [last])]
         changed = last.changed.effects
-        if self._comparison(originals).first(changed) is None:
-            return
-        if len(originals) == 1:
-            originals.append(self._original(_reseeded(last.shift)).effects)
         comparison = self._comparison(originals)
+        if comparison.first(changed) is None:
+            return
+        while comparison.first(changed) is not None and self._may_vary(originals):
+            originals.append(self._original(_reseeded(last.shift)).effects)
+            comparison = self._comparison(originals)
         self._judge(comparison.first(changed))
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
         self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
+
+    def _may_vary(self, originals: Sequence[Effects]) -> bool:
+        """Whether more runs of the original may show that it does not do the same each time, or by how much not."""
+        if len(originals) == 1:
+            return True
+        first = self._comparison(originals[:1])
+        return len(originals) < thresholds.RUNS_OF_SPREAD and any(first.first(other) for other in originals[1:])
 
     def _comparison(self, originals: Sequence[Effects]) -> Comparison:
         level = _LEVELS[self.level]

@@ -18,5 +18,8 @@ RESEEDED_SHARE = Threshold(
 SLOWER = Threshold(3.0, "times the original's whole run: a changed program that still runs then is not faster")
 SLOWER_GRACE_S = Threshold(30.0, "beside that factor, for the start of a short program")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")
+RUNS_OF_SPREAD = Threshold(
+    6, "of the original: the range of two is exceeded by every second honest run, that of six by few"
+)
 MOST_COMPARED_BYTES = Threshold(4 << 20, "longer texts are compared by their digests alone, not line by line")
 MOST_FILES = Threshold(20_000, "in a folder to compare with: more are data, and belong outside")

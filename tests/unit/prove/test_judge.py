@@ -143,24 +143,43 @@ def test_a_gain_that_is_gone_under_other_seeds_is_not_proven():
     assert proof.verdict == "inconclusive" and "under others" in proof.reason
 
 
-def test_work_that_is_left_out_under_its_own_seeds_alone_is_different():
-    def shipped(plan):
-        is_plain = "observe" not in plan and "seed" not in plan
-        return seeded(plan, seconds=2.0 if is_plain else 5.0, account=make_account(steps=1 if is_plain else 24))
+def is_plain(plan):
+    """Whether a run is compared, under the program's own seeds."""
+    return is_watched(plan) and "seed" not in plan
 
-    proof, runs = prove(seeded, shipped)
-    assert proof.verdict == "different" and proof.first_difference.place == "optimizer steps"
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"account": make_account(steps=1)}, "optimizer steps"),
+        ({"account": None}, "end of the run"),
+        ({"tensors": make_tensors((1.0, 2.5))}, "step 1, output"),
+    ],
+)
+def test_what_is_other_under_its_own_seeds_alone_is_different(given, place):
+    proof, runs = prove(seeded, lambda plan: seeded(plan, seconds=5.0) if not is_plain(plan) else make_run(**given))
+    assert proof.verdict == "different" and proof.first_difference.place == place
     assert {} not in runs.plans
 
 
-def test_counts_that_the_original_does_not_reproduce_as_it_is_are_not_compared():
+def test_what_the_original_does_not_reproduce_as_it_is_is_not_compared():
     steps = iter([20, 21])
 
     def original(plan):
-        return seeded(plan, account=make_account(steps=next(steps) if plan == {"account": {}} else 24))
+        return seeded(plan, account=make_account(steps=next(steps) if is_plain(plan) else 24))
 
     proof, _ = prove(original, lambda plan: seeded(plan, seconds=5.0))
-    assert proof.verdict == "proven" and any("own runs differ" in line for line in proof.known_by)
+    assert proof.verdict == "proven" and any("the same twice" in line for line in proof.known_by)
+
+
+def test_output_that_varies_is_judged_by_the_range_of_more_runs():
+    figures = iter([0.50, 0.52, 0.58, 0.51, 0.60, 0.53] * 9)
+
+    def varying(plan, **given):
+        return make_run(output=f"loss {next(figures):.2f}\n" if not plan else "loss 0.5\n", **given)
+
+    proof, _ = prove(varying, lambda plan: make_run(seconds=5.0, output="loss 0.71\n" if not plan else "loss 0.5\n"))
+    assert proof.verdict == "proven"
 
 
 def test_a_program_without_seeds_is_timed_as_it_is():
