@@ -140,7 +140,7 @@ class Home:
         """Processes under the guard that still run: each has told its pid when it began."""
         folder = os.path.join(self.path, "notes")
         try:
-            pids = [int(name[4:]) for name in os.listdir(folder) if name.startswith("pid-")]
+            pids = [int(name[4:]) for name in os.listdir(folder) if name.startswith("pid-") and name[4:].isdigit()]
         except OSError:
             return set()
         return {pid for pid in pids if self.runs_here(pid)}
