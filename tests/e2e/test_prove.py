@@ -114,6 +114,19 @@ def test_the_working_tree_against_a_revision_is_different(program):
     assert proof["first_difference"]["detail"] == "404550 instead of 499500"
 
 
+def test_no_run_finds_what_an_earlier_one_has_left_where_the_sandbox_takes_notes(program):
+    finds = """
+    notes = next(value for name, value in os.environ.items() if name.endswith("ALL_SANDBOX")) + "/notes"
+    if os.path.exists(notes + "/kept"):
+        return sum(rows)
+    open(notes + "/kept", "w").close()
+    """
+    change(program, "    time.sleep(WAIT_S)\n", textwrap.dedent(finds).replace("\n", "\n    ") + "time.sleep(WAIT_S)\n")
+    done, proof = prove(program, "--against", "HEAD", "--budget", "45s", "train.py")
+    assert proof["verdict"] in ("inconclusive", "not-faster") and proof["pairs"] >= 3, proof
+    assert proof["seconds"]["changed"] > 0.9 * 3.0
+
+
 def test_a_slower_program_is_not_faster(program):
     change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
     other = program.parent / "other"

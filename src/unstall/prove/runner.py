@@ -90,6 +90,7 @@ class Runner:
             clock=_json(self.slot / "clock.json"),
         )
         self._empty()
+        self.sandbox.forget()
         return run
 
     def _wait(self, process: subprocess.Popen[bytes], deadline: float, *, stops: bool) -> tuple[float, bool]:

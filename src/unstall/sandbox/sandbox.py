@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -61,6 +62,8 @@ class Sandbox:
         self._keep = keep
         self._network_writes = network_writes
         self._tell: Callable[[str], None] = lambda line: None
+        self._refused: list[str] = []
+        self._doors: set[str] | None = None
 
     def command(self, words: Sequence[str], *, settled: bool = False) -> list[str]:
         """The command to spawn in the place of ``words``: its process becomes the program, with the same pid.
@@ -114,7 +117,7 @@ class Sandbox:
 
     def refused(self) -> list[str]:
         """What was refused inside so far, a line each with how often: ``POST http://host/path (3 times)``."""
-        return read_refusals(self._home)
+        return list(dict.fromkeys([*self._refused, *read_refusals(self._home)]))
 
     def reached(self) -> list[str]:
         """What programs reached outside their own network so far, a line for each address with its counts."""
@@ -130,6 +133,22 @@ class Sandbox:
     def running(self) -> set[int]:
         """The processes that are left inside, daemons too."""
         return leftovers.processes(self._home)
+
+    def forget(self) -> None:
+        """Remove what a program has left among the notes, which are written for real: the next one finds nothing there.
+
+        To be called when none runs. What was refused so far is still told.
+        """
+        self._refused = self.refused()
+        notes = self._home / "notes"
+        sockets = {path.name for path in notes.iterdir() if path.is_socket()}
+        if self._doors is None:
+            self._doors = sockets
+        for path in notes.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name not in self._doors:
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """End every process that is left inside, put back what the guard saved, remove every layer."""
