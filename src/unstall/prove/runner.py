@@ -78,8 +78,12 @@ class Runner:
             except BaseException:  # Ctrl-C
                 self._end(process)
                 raise
-            contents = {STDOUT: Content.of(_content(output)), **dict(written(self.sandbox.layers(), files))}
+            contents: dict[str, Content] = {
+                STDOUT: Content.of(_content(output)),
+                **dict(written(self.sandbox.layers(), files)),
+            }
             lines = _content(errors).decode(errors="replace").strip().splitlines()
+        contents |= {f"the sandbox's own folder, {name}": Content.of(b"") for name in self.sandbox.forget()}
         run = WholeRun(
             seconds=seconds,
             timed_out=timed_out,
@@ -90,7 +94,6 @@ class Runner:
             clock=_json(self.slot / "clock.json"),
         )
         self._empty()
-        self.sandbox.forget()
         return run
 
     def _wait(self, process: subprocess.Popen[bytes], deadline: float, *, stops: bool) -> tuple[float, bool]:

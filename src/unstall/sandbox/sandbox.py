@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -24,6 +25,7 @@ from unstall.sandbox.trackers import offline
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+_OUR_NOTES = re.compile(r"refused-\w+\.txt|pid-\d+|readonly\.json")
 _BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 
 
@@ -134,21 +136,26 @@ class Sandbox:
         """The processes that are left inside, daemons too."""
         return leftovers.processes(self._home)
 
-    def forget(self) -> None:
+    def forget(self) -> list[str]:
         """Remove what a program has left among the notes, which are written for real: the next one finds nothing there.
 
         To be called when none runs. What was refused so far is still told.
+
+        Returns:
+            The names of what only the program itself can have put there.
         """
         self._refused = self.refused()
         notes = self._home / "notes"
         sockets = {path.name for path in notes.iterdir() if path.is_socket()}
         if self._doors is None:
             self._doors = sockets
-        for path in notes.iterdir():
+        left = [path for path in notes.iterdir() if path.name not in self._doors]
+        for path in left:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
-            elif path.name not in self._doors:
+            else:
                 path.unlink(missing_ok=True)
+        return sorted(path.name for path in left if not _OUR_NOTES.fullmatch(path.name))
 
     def close(self) -> None:
         """End every process that is left inside, put back what the guard saved, remove every layer."""
