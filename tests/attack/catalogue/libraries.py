@@ -61,6 +61,7 @@ LOOKS = {
     "settings": "print(torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(), torch.backends.mkldnn.enabled, torch.is_inference_mode_enabled())",
     "modes": "train(make())\nprint(torch.utils._python_dispatch._get_current_dispatch_mode_stack(), torch.overrides._get_current_function_mode_stack())",
     "profiler state": "train(make())\nprint(torch.autograd.profiler._is_profiler_enabled, torch._C._autograd._profiler_enabled())",
+    "where attributes are kept": "import gc, gymnasium\nclass E(gymnasium.Env):\n    def __init__(self):\n        self.place, self.seen = 0.0, []\n    def step(self, action):\n        self.place += 0.1\n        self.seen.append(self.place)\n        return self.place, 0.0, False, False, {}\n    def reset(self, *, seed=None, options=None):\n        return 0.0, {}\nclass Keeper:\n    def __init__(self):\n        self.losses, self.count = [], 0\nenv, keeper, m = E(), Keeper(), make()\nfor _ in range(400):\n    env.step(0)\n    keeper.losses += [train(m, steps=1)]\nprint(*(sorted(type(part).__name__ for part in gc.get_referents(each)) for each in (env, keeper)))",
     "names of wrapped functions": "print(hasattr(nn.Module.__call__, '__wrapped__'), hasattr(torch.save, '__wrapped__'), torch.optim.SGD.step.__name__)",
 }
 RESULTS = {
