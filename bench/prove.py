@@ -122,8 +122,11 @@ def main() -> int:
     kinds = [(honest, held_out) for held_out in (False, True) for honest in (False, True)]
     lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
     rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, sitting())
-    made = f"{minutes:.1f} minutes a proof. Measured by `make prove-bench` on {describe()}, version {sitting()[0]}."
-    page = "\n".join([*lines, made, *[rest][: bool(rest)]]) + "\n"
+    made = (
+        f"{len(rows)} of {sum(1 for _ in corpus())} changes judged, {minutes:.1f} minutes a proof. "
+        f"Measured by `make prove-bench` on {describe()}, version {sitting()[0]}."
+    )
+    page = "\n".join([*lines, made, *(["", rest] if rest else [])]) + "\n"
     print("", page, sep="\n")
     if arguments.write:
         put_between_marks(arguments.write, "make prove-bench", page)
