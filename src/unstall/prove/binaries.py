@@ -29,8 +29,8 @@ _KINDS = {
     "float32": "float32", "float64": "float64", "float16": "float16",
 }  # fmt: skip
 """By what torch, safetensors and NumPy call them."""
-_OF_CONTENT = (".data/serialization_id", "/.data/serialization_id")
-"""Members that hold a digest of the others."""
+_OF_CONTENT = ".data/serialization_id"
+"""A member that holds a digest of the others."""
 _MOST_HEADER = 100_000_000
 _BLOCK_BYTES = 1 << 22  # a multiple of every width
 _WIDTHS = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
@@ -87,7 +87,6 @@ def parts_of(file: BinaryIO) -> Parts:
             return _of_archive(archive)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
         pass
-    file.seek(0)
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     kind, before = _header_of_numpy(file)

@@ -26,7 +26,7 @@ from unstall.records.proof import Difference, Proof, ProofRatio, ProofVerdict
 from unstall.records.remedies import Sameness
 
 _SEED = 20260101
-_RUNS_UNDER_OTHER_SEEDS = _COUNTED_RUNS = 2  # one of each side
+_RUNS_UNDER_OTHER_SEEDS = _RUNS_AS_IT_IS = 2  # one of each side
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _LEVELS: tuple[Sameness, ...] = ("exact", "close", "reduced")
@@ -124,13 +124,13 @@ class Judge:
         self._compare(plan, original, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
         for_rounding = 1 + rounding.PERTURBED_RUNS if _LEVELS[self.level] == "close" else 0
-        others = _RUNS_UNDER_OTHER_SEEDS + _COUNTED_RUNS + 2 * thresholds.LEAST_PAIRS
+        others = _RUNS_UNDER_OTHER_SEEDS + _RUNS_AS_IT_IS + 2 * thresholds.LEAST_PAIRS
         self._need(original.seconds * (others + for_rounding))
         if not original.tensors:
             if not any(content.size for content in original.effects.contents.values()):
                 raise _Ended("inconclusive", "the program computes, prints and writes nothing that could be compared")
             return
-        self._count(kind)
+        self._watch_as_it_is(kind)
         self.log("the same under seeds that the change has not seen")
         shift = _shift()
         plan = self._plan(kind, shift=shift)
@@ -141,8 +141,8 @@ class Judge:
         self._compare(plan, other, is_whole=True)
         self.known_by.append(f"under the program's seeds, and under those seeds changed by {shift}")
 
-    def _count(self, kind: str) -> None:
-        """Compare whole runs of the program just as it is, its seeds untouched: steps, calls, samples.
+    def _watch_as_it_is(self, kind: str) -> None:
+        """Compare whole runs of the program with its seeds untouched: steps, calls, samples.
 
         What a change does under the program's own seeds alone shows here, which are others where numbers are compared.
         Where all was the same to the bit so far, so must the numbers be here.
@@ -152,14 +152,19 @@ class Judge:
         original = self._original(plan)
         changed = self._run(self.sides.changed, plan, self._limit(original.seconds))
         self.watched.append(Pair(original, changed))
-        difference = self._in_counts(original, changed)
-        if difference is None and (_agree(original, changed) or _LEVELS[self.level] != "exact"):
+        in_counts = self._in_counts(original, changed)
+        is_other = _LEVELS[self.level] == "exact" and not _agree(original, changed)
+        if in_counts is None and not is_other:
             return
         again = self._original(plan)
-        if self._in_counts(original, again) is not None or not _agree(original, again):
-            self.known_by.append("under its own seeds the program does not do the same twice: not compared as it is")
-        else:
-            self._judge(difference or self._in_values(original, changed))
+        if self._in_counts(original, again) is None:
+            self._judge(in_counts)
+            if _agree(original, again):
+                self._judge(self._in_values(original, changed) if is_other else None)
+                return
+        self.known_by.append(
+            "under its own seeds the program does not do the same twice: numbers not compared as it is"
+        )
 
     def _in_counts(self, original: WholeRun, other: WholeRun) -> Difference | None:
         if original.account is None:
@@ -275,12 +280,10 @@ class Judge:
         originals = [pair.original.effects for pair in (own_pairs(self.pairs) if last.shift is None else [last])]
         changed = last.changed.effects
         comparison = self._comparison(originals)
-        if comparison.first(changed) is None:
-            return
-        while comparison.first(changed) is not None and self._may_vary(originals):
+        while (difference := comparison.first(changed)) is not None and self._may_vary(originals):
             originals.append(self._original(_reseeded(last.shift)).effects)
             comparison = self._comparison(originals)
-        self._judge(comparison.first(changed))
+        self._judge(difference)
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
         self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
 

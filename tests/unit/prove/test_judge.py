@@ -172,6 +172,23 @@ def test_what_the_original_does_not_reproduce_as_it_is_is_not_compared():
     assert proof.verdict == "proven" and any("the same twice" in line for line in proof.known_by)
 
 
+def test_counts_are_compared_as_it_is_though_its_numbers_vary():
+    values = iter(range(100))
+
+    def original(plan, **given):
+        return (
+            seeded(plan, **given)
+            if not is_plain(plan)
+            else make_run(tensors=make_tensors((next(values), 1.0)), **given)
+        )
+
+    fewer = make_account(steps=3)
+    proof, _ = prove(
+        original, lambda plan: original(plan, seconds=5.0, **({"account": fewer} if is_plain(plan) else {}))
+    )
+    assert proof.verdict == "different" and proof.first_difference.place == "optimizer steps"
+
+
 def test_output_that_varies_is_judged_by_the_range_of_more_runs():
     figures = iter([0.50, 0.52, 0.58, 0.51, 0.60, 0.53] * 9)
 
