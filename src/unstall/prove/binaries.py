@@ -89,9 +89,9 @@ def parts_of(file: BinaryIO) -> Parts:
         pass
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
-    kind, before = _header_of_numpy(file)
+    kind, header = _header_of_numpy(file)
     if kind:
-        return {"": _read(kind, file, size - file.tell(), _SAMPLE_BYTES, before)}
+        return {"header": _words(header), "": _read(kind, file, size - file.tell(), _SAMPLE_BYTES)}
     return _of_safetensors(file, size) or {"": _whole(file, size)}
 
 
@@ -115,12 +115,14 @@ def _of_archive(archive: zipfile.ZipFile) -> dict[str, Part]:
             parts |= _of_pickle(name.removeprefix(root), archive.read(name))
             continue
         with archive.open(name) as member:
-            kind, before = _header_of_numpy(member)
-            if not kind:
+            kind, header = _header_of_numpy(member)
+            if kind:
+                parts[f"header of {name}"] = _words(header)
+            else:
                 member.seek(0)
             size = archive.getinfo(name).file_size - member.tell()
             kind = kind or storages.get(name, "")
-            parts[name.removeprefix(root)] = _read(kind, member, size, _SAMPLE_BYTES // len(names), before)
+            parts[name.removeprefix(root)] = _read(kind, member, size, _SAMPLE_BYTES // len(names))
     return parts
 
 
@@ -139,7 +141,7 @@ def _of_pickle(name: str, content: bytes) -> dict[str, Part]:
             words.update(repr((operation.name, None if is_number else argument)).encode())
             numbers += [argument] if is_number else []
     except Exception:  # damaged: it is compared as it is
-        return {name: _read("", io.BytesIO(content), len(content), 0)}
+        return {name: _words(content)}
     values = np.array(numbers, np.float64).tobytes()
     return {
         name: Part("", 0, words.digest(), b""),
@@ -152,10 +154,10 @@ def _header_of_numpy(file: IO[bytes]) -> tuple[str, bytes]:
     try:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
+        shape, is_fortran, dtype = read(file)
     except Exception:  # not NumPy's, or damaged: its reader raises many kinds
         return "", b""
-    return (_KINDS.get(dtype.name, "") if dtype.isnative else "", repr((shape, dtype)).encode())
+    return (_KINDS.get(dtype.name, "") if dtype.isnative else "", repr((shape, is_fortran, dtype)).encode())
 
 
 def _of_safetensors(file: BinaryIO, size: int) -> dict[str, Part]:
@@ -166,7 +168,7 @@ def _of_safetensors(file: BinaryIO, size: int) -> dict[str, Part]:
     try:
         header = file.read(length)
         tensors = {name: tensor for name, tensor in json.loads(header).items() if name != "__metadata__"}
-        parts = {"header": _read("", io.BytesIO(header), length, 0)}
+        parts = {"header": _words(header)}
         for name, tensor in tensors.items():
             first, end = (int(place) for place in tensor["data_offsets"])
             if not 0 <= first <= end <= size - 8 - length:
@@ -178,11 +180,16 @@ def _of_safetensors(file: BinaryIO, size: int) -> dict[str, Part]:
     return parts
 
 
-def _read(kind: str, file: IO[bytes], size: int, sample_bytes: int, before: bytes = b"") -> Part:
-    """The next so many bytes of a file; ``before`` goes into the digest."""
+def _words(content: bytes) -> Part:
+    """What must be the same to the last byte."""
+    return _read("", io.BytesIO(content), len(content), 0)
+
+
+def _read(kind: str, file: IO[bytes], size: int, sample_bytes: int) -> Part:
+    """The next so many bytes of a file."""
     width = _WIDTHS.get(kind, 0)
     stride = max(1, -(-size // max(sample_bytes, 1)))
-    digest, done, sample = hashlib.blake2b(before, digest_size=16), 0, []
+    digest, done, sample = hashlib.blake2b(digest_size=16), 0, []
     while block := file.read(min(_BLOCK_BYTES, size - done)):
         digest.update(block)
         if width:

@@ -2,41 +2,34 @@
 
 What is plainly different is said as soon as it is seen. A program is watched (its numbers are written down) under its
 own seeds and under others; it is timed where nothing watches, and those runs must leave the same behind. Every second
-pair of these has other seeds too: a result that the change knows beforehand fits none of them.
+pair of these has other seeds too: a result that the change knows beforehand fits none of them. What is proven by then
+is followed line by line once more, under seeds of both kinds.
 """
 
 from __future__ import annotations
 
 import math
-import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, refusals, thresholds
+from unstall.prove import accounts, reached, refusals, thresholds
 from unstall.prove.effects import Comparison, Effects
 from unstall.prove.runner import WholeRun
+from unstall.prove.runs import Ended, OriginalFailed, Runner, Runs, agree, other_kind, other_seeds, plan_of, reseeded
 from unstall.prove.timing import Pair, break_even, doubt, medians, own_pairs, ratio_of
-from unstall.prove.trees import Files, Sides
-from unstall.records.proof import Difference, Proof, ProofRatio, ProofVerdict
+from unstall.prove.trees import Sides
+from unstall.records.proof import Difference, Proof, ProofRatio
 from unstall.records.remedies import Sameness
 
-_SEED = 20260101
-_RUNS_UNDER_OTHER_SEEDS = _RUNS_AS_IT_IS = 2  # one of each side
+_RUNS_UNDER_OTHER_SEEDS = _RUNS_AS_IT_IS = _RUNS_FOLLOWED = 2
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
+_FAILS_UNDER_OTHERS = "under other seeds the original fails: it was compared under its own alone"
 _LEVELS: tuple[Sameness, ...] = ("exact", "close", "reduced")
-
-
-class Runs(Protocol):
-    """What :class:`unstall.prove.runner.Runner` does."""
-
-    def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
-        """Run a side."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +47,11 @@ class Options:
         )  # fmt: skip
 
 
-class _Ended(Exception):
-    """The proof has ended early, with a verdict and its reason."""
-
-    def __init__(self, verdict: ProofVerdict, reason: str, **facts: Any):
-        super().__init__(reason)
-        self.verdict, self.reason, self.facts = verdict, reason, facts
-
-
 @dataclass
 class Judge:
     """One proof."""
 
-    runner: Runs
+    runner: Runner
     sides: Sides
     options: Options
     log: Callable[[str], None] = lambda line: None
@@ -74,6 +59,8 @@ class Judge:
     known_by: list[str] = field(default_factory=list)
     level: int = 0
     """How the same it is so far, in ``_LEVELS``."""
+    has_seeds: bool = True
+    """Whether the program's random numbers can be made others from outside."""
     pairs: list[Pair] = field(default_factory=list)
     """Whole runs that nothing watches."""
     watched: list[Pair] = field(default_factory=list)
@@ -82,14 +69,16 @@ class Judge:
 
     def prove(self) -> Proof:
         """Judge the change."""
-        self.began = self.clock()
+        self.runs = Runs(self.runner, self.sides, self.options.budget_s, self.clock)
         try:
             self._refuse()
             kind = self._look()
             self._watch(kind)
             self._time()
             ended = self._conclude()
-        except _Ended as early:
+            if ended.verdict == "proven":
+                self._follow()
+        except Ended as early:
             ended = early
         return self._proof(ended)
 
@@ -97,45 +86,55 @@ class Judge:
 
     def _refuse(self) -> None:
         if not any(True for _ in self.sides.differing):
-            raise _Ended("refused", "there is nothing to judge: both sides are the same")
+            raise Ended("refused", "there is nothing to judge: both sides are the same")
         touched = refusals.first(self.sides)
         if touched is not None:
-            raise _Ended("refused", f"it changes what is measured: {touched}", first_difference=touched)
+            raise Ended("refused", f"it changes what is measured: {touched}", first_difference=touched)
 
     def _look(self) -> str:
         """Compare the first steps, and find out what a step of this program is."""
         self.log("the first steps of both")
-        plan = self._plan("optimizer", steps=int(thresholds.LOOK_STEPS))
-        original = self._original(plan)
+        plan = plan_of("optimizer", steps=int(thresholds.LOOK_STEPS))
+        original = self.runs.original(plan)
         if original.clock is None:
-            kind = _other_kind(original)
+            kind = other_kind(original)
             if not kind:
                 return ""
-            plan = self._plan(kind, steps=int(thresholds.LOOK_STEPS))
-            original = self._original(plan)
+            plan = plan_of(kind, steps=int(thresholds.LOOK_STEPS))
+            original = self.runs.original(plan)
         self._compare(plan, original, is_whole=False)
         return str(plan["clock"]["kind"])
 
     def _watch(self, kind: str) -> None:
         """Compare whole runs, under the program's seeds and under others."""
         self.log("whole runs of both, watched")
-        plan = self._plan(kind)
-        original = self._original(plan)
+        plan = plan_of(kind)
+        original = self.runs.original(plan)
         self._compare(plan, original, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
         for_rounding = 1 + rounding.PERTURBED_RUNS if _LEVELS[self.level] == "close" else 0
-        others = _RUNS_UNDER_OTHER_SEEDS + _RUNS_AS_IT_IS + 2 * thresholds.LEAST_PAIRS
-        self._need(original.seconds * (others + for_rounding))
+        others = _RUNS_UNDER_OTHER_SEEDS + _RUNS_AS_IT_IS + 2 * thresholds.LEAST_PAIRS + _RUNS_FOLLOWED
+        self.runs.need(original.seconds * (others + for_rounding))
         if not original.tensors:
             if not any(content.size for content in original.effects.contents.values()):
-                raise _Ended("inconclusive", "the program computes, prints and writes nothing that could be compared")
+                raise Ended("inconclusive", "the program computes, prints and writes nothing that could be compared")
             return
         self._watch_as_it_is(kind)
+        self._watch_under_other_seeds(kind, original)
+
+    def _watch_under_other_seeds(self, kind: str, original: WholeRun) -> None:
+        """Compare whole runs under seeds that the change has not seen; ``original``: a run under the usual ones."""
         self.log("the same under seeds that the change has not seen")
-        shift = _shift()
-        plan = self._plan(kind, shift=shift)
-        other = self._original(plan)
-        if _agree(original, other):
+        shift = other_seeds()
+        plan = plan_of(kind, shift=shift)
+        try:
+            other = self.runs.original(plan)
+        except OriginalFailed:
+            self.has_seeds = False
+            self.known_by.append(_FAILS_UNDER_OTHERS)
+            return
+        if agree(original, other):
+            self.has_seeds = False
             self.known_by.append(_FIXED_SEEDS)
             return
         self._compare(plan, other, is_whole=True)
@@ -148,18 +147,18 @@ class Judge:
         Where all was the same to the bit so far, so must the numbers be here.
         """
         self.log("whole runs of both, as they are")
-        plan = {key: value for key, value in self._plan(kind).items() if key != "seed"}
-        original = self._original(plan)
-        changed = self._run(self.sides.changed, plan, self._limit(original.seconds))
+        plan = {key: value for key, value in plan_of(kind).items() if key != "seed"}
+        original = self.runs.original(plan)
+        changed = self.runs.changed(plan, original.seconds)
         self.watched.append(Pair(original, changed))
         in_counts = self._in_counts(original, changed)
-        is_other = _LEVELS[self.level] == "exact" and not _agree(original, changed)
+        is_other = _LEVELS[self.level] == "exact" and not agree(original, changed)
         if in_counts is None and not is_other:
             return
-        again = self._original(plan)
+        again = self.runs.original(plan)
         if self._in_counts(original, again) is None:
             self._judge(in_counts)
-            if _agree(original, again):
+            if agree(original, again):
                 self._judge(self._in_values(original, changed) if is_other else None)
                 return
         self.known_by.append(
@@ -185,15 +184,14 @@ class Judge:
 
         In turns A B, B A; under the program's own seeds and under others.
         """
-        has_seeds = _FIXED_SEEDS not in self.known_by
         while len(self.pairs) < thresholds.MOST_PAIRS:
             number = len(self.pairs)
             longest = max((pair.original.seconds + pair.changed.seconds for pair in self.pairs), default=0.0)
-            if number >= thresholds.LEAST_PAIRS and longest > self._remaining():
+            if number >= thresholds.LEAST_PAIRS and longest > self.runs.remaining():
                 return
-            shift = _shift() if has_seeds and number % 2 else None
+            shift = other_seeds() if self.has_seeds and number % 2 else None
             self.log(f"pair {number + 1} of whole runs{', under other seeds' * (shift is not None)}")
-            self.pairs.append(self._timed(shift, changed_first=number % 4 in (1, 2)))
+            self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2)))
             self._compare_effects()
             ratio = ratio_of(self.pairs)
             if ratio is not None and ratio.high < thresholds.LEAST_GAIN:
@@ -202,42 +200,71 @@ class Judge:
             if ratio is not None and ratio.low > thresholds.LEAST_GAIN and not in_doubt:
                 return
 
-    def _timed(self, shift: int | None, *, changed_first: bool) -> Pair:
-        sides = (self.sides.original, self.sides.changed)
-        limit = self._limit()
-        runs = [self._run(files, _reseeded(shift), limit) for files in (reversed(sides) if changed_first else sides)]
-        original, changed = reversed(runs) if changed_first else runs
-        return Pair(original, changed, shift)
-
-    def _conclude(self) -> _Ended:
+    def _conclude(self) -> Ended:
         ratio = ratio_of(self.pairs)
         if ratio is None or ratio.low <= thresholds.LEAST_GAIN <= ratio.high:
             count = len(self.pairs)
             more_s = sum(pair.original.seconds + pair.changed.seconds for pair in self.pairs)  # as many pairs again
-            return _Ended("inconclusive", f"{count} pairs of runs do not show whether it is faster", more_s=more_s)
+            return Ended("inconclusive", f"{count} pairs of runs do not show whether it is faster", more_s=more_s)
         if ratio.high < thresholds.LEAST_GAIN:
-            return _Ended("not-faster", f"whole runs are {ratio.value:.2f} times as fast")
+            return Ended("not-faster", f"whole runs are {ratio.value:.2f} times as fast")
         reason = doubt(self.pairs, self.watched)
         if reason is not None:
-            return _Ended("inconclusive", reason)
-        return _Ended("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
+            return Ended("inconclusive", reason)
+        return Ended("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
+
+    def _follow(self) -> None:
+        """Look which lines of the change are reached, and whether the program's own seeds have a way of their own."""
+        lines = reached.changed_lines(self.sides)
+        if not lines:
+            return
+        self.log("which lines of the change are reached")
+        own = self._reached(lines, None)
+        others = list(self._under_others(lines, own))
+        told = reached.only_here(own, others)
+        if told is not None:
+            raise Ended("inconclusive", reached.in_words(told, len(others)))
+        if missed := [*reached.never(self.sides, lines, own.union(*others))]:
+            self.known_by.append(f"no run has reached these lines of the change: {', '.join(missed)}")
+
+    def _under_others(
+        self, lines: Mapping[str, Sequence[int]], own: frozenset[reached.Place]
+    ) -> Iterator[frozenset[reached.Place]]:
+        """What is reached under other seeds: more and more of them, as long as the program's own are told from all."""
+        others: list[frozenset[reached.Place]] = []
+        while self.has_seeds and len(others) < thresholds.MOST_OTHER_SEEDS:
+            others.append(self._reached(lines, other_seeds()))
+            yield others[-1]
+            if reached.only_here(own, others) is None:
+                return
+
+    def _reached(self, lines: Mapping[str, Sequence[int]], shift: int | None) -> frozenset[reached.Place]:
+        plan = {"reached": {"files": lines}, **reseeded(shift)}
+        run = self.runs.run(self.sides.changed, plan, self.runs.remaining())
+        usual = self.pairs[0].changed.effects.status
+        if run.effects.status != usual:
+            raise Ended(
+                "inconclusive", f"it ends with exit code {run.effects.status} where its lines are followed, not {usual}"
+            )
+        return run.reached
 
     # ------------------------------------------------------------------ comparing
 
     def _compare(self, plan: Mapping[str, Any], original: WholeRun, *, is_whole: bool) -> None:
-        """Run the changed program under a plan and compare it with a run of the original. Raises _Ended."""
-        changed = self._run(self.sides.changed, plan, self._limit(original.seconds))
+        """Run the changed program under a plan and compare it with a run of the original. Raises Ended."""
+        changed = self.runs.changed(plan, original.seconds)
         if is_whole:
             self.watched.append(Pair(original, changed))
         if changed.effects.status != original.effects.status:
             self._judge(Comparison([original.effects]).first(changed.effects))
-        is_exact = _agree(original, changed)
+        is_exact = agree(original, changed)
         self._judge_counts(original, changed, is_exact=is_exact and is_whole)
-        again = [] if is_exact else [self._original(plan)]
+        again = [] if is_exact else [self.runs.original(plan)]
         if not is_exact:
             self._judge(self._structure(original, changed, again[0]))
         if not is_exact and _LEVELS[self.level] != "reduced":
-            again += self._perturbed(plan)
+            self.log("how far rounding goes")
+            again += self.runs.perturbed(plan)
             verdict = Limits(original.tensors, [run.tensors for run in again]).judge(changed.tensors)
             if verdict.sameness == "close":
                 self._at_most("close")
@@ -265,15 +292,6 @@ class Judge:
         if is_exact and accounts.draws_differ(original.account, changed.account):
             self.known_by.append("it draws other random numbers, which no result depends on")
 
-    def _perturbed(self, plan: Mapping[str, Any]) -> list[WholeRun]:
-        """Runs of the original that are off by one unit in the last place; those that fail tell nothing."""
-        self.log("how far rounding goes")
-        runs = []
-        for seed in range(int(rounding.PERTURBED_RUNS)):
-            with suppress(OriginalFailed):
-                runs.append(self._original({**plan, "perturb": {"seed": seed}}))
-        return runs
-
     def _compare_effects(self) -> None:
         """Compare what the last unwatched runs have left behind; the original once more where that decides."""
         last = self.pairs[-1]
@@ -281,7 +299,7 @@ class Judge:
         changed = last.changed.effects
         comparison = self._comparison(originals)
         while (difference := comparison.first(changed)) is not None and self._may_vary(originals):
-            originals.append(self._original(_reseeded(last.shift)).effects)
+            originals.append(self.runs.original(reseeded(last.shift)).effects)
             comparison = self._comparison(originals)
         self._judge(difference)
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
@@ -300,63 +318,17 @@ class Judge:
         return Comparison(originals, self.perturbed, size=size, loose=level == "reduced")
 
     def _judge(self, difference: Difference | None) -> None:
-        """Raise _Ended for a difference that nobody allowed."""
+        """Raise Ended for a difference that nobody allowed."""
         if difference is None:
             return
         if not self.options.allows(difference):
-            raise _Ended("different", f"it does not do the same: {difference}", first_difference=difference)
+            raise Ended("different", f"it does not do the same: {difference}", first_difference=difference)
         if _LEVELS[self.level] != "reduced":
             self.known_by.append(f"differs, as allowed, from {difference} on")
         self._at_most("reduced")
 
     def _at_most(self, level: Sameness) -> None:
         self.level = max(self.level, _LEVELS.index(level))
-
-    # ------------------------------------------------------------------ runs and time
-
-    def _plan(self, kind: str, *, steps: int | None = None, shift: int | None = None) -> dict[str, Any]:
-        seed = {"seed": {"seed": _SEED, "shift": shift}}
-        if not kind:
-            return {**seed, "account": {}}
-        return {
-            **seed,
-            "clock": {"kind": kind, "warmup": 0, "steps": steps, "seconds": None},
-            "observe": {"whole": True},
-            "account": {},
-        }
-
-    def _original(self, plan: Mapping[str, Any]) -> WholeRun:
-        run = self._run(self.sides.original, plan, self._remaining())
-        if run.effects.status and not plan.get("perturb"):
-            last = f": {run.effects.last_line}" if run.effects.last_line else ""
-            raise OriginalFailed(f"the original ends with exit code {run.effects.status}{last}")
-        return run
-
-    def _run(self, files: Files, plan: Mapping[str, Any], timeout: float) -> WholeRun:
-        """Run a side. Raises _Ended when the budget is spent, or a changed program takes too long to be faster."""
-        run = self.runner.run(files, plan, timeout=max(timeout, 0.0))
-        if not run.timed_out:
-            return run
-        if files is self.sides.changed and self._remaining() > 0:
-            raise _Ended("not-faster", f"it had not ended after {run.seconds:.0f} s, far beyond the original")
-        raise _Ended("inconclusive", "the budget is spent", more_s=self.options.budget_s)
-
-    def _limit(self, original_s: float | None = None) -> float:
-        """Seconds that a run may take which is no slower by far than the original's."""
-        known = [pair.original.seconds for pair in (*self.watched, *self.pairs)]
-        known += [original_s] if original_s else []
-        usual = thresholds.SLOWER * max(known) + thresholds.SLOWER_GRACE_S if known else math.inf
-        return min(self._remaining(), usual)
-
-    def _remaining(self) -> float:
-        return self.options.budget_s - (self.clock() - self.began)
-
-    def _need(self, seconds: float) -> None:
-        """Raise _Ended where the budget will not do."""
-        lacking = seconds - self._remaining()
-        if lacking > 0:
-            reason = f"whole runs take too long for this budget: about {lacking:.0f} s more are needed"
-            raise _Ended("inconclusive", reason, more_s=lacking)
 
     # ------------------------------------------------------------------ the answer
 
@@ -368,7 +340,7 @@ class Judge:
             f"{exactness[_LEVELS[self.level]]}{counted}"
         )
 
-    def _proof(self, ended: _Ended) -> Proof:
+    def _proof(self, ended: Ended) -> Proof:
         ratio = ratio_of(self.pairs)
         is_same = ended.verdict in ("proven", "not-faster") or (ended.verdict == "inconclusive" and bool(self.watched))
         known_by = list(self.known_by)
@@ -397,28 +369,3 @@ class Judge:
     def _files(self) -> str:
         count = len(self.pairs[0].original.effects.contents) - 1
         return "one file" if count == 1 else f"{count} files"
-
-
-class OriginalFailed(Exception):
-    """The original cannot be run."""
-
-
-def _shift() -> int:
-    """A change of seeds that no program can know."""
-    return random.SystemRandom().randrange(1, 2**31)
-
-
-def _reseeded(shift: int | None) -> dict[str, Any]:
-    """The plan of a run that nothing watches, under other seeds where a shift is given."""
-    return {} if shift is None else {"seed": {"shift": shift}}
-
-
-def _other_kind(run: WholeRun) -> str:
-    """What counts as a step in a program whose run made none of an optimizer; nothing where nothing is seen of it."""
-    account = run.account or {}
-    return "forward" if account.get("calls") else "batch" if account.get("batches") else ""
-
-
-def _agree(a: WholeRun, b: WholeRun) -> bool:
-    """Whether two runs computed the same, bit for bit."""
-    return len(a.tensors) == len(b.tensors) and all(x.equals(y) for x, y in zip(a.tensors, b.tensors))

@@ -23,6 +23,9 @@ _STARTED_BY_PYTHON = ("sitecustomize.py", "usercustomize.py")
 _SHADOWED = {*sys.stdlib_module_names, "torch", "numpy", "unstall"}
 _OURS = re.compile(r"UNSTALL_|unstall[./_]child|/proc/self/(environ|mountinfo)")
 _SETTERS = ("setattr", "delattr")
+_FOLLOWED_BY = ("sys", "threading")
+_FOLLOWING = ("gettrace", "settrace", "getprofile", "setprofile", "monitoring")
+"""Of ``sys`` and ``threading``: who follows the lines of a program, and how that is ended."""
 
 
 def first(sides: Sides) -> Difference | None:
@@ -86,6 +89,10 @@ def _of_node(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
         modules = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
         if any(module.split(".")[0] == "unstall" for module in modules):
             yield "imports unstall"
+        if getattr(node, "module", None) in _FOLLOWED_BY and {*modules} & {*_FOLLOWING}:
+            yield f"asks or changes who follows the program's lines: {ast.unparse(node)}"
+    elif isinstance(node, ast.Attribute) and node.attr in _FOLLOWING and _origin(node, names) in _FOLLOWED_BY:
+        yield f"asks or changes who follows the program's lines: {ast.unparse(node)}"
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OURS.search(node.value):
         yield f"reads what unstall tells its own processes: {node.value[:60]!r}"
 
@@ -101,10 +108,14 @@ def _set(target: ast.expr, names: dict[str, str]) -> Iterator[str]:
         yield f"replaces a module: {ast.unparse(target)}"
     if not isinstance(target, ast.Attribute):
         return
-    root: ast.expr = target
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    origin = names.get(root.id) if isinstance(root, ast.Name) else None
+    origin = _origin(target, names)
     dotted = f".{origin}.{target.attr}.{ast.unparse(target)}"
     if origin and origin.split(".")[0] in _MEASURING and not _SETTINGS.search(dotted):
         yield f"replaces a part of a library: {ast.unparse(target)}"
+
+
+def _origin(node: ast.expr, names: dict[str, str]) -> str | None:
+    """The module that a dotted name begins with."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return names.get(node.id) if isinstance(node, ast.Name) else None

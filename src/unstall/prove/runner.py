@@ -24,6 +24,7 @@ from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
 from unstall.prove.effects import STDOUT, Content, Effects, written
+from unstall.prove.reached import Place, places_in
 from unstall.prove.trees import Files
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class WholeRun:
     tensors: Sequence[ObservedTensor] = ()
     account: Mapping[str, Any] | None = None
     clock: Mapping[str, Any] | None = None
+    reached: frozenset[Place] = frozenset()
+    """What of the change ran, where that was asked for."""
 
 
 class Runner:
@@ -92,6 +95,7 @@ class Runner:
             tensors=list(read(self.slot / "observed.bin")),
             account=_json(self.slot / "account.json"),
             clock=_json(self.slot / "clock.json"),
+            reached=places_in(self.slot / "reached.jsonl"),
         )
         self._empty()
         return run

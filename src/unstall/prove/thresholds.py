@@ -15,6 +15,9 @@ WATCHED_SHARE = Threshold(
 RESEEDED_SHARE = Threshold(
     0.75, "of the seconds gained under the program's seeds that must be gained under others, which take as long"
 )
+MOST_OTHER_SEEDS = Threshold(
+    5, "a rare case in the data that comes under the program's own seeds alone passes for a trick, once in 15 at worst"
+)
 SLOWER = Threshold(3.0, "times the original's whole run: a changed program that still runs then is not faster")
 SLOWER_GRACE_S = Threshold(30.0, "beside that factor, for the start of a short program")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from unstall.benchmark import command, rundir
 from unstall.benchmark.environment import environment
 from unstall.prove import trees
-from unstall.prove.judge import Judge, Options, OriginalFailed
+from unstall.prove.judge import Judge, Options
 from unstall.prove.runner import Runner
+from unstall.prove.runs import OriginalFailed
 from unstall.records.report import Finding, Report, RunInfo, Throughput, Utilization
 from unstall.records.vocabulary import NO_VERDICT
 from unstall.runs.errors import Failed, Refused, refusing

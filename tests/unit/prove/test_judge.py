@@ -9,8 +9,10 @@ import pytest
 
 from unstall.optimize.sameness import ObservedTensor
 from unstall.prove.effects import STDOUT, Content, Effects
-from unstall.prove.judge import Judge, Options, OriginalFailed
+from unstall.prove.judge import Judge, Options
+from unstall.prove.reached import Place
 from unstall.prove.runner import WholeRun
+from unstall.prove.runs import OriginalFailed
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -113,7 +115,7 @@ def test_a_gain_that_is_gone_where_numbers_are_compared_is_not_proven():
 
 
 def is_watched(plan):
-    return "account" in plan
+    return "account" in plan or "reached" in plan
 
 
 def test_every_second_pair_that_nothing_watches_has_seeds_that_nobody_knows():
@@ -197,6 +199,47 @@ def test_output_that_varies_is_judged_by_the_range_of_more_runs():
 
     proof, _ = prove(varying, lambda plan: make_run(seconds=5.0, output="loss 0.71\n" if not plan else "loss 0.5\n"))
     assert proof.verdict == "proven"
+
+
+OWN_WAY, USUAL = (Place(str(TRAIN), "f", 1, 1, offset) for offset in (2, 4))
+
+
+def test_a_way_that_is_taken_under_the_programs_own_seeds_alone_is_not_proven():
+    def known(plan):
+        own = "reached" in plan and "seed" not in plan
+        return seeded(plan, seconds=5.0, reached=frozenset({USUAL, OWN_WAY} if own else {USUAL}))
+
+    proof, runs = prove(seeded, known)
+    assert proof.verdict == "inconclusive" and proof.reason.startswith("train.py:1 runs under the program's own seeds")
+    assert len([plan for plan in runs.plans if "reached" in plan]) == 6
+
+
+def test_a_rare_case_in_the_data_does_not_hinder_a_proof():
+    ways = iter([{USUAL, OWN_WAY}, {USUAL}, {USUAL, OWN_WAY}])
+    proof, runs = prove(
+        seeded,
+        lambda plan: seeded(plan, seconds=5.0, reached=frozenset(next(ways) if "reached" in plan else ())),
+    )
+    assert proof.verdict == "proven" and len([plan for plan in runs.plans if "reached" in plan]) == 3
+
+
+def test_lines_of_the_change_that_no_run_reached_are_said():
+    proof, _ = prove(seeded, lambda plan: seeded(plan, seconds=5.0))
+    assert proof.verdict == "proven" and "no run has reached these lines of the change: train.py:1" in proof.known_by
+
+
+def test_a_program_that_fails_where_it_is_followed_is_not_proven():
+    proof, _ = prove(seeded, lambda plan: seeded(plan, seconds=5.0, status=3 if "reached" in plan else 0))
+    assert proof.verdict == "inconclusive" and "exit code 3" in proof.reason
+
+
+def test_an_original_that_fails_under_other_seeds_is_compared_under_its_own():
+    def fails(plan, **given):
+        return make_run(status=1 if (plan.get("seed") or {}).get("shift") else 0, **given)
+
+    proof, runs = prove(fails, lambda plan: make_run(seconds=5.0))
+    assert proof.verdict == "proven" and any("under other seeds the original fails" in line for line in proof.known_by)
+    assert [plan for plan in runs.plans if not is_watched(plan)] == [{}] * 6
 
 
 def test_a_program_without_seeds_is_timed_as_it_is():

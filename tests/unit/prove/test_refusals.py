@@ -25,6 +25,9 @@ def of(after, before="", name="train.py"):
         "from torch.optim import Optimizer\nOptimizer.step = print\n",
         "import unstall.child.trial.observe as o\n",
         "import os\nif 'UNSTALL_RUN_DIR' in os.environ: pass\n",
+        "import sys\nfast = sys.gettrace() is None\n",
+        "from threading import settrace\nsettrace(None)\n",
+        "import sys as s\ns.monitoring.free_tool_id(4)\n",
     ],
 )
 def test_what_touches_the_measuring_is_refused_with_its_place(source):
@@ -40,6 +43,7 @@ def test_what_touches_the_measuring_is_refused_with_its_place(source):
         "import os\nos.environ['OMP_NUM_THREADS'] = '2'\n",
         "import sys\nsys.path.insert(0, 'lib')\n",
         "import time\nbegan = time.perf_counter()\n",
+        "from my_tools import monitoring\nmonitoring.watch(3)\n",
         "class Model:\n    def __init__(self):\n        self.time = 3\n",
     ],
 )

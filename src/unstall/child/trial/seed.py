@@ -9,15 +9,19 @@ generators of the main process are left as they were: so a worker count changes 
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import itertools
+import operator
 import random
 import sys
 import zlib
 from typing import Any
 
-_SEED_NAMES = ("a", "x", "seed")
+_SEED_NAMES = ("a", "x", "seed", "entropy", "key")
 """What the parameter is called that takes a seed."""
+_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "SeedSequence")
+"""NumPy's classes that take a seed."""
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -31,6 +35,12 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
             ("numpy.random", lambda module: _shift(module, "seed", shift)),
             ("numpy.random", lambda module: _shift(module, "default_rng", shift)),
             ("numpy.random", lambda module: _shift_class(module, "RandomState", ("__init__", "seed"), shift)),
+            *(
+                ("numpy.random", functools.partial(_shift_class, name=name, methods=("__init__",), shift=shift))
+                for name in _BIT_GENERATORS
+            ),
+            ("jax.random", lambda module: _shift(module, "PRNGKey", shift)),
+            ("jax.random", lambda module: _shift(module, "key", shift)),
             ("torch.random", lambda module: _shift(module, "manual_seed", shift)),
             ("torch", lambda module: _shift_class(module, "Generator", ("manual_seed",), shift)),
         ]
@@ -60,6 +70,8 @@ def _shift(owner: Any, name: str, shift: int, *, before: int = 0) -> None:
 
     @functools.wraps(original)
     def shifted(*args: Any, **kwargs: Any) -> Any:
+        if "spawn_key" in kwargs:  # a child of a sequence whose seed is another one already
+            return original(*args, **kwargs)
         named = {key: other(value) if key in _SEED_NAMES else value for key, value in kwargs.items()}
         return original(*args[:before], *map(other, args[before : before + 1]), *args[before + 1 :], **named)
 
@@ -78,6 +90,8 @@ def _shift_class(module: Any, name: str, methods: tuple[str, ...], shift: int) -
     for method in methods:
         _shift(derived, method, shift, before=1)
     setattr(module, name, derived)
+    # In a pickle the original stands for it, by nothing that is unstall's: it can be read anywhere.
+    copyreg.pickle(AnyInstance, lambda cls: (operator.itemgetter(0), ((cls.__base__,),)))  # type: ignore[arg-type]
 
 
 def _numpy(module: Any, seed: int) -> None:

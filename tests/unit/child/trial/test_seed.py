@@ -104,3 +104,26 @@ def test_private_generators_are_shifted_too(tmp_path, monkeypatch):
     assert shifted == again
     assert all(a != b for a, b in zip(plain[:4], shifted[:4]))
     assert plain[0] == plain[1] and plain[4:] == shifted[4:] == ["True", "True", "Random", "True"]
+
+
+OF_NUMPY = """
+    import copy, pickle
+    import numpy as np
+    from numpy.random import Generator, MT19937, PCG64, Philox, SeedSequence
+
+    for bits in (PCG64, MT19937, Philox):
+        print(Generator(bits(7)).random(), Generator(bits(seed=7)).random())
+    sequence = SeedSequence(7)
+    print(np.random.default_rng(sequence).random(), np.random.default_rng(sequence.spawn(1)[0]).random())
+    bits = PCG64(7)
+    print(isinstance(np.random.default_rng().bit_generator, PCG64))
+    print(pickle.loads(pickle.dumps(bits)).state == bits.state, copy.deepcopy(Generator(bits)).random() < 1)
+"""
+
+
+def test_numpys_bit_generators_and_sequences_are_shifted_too(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PROGRAM", OF_NUMPY)
+    plain, shifted, again = (run(tmp_path, {"seed": {"shift": shift}}).split() for shift in (None, 5, 5))
+    assert shifted == again
+    assert all(a != b for a, b in zip(plain[:8], shifted[:8]))
+    assert plain[0] == plain[1] and plain[8:] == shifted[8:] == ["True"] * 3

@@ -1,0 +1,131 @@
+"""Note which lines of a change are reached, instruction by instruction, and which of the program's functions are.
+
+``plan``: path of a file → the lines in it that a change has brought. ``reached.jsonl``, one line for each that is
+reached for the first time, by any process of the program: [path, function, its first line, line, offset of the
+instruction in it], the offset -1 where a function begins.
+"""
+
+from __future__ import annotations
+
+import dis
+import json
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from unstall.child.user_files import is_user_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+
+_TOOL = 4  # of the ids of sys.monitoring, one that has no name
+_MADE = "<string>"
+"""The file of what is made at run time, by ``exec``."""
+
+
+class Reached:
+    """What has been reached in this process, and in the one that it is a fork of."""
+
+    def __init__(self, files: dict[str, list[int]], folder: str):
+        self.files = {path: set(lines) for path, lines in files.items()}
+        self.path = os.path.join(folder, "reached.jsonl")
+        self.codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
+        """By identity, as comparing them would compare what they hold: offset → line of what is still to be reached."""
+
+    def enter(self, code: CodeType) -> dict[int, int]:
+        """What is still to be reached in a function that begins."""
+        known = self.codes.get(id(code))
+        if known is not None:
+            return known[1]
+        file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+        lines = self.files.get(file, set())
+        wanted = {
+            instruction.offset: line
+            for instruction, line in _lines(code)
+            if line in lines and instruction.opname not in ("RESUME", "CACHE")
+        }
+        self.codes[id(code)] = (code, wanted)
+        if file == _MADE or is_user_file(file):
+            self._write(code, file, code.co_firstlineno, -1)
+        return wanted
+
+    def reach(self, code: CodeType, offset: int) -> bool:
+        """An instruction is about to be executed. Returns whether others of its function are still to be reached."""
+        wanted = self.codes[id(code)][1]
+        line = wanted.pop(offset, None)
+        if line is not None:
+            self._write(code, os.path.abspath(code.co_filename), line, offset)
+        return bool(wanted)
+
+    def _write(self, code: CodeType, file: str, line: int, offset: int) -> None:
+        """At once: a worker may be killed. The program's own descriptors stay as they are."""
+        content = json.dumps([file, code.co_name, code.co_firstlineno, line, offset]) + "\n"
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(descriptor, content.encode())
+            finally:
+                os.close(descriptor)
+        except OSError:
+            pass  # the parent sees that nothing was written
+
+
+def _lines(code: CodeType) -> Any:
+    """(instruction, its line) of a function."""
+    line = code.co_firstlineno
+    starts = dict(dis.findlinestarts(code))
+    for instruction in dis.get_instructions(code):
+        line = starts.get(instruction.offset) or line
+        yield instruction, line
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Follow all that runs from now on; no library has to be hooked."""
+    reached = Reached(plan["files"], folder)
+    if hasattr(sys, "monitoring"):
+        _monitor(reached)
+    else:
+        trace = _tracer(reached)
+        threading.settrace(trace)
+        sys.settrace(trace)
+    return []
+
+
+def _tracer(reached: Reached) -> Callable[[FrameType, str, Any], Any]:
+    """For ``sys.settrace``: instructions are asked for where some are still to be reached."""
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if not reached.enter(code):
+            return None
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        return local
+
+    def local(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode" and not reached.reach(frame.f_code, frame.f_lasti):
+            return None
+        return local
+
+    return trace
+
+
+def _monitor(reached: Reached) -> None:
+    """With ``sys.monitoring``, from Python 3.12: each place is asked for once."""
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
+    events = monitoring.events
+
+    def begin(code: CodeType, offset: int) -> Any:
+        if reached.enter(code):
+            monitoring.set_local_events(_TOOL, code, events.INSTRUCTION)
+        return monitoring.DISABLE
+
+    def instruction(code: CodeType, offset: int) -> Any:
+        reached.reach(code, offset)
+        return monitoring.DISABLE
+
+    monitoring.use_tool_id(_TOOL, "unstall")
+    monitoring.register_callback(_TOOL, events.PY_START, begin)
+    monitoring.register_callback(_TOOL, events.INSTRUCTION, instruction)
+    monitoring.set_events(_TOOL, events.PY_START)

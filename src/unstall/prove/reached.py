@@ -1,0 +1,109 @@
+"""Which lines of a change are reached, and whether others are under the program's own seeds than under any.
+
+A change that knows what comes out under the program's seeds has to tell these from others somewhere: there it takes
+another way. A way that is taken under one seed and not under the next is nothing bad in itself (a rare case in the
+data), so it must be reached under the program's own seeds and under none of several others, or the other way round.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+from pathlib import Path
+from types import CodeType
+from typing import NamedTuple
+
+from unstall.prove.trees import Sides
+
+
+class Place(NamedTuple):
+    """An instruction of the program; the beginning of a function where the offset is negative."""
+
+    path: str
+    function: str
+    first_line: int
+    line: int
+    offset: int
+
+
+def places_in(path: Path) -> frozenset[Place]:
+    """What the child side has written (:mod:`unstall.child.trial.reached`); nothing where that is nothing."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
+    return frozenset(place for line in lines if (place := _place(line)) is not None)
+
+
+def _place(line: str) -> Place | None:
+    """None of what the judged program wrote there itself."""
+    try:
+        path, function, first_line, number, offset = json.loads(line)
+        return Place(str(path), str(function), int(first_line), int(number), int(offset))
+    except (ValueError, TypeError):
+        return None
+
+
+def changed_lines(sides: Sides) -> dict[str, list[int]]:
+    """Path of each source file → the lines in it that the change has brought."""
+    found = {}
+    for path, before, after in sides.differing:
+        if after is None or path.suffix not in (".py", ".pyw"):
+            continue
+        old, new = ((content or b"").splitlines() for content in (before, after))
+        blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        lines = [line + 1 for tag, _, _, first, end in blocks if tag != "equal" for line in range(first, end)]
+        if lines:
+            found[str(path)] = lines
+    return found
+
+
+def only_here(own: frozenset[Place], others: Sequence[frozenset[Place]]) -> tuple[Place, bool] | None:
+    """The first place that tells a run under the program's own seeds from all others, and whether it is reached there.
+
+    None where there is none.
+    """
+    if not others:
+        return None
+    any_other, each_other = frozenset[Place]().union(*others), frozenset.intersection(*others)
+    told = [*((place, True) for place in own - any_other), *((place, False) for place in each_other - own)]
+    return min(told, default=None)
+
+
+def in_words(told: tuple[Place, bool], others: int) -> str:
+    """What tells the program's own seeds from so many others, for a person."""
+    place, is_here = told
+    name = f"{Path(place.path).name}:{place.line}" + (f" ({place.function})" if place.offset < 0 else "")
+    if is_here:
+        return f"{name} runs under the program's own seeds, and under none of {others} others: it may be for one result"
+    return f"{name} runs under {others} other seeds, and not under the program's own: these may be told from others"
+
+
+def never(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[Place]) -> Iterator[str]:
+    """``data.py:41-43`` for each block of changed lines that hold code, none of which was reached."""
+    seen = {(place.path, place.line) for place in reached if place.offset >= 0}
+    for path, changed in lines.items():
+        with_code = _with_code(sides.changed.get(Path(path)), path)
+        missed = [line for line in changed if line in with_code and (path, line) not in seen]
+        for _, block in groupby(enumerate(missed), lambda pair: pair[1] - pair[0]):
+            numbers = [line for _, line in block]
+            yield f"{Path(path).name}:{numbers[0]}" + (f"-{numbers[-1]}" if len(numbers) > 1 else "")
+
+
+def _with_code(content: bytes | None, path: str) -> set[int]:
+    """The lines that hold instructions. ``content``: None where the working tree's file is meant."""
+    try:
+        source = Path(path).read_bytes() if content is None else content
+        return set(_lines(compile(source, path, "exec", dont_inherit=True)))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()
+
+
+def _lines(code: CodeType) -> Iterator[int]:
+    own = [line for _, _, line in code.co_lines() if line]
+    yield from own if code.co_name == "<module>" else [line for line in own if line != code.co_firstlineno]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _lines(constant)

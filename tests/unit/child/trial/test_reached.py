@@ -1,0 +1,94 @@
+"""What a change brought and which of it is reached, in a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.prove.reached import places_in
+
+PROGRAM = """
+    import os, sys, threading
+
+    KNOWN = {"1": "one"}
+
+    def look_up(word):
+        return KNOWN.get(word) or compute(word)
+
+    def compute(word):
+        return word * 2
+
+    def in_a_thread():
+        print("thread")
+
+    def in_a_child():
+        print("child")
+
+    print(look_up(sys.argv[1]))
+    thread = threading.Thread(target=in_a_thread)
+    thread.start()
+    thread.join()
+    if hasattr(os, "fork"):
+        child = os.fork()
+        if not child:
+            in_a_child()
+            os._exit(0)
+        os.waitpid(child, 0)
+    made = {}
+    exec("def made_here(): return 3", made)
+    made["made_here"]()
+"""
+
+
+@pytest.fixture
+def follow(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM).lstrip())
+
+    def run(*arguments, lines=(6,)):
+        folder = tmp_path / "run"
+        folder.mkdir(exist_ok=True)
+        (folder / "reached.jsonl").unlink(missing_ok=True)
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(BOOTSTRAP),
+            "UNSTALL_RUN_DIR": str(folder),
+            "UNSTALL_CHILD": "unstall.child.trial",
+            "UNSTALL_PLAN": json.dumps({"reached": {"files": {str(script): [*lines]}}}),
+        }
+        # By a relative path: so most programs are started.
+        done = subprocess.run(
+            [sys.executable, "program.py", *arguments], cwd=tmp_path, env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0 and not done.stderr and not list(folder.glob("complaints*"))
+        return done.stdout, places_in(folder / "reached.jsonl")
+
+    return run
+
+
+def test_functions_are_noted_in_every_thread_and_child_and_where_they_are_made(follow):
+    _, places = follow("2")
+    assert {place.function for place in places if place.offset < 0} == {
+        "<module>", "look_up", "compute", "in_a_thread", "in_a_child", "made_here"
+    }  # fmt: skip
+
+
+def test_two_ways_through_one_line_are_told_apart(follow):
+    (first, known), (second, computed) = follow("1"), follow("2")
+    assert first.startswith("one\n") and second.startswith("22\n")
+    in_line = [
+        {place.offset for place in places if place.line == 6 and place.offset >= 0} for places in (known, computed)
+    ]
+    assert in_line[0] < in_line[1]
+    assert follow("2")[1] == computed
+
+
+def test_only_lines_of_the_change_are_followed_by_instructions(follow):
+    _, places = follow("2", lines=[9])
+    assert {place.line for place in places if place.offset >= 0} == {9}
