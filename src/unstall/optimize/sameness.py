@@ -197,9 +197,10 @@ class Limits:
         if not differing.any():
             return 0.0
         with np.errstate(divide="ignore"):
-            ratios = np.sort(np.divide(abs(difference), noise, out=np.zeros_like(noise), where=differing))
-        stray = int(len(ratios) * thresholds.STRAY_SHARE) if tensor.is_weights else 0
-        return float(ratios[-1 - stray] / thresholds.SIZE)
+            ratios = np.divide(abs(difference), noise, out=np.zeros_like(noise), where=differing)
+        may_stray = tensor.is_weights and _longest_row(ratios > thresholds.SIZE) < thresholds.STRAY_ROW
+        stray = int(len(ratios) * thresholds.STRAY_SHARE) if may_stray else 0
+        return float(np.sort(ratios)[-1 - stray] / thresholds.SIZE)
 
     def _ratios_along(self, places: Sequence[int], differences: Sequence[Array]) -> Iterator[tuple[float, str]]:
         """Of the coefficients along what the tensors at these places are, and along what has changed in them."""
@@ -286,6 +287,12 @@ def _difference(values: npt.NDArray[Any], original: Array) -> Array:
     difference[same] = 0.0
     difference[np.isnan(difference)] = math.inf
     return difference
+
+
+def _longest_row(flags: npt.NDArray[np.bool_]) -> int:
+    """How many that are true follow each other at most."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return int(np.max(edges[1::2] - edges[::2], initial=0))
 
 
 def _size(values: Array) -> float:

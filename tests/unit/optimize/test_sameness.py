@@ -64,6 +64,15 @@ def test_updates_that_are_all_too_small_show():
     assert "updates of the weights" in judged(original, changed).reason
 
 
+def test_a_whole_row_of_weights_does_not_go_astray_by_chance():
+    x = np.random.default_rng(0).normal(size=4000).astype("float32")
+    row, scattered = x.copy(), x.copy()
+    row[64:80] += 0.01
+    scattered[64:384:20] += 0.01
+    assert judged([tensor(x, "weights.0.w.0")], [tensor(row, "weights.0.w.0")]).sameness == "reduced"
+    assert judged([tensor(x, "weights.0.w.0")], [tensor(scattered, "weights.0.w.0")]).sameness == "close"
+
+
 def test_a_few_weights_may_go_astray_and_no_output():
     x = numbers()
     astray = x.copy()
