@@ -70,6 +70,7 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
         fields |= {
             "flops": fact["flops"] * per_step,
             "ops": fact["ops"] * per_step,
+            "written_bytes": fact["written"] * per_step if "written" in fact else None,
             "flops_coverage": fact["known"] / heavy if heavy else None,
         }
     return fields

@@ -1,4 +1,6 @@
-"""Count the FLOPs and operators of one cycle of the loop, with the formulas of torch's own flop counter.
+"""Count FLOPs, operators and the bytes that these write in one cycle of the loop.
+
+FLOPs by the formulas of torch's own flop counter.
 
 Runs in the user's process, between two calls of the same seam. Every operator is passed on as it is, nothing is
 decomposed, so results stay the same bit for bit.
@@ -6,6 +8,7 @@ decomposed, so results stay the same bit for bit.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -44,14 +47,37 @@ def _shape(value: Any) -> Any:
     return value if shape is None else sys.modules["torch"].Size(shape)
 
 
+@functools.cache
+def _is_view(func: Any) -> bool:
+    """Whether an operator only looks at memory that is there: it returns an alias that it does not write to."""
+    aliases = [value.alias_info for value in func._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in aliases)
+
+
+def _written(func: Any, out: Any) -> int:
+    """Bytes of an operator's results, of torch's own tensors; those of the program's classes may run its code."""
+    if _is_view(func):
+        return 0
+    results = out if isinstance(out, (tuple, list)) else (out,)
+    return sum(_bytes(one) for one in results if type(one).__module__.partition(".")[0] == "torch")
+
+
+def _bytes(tensor: Any) -> int:
+    try:
+        return int(tensor.nbytes)
+    except Exception:  # a sparse one; or something else that torch returns
+        return 0
+
+
 def make_counter() -> Any:
-    """A dispatch mode with ``flops``, ``ops``, ``known`` and ``unknown`` counts; enter and exit it."""
+    """A dispatch mode with ``flops``, ``ops``, ``written``, ``known`` and ``unknown`` counts; enter and exit it."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
     class Counter(TorchDispatchMode):
         flops = 0
         ops = 0
+        written = 0
         known = 0
         unknown = 0
 
@@ -65,6 +91,7 @@ def make_counter() -> Any:
             kwargs = kwargs or {}
             out = func(*args, **kwargs)
             self.ops += 1
+            self.written += _written(func, out)
             formula = flop_registry.get(func.overloadpacket)
             if formula is not None:
                 try:

@@ -182,6 +182,7 @@ class Windows:
             per=self.key[0],
             flops=counter.flops,
             ops=counter.ops,
+            written=counter.written,
             known=counter.known,
             unknown=counter.unknown,
         )

@@ -11,7 +11,7 @@ from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import Placed, count, is_idle, short
-from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY
+from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY, WRITTEN_BYTES_PER_S
 from unstall.records.measurements import Measurement, Site
 from unstall.records.report import Account, Culprit, LineTime, Phase
 from unstall.records.vocabulary import ENV, FORWARD, OTHER, PhaseName, Seam, in_order
@@ -81,6 +81,17 @@ class HostFeatures:
         if rate > 1 and self.without_neighbours:
             return None
         return min(rate, 1.0)  # torch's matmul may well beat the one that the peak was measured with
+
+    @property
+    def writing_share(self) -> float:
+        """Share of the model's time that its operators' results take to be written to this machine's memory.
+
+        0 where that is not known, or the model is on a device, whose memory is another.
+        """
+        model = self.measurement.model
+        if not model.written_bytes or "cuda" in model.device or self.model_s <= 0:
+            return 0.0
+        return min(1.0, model.written_bytes / WRITTEN_BYTES_PER_S / self.model_s)
 
     @property
     def model_calls(self) -> float:

@@ -76,6 +76,8 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     """Outermost calls of the main module in a step."""
     flops: float | None = None
     ops: float | None = None
+    written_bytes: float | None = None
+    """By the model's operators, in a step."""
     flops_coverage: float | None = None
     peak_flops: float | None = None
     """Of this machine, single precision."""

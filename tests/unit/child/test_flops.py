@@ -23,6 +23,18 @@ def test_a_matrix_product_counts_two_per_multiply_add():
     assert torch.equal(product, a @ b)
 
 
+def test_what_is_written_is_counted_in_place_too_and_what_is_only_looked_at_is_not():
+    a = torch.ones(100, 4)
+    with flops.make_counter() as counter:
+        a.t().view(4, 10, 10).expand(4, 10, 10)
+        assert counter.ops >= 3 and counter.written == 0
+        a.add_(1)
+        assert counter.written == a.nbytes
+        torch.max(a, 1)
+        assert counter.written == a.nbytes + 100 * (4 + 8)
+        a.to_sparse()
+
+
 def test_forward_and_backward_are_counted_and_gradients_stay_the_same_bit_for_bit():
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
     x = torch.randn(4, 8)

@@ -80,6 +80,13 @@ def test_overhead_bound_by_many_small_operators(code):
     assert any("64 samples a step, for up to" in line for line in finding.advice)
 
 
+@pytest.mark.parametrize(("device", "is_overhead"), [("cpu", False), ("cuda:0", True)])
+def test_operators_whose_time_is_that_of_writing_their_results_are_not_small(device, is_overhead):
+    model = ModelMeasurement(threads=4, ops=4000.0, batch_size=8, written_bytes=3e8, device=device)
+    found = match("overhead-bound", model=model, samples=[stack(CALL, count=500)])
+    assert (found is not None) == is_overhead
+
+
 def test_small_operators_that_wait_for_a_busy_machine_are_small_still(code):
     """Each takes 0.2 ms on average, and 10 µs in the steps in which the team's threads had their cores."""
     model = ModelMeasurement(ops=500, forwards=1, batch_size=32, flops=1e5, peak_flops=1e11, threads=4)

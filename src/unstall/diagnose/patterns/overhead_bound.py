@@ -34,6 +34,7 @@ from unstall.diagnose.thresholds import (
     SUBMITTING_SHARE,
     TINY_OP_S,
     WORTH,
+    WRITING,
 )
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.records.vocabulary import FORWARD, MODEL_PHASES
@@ -80,7 +81,8 @@ class OverheadBound(Pattern):
         each = host.unhindered_model_s / model.ops
         efficiency = host.efficiency
         single = (model.batch_size or BATCHED) <= _SINGLE
-        if each > TINY_OP_S or (efficiency is not None and efficiency > LOW_EFFICIENCY):
+        computes = efficiency is not None and efficiency > LOW_EFFICIENCY
+        if each > TINY_OP_S or computes or host.writing_share > WRITING:
             return None
         if model.ops < MANY_OPS and not single and host.model_calls < CALLED_OFTEN - 1:
             return None
