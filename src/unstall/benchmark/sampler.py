@@ -19,14 +19,21 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import psutil
+
 from unstall.benchmark import ptrace
+from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.stacks import merge, parse_raw, program_leaf, relevant
 from unstall.records.observations import StackSample, StackWindow
 
 HALF_WIDTH = 0.03
 """Sampling ends when 95 % intervals of the largest shares are no wider than this to either side."""
 
-_RATE = 100  # samples a second of each thread
+_RATE = 100  # samples a second of each process
+_LEAST_RATE = 20
+_PER_CORE = 125
+"""Samples a second of all processes together for each core there is: of half a millisecond each (measured, with eight
+loader workers), they take a fifteenth of the cores while a window lasts."""
 _MAX_SAMPLES = 1100  # of one main thread, after which it ends in any case
 _MIN_WINDOWS = 3  # so that one odd second of the program is not taken for all of it
 _ATTEMPTS = 3  # a process that is just starting cannot be read yet
@@ -127,7 +134,14 @@ class Sampler:
             str(self._executable),
             *("record", "--pid", str(self.pid), "--subprocesses", "--threads", "--idle"),
             *("--nonblocking", "--full-filenames", "--format", "raw"),
-            *("--rate", str(_RATE), "--duration", str(limit_s), "--output", str(self._output)),
+            *(
+                "--rate",
+                str(rate(_processes(self.pid), usable_cores())),
+                "--duration",
+                str(limit_s),
+                "--output",
+                str(self._output),
+            ),
         ]
         try:
             self._process = subprocess.Popen(
@@ -189,6 +203,19 @@ def half_width(samples: Iterable[StackSample], pid: int) -> float:
     return max((_half_width(counts) for counts in lines.values() if counts), default=1.0)
 
 
+def rate(processes: int, cores: float) -> int:
+    """Samples a second of each of so many processes: the budget is that of the machine."""
+    return round(min(_RATE, max(_LEAST_RATE, _PER_CORE * cores / max(1, processes))))
+
+
+def _processes(pid: int) -> int:
+    """A process and its descendants."""
+    try:
+        return 1 + len(psutil.Process(pid).children(recursive=True))
+    except psutil.Error:
+        return 1
+
+
 def find_py_spy() -> str | None:
     """The py-spy executable installed with this interpreter, or else the one on the PATH."""
     folders = (sysconfig.get_path("scripts"), str(Path(sys.executable).parent))
@@ -237,8 +264,6 @@ def _take(path: Path) -> str:
 
 
 def _is_alive(pid: int) -> bool:
-    import psutil
-
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.Error:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.benchmark import ptrace, sampler
-from unstall.benchmark.sampler import Sampler, half_width
+from unstall.benchmark.sampler import Sampler, half_width, rate
 from unstall.benchmark.stacks import program_leaf
 from unstall.records.observations import Frame, StackSample
 
@@ -204,6 +204,14 @@ def test_a_py_spy_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.Mon
 
 def seen(count: int, line: int, pid: int = 1, file: str = "/home/me/a.py") -> StackSample:
     return StackSample(pid, "MainThread", (Frame("f", file, line),), count)
+
+
+@given(st.integers(0, 500), st.floats(0.5, 256))
+def test_all_processes_together_are_not_looked_at_more_often_than_the_cores_can_bear(processes: int, cores: float):
+    found = rate(processes, cores)
+    assert 20 <= found <= 100
+    assert rate(processes + 1, cores) <= found <= rate(processes, 2 * cores)
+    assert rate(1, 2) == 100 and rate(9, 2) < 30 and rate(9, 64) == 100
 
 
 def test_the_half_width_shrinks_with_samples_and_counts_every_group():
