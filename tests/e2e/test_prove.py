@@ -126,6 +126,38 @@ def test_what_is_left_where_the_sandbox_takes_notes_is_seen(program):
     assert proof["verdict"] == "different" and "kept" in proof["first_difference"]["place"], done.stderr
 
 
+DRAWN = """
+    import random
+    import time
+
+
+    def work(rows):
+        time.sleep(1)
+        return sum(rows)
+
+
+    random.seed(3)
+    print(work([random.randrange(1000) for _ in range(100)]))
+"""
+
+
+def test_a_result_that_is_known_under_the_programs_own_seeds_is_not_proven(program):
+    (program / "train.py").write_text(textwrap.dedent(DRAWN).lstrip())
+    git(program, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qam", "drawn")
+    printed = subprocess.run(
+        [sys.executable, "train.py"], cwd=program, check=True, capture_output=True, text=True
+    ).stdout
+    # As fast under all seeds, and the same: only the way is another.
+    change(
+        program,
+        "    time.sleep(1)\n    return sum(rows)",
+        f"    total = {printed.strip()}\n    return total if sum(rows) == total else sum(rows)",
+    )
+    done, proof = prove(program, "--against", "HEAD", "--budget", "300s", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.INCONCLUSIVE, "inconclusive"), done.stderr
+    assert "train.py:7 runs under" in proof["reason"]
+
+
 def test_a_slower_program_is_not_faster(program):
     change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
     other = program.parent / "other"
