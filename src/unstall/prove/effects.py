@@ -35,6 +35,7 @@ _TIME_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _BLOCK_BYTES = 1 << 20
+_BINARY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,8 @@ class Comparison:
         if self.size:
             is_whole = all(re.fullmatch(r"[-+]?\d+", text) for text in (figure.text, *originals))
             allowed += self.size * noise + (0.0 if is_whole else _last_place(originals[0]))
-        return abs(float(figure.text) - values[0]) <= allowed
+        # Decimals that are one place apart are apart by a little more or less than that as binary numbers.
+        return abs(float(figure.text) - values[0]) <= allowed * (1 + _BINARY)
 
 
 def split(text: str) -> tuple[list[str], list[Figure]]:

@@ -59,6 +59,13 @@ def test_what_the_original_does_not_reproduce_is_judged_by_its_spread():
     assert random_names.first(effects(b=b"\0")) is None
 
 
+@pytest.mark.parametrize(("before", "after"), [("0.898685", "0.898686"), ("1.220818", "1.220819"), ("3e-05", "4e-05")])
+def test_the_last_place_that_is_written_may_round_either_way_where_results_are_close(before, after):
+    original, changed = (Effects(0, "", {STDOUT: Content.of(f"loss {text}\n".encode())}) for text in (before, after))
+    assert Comparison([original], size=128).first(changed) is None
+    assert Comparison([original]).first(changed) is not None
+
+
 def test_rounding_is_as_large_as_perturbed_runs_show():
     comparison = Comparison(
         [effects("loss 0.50000\n")], [(effects("loss 0.70000\n"), effects("loss 0.70001\n"))], size=128
