@@ -64,6 +64,8 @@ class Judge:
     pairs: list[Pair] = field(default_factory=list)
     """Whole runs that nothing watches."""
     watched: list[Pair] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+    """Changed lines that no run reached."""
     perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
     """Of watched whole runs of the original: as it is, and off by one unit in the last place."""
 
@@ -224,8 +226,7 @@ class Judge:
         told = reached.only_here(own, others)
         if told is not None:
             raise Ended("inconclusive", reached.in_words(told, len(others)))
-        if missed := [*reached.never(self.sides, lines, own.union(*others))]:
-            self.known_by.append(f"no run has reached these lines of the change: {', '.join(missed)}")
+        self.unreached = [*reached.never(self.sides, lines, own.union(*others))]
 
     def _under_others(
         self, lines: Mapping[str, Sequence[int]], own: frozenset[reached.Place]
@@ -362,6 +363,7 @@ class Judge:
             seconds=medians(self.pairs, lambda run: run.seconds),
             memory_bytes=medians(self.pairs, lambda run: run.memory_bytes),
             break_even_steps=break_even(self.watched) if self.pairs else None,
+            unreached=self.unreached,
             pairs=len(self.pairs),
             **ended.facts,
         )

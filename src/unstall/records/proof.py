@@ -60,6 +60,8 @@ class Proof(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """Peak resident memory of the largest process."""
     break_even_steps: int | None = None
     """Steps after which a slower start has paid off; 0 where the start is no slower. None where that is not known."""
+    unreached: Sequence[str] = msgspec.field(default_factory=list)
+    """Changed lines that no run reached, as ``file:first-last``: nothing is known of them."""
     pairs: int = 0
     """Pairs of whole runs that were timed."""
     more_s: float | None = None

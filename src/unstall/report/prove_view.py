@@ -10,8 +10,10 @@ from unstall.records.report import Report
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
+from unstall.threshold import Threshold
 
 COLOURS = {"proven": "green", "different": "red", "not-faster": "yellow", "inconclusive": "yellow", "refused": "red"}
+_MORE_MEMORY = Threshold(1.2, "times the memory: less is that of an allocator's day")
 _SIGNS = {"proven": "✅", "different": "❌", "not-faster": "🐢", "inconclusive": "❔", "refused": "⛔"}
 
 
@@ -38,6 +40,8 @@ def _fill(page: Page, report: Report) -> Page:
     page.blank()
     if proof.seconds is not None:
         page.table("Whole run", ("", "original", "changed"), figures(proof))
+    if proof.unreached:
+        page.field("Not run", f"{', '.join(proof.unreached)}: no run reached these lines of the change")
     if proof.break_even_steps:
         page.field("Break-even", f"after {proof.break_even_steps} steps: it starts more slowly")
     page.bullets("Known by", proof.known_by, 3)
@@ -48,7 +52,7 @@ def _fill(page: Page, report: Report) -> Page:
 def headline(proof: Proof) -> str:
     """The verdict in a sentence."""
     if proof.verdict == "proven" and proof.ratio is not None and proof.sameness is not None:
-        return f"proven: {_times(proof)} faster, {proof.sameness}: {SAMENESS_MEANS[proof.sameness]}"
+        return f"proven: {_times(proof)} faster, {proof.sameness}: {SAMENESS_MEANS[proof.sameness]}{_but(proof)}"
     if proof.verdict == "not-faster" and proof.ratio is not None:
         return f"not faster: whole runs are {_times(proof)} as fast"
     so_far = f"; so far the results are the same ({proof.sameness})" if proof.sameness is not None else ""
@@ -63,6 +67,14 @@ def figures(proof: Proof) -> list[tuple[str, str, str]]:
     if proof.memory_bytes is not None:
         rows.append(("memory", units.bytes_(proof.memory_bytes.original), units.bytes_(proof.memory_bytes.changed)))
     return rows
+
+
+def _but(proof: Proof) -> str:
+    """What a faster program takes more of, where that is worth a word."""
+    memory = proof.memory_bytes
+    if memory is None or memory.changed < _MORE_MEMORY * memory.original:
+        return ""
+    return f"; it takes {units.factor(memory.changed / memory.original)} the memory"
 
 
 def _times(proof: Proof) -> str:

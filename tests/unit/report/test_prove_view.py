@@ -6,6 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import jsonschema
+import msgspec
 import pytest
 
 from unstall.records.proof import Difference, Proof, ProofRatio, Sides
@@ -52,6 +53,13 @@ def test_the_headline_says_how_much_faster_and_how_the_same():
     text = report_view.page(make_report(PROVEN), 80).as_text()
     assert "proven: 2.04× (95 % between 1.83× and 2.27×) faster, exact" in text
     assert "after 12 steps" in text and max(map(len, text.splitlines())) <= 80
+
+
+def test_more_memory_and_lines_that_no_run_reached_are_said_beside_the_verdict():
+    dear = msgspec.structs.replace(PROVEN, memory_bytes=Sides(original=1e9, changed=3e9), unreached=["data.py:4-6"])
+    text = report_view.page(make_report(dear), 100).as_text()
+    assert "it takes 3× the memory" in " ".join(text.split()) and "data.py:4-6: no run reached" in text
+    assert "memory" not in prove_view.headline(PROVEN)
 
 
 def test_strings_of_the_program_add_no_markup():
