@@ -21,6 +21,7 @@ from unstall.prove.trees import Files
 from unstall.records.proof import Difference
 
 STDOUT = "standard output"
+STDERR = "standard error"
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]?|\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?|\b0x[0-9a-f]+|\b1[6-9]\d{8}(?:\.\d+)?\b")
 _UNIT = r"(?:[mnuµ]?s|secs?|seconds?|min|minutes?|h|hours?)"
@@ -252,6 +253,12 @@ class Comparison:
             allowed += self.size * noise + (0.0 if is_whole else _last_place(originals[0]))
         # Decimals that are one place apart are apart by a little more or less than that as binary numbers.
         return abs(float(figure.text) - values[0]) <= allowed * (1 + _BINARY)
+
+
+def words_differ(name: str, originals: Sequence[Content], changed: Content) -> Difference | None:
+    """Where a text first has other words than the original's runs, which have the same; numbers may be any."""
+    comparison = Comparison([Effects(0, "", {name: content}) for content in originals], loose=True)
+    return comparison.first(Effects(0, "", {name: changed}))
 
 
 def split(text: str) -> tuple[list[str], list[Figure]]:

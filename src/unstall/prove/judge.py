@@ -17,7 +17,7 @@ from typing import Any
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
 from unstall.prove import accounts, reached, refusals, thresholds
-from unstall.prove.effects import Comparison, Effects
+from unstall.prove.effects import STDERR, Comparison, Effects, words_differ
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import Ended, OriginalFailed, Runner, Runs, agree, other_kind, other_seeds, plan_of, reseeded
 from unstall.prove.timing import Pair, break_even, doubt, medians, own_pairs, ratio_of
@@ -59,6 +59,8 @@ class Judge:
     known_by: list[str] = field(default_factory=list)
     level: int = 0
     """How the same it is so far, in ``_LEVELS``."""
+    furthest: float = 0.0
+    """The largest difference that was taken for rounding, over its limit."""
     has_seeds: bool = True
     """Whether the program's random numbers can be made others from outside."""
     pairs: list[Pair] = field(default_factory=list)
@@ -203,6 +205,7 @@ class Judge:
                 return
 
     def _conclude(self) -> Ended:
+        self._note_errors()
         ratio = ratio_of(self.pairs)
         if ratio is None or ratio.low <= thresholds.LEAST_GAIN <= ratio.high:
             count = len(self.pairs)
@@ -249,6 +252,15 @@ class Judge:
             )
         return run.reached
 
+    def _note_errors(self) -> None:
+        """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""
+        own = own_pairs(self.pairs)
+        difference = (
+            words_differ(STDERR, [pair.original.errors for pair in own], own[-1].changed.errors) if own else None
+        )
+        if difference is not None:
+            self.known_by.append(f"not judged: {difference}")
+
     # ------------------------------------------------------------------ comparing
 
     def _compare(self, plan: Mapping[str, Any], original: WholeRun, *, is_whole: bool) -> None:
@@ -269,6 +281,7 @@ class Judge:
             verdict = Limits(original.tensors, [run.tensors for run in again]).judge(changed.tensors)
             if verdict.sameness == "close":
                 self._at_most("close")
+                self.furthest = max(self.furthest, verdict.ratio)
             else:
                 place, _, detail = (verdict.reason or "").partition(": ")
                 self._judge(Difference(kind="values", place=place, detail=detail))
@@ -315,7 +328,9 @@ class Judge:
 
     def _comparison(self, originals: Sequence[Effects]) -> Comparison:
         level = _LEVELS[self.level]
-        size = rounding.SIZE if level == "close" else 0.0
+        # A figure that rounding can tip over goes as far as the change's own rounding does, not as any could.
+        share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.furthest))
+        size = share * rounding.SIZE if level == "close" else 0.0
         return Comparison(originals, self.perturbed, size=size, loose=level == "reduced")
 
     def _judge(self, difference: Difference | None) -> None:

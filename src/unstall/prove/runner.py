@@ -44,6 +44,8 @@ class WholeRun:
     memory_bytes: float
     """Peak resident memory of the largest process."""
     effects: Effects
+    errors: Content = Content(b"", 0, "")
+    """What it wrote to stderr."""
     tensors: Sequence[ObservedTensor] = ()
     account: Mapping[str, Any] | None = None
     clock: Mapping[str, Any] | None = None
@@ -85,13 +87,15 @@ class Runner:
                 STDOUT: Content.of(_content(output)),
                 **dict(written(self.sandbox.layers(), files)),
             }
-            lines = _content(errors).decode(errors="replace").strip().splitlines()
+            complaints = _content(errors)
+            lines = complaints.decode(errors="replace").strip().splitlines()
         contents |= {f"the sandbox's own folder, {name}": Content.of(b"") for name in self.sandbox.forget()}
         run = WholeRun(
             seconds=seconds,
             timed_out=timed_out,
             memory_bytes=memory,
             effects=Effects(process.returncode, lines[-1][:200] if lines else "", contents),
+            errors=Content.of(complaints),
             tensors=list(read(self.slot / "observed.bin")),
             account=_json(self.slot / "account.json"),
             clock=_json(self.slot / "clock.json"),

@@ -18,6 +18,12 @@ RESEEDED_SHARE = Threshold(
 MOST_OTHER_SEEDS = Threshold(
     5, "a rare case in the data that comes under the program's own seeds alone passes for a trick, once in 15 at worst"
 )
+FIGURES_OVER_NUMBERS = Threshold(
+    4.0, "times as far as the model's own numbers that printed figures may be off, in units of their noise"
+)
+LEAST_ROUNDING = Threshold(
+    1 / 16, "of the limit: 8 times the noise, which a figure seen in four runs may exceed by chance"
+)
 SLOWER = Threshold(3.0, "times the original's whole run: a changed program that still runs then is not faster")
 SLOWER_GRACE_S = Threshold(30.0, "beside that factor, for the start of a short program")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")

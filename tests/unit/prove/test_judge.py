@@ -228,6 +228,37 @@ def test_lines_of_the_change_that_no_run_reached_are_said():
     assert proof.verdict == "proven" and proof.unreached == ["train.py:1"]
 
 
+def test_other_words_on_stderr_are_said_and_not_judged():
+    def logs(text):
+        return lambda plan: seeded(plan, seconds=5.0, errors=Content.of(text.encode()))
+
+    silent, _ = prove(logs("epoch 1 accuracy 0.5\n"), lambda plan: seeded(plan, seconds=1.0))
+    same, _ = prove(logs("took 3 s\n"), lambda plan: seeded(plan, seconds=1.0, errors=Content.of(b"took 2 s\n")))
+    assert silent.verdict == same.verdict == "proven"
+    assert any(line.startswith("not judged: standard error") for line in silent.known_by)
+    assert not any("standard error" in line for line in same.known_by)
+
+
+def test_a_printed_figure_may_be_off_as_far_as_the_changes_own_rounding_goes():
+    eps = 2.0**-23
+
+    def original(plan):
+        perturbed = plan.get("perturb") is not None
+        shifted = 2.0 if (plan.get("seed") or {}).get("shift") else 1.0
+        scale = shifted * (1 + eps * perturbed)
+        return make_run(tensors=make_tensors((scale, 2 * scale)), output=f"accuracy {0.84 if perturbed else 0.85}\n")
+
+    def rounded(accuracy):
+        return lambda plan: make_run(
+            seconds=5.0,
+            tensors=make_tensors((((plan.get("seed") or {}).get("shift") and 2.0) or 1.0) * np.array([1 + eps, 2.0])),
+            output=f"accuracy {accuracy}\n",
+        )
+
+    assert prove(original, rounded(0.86))[0].verdict == "proven"
+    assert prove(original, rounded(0.4))[0].verdict == "different"
+
+
 def test_a_program_that_fails_where_it_is_followed_is_not_proven():
     proof, _ = prove(seeded, lambda plan: seeded(plan, seconds=5.0, status=3 if "reached" in plan else 0))
     assert proof.verdict == "inconclusive" and "exit code 3" in proof.reason
