@@ -79,6 +79,7 @@ class Effects:
     """What was printed, and each file that was written."""
 
 
+NOTHING = Content.of(b"")
 _REMOVED = Content(b"removed", -1)
 
 

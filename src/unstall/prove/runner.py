@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
-from unstall.prove.effects import STDOUT, Content, Effects, written
+from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
 from unstall.prove.reached import Place, places_in
 from unstall.prove.trees import Files
 
@@ -44,7 +44,7 @@ class WholeRun:
     memory_bytes: float
     """Peak resident memory of the largest process."""
     effects: Effects
-    errors: Content = Content(b"", 0, "")
+    errors: Content = NOTHING
     """What it wrote to stderr."""
     tensors: Sequence[ObservedTensor] = ()
     account: Mapping[str, Any] | None = None
