@@ -79,7 +79,6 @@ class Effects:
     """What was printed, and each file that was written."""
 
 
-NOTHING = Content.of(b"")
 _REMOVED = Content(b"removed", -1)
 
 
@@ -144,6 +143,9 @@ def _text(content: bytes) -> str | None:
         return content.decode()
     except UnicodeDecodeError:
         return None
+
+
+NOTHING = Content.of(b"")
 
 
 class Comparison:
