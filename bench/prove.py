@@ -95,7 +95,7 @@ def table(rows: Sequence[Row], *, honest: bool, held_out: bool) -> Iterator[str]
     yield ""
 
 
-def _drawn(change: Change) -> bytes:
+def drawn(change: Change) -> bytes:
     """An order that is none, and always the same: what was judged first stands for all."""
     return hashlib.blake2b(change.key.encode()).digest()
 
@@ -114,7 +114,7 @@ def main() -> int:
         rows = [Row(**row) for row in json.loads(arguments.rows.read_text())]
     known = {row.key for row in rows}
     began = time.monotonic()
-    for change in sorted(corpus(), key=_drawn):
+    for change in sorted(corpus(), key=drawn):
         if change.key in known or (arguments.only and change.family not in arguments.only):
             continue
         if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:

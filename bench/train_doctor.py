@@ -31,6 +31,7 @@ from hacks.corpus import ENTRY, Change, corpus
 from machine import describe
 from marked import put_between_marks
 from optimize import CASES, HEALTHY, ZOO, geometric_mean, rate, read_rows
+from prove import drawn
 
 RIVALS = Path(__file__).resolve().parent / "rivals"
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -85,7 +86,7 @@ def jobs(options: argparse.Namespace) -> Iterator[tuple]:
         for name in CASES:
             yield "zoo", name, lambda name=name: fixed(command, name)
     if "corpus" in parts:
-        for change in corpus():
+        for change in sorted(corpus(), key=drawn):
             yield "corpus", change.key, lambda change=change: compared(command, change)
     if "published" in parts and options.examples:
         for tool in ("train-doctor", "unstall"):
@@ -201,6 +202,8 @@ def corpus_table(rows: Sequence[Row]) -> Iterator[str]:
     judged = {row.name: row.verdict for row in rows if row.part == "corpus" and row.name in honest}
     path = RESULTS / "prove.json"
     ours = {row["key"]: row["verdict"] for row in json.loads(path.read_text())} if path.exists() else {}
+    both = judged.keys() & ours.keys()
+    judged, ours = ({key: verdicts[key] for key in both} for verdicts in (judged, ours))
     if not judged:
         return
     yield "| | bad changes accepted | honest ones accepted | honest ones rejected |"
