@@ -116,6 +116,23 @@ def test_workers_that_take_the_cores_are_blamed_though_nothing_waits(code):
     assert any("core" in line for line in finding.evidence)
 
 
+@pytest.mark.parametrize(
+    ("other_cores", "words"), [(0.2, "NumPy and torch keep"), (1.5, "other processes take 1.5 of the 2 cores")]
+)
+def test_who_takes_the_cores_from_the_loader_is_said(code, other_cores, words):
+    finding = match(
+        "input-bound",
+        WAITING,
+        loader=loader(workers=0),
+        cores=2.0,
+        main_cpu_s=0.09,
+        team_delay_s=0.08,
+        other_cores=other_cores,
+        samples=[stack(code.at("main", "# ask"), NEXT, code.at("pad", "# pad"), count=80), stack(CALL, count=20)],
+    )
+    assert any(words in line for line in finding.evidence), finding.evidence
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_where_no_cpu_was_measured_the_wait_alone_speaks(code, workers):
     """As of a process that could not be looked at: with no core used by anyone, nobody takes any from the model."""

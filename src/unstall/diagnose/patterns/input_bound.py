@@ -323,7 +323,9 @@ def _contention(host: HostFeatures) -> str:
     measured = host.measurement
     workers = measured.worker_cpu_s / measured.step.mean
     line = f"loader and model need {host.used_cores:.1f} of {measured.cores:g} cores, the workers {workers:.1f}"
-    if not workers:
+    if measured.other_cores > host.used_cores:
+        line = f"other processes take {measured.other_cores:.1f} of the {measured.cores:g} cores"
+    elif not workers:
         line = f"threads that NumPy and torch keep take the {measured.cores:g} cores from each other"
     if not measured.run_delay:
         return line
