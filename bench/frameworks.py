@@ -15,6 +15,7 @@ import argparse
 import importlib.metadata
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -207,9 +208,7 @@ def run(case: Any, variant: str, python: str, *, watched: bool) -> Outcome:
         else:
             line = [str(Path(python).with_name(words[0])), *words[1:]] if case.launch else [python, *words]
         try:
-            ended = subprocess.run(
-                line, cwd=folder, env=accuracy.with_shared(), capture_output=True, text=True, timeout=_LIMIT_S
-            )
+            ended = subprocess.run(line, cwd=folder, env=around(), capture_output=True, text=True, timeout=_LIMIT_S)
         except subprocess.TimeoutExpired:
             print(f"{case.name}: ended after {_LIMIT_S} s", file=sys.stderr)
             return Outcome(status=_ENDED_BY_LIMIT, printed="", rate=None, report=None)
@@ -222,6 +221,12 @@ def run(case: Any, variant: str, python: str, *, watched: bool) -> Outcome:
             rate=accuracy.rate(ended.stdout),
             report=json.loads(report.read_text()) if report.exists() else None,
         )
+
+
+def around() -> dict[str, str]:
+    """The environment of a run: py-spy lies beside this Python, not in an environment that is made on top of it."""
+    here = str(Path(sys.executable).parent)
+    return {**accuracy.with_shared(), "PATH": f"{here}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 def found(report: dict[str, Any] | None) -> str:

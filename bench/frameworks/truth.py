@@ -91,6 +91,28 @@ FAMILIES: tuple[Family, ...] = (
         (case("ray_train_reviews", "input-bound/transform", "Reviews.pairs", steps=150),),
     ),
     Family(
+        "Ray Data",
+        ("ray==2.60.0", "pyarrow==26.0.1", "tensorboardX==2.6.5"),
+        (case("ray_data_letters", "input-bound/transform", "count_pairs", steps=150),),
+    ),
+    Family(
+        "RLlib",
+        (
+            "ray==2.60.0",
+            "gymnasium==1.2.2",
+            "dm-tree==0.1.10",
+            "lz4==4.4.5",
+            "ormsgpack==1.13.1",
+            "tensorboardX==2.6.5",
+        ),
+        (case("rllib_ferry", "environment-bound/env", "Ferry.swell", steps=512),),
+    ),
+    Family(
+        "LitServe",
+        ("litserve==0.2.19", "fastmcp==2.14.7", "mcp==1.30.0"),
+        (case("litserve_letters", "host-bound/preprocess", "Scoring.decode_request", steps=300),),
+    ),
+    Family(
         "DeepSpeed",
         ("deepspeed==0.19.8",),
         (case("deepspeed_ledger", "input-bound/collate", "collate", steps=60),),
