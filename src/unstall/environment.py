@@ -21,7 +21,7 @@ CHILD = "UNSTALL_CHILD"
 """Set for trials of ``optimize``: the module that the bootstrap starts in place of the recorder."""
 
 PLAN = "UNSTALL_PLAN"
-"""Set for trials of ``optimize``: what to count, check and write, as JSON."""
+"""Set for trials of ``optimize`` and ``prove``: what to count, check and write, as JSON that is sealed."""
 
 BRIEF = "UNSTALL_BRIEF"
 """Set for the command of ``optimize --agent``: the file that says what to do."""

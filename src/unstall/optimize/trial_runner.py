@@ -21,6 +21,7 @@ import psutil
 from unstall.benchmark.launcher import BOOTSTRAP
 from unstall.benchmark.load import Load
 from unstall.child import trial
+from unstall.child.trial.sealing import sealed
 from unstall.environment import CHILD, PLAN, RUN_DIR
 from unstall.optimize.source.files import Sources
 
@@ -201,7 +202,7 @@ def trial_environment(
         **env,
         "PYTHONPATH": f"{BOOTSTRAP}{os.pathsep}{path}" if path else str(BOOTSTRAP),
         RUN_DIR: str(folder),
-        PLAN: json.dumps(plan),
+        PLAN: sealed(json.dumps(plan)),
         CHILD: "unstall.child.trial",
     }
     if plan.get("seed"):

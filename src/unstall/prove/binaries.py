@@ -82,9 +82,12 @@ def hold_the_same(a: Parts, b: Parts) -> bool:
 
 def parts_of(file: BinaryIO) -> Parts:
     """The numbers in a file that is open for reading and can be sought in."""
+    file.seek(0)
+    begins_as_archive = file.read(2) == b"PK"  # zipfile finds one behind other bytes too, which nobody else reads
     try:
-        with zipfile.ZipFile(file) as archive:
-            return _of_archive(archive)
+        if begins_as_archive:
+            with zipfile.ZipFile(file) as archive:
+                return _of_archive(archive)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
         pass
     size = file.seek(0, io.SEEK_END)

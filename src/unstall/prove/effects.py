@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -49,6 +49,12 @@ class Content:
     """None where it is not text, or long."""
     parts: binaries.Parts = field(default_factory=dict, compare=False, repr=False)
     """The numbers in one that is not text."""
+    permissions: int | None = field(default=None, compare=False)
+    """Who may do what with a file; None of what is no file."""
+
+    def is_as_open(self, other: Content) -> bool:
+        """Whether the same people may do the same with both, as far as that is known."""
+        return None in (self.permissions, other.permissions) or self.permissions == other.permissions
 
     @classmethod
     def of(cls, content: bytes) -> Content:
@@ -101,7 +107,8 @@ def written(layers: Iterable[tuple[str, Path]], given: Files) -> Iterator[tuple[
                 above = Path(folder, name)
                 path = Path(place) / above.relative_to(upper)
                 content = None if _is_compiled(path, above) else _content(above)
-                if content is not None and content != _before(path, given):
+                before = _before(path, given) if content is not None else None
+                if content is not None and not (before == content and content.is_as_open(before)):
                     yield str(path), content
 
 
@@ -131,7 +138,7 @@ def _content(path: Path) -> Content | None:
         if not stat.S_ISREG(mode):
             return None
         with path.open("rb") as file:
-            return Content.read(file)
+            return replace(Content.read(file), permissions=stat.S_IMODE(mode))
     except OSError:
         return None
 
@@ -186,9 +193,11 @@ class Comparison:
 
     def _of(self, name: str, changed: Content | None) -> Difference | None:
         originals = [run.contents.get(name) for run in self.originals]
+        known = [content for content in originals if content is not None]
+        if changed is not None and known and not any(changed.is_as_open(content) for content in known):
+            return _effect(name, f"its permissions are {_octal(changed)} instead of {_octal(known[0])}")
         if changed in originals:
             return None
-        known = [content for content in originals if content is not None]
         if len(known) < len(originals) or changed is None or changed.size < 0:
             if len(set(originals)) > 1:
                 self.unsteady.append(name)
@@ -277,6 +286,10 @@ def split(text: str) -> tuple[list[str], list[Figure]]:
         figures.append(Figure(match[0], line, is_time))
         end = match.end()
     return [*words, text[end:]], figures
+
+
+def _octal(content: Content) -> str:
+    return f"{content.permissions:04o}"
 
 
 def _last_place(text: str) -> float:

@@ -250,6 +250,8 @@ class Judge:
             raise Ended(
                 "inconclusive", f"it ends with exit code {run.effects.status} where its lines are followed, not {usual}"
             )
+        if reached.LOST in run.reached:
+            raise Ended("inconclusive", "the program ends what follows its lines: a debugger of its own does")
         return run.reached
 
     def _note_errors(self) -> None:

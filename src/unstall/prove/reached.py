@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
 
+from unstall.child.trial import reached as child
 from unstall.prove.trees import Sides
 
 
@@ -26,6 +27,10 @@ class Place(NamedTuple):
     first_line: int
     line: int
     offset: int
+
+
+LOST = Place(*child.LOST)
+"""Is among them where the program has ended the following."""
 
 
 def places_in(path: Path) -> frozenset[Place]:

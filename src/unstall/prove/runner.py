@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from unstall.sandbox import Sandbox
 
 _POLL_S = 0.005
+_KEPT = ("user", "logon", "big_key")  # kinds of keys that hold what a program likes
 _STOP_PATIENCE_S = 10.0  # from the last step of a short look to the end of the process
 
 
@@ -65,6 +66,7 @@ class Runner:
             sandbox: where it runs.
         """
         self.line, self.slot, self.sandbox = line, slot, sandbox
+        self.scheduling = _scheduling()
 
     def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
         """Run a side under a plan for the child side (:mod:`unstall.child.trial`); an empty one watches nothing."""
@@ -73,6 +75,7 @@ class Runner:
         own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
         around = os.environ if plan.get("seed") else own
         env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, around)
+        keys = _keys()
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             began = time.monotonic()
             process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
@@ -89,6 +92,9 @@ class Runner:
             }
             complaints = _content(errors)
             lines = complaints.decode(errors="replace").strip().splitlines()
+        if _scheduling() != self.scheduling:
+            contents["how unstall itself is scheduled"] = NOTHING
+        contents |= {f"the kernel's keyring, {name}": NOTHING for name in _keys() - keys}
         contents |= {f"the sandbox's own folder, {name}": Content.of(b"") for name in self.sandbox.forget()}
         run = WholeRun(
             seconds=seconds,
@@ -149,6 +155,21 @@ class Runner:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def _scheduling() -> tuple[object, ...]:
+    """What a child could change of this process, and every later run would inherit."""
+    return os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)
+
+
+def _keys() -> set[str]:
+    """What lies in the kernel's keyrings, where a run could leave something for the next one."""
+    try:
+        lines = Path("/proc/keys").read_text().splitlines()
+    except OSError:
+        return set()
+    fields = [line.split(maxsplit=8) for line in lines]
+    return {each[8].partition(":")[0] for each in fields if len(each) == 9 and each[7] in _KEPT}
 
 
 def _content(file: BinaryIO) -> bytes:

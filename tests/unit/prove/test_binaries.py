@@ -136,3 +136,13 @@ def test_any_two_files_are_compared(a, b):
     assert beyond_rounding(a, a, [(a, b)]) is None
     beyond_rounding(a, b, [(a, b)])
     beyond_rounding(a[:8] + b, b[:8] + a, [])
+
+
+def test_an_archive_behind_other_bytes_is_none():
+    original = npz(a=VALUES)
+    assert not hold_the_same(parts(original), parts(b"version 1\n" + original))
+
+
+@pytest.mark.parametrize("pack", [npy, lambda a: npz(a=a)])
+def test_another_shape_of_the_same_numbers_is_other_content(pack):
+    assert beyond_rounding(pack(VALUES), pack(VALUES.reshape(30, 100)), []) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import numpy as np
@@ -146,3 +147,13 @@ def test_a_binary_file_of_the_same_length_must_hold_the_same_numbers_but_for_rou
     assert comparison.first(effects(model=npy(values + signs * (off - values) * 3))) is None
     untrained = comparison.first(effects(model=npy(values[::-1])))
     assert untrained is not None and untrained.place == "model" and "rounding" in untrained.detail
+
+
+def test_other_permissions_of_a_file_are_another_effect():
+    open_to_all, to_its_owner = (
+        Effects(0, "", {"model.pt": dataclasses.replace(Content.of(b"weights"), permissions=permissions)})
+        for permissions in (0o644, 0o600)
+    )
+    difference = Comparison([open_to_all]).first(to_its_owner)
+    assert difference is not None and difference.detail == "its permissions are 0600 instead of 0644"
+    assert Comparison([open_to_all]).first(open_to_all) is None

@@ -10,7 +10,7 @@ import pytest
 from unstall.optimize.sameness import ObservedTensor
 from unstall.prove.effects import STDOUT, Content, Effects
 from unstall.prove.judge import Judge, Options
-from unstall.prove.reached import Place
+from unstall.prove.reached import LOST, Place
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed
 from unstall.prove.trees import Sides
@@ -332,3 +332,10 @@ def test_what_only_rounds_differently_is_close_as_far_as_perturbed_runs_show():
     assert any(plan.get("perturb") for plan in runs.plans)
     proof, _ = prove(original, rounded(1 + 1e-3))
     assert proof.verdict == "different" and "times as far as rounding goes" in proof.first_difference.detail
+
+
+def test_a_program_that_ends_the_following_is_not_proven():
+    proof, _ = prove(
+        seeded, lambda plan: seeded(plan, seconds=5.0, reached=frozenset({LOST} if "reached" in plan else ()))
+    )
+    assert proof.verdict == "inconclusive" and "debugger" in proof.reason

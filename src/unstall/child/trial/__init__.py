@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unstall import environment
 from unstall.child import launchers
 from unstall.child.importhook import PostImport
+from unstall.child.trial.sealing import opened
 from unstall.child.user_files import is_user_file
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ PARTS = ("reached", "settings", "seed", "check", "perturb", "probe", "observe", 
 
 def start() -> None:
     """Called by the bootstrap in every Python process of a trial."""
-    plan = json.loads(os.environ[environment.PLAN])
+    plan = json.loads(opened(os.environ[environment.PLAN]))
     folder = os.environ[environment.RUN_DIR]
     install(plan, folder)
 

@@ -7,6 +7,7 @@ instruction in it], the offset -1 where a function begins.
 
 from __future__ import annotations
 
+import atexit
 import dis
 import json
 import os
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 _TOOL = 4  # of the ids of sys.monitoring, one that has no name
-_MADE = "<string>"
-"""The file of what is made at run time, by ``exec``."""
+LOST: list[Any] = ["", "", 0, 0, -2]
+"""Is noted where the program ends the following; a debugger of its own does."""
+_FROZEN = "<frozen "
+"""How files of Python's own modules begin; others in angle brackets are of what is made at run time, by ``exec``."""
 
 
 class Reached:
@@ -31,6 +34,7 @@ class Reached:
     def __init__(self, files: dict[str, list[int]], folder: str):
         self.files = {path: set(lines) for path, lines in files.items()}
         self.path = os.path.join(folder, "reached.jsonl")
+        self.pid = os.getpid()
         self.codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
         """By identity, as comparing them would compare what they hold: offset → line of what is still to be reached."""
 
@@ -39,15 +43,16 @@ class Reached:
         known = self.codes.get(id(code))
         if known is not None:
             return known[1]
-        file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+        file = _file_of(code)
+        is_made = file.startswith("<") and not file.startswith(_FROZEN)
         lines = self.files.get(file, set())
         wanted = {
             instruction.offset: line
             for instruction, line in _lines(code)
-            if line in lines and instruction.opname not in ("RESUME", "CACHE")
+            if (is_made or line in lines) and instruction.opname not in ("RESUME", "CACHE")
         }
         self.codes[id(code)] = (code, wanted)
-        if file == _MADE or is_user_file(file):
+        if is_made or is_user_file(file):
             self._write(code, file, code.co_firstlineno, -1)
         return wanted
 
@@ -56,12 +61,20 @@ class Reached:
         wanted = self.codes[id(code)][1]
         line = wanted.pop(offset, None)
         if line is not None:
-            self._write(code, os.path.abspath(code.co_filename), line, offset)
+            self._write(code, _file_of(code), line, offset)
         return bool(wanted)
+
+    def end(self, *, is_followed: bool) -> None:
+        """The process ends; where it is followed no more, what was noted is not all."""
+        if not is_followed and os.getpid() == self.pid:
+            self._note(LOST)
 
     def _write(self, code: CodeType, file: str, line: int, offset: int) -> None:
         """At once: a worker may be killed. The program's own descriptors stay as they are."""
-        content = json.dumps([file, code.co_name, code.co_firstlineno, line, offset]) + "\n"
+        self._note([file, code.co_name, code.co_firstlineno, line, offset])
+
+    def _note(self, place: list[Any]) -> None:
+        content = json.dumps(place) + "\n"
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -70,6 +83,10 @@ class Reached:
                 os.close(descriptor)
         except OSError:
             pass  # the parent sees that nothing was written
+
+
+def _file_of(code: CodeType) -> str:
+    return code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
 
 
 def _lines(code: CodeType) -> Any:
@@ -90,6 +107,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         trace = _tracer(reached)
         threading.settrace(trace)
         sys.settrace(trace)
+        atexit.register(lambda: reached.end(is_followed=sys.gettrace() is trace))
     return []
 
 

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
-from unstall.prove.reached import places_in
+from unstall.prove.reached import LOST, places_in
 
 PROGRAM = """
     import os, sys, threading
@@ -43,6 +43,9 @@ PROGRAM = """
     made = {}
     exec("def made_here(): return 3", made)
     made["made_here"]()
+    if sys.argv[1] == "debugged":
+        import bdb
+        bdb.Bdb().runcall(int)
 """
 
 
@@ -91,4 +94,15 @@ def test_two_ways_through_one_line_are_told_apart(follow):
 
 def test_only_lines_of_the_change_are_followed_by_instructions(follow):
     _, places = follow("2", lines=[9])
-    assert {place.line for place in places if place.offset >= 0} == {9}
+    in_program = {place.line for place in places if place.offset >= 0 and not place.path.startswith("<")}
+    assert in_program == {9}
+
+
+def test_code_that_is_made_at_run_time_is_followed_by_instructions(follow):
+    _, places = follow("2")
+    assert {place.path for place in places if place.function == "made_here" and place.offset >= 0} == {"<string>"}
+
+
+@pytest.mark.skipif(hasattr(sys, "monitoring"), reason="nothing but sys.monitoring ends it there")
+def test_what_ends_the_following_is_noted(follow):
+    assert LOST in follow("debugged")[1] and LOST not in follow("2")[1]
