@@ -134,14 +134,8 @@ class Sampler:
             str(self._executable),
             *("record", "--pid", str(self.pid), "--subprocesses", "--threads", "--idle"),
             *("--nonblocking", "--full-filenames", "--format", "raw"),
-            *(
-                "--rate",
-                str(rate(_processes(self.pid), usable_cores())),
-                "--duration",
-                str(limit_s),
-                "--output",
-                str(self._output),
-            ),
+            *("--rate", str(rate(_processes(self.pid), usable_cores()))),
+            *("--duration", str(limit_s), "--output", str(self._output)),
         ]
         try:
             self._process = subprocess.Popen(

@@ -95,7 +95,7 @@ class Runner:
         if _scheduling() != self.scheduling:
             contents["how unstall itself is scheduled"] = NOTHING
         contents |= {f"the kernel's keyring, {name}": NOTHING for name in _keys() - keys}
-        contents |= {f"the sandbox's own folder, {name}": Content.of(b"") for name in self.sandbox.forget()}
+        contents |= {f"the sandbox's own folder, {name}": NOTHING for name in self.sandbox.forget()}
         run = WholeRun(
             seconds=seconds,
             timed_out=timed_out,
