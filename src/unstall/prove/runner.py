@@ -16,9 +16,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
@@ -66,7 +67,6 @@ class Runner:
             sandbox: where it runs.
         """
         self.line, self.slot, self.sandbox = line, slot, sandbox
-        self.scheduling = _scheduling()
 
     def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
         """Run a side under a plan for the child side (:mod:`unstall.child.trial`); an empty one watches nothing."""
@@ -75,7 +75,7 @@ class Runner:
         own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
         around = os.environ if plan.get("seed") else own
         env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, around)
-        keys = _keys()
+        keys, scheduling = _keys(), _Scheduling.now()
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             began = time.monotonic()
             process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
@@ -92,8 +92,9 @@ class Runner:
             }
             complaints = _content(errors)
             lines = complaints.decode(errors="replace").strip().splitlines()
-        if _scheduling() != self.scheduling:
+        if _Scheduling.now() != scheduling:
             contents["how unstall itself is scheduled"] = NOTHING
+            scheduling.put_back()
         contents |= {f"the kernel's keyring, {name}": NOTHING for name in _keys() - keys}
         contents |= {f"the sandbox's own folder, {name}": NOTHING for name in self.sandbox.forget()}
         run = WholeRun(
@@ -157,9 +158,23 @@ class Runner:
                 path.unlink(missing_ok=True)
 
 
-def _scheduling() -> tuple[object, ...]:
+class _Scheduling(NamedTuple):
     """What a child could change of this process, and every later run would inherit."""
-    return os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)
+
+    policy: int
+    nice: int
+    cores: frozenset[int]
+
+    @classmethod
+    def now(cls) -> _Scheduling:
+        return cls(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), frozenset(os.sched_getaffinity(0)))
+
+    def put_back(self) -> None:
+        """As far as this process may: the next run is not to suffer from the last one."""
+        with suppress(OSError):
+            os.sched_setaffinity(0, self.cores)
+            os.sched_setscheduler(0, self.policy, os.sched_getparam(0))
+            os.setpriority(os.PRIO_PROCESS, 0, self.nice)
 
 
 def _keys() -> set[str]:
