@@ -15,21 +15,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, reached, refusals, thresholds
-from unstall.prove.effects import STDERR, Comparison, Effects, words_differ
+from unstall.prove import accounts, calls, reached, refusals, saves, thresholds
+from unstall.prove.comparing import Comparer
+from unstall.prove.growth import growing
 from unstall.prove.runner import WholeRun
-from unstall.prove.runs import Ended, OriginalFailed, Runner, Runs, agree, other_kind, other_seeds, plan_of, reseeded
+from unstall.prove.runs import (
+    Ended,
+    OriginalFailed,
+    Runner,
+    Runs,
+    begin_alike,
+    other_kind,
+    other_seeds,
+    plan_of,
+    reseeded,
+)
 from unstall.prove.timing import Pair, break_even, doubt, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
-from unstall.records.proof import Difference, Proof, ProofRatio
-from unstall.records.remedies import Sameness
+from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_UNDER_OTHER_SEEDS = _RUNS_AS_IT_IS = _RUNS_FOLLOWED = 2
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _FAILS_UNDER_OTHERS = "under other seeds the original fails: it was compared under its own alone"
-_LEVELS: tuple[Sameness, ...] = ("exact", "close", "reduced")
 
 
 @dataclass(frozen=True)
@@ -39,12 +47,6 @@ class Options:
     budget_s: float = 900.0
     allow: frozenset[str] = frozenset()
     """What may differ: ``reduced``, the values; ``training-changing``, the number of steps and samples too."""
-
-    def allows(self, difference: Difference) -> bool:
-        """Whether a difference is one that the person allowed; words printed, files and exit code never are."""
-        return (difference.kind == "values" and bool(self.allow)) or (
-            difference.kind == "counts" and "training-changing" in self.allow
-        )  # fmt: skip
 
 
 @dataclass
@@ -56,11 +58,6 @@ class Judge:
     options: Options
     log: Callable[[str], None] = lambda line: None
     clock: Callable[[], float] = time.monotonic
-    known_by: list[str] = field(default_factory=list)
-    level: int = 0
-    """How the same it is so far, in ``_LEVELS``."""
-    furthest: float = 0.0
-    """The largest difference that was taken for rounding, over its limit."""
     has_seeds: bool = True
     """Whether the program's random numbers can be made others from outside."""
     pairs: list[Pair] = field(default_factory=list)
@@ -68,12 +65,12 @@ class Judge:
     watched: list[Pair] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
     """Changed lines that no run reached."""
-    perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
-    """Of watched whole runs of the original: as it is, and off by one unit in the last place."""
 
     def prove(self) -> Proof:
         """Judge the change."""
         self.runs = Runs(self.runner, self.sides, self.options.budget_s, self.clock)
+        self.comparer = Comparer(self.runs, self.options.allow, self.log)
+        self.known_by = self.comparer.known_by
         try:
             self._refuse()
             kind = self._look()
@@ -106,7 +103,7 @@ class Judge:
                 return ""
             plan = plan_of(kind, steps=int(thresholds.LOOK_STEPS))
             original = self.runs.original(plan)
-        self._compare(plan, original, is_whole=False)
+        self.comparer.compare(plan, original, self.runs.changed(plan, original.seconds), is_whole=False)
         return str(plan["clock"]["kind"])
 
     def _watch(self, kind: str) -> None:
@@ -114,9 +111,11 @@ class Judge:
         self.log("whole runs of both, watched")
         plan = plan_of(kind)
         original = self.runs.original(plan)
-        self._compare(plan, original, is_whole=True)
+        changed = self.runs.changed(plan, original.seconds)
+        self.watched.append(Pair(original, changed))
+        self.comparer.compare(plan, original, changed, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
-        for_rounding = 1 + rounding.PERTURBED_RUNS if _LEVELS[self.level] == "close" else 0
+        for_rounding = 1 + rounding.PERTURBED_RUNS if self.comparer.sameness == "close" else 0
         others = _RUNS_UNDER_OTHER_SEEDS + _RUNS_AS_IT_IS + 2 * thresholds.LEAST_PAIRS + _RUNS_FOLLOWED
         self.runs.need(original.seconds * (others + for_rounding))
         if not original.tensors:
@@ -126,62 +125,60 @@ class Judge:
         self._watch_as_it_is(kind)
         self._watch_under_other_seeds(kind, original)
 
-    def _watch_under_other_seeds(self, kind: str, original: WholeRun) -> None:
-        """Compare whole runs under seeds that the change has not seen; ``original``: a run under the usual ones."""
-        self.log("the same under seeds that the change has not seen")
-        shift = other_seeds()
-        plan = plan_of(kind, shift=shift)
-        try:
-            other = self.runs.original(plan)
-        except OriginalFailed:
-            self.has_seeds = False
-            self.known_by.append(_FAILS_UNDER_OTHERS)
-            return
-        if agree(original, other):
-            self.has_seeds = False
-            self.known_by.append(_FIXED_SEEDS)
-            return
-        self._compare(plan, other, is_whole=True)
-        self.known_by.append(f"under the program's seeds, and under those seeds changed by {shift}")
-
     def _watch_as_it_is(self, kind: str) -> None:
-        """Compare whole runs of the program with its seeds untouched: steps, calls, samples.
+        """Compare whole runs of the program with its seeds untouched.
 
         What a change does under the program's own seeds alone shows here, which are others where numbers are compared.
-        Where all was the same to the bit so far, so must the numbers be here.
         """
         self.log("whole runs of both, as they are")
         plan = {key: value for key, value in plan_of(kind).items() if key != "seed"}
         original = self.runs.original(plan)
         changed = self.runs.changed(plan, original.seconds)
         self.watched.append(Pair(original, changed))
-        in_counts = self._in_counts(original, changed)
-        is_other = _LEVELS[self.level] == "exact" and not agree(original, changed)
-        if in_counts is None and not is_other:
+        self.comparer.compare_as_it_is(plan, original, changed)
+
+    def _watch_under_other_seeds(self, kind: str, original: WholeRun) -> None:
+        """Compare whole runs under seeds that the change has not seen, and with a sample less in each epoch.
+
+        ``original``: a run under the usual seeds.
+        """
+        self.log("the same under seeds that the change has not seen, with a sample less")
+        shift = other_seeds()
+        runs = self._both(kind, shift, is_shorter=True) or self._both(kind, shift, is_shorter=False)
+        if runs is None:
+            self.has_seeds = False
+            self.known_by.append(_FAILS_UNDER_OTHERS)
             return
-        again = self.runs.original(plan)
-        if self._in_counts(original, again) is None:
-            self._judge(in_counts)
-            if agree(original, again):
-                self._judge(self._in_values(original, changed) if is_other else None)
-                return
+        plan, other, changed = runs
+        is_shorter = bool(_shortened(other))
+        self.has_seeds = not begin_alike(original, other)
+        if not (self.has_seeds or is_shorter):
+            self.known_by.append(_FIXED_SEEDS)
+            return
+        self.watched.append(Pair(other, changed))
+        conditions = ["under other seeds"] * self.has_seeds + ["with a sample less in each epoch"] * is_shorter
+        self.comparer.compare(plan, other, changed, is_whole=True, where=f" {' and '.join(conditions)}")
         self.known_by.append(
-            "under its own seeds the program does not do the same twice: numbers not compared as it is"
+            f"under the program's seeds, and under those seeds changed by {shift}" if self.has_seeds else _FIXED_SEEDS
         )
+        if is_shorter:
+            self.known_by.append("with the data as they are, and with a sample less in each epoch")
 
-    def _in_counts(self, original: WholeRun, other: WholeRun) -> Difference | None:
-        if original.account is None:
+    def _both(self, kind: str, shift: int, *, is_shorter: bool) -> tuple[Mapping[str, Any], WholeRun, WholeRun] | None:
+        """A watched run of each side under other seeds, with their plan; None where that cannot be compared.
+
+        The original may not work so, or one side takes its samples in a way of its own, which nothing shortens.
+        """
+        plan = plan_of(kind, shift=shift, is_shorter=is_shorter)
+        try:
+            original = self.runs.original(plan)
+        except OriginalFailed:
             return None
-        if other.account is None:
-            return Difference(kind="effects", place="end of the run", detail="it ends in another way")
-        return accounts.first_difference(original.account, other.account, to_the_bit=False)
-
-    def _in_values(self, original: WholeRun, changed: WholeRun) -> Difference:
-        """The first number that is another one, of runs that should agree to the bit."""
-        pairs = zip(original.tensors, changed.tensors)
-        first = next((a for a, b in pairs if not a.equals(b)), None)
-        place = first.place if first else "end of the run"
-        return Difference(kind="values", place=place, detail="other numbers under the program's own seeds alone")
+        changed = self.runs.changed(plan, original.seconds)
+        ends_alike = changed.effects.status == original.effects.status
+        if is_shorter and ends_alike and _shortened(changed) != _shortened(original):
+            return None
+        return plan, original, changed
 
     def _time(self) -> None:
         """Time whole runs that nothing watches, in turns, until it is clear; compare what each leaves behind.
@@ -196,7 +193,7 @@ class Judge:
             shift = other_seeds() if self.has_seeds and number % 2 else None
             self.log(f"pair {number + 1} of whole runs{', under other seeds' * (shift is not None)}")
             self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2)))
-            self._compare_effects()
+            self.comparer.compare_effects(self.pairs)
             ratio = ratio_of(self.pairs)
             if ratio is not None and ratio.high < thresholds.LEAST_GAIN:
                 return
@@ -205,7 +202,7 @@ class Judge:
                 return
 
     def _conclude(self) -> Ended:
-        self._note_errors()
+        self.comparer.note_errors(self.pairs)
         ratio = ratio_of(self.pairs)
         if ratio is None or ratio.low <= thresholds.LEAST_GAIN <= ratio.high:
             count = len(self.pairs)
@@ -216,6 +213,15 @@ class Judge:
         reason = doubt(self.pairs, self.watched)
         if reason is not None:
             return Ended("inconclusive", reason)
+        fewer = saves.fewer(self.pairs)
+        if fewer is not None and not fewer.is_by_time:
+            self.comparer.judge(fewer.difference)
+        elif fewer is not None:
+            reason = f"{fewer.difference}, which may be for the time that it takes: a longer run would tell"
+            return Ended("inconclusive", reason)
+        grows = growing(self.watched)
+        if grows is not None:
+            return Ended("inconclusive", grows)
         return Ended("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
 
     def _follow(self) -> None:
@@ -224,25 +230,33 @@ class Judge:
         if not lines:
             return
         self.log("which lines of the change are reached")
-        own = self._reached(lines, None)
+        own = self._followed(lines, None)
         others = list(self._under_others(lines, own))
-        told = reached.only_here(own, others)
+        told = reached.only_here(own.reached, [other.reached for other in others])
         if told is not None:
             raise Ended("inconclusive", reached.in_words(told, len(others)))
-        self.unreached = [*reached.never(self.sides, lines, own.union(*others))]
+        by_calls = calls.told(own.calls, [other.calls for other in others])
+        if by_calls:
+            plans = [{"reached": {"files": {}}, **reseeded(shift)} for shift in (None, other_seeds())]
+            of_original = [self.runs.original(plan).calls for plan in plans]
+            one = calls.not_the_originals(by_calls, *of_original)
+            if one is not None:
+                raise Ended("inconclusive", calls.in_words(one, len(others)))
+        places = own.reached.union(*(other.reached for other in others))
+        self.unreached = [*reached.never(self.sides, lines, places)]
 
-    def _under_others(
-        self, lines: Mapping[str, Sequence[int]], own: frozenset[reached.Place]
-    ) -> Iterator[frozenset[reached.Place]]:
-        """What is reached under other seeds: more and more of them, as long as the program's own are told from all."""
-        others: list[frozenset[reached.Place]] = []
+    def _under_others(self, lines: Mapping[str, Sequence[int]], own: WholeRun) -> Iterator[WholeRun]:
+        """Runs under other seeds: more and more of them, as long as the program's own are told from all."""
+        others: list[WholeRun] = []
         while self.has_seeds and len(others) < thresholds.MOST_OTHER_SEEDS:
-            others.append(self._reached(lines, other_seeds()))
+            others.append(self._followed(lines, other_seeds()))
             yield others[-1]
-            if reached.only_here(own, others) is None:
+            is_told = reached.only_here(own.reached, [other.reached for other in others]) is not None
+            if not (is_told or calls.told(own.calls, [other.calls for other in others])):
                 return
 
-    def _reached(self, lines: Mapping[str, Sequence[int]], shift: int | None) -> frozenset[reached.Place]:
+    def _followed(self, lines: Mapping[str, Sequence[int]], shift: int | None) -> WholeRun:
+        """A run of the changed program whose lines are followed."""
         plan = {"reached": {"files": lines}, **reseeded(shift)}
         run = self.runs.run(self.sides.changed, plan, self.runs.remaining())
         usual = self.pairs[0].changed.effects.status
@@ -252,101 +266,7 @@ class Judge:
             )
         if reached.LOST in run.reached:
             raise Ended("inconclusive", "the program ends what follows its lines: a debugger of its own does")
-        return run.reached
-
-    def _note_errors(self) -> None:
-        """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""
-        own = own_pairs(self.pairs)
-        difference = (
-            words_differ(STDERR, [pair.original.errors for pair in own], own[-1].changed.errors) if own else None
-        )
-        if difference is not None:
-            self.known_by.append(f"not judged: {difference}")
-
-    # ------------------------------------------------------------------ comparing
-
-    def _compare(self, plan: Mapping[str, Any], original: WholeRun, *, is_whole: bool) -> None:
-        """Run the changed program under a plan and compare it with a run of the original. Raises Ended."""
-        changed = self.runs.changed(plan, original.seconds)
-        if is_whole:
-            self.watched.append(Pair(original, changed))
-        if changed.effects.status != original.effects.status:
-            self._judge(Comparison([original.effects]).first(changed.effects))
-        is_exact = agree(original, changed)
-        self._judge_counts(original, changed, is_exact=is_exact and is_whole)
-        again = [] if is_exact else [self.runs.original(plan)]
-        if not is_exact:
-            self._judge(self._structure(original, changed, again[0]))
-        if not is_exact and _LEVELS[self.level] != "reduced":
-            self.log("how far rounding goes")
-            again += self.runs.perturbed(plan)
-            verdict = Limits(original.tensors, [run.tensors for run in again]).judge(changed.tensors)
-            if verdict.sameness == "close":
-                self._at_most("close")
-                self.furthest = max(self.furthest, verdict.ratio)
-            else:
-                place, _, detail = (verdict.reason or "").partition(": ")
-                self._judge(Difference(kind="values", place=place, detail=detail))
-        if is_whole:
-            self.perturbed = [(original.effects, run.effects) for run in again[1:]] or self.perturbed
-            own = [original.effects, *(run.effects for run in again[:1])]
-            self._judge(self._comparison(own).first(changed.effects))
-
-    def _structure(self, original: WholeRun, changed: WholeRun, again: WholeRun) -> Difference | None:
-        """Other tensors at the same place, where the original reproduces its own."""
-        for a, b, own in zip(original.tensors, changed.tensors, again.tensors):
-            if (a.what, a.shape) != (b.what, b.shape) and a.is_like(own):
-                detail = f"{b.what} {list(b.shape)} instead of {a.what} {list(a.shape)}"
-                return Difference(kind="counts", place=a.place, detail=detail)
-        return None
-
-    def _judge_counts(self, original: WholeRun, changed: WholeRun, *, is_exact: bool) -> None:
-        if original.account is None or changed.account is None:
-            self._judge(self._in_counts(original, changed))
-            return
-        self._judge(accounts.first_difference(original.account, changed.account, to_the_bit=is_exact))
-        if is_exact and accounts.draws_differ(original.account, changed.account):
-            self.known_by.append("it draws other random numbers, which no result depends on")
-
-    def _compare_effects(self) -> None:
-        """Compare what the last unwatched runs have left behind; the original once more where that decides."""
-        last = self.pairs[-1]
-        originals = [pair.original.effects for pair in (own_pairs(self.pairs) if last.shift is None else [last])]
-        changed = last.changed.effects
-        comparison = self._comparison(originals)
-        while (difference := comparison.first(changed)) is not None and self._may_vary(originals):
-            originals.append(self.runs.original(reseeded(last.shift)).effects)
-            comparison = self._comparison(originals)
-        self._judge(difference)
-        notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
-        self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
-
-    def _may_vary(self, originals: Sequence[Effects]) -> bool:
-        """Whether more runs of the original may show that it does not do the same each time, or by how much not."""
-        if len(originals) == 1:
-            return True
-        first = self._comparison(originals[:1])
-        return len(originals) < thresholds.RUNS_OF_SPREAD and any(first.first(other) for other in originals[1:])
-
-    def _comparison(self, originals: Sequence[Effects]) -> Comparison:
-        level = _LEVELS[self.level]
-        # A figure that rounding can tip over goes as far as the change's own rounding does, not as any could.
-        share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.furthest))
-        size = share * rounding.SIZE if level == "close" else 0.0
-        return Comparison(originals, self.perturbed, size=size, loose=level == "reduced")
-
-    def _judge(self, difference: Difference | None) -> None:
-        """Raise Ended for a difference that nobody allowed."""
-        if difference is None:
-            return
-        if not self.options.allows(difference):
-            raise Ended("different", f"it does not do the same: {difference}", first_difference=difference)
-        if _LEVELS[self.level] != "reduced":
-            self.known_by.append(f"differs, as allowed, from {difference} on")
-        self._at_most("reduced")
-
-    def _at_most(self, level: Sameness) -> None:
-        self.level = max(self.level, _LEVELS.index(level))
+        return run
 
     # ------------------------------------------------------------------ the answer
 
@@ -355,7 +275,7 @@ class Judge:
         counted = f" ({words})" if original.account and (words := accounts.in_words(original.account)) else ""
         return (
             f"inputs, outputs, losses, weights and optimizer state of whole runs, "
-            f"{exactness[_LEVELS[self.level]]}{counted}"
+            f"{exactness[self.comparer.sameness]}{counted}"
         )
 
     def _proof(self, ended: Ended) -> Proof:
@@ -372,7 +292,7 @@ class Judge:
             verdict=ended.verdict,
             reason=ended.reason,
             changes=self.sides.label,
-            sameness=_LEVELS[self.level] if is_same else None,
+            sameness=self.comparer.sameness if is_same else None,
             ratio=ProofRatio(value=ratio.value, low=ratio.low, high=ratio.high)
             if ratio and math.isfinite(ratio.high)
             else None,
@@ -388,3 +308,8 @@ class Judge:
     def _files(self) -> str:
         count = len(self.pairs[0].original.effects.contents) - 1
         return "one file" if count == 1 else f"{count} files"
+
+
+def _shortened(run: WholeRun) -> int:
+    """How many of its epochs had a sample less."""
+    return int((run.account or {}).get("shortened", 0))

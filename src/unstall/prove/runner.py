@@ -17,15 +17,17 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
+from unstall.prove.calls import Calls, calls_in
 from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
 from unstall.prove.reached import Place, places_in
+from unstall.prove.saves import Saves
 from unstall.prove.trees import Files
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ class WholeRun:
     clock: Mapping[str, Any] | None = None
     reached: frozenset[Place] = frozenset()
     """What of the change ran, where that was asked for."""
+    calls: Calls = field(default_factory=dict)
+    """How often each of the program's functions was called, where that was asked for."""
+    saves: Mapping[str, int] = field(default_factory=dict)
+    """How often each file was saved, as far as that was seen."""
 
 
 class Runner:
@@ -76,7 +82,8 @@ class Runner:
         around = os.environ if plan.get("seed") else own
         env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, around)
         keys, scheduling = _keys(), _Scheduling.now()
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        saves = Saves(self.sandbox.home)
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, saves:
             began = time.monotonic()
             process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
             try:
@@ -107,6 +114,8 @@ class Runner:
             account=_json(self.slot / "account.json"),
             clock=_json(self.slot / "clock.json"),
             reached=places_in(self.slot / "reached.jsonl"),
+            calls=calls_in(self.slot / "calls.json"),
+            saves=saves.of_files(self.sandbox.layers()),
         )
         self._empty()
         return run

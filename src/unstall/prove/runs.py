@@ -112,15 +112,20 @@ class Runs:
         return min(self.remaining(), usual)
 
 
-def plan_of(kind: str, *, steps: int | None = None, shift: int | None = None) -> dict[str, Any]:
+def plan_of(
+    kind: str, *, steps: int | None = None, shift: int | None = None, is_shorter: bool = False
+) -> dict[str, Any]:
     """The plan of a run that is watched.
 
     Args:
         kind: what counts as a step; empty where the program makes none.
         steps: after how many it ends; None for a whole run.
         shift: by how much the program's seeds are changed.
+        is_shorter: whether each epoch has a sample less than the data.
     """
-    seed = {"seed": {"seed": _SEED, "shift": shift}}
+    seed: dict[str, Any] = {"seed": {"seed": _SEED, "shift": shift}}
+    if is_shorter:
+        seed["shorter"] = {"samples": 1}
     if not kind:
         return {**seed, "account": {}}
     return {
@@ -145,6 +150,12 @@ def other_kind(run: WholeRun) -> str:
     """What counts as a step in a program whose run made none of an optimizer; nothing where nothing is seen of it."""
     account = run.account or {}
     return "forward" if account.get("calls") else "batch" if account.get("batches") else ""
+
+
+def begin_alike(a: WholeRun, b: WholeRun) -> bool:
+    """Whether the first steps of two runs computed the same, bit for bit, as far as the data had not yet ended."""
+    first = ([tensor for tensor in run.tensors if tensor.step == 0] for run in (a, b))
+    return all(x.equals(y) for x, y in zip(*first))
 
 
 def agree(a: WholeRun, b: WholeRun) -> bool:

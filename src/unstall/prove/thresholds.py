@@ -18,6 +18,10 @@ RESEEDED_SHARE = Threshold(
 MOST_OTHER_SEEDS = Threshold(
     5, "a rare case in the data that comes under the program's own seeds alone passes for a trick, once in 15 at worst"
 )
+LEAST_GROWTH = Threshold(
+    0.02, "of the resident memory in the last half of a run: an allocator that gives back late moves it by less"
+)
+GROWTH_OVER = Threshold(3.0, "times the original's own growth: less is the same growth, seen through noise")
 FIGURES_OVER_NUMBERS = Threshold(
     4.0, "times as far as the model's own numbers that printed figures may be off, in units of their noise"
 )

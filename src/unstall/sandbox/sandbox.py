@@ -84,6 +84,11 @@ class Sandbox:
         return [*self.entrance, *words]
 
     @property
+    def home(self) -> Path:
+        """Its folder: what programs write is in the ``layer-*`` there."""
+        return self._home
+
+    @property
     def entrance(self) -> Sequence[str]:
         """The words before the program's own in :meth:`command`: none under the guard."""
         return () if self._overlays is None else self._overlays.entrance

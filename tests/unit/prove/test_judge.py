@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from unstall.optimize.sameness import ObservedTensor
+from unstall.prove.calls import Function
 from unstall.prove.effects import STDOUT, Content, Effects
 from unstall.prove.judge import Judge, Options
 from unstall.prove.reached import LOST, Place
@@ -19,9 +21,10 @@ TRAIN = Path("/program/train.py")
 SIDES = Sides({TRAIN: b"a = 1\n"}, {TRAIN: b"a = 2\n"})
 
 
-def make_account(steps=24, rows=16):
+def make_account(steps=24, rows=16, **given):
     calls = [["train", rows, "float32", "00"]] * steps
-    return {"steps": steps, "calls": calls, "batches": [], "chains": {"calls": "00", "batches": ""}, "random": {}}
+    base = {"steps": steps, "calls": calls, "batches": [], "chains": {"calls": "00", "batches": ""}, "random": {}}
+    return {**base, **given}
 
 
 def make_tensors(values=(1.0, 2.0), dtype="float32"):
@@ -339,3 +342,105 @@ def test_a_program_that_ends_the_following_is_not_proven():
         seeded, lambda plan: seeded(plan, seconds=5.0, reached=frozenset({LOST} if "reached" in plan else ()))
     )
     assert proof.verdict == "inconclusive" and "debugger" in proof.reason
+
+
+def shortened(plan, steps=24, epochs=2):
+    """An account of a run whose epochs are shorter where the plan asks for that."""
+    return make_account(steps=steps, shortened=epochs if "shorter" in plan else 0)
+
+
+def test_a_change_that_drops_the_last_batch_is_told_where_the_data_are_shorter():
+    def dropped(plan):
+        return seeded(plan, seconds=5.0, account=shortened(plan, steps=22 if "shorter" in plan else 24))
+
+    proof, runs = prove(lambda plan: seeded(plan, account=shortened(plan)), dropped)
+    assert proof.verdict == "different" and proof.first_difference.detail == "22 instead of 24"
+    assert "with a sample less in each epoch" in proof.reason and {} not in runs.plans
+
+
+def test_a_change_that_fails_where_the_data_are_shorter_is_different():
+    def fails(plan):
+        short = "shorter" in plan
+        return seeded(plan, seconds=5.0, status=int(short), account=None if short else shortened(plan))
+
+    proof, _ = prove(lambda plan: seeded(plan, account=shortened(plan)), fails)
+    assert proof.verdict == "different" and proof.first_difference.place == "exit code"
+
+
+def test_shorter_data_are_compared_where_seeds_cannot_be_changed_too():
+    def dropped(plan):
+        return make_run(seconds=5.0, account=shortened(plan, steps=22 if "shorter" in plan else 24))
+
+    proof, _ = prove(lambda plan: make_run(account=shortened(plan)), dropped)
+    assert proof.verdict == "different" and "seeds" not in proof.reason
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_side_that_orders_its_data_itself_or_an_original_that_fails_is_compared_with_the_data_as_they_are(status):
+    def original(plan):
+        return seeded(plan, account=shortened(plan), status=status if "shorter" in plan else 0)
+
+    def changed(plan):
+        return seeded(plan, seconds=5.0, account=shortened(plan, epochs=0))
+
+    proof, runs = prove(original, changed)
+    assert proof.verdict == "proven" and any("seeds changed by" in line for line in proof.known_by)
+    assert not any("a sample less" in line for line in proof.known_by)
+    assert [plan for plan in runs.plans if (plan.get("seed") or {}).get("shift") and is_watched(plan)]
+
+
+WEIGHTS = "/program/model.pt"
+
+
+def saving(plan, times, **given):
+    """A run that leaves a file of numbers, which it has saved so often."""
+    run = seeded(plan, saves={WEIGHTS: times}, **given)
+    contents = {**run.effects.contents, WEIGHTS: Content.of(b"\0\1")}
+    return replace(run, effects=replace(run.effects, contents=contents))
+
+
+def test_checkpoints_that_are_saved_less_often_are_different():
+    proof, _ = prove(lambda plan: saving(plan, 12), lambda plan: saving(plan, 1, seconds=5.0))
+    assert proof.verdict == "different"
+    assert str(proof.first_difference) == f"{WEIGHTS}: saved once instead of 12 times"
+
+
+def test_checkpoints_that_may_be_saved_by_the_clock_are_not_told_from_fewer():
+    proof, _ = prove(lambda plan: saving(plan, 12), lambda plan: saving(plan, 6, seconds=5.0))
+    assert proof.verdict == "inconclusive" and "6 times instead of 12 times" in proof.reason
+
+
+def test_as_many_checkpoints_or_more_are_the_same():
+    for times in (12, 13):
+        proof, _ = prove(lambda plan: saving(plan, 12), lambda plan, times=times: saving(plan, times, seconds=5.0))
+        assert proof.verdict == "proven"
+
+
+def test_memory_that_grows_to_the_end_is_not_proven():
+    flat = make_account(memory=[1e9] * 200)
+    growing = make_account(memory=[1e9 + 1e6 * step for step in range(200)])
+    proof, _ = prove(lambda plan: seeded(plan, account=flat), lambda plan: seeded(plan, seconds=5.0, account=growing))
+    assert proof.verdict == "inconclusive" and "its memory grows" in proof.reason
+    proof, _ = prove(
+        lambda plan: seeded(plan, account=growing), lambda plan: seeded(plan, seconds=5.0, account=growing)
+    )
+    assert proof.verdict == "proven"
+
+
+COMPUTE = Function(str(TRAIN), "compute", 3)
+
+
+def counting(plan, own, others, **given):
+    """A run that calls a function so often under the program's own seeds, and so often under others."""
+    return seeded(plan, calls={COMPUTE: others if "seed" in plan else own}, **given)
+
+
+def test_results_that_are_computed_less_often_under_the_programs_own_seeds_are_not_proven():
+    proof, _ = prove(lambda plan: counting(plan, 64, 64), lambda plan: counting(plan, 16, 64, seconds=5.0))
+    assert proof.verdict == "inconclusive"
+    assert "compute (train.py:3) runs 16 times under the program's own seeds, and 64 times under 5" in proof.reason
+
+
+def test_a_function_that_the_original_too_calls_less_often_there_tells_nothing():
+    proof, _ = prove(lambda plan: counting(plan, 16, 64), lambda plan: counting(plan, 16, 64, seconds=5.0))
+    assert proof.verdict == "proven"

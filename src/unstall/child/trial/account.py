@@ -2,7 +2,8 @@
 
 ``account.json``, written when the process ends: ``steps`` (of all optimizers), ``calls`` (one for each call of a model
 from outside of any: [mode, rows, dtypes, digest of what went in]), ``batches`` (one for each that a loader gave:
-[samples, digest]), ``random`` (digests of the global generators' states at the end).
+[samples, digest]), ``random`` (digests of the global generators' states at the end), ``shortened`` (epochs that
+shorter.py ended early), ``memory`` (resident bytes of the process, after steps at equal distances).
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import sys
 from typing import Any
 
 from unstall.child import trial
+from unstall.child.trial import shorter
 from unstall.child.trial.clock import rows
 from unstall.child.trial.observe import facts, tensors
 
+_MOST_SAMPLES = 4096
 _MOST = 200_000
 """Calls and batches that are listed; of those after them only the last digest, which all went into, is known."""
 
@@ -34,6 +37,7 @@ class Account:
         self.batches: list[tuple[int, str]] = []
         self.is_registered = False
         self.chains = {"calls": b"", "batches": b""}
+        self.memory = Memory()
 
     def register(self) -> None:
         """Write the account down at the end of the process."""
@@ -45,12 +49,15 @@ class Account:
         """An optimizer has made a step."""
         self.register()
         self.steps += 1
+        self.memory.note()
 
     def call(self, model: Any, args: tuple[Any, ...]) -> None:
         """A model has been called from outside of any."""
         if os.getpid() != self.pid or trial.is_unseen():
             return
         self.register()
+        if not self.steps:
+            self.memory.note()
         dtypes, digest = self._digest("calls", args)
         if len(self.calls) < _MOST:
             self.calls.append(("train" if model.training else "eval", rows(args), dtypes, digest))
@@ -82,9 +89,37 @@ class Account:
             "batches": self.batches,
             "chains": {name: chain.hex() for name, chain in self.chains.items()},
             "random": random_states(),
+            "shortened": shorter.epochs,
+            "memory": self.memory.samples,
         }
         with open(self.path, "w") as file:
             json.dump(account, file)
+
+
+class Memory:
+    """The resident memory of this process, at equal distances: the more of them, the further apart."""
+
+    def __init__(self) -> None:
+        self.samples: list[int] = []
+        self.every = 1
+        self.seen = 0
+
+    def note(self) -> None:
+        """Once more a moment to look."""
+        if self.seen % self.every == 0:
+            self.samples.append(resident_bytes())
+            if len(self.samples) == _MOST_SAMPLES:
+                self.samples, self.every = self.samples[::2], 2 * self.every
+        self.seen += 1
+
+
+def resident_bytes() -> int:
+    """Of this process; 0 where the kernel does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def random_states() -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 ``plan``: path of a file → the lines in it that a change has brought. ``reached.jsonl``, one line for each that is
 reached for the first time, by any process of the program: [path, function, its first line, line, offset of the
-instruction in it], the offset -1 where a function begins.
+instruction in it], the offset -1 where a function begins. ``calls.json``, at the end of the first process: [path,
+function, its first line, how often it was called there].
 """
 
 from __future__ import annotations
@@ -34,14 +35,19 @@ class Reached:
     def __init__(self, files: dict[str, list[int]], folder: str):
         self.files = {path: set(lines) for path, lines in files.items()}
         self.path = os.path.join(folder, "reached.jsonl")
+        self.calls_path = os.path.join(folder, "calls.json")
         self.pid = os.getpid()
         self.codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
         """By identity, as comparing them would compare what they hold: offset → line of what is still to be reached."""
+        self.calls: dict[int, int] = {}
+        """How often each of the program's functions began, by the same identity."""
 
     def enter(self, code: CodeType) -> dict[int, int]:
         """What is still to be reached in a function that begins."""
         known = self.codes.get(id(code))
         if known is not None:
+            if id(code) in self.calls:
+                self.calls[id(code)] += 1
             return known[1]
         file = _file_of(code)
         is_made = file.startswith("<") and not file.startswith(_FROZEN)
@@ -53,8 +59,13 @@ class Reached:
         }
         self.codes[id(code)] = (code, wanted)
         if is_made or is_user_file(file):
+            self.calls[id(code)] = 1
             self._write(code, file, code.co_firstlineno, -1)
         return wanted
+
+    def is_counted(self, code: CodeType) -> bool:
+        """Whether it is one of the program's functions."""
+        return id(code) in self.calls
 
     def reach(self, code: CodeType, offset: int) -> bool:
         """An instruction is about to be executed. Returns whether others of its function are still to be reached."""
@@ -66,8 +77,13 @@ class Reached:
 
     def end(self, *, is_followed: bool) -> None:
         """The process ends; where it is followed no more, what was noted is not all."""
-        if not is_followed and os.getpid() == self.pid:
+        if os.getpid() != self.pid:
+            return
+        if not is_followed:
             self._note(LOST)
+        functions = [(self.codes[identity][0], calls) for identity, calls in self.calls.items()]
+        with open(self.calls_path, "w") as file:
+            json.dump([[_file_of(code), code.co_name, code.co_firstlineno, calls] for code, calls in functions], file)
 
     def _write(self, code: CodeType, file: str, line: int, offset: int) -> None:
         """At once: a worker may be killed. The program's own descriptors stay as they are."""
@@ -103,6 +119,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     reached = Reached(plan["files"], folder)
     if hasattr(sys, "monitoring"):
         _monitor(reached)
+        atexit.register(lambda: reached.end(is_followed=True))  # a debugger of the program's has a tool of its own
     else:
         trace = _tracer(reached)
         threading.settrace(trace)
@@ -137,7 +154,7 @@ def _monitor(reached: Reached) -> None:
     def begin(code: CodeType, offset: int) -> Any:
         if reached.enter(code):
             monitoring.set_local_events(_TOOL, code, events.INSTRUCTION)
-        return monitoring.DISABLE
+        return None if reached.is_counted(code) else monitoring.DISABLE
 
     def instruction(code: CodeType, offset: int) -> Any:
         reached.reach(code, offset)

@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.prove.calls import calls_in
 from unstall.prove.reached import LOST, places_in
 
 PROGRAM = """
@@ -57,7 +58,8 @@ def follow(tmp_path):
     def run(*arguments, lines=(6,)):
         folder = tmp_path / "run"
         folder.mkdir(exist_ok=True)
-        (folder / "reached.jsonl").unlink(missing_ok=True)
+        for name in ("reached.jsonl", "calls.json"):
+            (folder / name).unlink(missing_ok=True)
         env = {
             **os.environ,
             "PYTHONPATH": str(BOOTSTRAP),
@@ -70,20 +72,20 @@ def follow(tmp_path):
             [sys.executable, "program.py", *arguments], cwd=tmp_path, env=env, capture_output=True, text=True
         )
         assert done.returncode == 0 and not done.stderr and not list(folder.glob("complaints*"))
-        return done.stdout, places_in(folder / "reached.jsonl")
+        return done.stdout, places_in(folder / "reached.jsonl"), calls_in(folder / "calls.json")
 
     return run
 
 
 def test_functions_are_noted_in_every_thread_and_child_and_where_they_are_made(follow):
-    _, places = follow("2")
+    _, places, _ = follow("2")
     assert {place.function for place in places if place.offset < 0} == {
         "<module>", "look_up", "compute", "in_a_thread", "in_a_child", "made_here"
     }  # fmt: skip
 
 
 def test_two_ways_through_one_line_are_told_apart(follow):
-    (first, known), (second, computed) = follow("1"), follow("2")
+    (first, known, _), (second, computed, _) = follow("1"), follow("2")
     assert first.startswith("one\n") and second.startswith("22\n")
     in_line = [
         {place.offset for place in places if place.line == 6 and place.offset >= 0} for places in (known, computed)
@@ -93,16 +95,23 @@ def test_two_ways_through_one_line_are_told_apart(follow):
 
 
 def test_only_lines_of_the_change_are_followed_by_instructions(follow):
-    _, places = follow("2", lines=[9])
+    _, places, _ = follow("2", lines=[9])
     in_program = {place.line for place in places if place.offset >= 0 and not place.path.startswith("<")}
     assert in_program == {9}
 
 
 def test_code_that_is_made_at_run_time_is_followed_by_instructions(follow):
-    _, places = follow("2")
+    _, places, _ = follow("2")
     assert {place.path for place in places if place.function == "made_here" and place.offset >= 0} == {"<string>"}
 
 
 @pytest.mark.skipif(hasattr(sys, "monitoring"), reason="nothing but sys.monitoring ends it there")
 def test_what_ends_the_following_is_noted(follow):
     assert LOST in follow("debugged")[1] and LOST not in follow("2")[1]
+
+
+def test_calls_of_the_first_process_are_counted_to_its_end(follow):
+    calls = [{function.name: count for function, count in follow(word)[2].items()} for word in ("1", "2")]
+    assert calls[0]["look_up"] == calls[1]["look_up"] == 1
+    assert "compute" not in calls[0] and calls[1]["compute"] == 1
+    assert "in_a_child" not in calls[1] and calls[1]["in_a_thread"] == 1

@@ -1,0 +1,87 @@
+"""How often each function of the program runs, under its own seeds and under others.
+
+Results that are known for some epochs alone need no way of their own: ``known.get(key) or compute(data)`` runs in all.
+But what they are the results of is computed less often under the program's own seeds. A count that varies by itself
+says nothing, so all other seeds must agree on it, and the original must not have the same difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Function(NamedTuple):
+    """A function of the program."""
+
+    path: str
+    name: str
+    first_line: int
+
+
+Calls = Mapping[Function, int]
+
+
+class Told(NamedTuple):
+    """A function whose number of calls tells the program's own seeds from others."""
+
+    function: Function
+    own: int
+    others: int
+
+
+def calls_in(path: Path) -> Calls:
+    """What the child side has written (:mod:`unstall.child.trial.reached`); nothing where that is nothing."""
+    found: Counter[Function] = Counter()
+    try:
+        for file, name, first_line, calls in json.loads(path.read_text()):
+            found[Function(str(file), str(name), int(first_line))] += int(calls)
+    except (OSError, ValueError, TypeError):  # the judged program may have written something else there
+        return {}
+    return found
+
+
+def told(own: Calls, others: Sequence[Calls]) -> list[Told]:
+    """Functions that all other seeds call equally often, and the program's own not; none where nothing was counted."""
+    if not own or not others or not all(others):
+        return []
+    functions = sorted(frozenset(own).union(*others))
+    counts = [(function, own.get(function, 0), {calls.get(function, 0) for calls in others}) for function in functions]
+    return [Told(function, here, *there) for function, here, there in counts if len(there) == 1 and here not in there]
+
+
+def not_the_originals(found: Sequence[Told], own: Calls, other: Calls) -> Told | None:
+    """The first of these that the original calls equally often under both, or does not have; None if there is none.
+
+    A function is the original's by its file and name: its lines may have moved.
+    """
+    here, there = _by_name(own), _by_name(other)
+    for one in found:
+        name = one.function.path, one.function.name
+        if here.get(name, 0) == there.get(name, 0):
+            return one
+    return None
+
+
+def in_words(one: Told, others: int) -> str:
+    """What tells the program's own seeds from so many others, for a person."""
+    function = one.function
+    name = f"{function.name} ({Path(function.path).name}:{function.first_line})"
+    return (
+        f"{name} runs {_times(one.own)} under the program's own seeds, and {_times(one.others)} under {others} others: "
+        "results may be known beforehand"
+    )
+
+
+def _by_name(calls: Calls) -> Mapping[tuple[str, str], int]:
+    found: Counter[tuple[str, str]] = Counter()
+    for function, count in calls.items():
+        found[function.path, function.name] += count
+    return found
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

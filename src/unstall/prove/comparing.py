@@ -1,0 +1,186 @@
+"""Compare runs of the changed program with the original's, and know how much the same they are by all of them.
+
+Numbers are judged by how far one unit in the last place carries the original's own; counts, words and files by whether
+they are the same. What a person allowed to differ is noted, all else ends the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstall.optimize import thresholds as rounding
+from unstall.optimize.sameness import Limits
+from unstall.prove import accounts, thresholds
+from unstall.prove.effects import STDERR, Comparison, Effects, words_differ
+from unstall.prove.runner import WholeRun
+from unstall.prove.runs import Ended, Runs, agree, reseeded
+from unstall.prove.timing import Pair, own_pairs
+from unstall.records.proof import Difference
+from unstall.records.remedies import Sameness
+
+_LEVELS: tuple[Sameness, ...] = ("exact", "close", "reduced")
+
+
+@dataclass
+class Comparer:
+    """Compares the runs of one proof."""
+
+    runs: Runs
+    allow: frozenset[str]
+    """What may differ: ``reduced``, the values; ``training-changing``, the number of steps and samples too."""
+    log: Callable[[str], None]
+    known_by: list[str] = field(default_factory=list)
+    level: int = 0
+    """How the same it is so far, in ``_LEVELS``."""
+    furthest: float = 0.0
+    """The largest difference that was taken for rounding, over its limit."""
+    perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
+    """Of watched whole runs of the original: as it is, and off by one unit in the last place."""
+
+    @property
+    def sameness(self) -> Sameness:
+        """By all that was compared so far."""
+        return _LEVELS[self.level]
+
+    def compare(
+        self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, *, is_whole: bool, where: str = ""
+    ) -> None:
+        """Compare a run of each side under a plan. Raises Ended.
+
+        Args:
+            plan: under which the original is run again where that decides.
+            original: the original's run.
+            changed: the changed program's.
+            is_whole: whether the program ran to its end, so that what it leaves behind is compared too.
+            where: what is special about these runs, in words that follow "not the same".
+        """
+        if changed.effects.status != original.effects.status:
+            self.judge(Comparison([original.effects]).first(changed.effects), where)
+        is_exact = agree(original, changed)
+        self._judge_counts(original, changed, is_exact=is_exact and is_whole, where=where)
+        again = [] if is_exact else [self.runs.original(plan)]
+        if not is_exact:
+            self.judge(_structure(original, changed, again[0]), where)
+        if not is_exact and self.sameness != "reduced":
+            self.log("how far rounding goes")
+            again += self.runs.perturbed(plan)
+            verdict = Limits(original.tensors, [run.tensors for run in again]).judge(changed.tensors)
+            if verdict.sameness == "close":
+                self._at_most("close")
+                self.furthest = max(self.furthest, verdict.ratio)
+            else:
+                place, _, detail = (verdict.reason or "").partition(": ")
+                self.judge(Difference(kind="values", place=place, detail=detail), where)
+        if is_whole:
+            self.perturbed = [(original.effects, run.effects) for run in again[1:]] or self.perturbed
+            own = [original.effects, *(run.effects for run in again[:1])]
+            self.judge(self._comparison(own).first(changed.effects), where)
+
+    def compare_as_it_is(self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun) -> None:
+        """Compare a run of each side with the program's seeds untouched: steps, calls, samples.
+
+        Where all was the same to the bit so far, so must the numbers be here. Raises Ended.
+        """
+        in_counts = _in_counts(original, changed)
+        is_other = self.sameness == "exact" and not agree(original, changed)
+        if in_counts is None and not is_other:
+            return
+        again = self.runs.original(plan)
+        if _in_counts(original, again) is None:
+            self.judge(in_counts)
+            if agree(original, again):
+                self.judge(_in_values(original, changed) if is_other else None)
+                return
+        self.known_by.append(
+            "under its own seeds the program does not do the same twice: numbers not compared as it is"
+        )
+
+    def compare_effects(self, pairs: Sequence[Pair]) -> None:
+        """Compare what the last of these unwatched runs have left behind; the original once more where that decides."""
+        last = pairs[-1]
+        originals = [pair.original.effects for pair in (own_pairs(pairs) if last.shift is None else [last])]
+        changed = last.changed.effects
+        comparison = self._comparison(originals)
+        while (difference := comparison.first(changed)) is not None and self._may_vary(originals):
+            originals.append(self.runs.original(reseeded(last.shift)).effects)
+            comparison = self._comparison(originals)
+        self.judge(difference)
+        notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
+        self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
+
+    def note_errors(self, pairs: Sequence[Pair]) -> None:
+        """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""
+        own = own_pairs(pairs)
+        difference = (
+            words_differ(STDERR, [pair.original.errors for pair in own], own[-1].changed.errors) if own else None
+        )
+        if difference is not None:
+            self.known_by.append(f"not judged: {difference}")
+
+    def judge(self, difference: Difference | None, where: str = "") -> None:
+        """Raise Ended for a difference that nobody allowed."""
+        if difference is None:
+            return
+        if not self._allows(difference):
+            raise Ended("different", f"it does not do the same{where}: {difference}", first_difference=difference)
+        if self.sameness != "reduced":
+            self.known_by.append(f"differs, as allowed, from {difference} on")
+        self._at_most("reduced")
+
+    def _allows(self, difference: Difference) -> bool:
+        """Whether a difference is one that the person allowed; words printed, files and exit code never are."""
+        return (difference.kind == "values" and bool(self.allow)) or (
+            difference.kind == "counts" and "training-changing" in self.allow
+        )  # fmt: skip
+
+    def _judge_counts(self, original: WholeRun, changed: WholeRun, *, is_exact: bool, where: str) -> None:
+        if original.account is None or changed.account is None:
+            self.judge(_in_counts(original, changed), where)
+            return
+        self.judge(accounts.first_difference(original.account, changed.account, to_the_bit=is_exact), where)
+        if is_exact and accounts.draws_differ(original.account, changed.account):
+            note = "it draws other random numbers, which no result depends on"
+            self.known_by += [note] * (note not in self.known_by)
+
+    def _may_vary(self, originals: Sequence[Effects]) -> bool:
+        """Whether more runs of the original may show that it does not do the same each time, or by how much not."""
+        if len(originals) == 1:
+            return True
+        first = self._comparison(originals[:1])
+        return len(originals) < thresholds.RUNS_OF_SPREAD and any(first.first(other) for other in originals[1:])
+
+    def _comparison(self, originals: Sequence[Effects]) -> Comparison:
+        # A figure that rounding can tip over goes as far as the change's own rounding does, not as any could.
+        share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.furthest))
+        size = share * rounding.SIZE if self.sameness == "close" else 0.0
+        return Comparison(originals, self.perturbed, size=size, loose=self.sameness == "reduced")
+
+    def _at_most(self, level: Sameness) -> None:
+        self.level = max(self.level, _LEVELS.index(level))
+
+
+def _structure(original: WholeRun, changed: WholeRun, again: WholeRun) -> Difference | None:
+    """Other tensors at the same place, where the original reproduces its own."""
+    for a, b, own in zip(original.tensors, changed.tensors, again.tensors):
+        if (a.what, a.shape) != (b.what, b.shape) and a.is_like(own):
+            detail = f"{b.what} {list(b.shape)} instead of {a.what} {list(a.shape)}"
+            return Difference(kind="counts", place=a.place, detail=detail)
+    return None
+
+
+def _in_counts(original: WholeRun, other: WholeRun) -> Difference | None:
+    if original.account is None:
+        return None
+    if other.account is None:
+        return Difference(kind="effects", place="end of the run", detail="it ends in another way")
+    return accounts.first_difference(original.account, other.account, to_the_bit=False)
+
+
+def _in_values(original: WholeRun, changed: WholeRun) -> Difference:
+    """The first number that is another one, of runs that should agree to the bit."""
+    pairs = zip(original.tensors, changed.tensors)
+    first = next((a for a, b in pairs if not a.equals(b)), None)
+    place = first.place if first else "end of the run"
+    return Difference(kind="values", place=place, detail="other numbers under the program's own seeds alone")

@@ -1,0 +1,52 @@
+"""How often a function runs, under a program's own seeds and under others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unstall.prove.calls import Function, Told, calls_in, in_words, not_the_originals, told
+
+F, G = (Function("/program/train.py", name, line) for name, line in (("f", 3), ("g", 9)))
+
+
+def test_counts_of_one_function_are_summed(tmp_path):
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps([[*F, 3], [*G, 1], [*F, 4]]))
+    assert calls_in(path) == {F: 7, G: 1}
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"a": 1}', '[["a", "b", "c", "d"]]', "\0"])
+def test_what_the_program_may_have_written_there_is_nothing(tmp_path, content):
+    path = tmp_path / "calls.json"
+    path.write_text(content)
+    assert calls_in(path) == {}
+    assert calls_in(tmp_path / "missing") == {}
+
+
+def test_only_a_count_that_all_other_seeds_agree_on_tells():
+    assert told({F: 1, G: 2}, [{F: 4, G: 2}, {F: 4, G: 2}]) == [Told(F, 1, 4)]
+    assert told({F: 1}, [{F: 4}, {F: 5}]) == []
+    assert told({}, [{F: 4}]) == [] and told({F: 1}, []) == [] and told({F: 1}, [{}]) == []
+
+
+def test_a_function_that_is_not_called_there_is_called_no_times():
+    assert told({G: 1}, [{F: 4, G: 1}]) == [Told(F, 0, 4)]
+    assert "f (train.py:3) runs 0 times" in in_words(Told(F, 0, 1), 5) and "once under 5 others" in in_words(
+        Told(F, 0, 1), 5
+    )
+
+
+def test_a_function_of_the_original_is_known_by_its_name_though_its_line_has_moved():
+    moved = Function(F.path, F.name, 30)
+    assert not_the_originals([Told(F, 1, 4)], {moved: 1}, {moved: 4}) is None
+    assert not_the_originals([Told(F, 1, 4)], {moved: 4}, {moved: 4}) == Told(F, 1, 4)
+    assert not_the_originals([Told(F, 1, 4)], {}, {}) == Told(F, 1, 4)
+
+
+@given(st.dictionaries(st.sampled_from([F, G]), st.integers(1, 9), min_size=1), st.integers(1, 5))
+def test_runs_that_are_alike_are_never_told_apart(calls, others):
+    assert told(calls, [calls] * others) == []
