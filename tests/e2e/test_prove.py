@@ -59,6 +59,36 @@ TRAINING = """
 """
 
 
+EPOCHS = """
+    import time
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    WAIT_S = 0.4
+
+
+    def main():
+        torch.manual_seed(0)
+        data = TensorDataset(torch.randn(32, 4))
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(6):
+            time.sleep(WAIT_S)
+            for (x,) in DataLoader(data, batch_size=8):
+                loss = model(x).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            torch.save(model.state_dict(), "model.pt")
+
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
 @pytest.fixture
 def program(tmp_path):
     if not can_overlay(tmp_path):
@@ -190,6 +220,29 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
     done, proof = prove(program, "--against", "../before", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.DIFFERENT, "different"), done.stderr
     assert proof["first_difference"] == {"kind": "counts", "place": "optimizer steps", "detail": "16 instead of 20"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "detail"),
+    [
+        ("batch_size=8)", "batch_size=8, drop_last=True)", "optimizer steps", "18 instead of 24"),
+        (
+            '        torch.save(model.state_dict(), "model.pt")',
+            '    torch.save(model.state_dict(), "model.pt")',
+            "model.pt",
+            "saved once instead of 6 times",
+        ),
+    ],
+)
+def test_what_is_the_same_on_these_data_and_to_the_end_alone_is_different(program, before, after, place, detail):
+    (program / "train.py").write_text(textwrap.dedent(EPOCHS).lstrip())
+    git(program, "add", ".")
+    git(program, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "second")
+    change(program, "WAIT_S = 0.4", "WAIT_S = 0.0")
+    change(program, before, after)
+    done, proof = prove(program, "--against", "HEAD", "--budget", "300s", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.DIFFERENT, "different"), done.stderr
+    assert proof["first_difference"]["detail"] == detail and proof["first_difference"]["place"].endswith(place)
 
 
 @pytest.mark.parametrize(

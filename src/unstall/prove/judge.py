@@ -194,6 +194,9 @@ class Judge:
             self.log(f"pair {number + 1} of whole runs{', under other seeds' * (shift is not None)}")
             self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2)))
             self.comparer.compare_effects(self.pairs)
+            fewer = saves.fewer(self.pairs)
+            if fewer is not None and not fewer.is_by_time:
+                self.comparer.judge(fewer.difference)
             ratio = ratio_of(self.pairs)
             if ratio is not None and ratio.high < thresholds.LEAST_GAIN:
                 return
@@ -214,9 +217,7 @@ class Judge:
         if reason is not None:
             return Ended("inconclusive", reason)
         fewer = saves.fewer(self.pairs)
-        if fewer is not None and not fewer.is_by_time:
-            self.comparer.judge(fewer.difference)
-        elif fewer is not None:
+        if fewer is not None and fewer.is_by_time:
             reason = f"{fewer.difference}, which may be for the time that it takes: a longer run would tell"
             return Ended("inconclusive", reason)
         grows = growing(self.watched)

@@ -27,7 +27,7 @@ from unstall.optimize.trial_runner import trial_environment, with_files
 from unstall.prove.calls import Calls, calls_in
 from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
 from unstall.prove.reached import Place, places_in
-from unstall.prove.saves import Saves
+from unstall.prove.saves import Saved, Saves
 from unstall.prove.trees import Files
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class WholeRun:
     """What of the change ran, where that was asked for."""
     calls: Calls = field(default_factory=dict)
     """How often each of the program's functions was called, where that was asked for."""
-    saves: Mapping[str, int] = field(default_factory=dict)
+    saves: Mapping[str, Saved] = field(default_factory=dict)
     """How often each file was saved, as far as that was seen."""
 
 

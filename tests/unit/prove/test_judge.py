@@ -15,6 +15,7 @@ from unstall.prove.judge import Judge, Options
 from unstall.prove.reached import LOST, Place
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed
+from unstall.prove.saves import Saved
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -394,7 +395,7 @@ WEIGHTS = "/program/model.pt"
 
 def saving(plan, times, **given):
     """A run that leaves a file of numbers, which it has saved so often."""
-    run = seeded(plan, saves={WEIGHTS: times}, **given)
+    run = seeded(plan, saves={WEIGHTS: Saved(times, times)}, **given)
     contents = {**run.effects.contents, WEIGHTS: Content.of(b"\0\1")}
     return replace(run, effects=replace(run.effects, contents=contents))
 
