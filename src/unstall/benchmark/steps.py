@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from unstall.benchmark.idle import without_request
 from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans, ends, held_s, starts
 from unstall.child.layout import CPU_KNOWN, ERROR, MAIN, MODULE, NETWORK, NOGRAD
 from unstall.child.seams.jax import COMPILE, TRACE
@@ -272,12 +273,15 @@ def _split(
     seconds = _move_compiling(process, spans, boundaries, seconds)
     # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
     other = process.phase_names.index(vocabulary.OTHER.name)
+    idle = process.phase_names.index(vocabulary.IDLE.name)
     claimed = seconds[:, :NO_PHASE].copy()
     claimed[:, other] = 0
     total = np.diff(boundaries)
     excess = np.maximum(claimed.sum(axis=1) / np.maximum(total, 1e-12), 1)
     claimed /= excess[:, None]
     claimed[:, other] = np.clip(total - claimed.sum(axis=1), 0, None)
+    claimed[:, idle] = np.minimum(without_request(process, boundaries), claimed[:, other])
+    claimed[:, other] -= claimed[:, idle]
     for extra in (network, blocked_s, moved):
         extra[:, other] += extra[:, NO_PHASE]
     return Loop(

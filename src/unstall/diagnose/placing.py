@@ -20,7 +20,7 @@ from unstall.child.user_files import is_program_file
 from unstall.diagnose import dataflow, source, vocabulary
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, StackSample
-from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, Plugins, Seam, Tick, seam_of
+from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, IDLE, Plugins, Seam, Tick, seam_of
 
 ProgramFrames = Sequence[tuple[Frame, source.Function]]
 """The program's frames of a stack, outermost first, with the functions they are in."""
@@ -57,6 +57,7 @@ class Placer:
         self.callbacks = _callback_functions(measurement)
         self.positions = _Positions(measurement.sites, measurement.plugins)
         self.validates = measurement.phase("validation") is not None
+        self.is_server = measurement.phase(IDLE.name) is not None
 
     def place(self, sample: StackSample) -> Placed:
         program = program_frames(sample.frames)
@@ -75,6 +76,8 @@ class Placer:
             return seam
         if vocabulary.is_callback_library(frames):
             return "callback"
+        if self.is_server and _is_idle(frames, program):
+            return IDLE.name
         if any(_is_env_step(frame, function) for frame, function in program):
             return "env"
         if seam:
@@ -183,6 +186,9 @@ class _Positions:
     def place(self, program: ProgramFrames, frames: Sequence[Frame]) -> str:
         calls = source.calls_at(program[-1][0].file, program[-1][0].line) if program else ()
         inner = _inside(program, self.paths)
+        if vocabulary.is_server(frames):  # which writes answers, and reads what it is asked
+            inner = [each for each in inner if not vocabulary.is_server(each[:1])]
+            calls = calls if inner and inner[-1] == program[-1] else ()
         forward = self.relation(program, modules.FORWARD.event)
         backward = self.relation(program, autograd.BACKWARD.event)
         optimized = self.relation(program, optimizer.STEP.event)
@@ -192,8 +198,11 @@ class _Positions:
         if forward < 0 or (forward == 0 and makes_data):
             if called and any(vocabulary.names_callback(name) for name in called) and not makes_data:
                 return "callback"
-            loads = makes_data or any(vocabulary.names_data(name) for name in called) or self._hands_batch(program)
-            loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
+            if vocabulary.is_server(frames):  # what a request brings is no batch of data
+                loads = vocabulary.calls_storage(calls) or vocabulary.is_network_library(_called(frames))
+            else:
+                loads = makes_data or any(vocabulary.names_data(name) for name in called) or self._hands_batch(program)
+                loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
             return "data_wait" if loads and not self.has_loader else "before"
         if any(vocabulary.names_callback(name) for name in called) or vocabulary.calls_callback(calls):
             return "callback"
@@ -263,8 +272,20 @@ def _is_iterated(frames: Sequence[Frame], inner: ProgramFrames) -> bool:
 
 def _calls_functional(frames: Sequence[Frame]) -> bool:
     """Whether the deepest of the program's frames calls torch.nn.functional, a loss most often: model mathematics."""
-    inner = list(itertools.takewhile(lambda frame: not is_program_file(frame.file), reversed(frames)))
-    return bool(inner) and bool(_FUNCTIONAL.search(inner[-1].file))
+    inner = _called(frames)
+    return bool(inner) and bool(_FUNCTIONAL.search(inner[0].file))
+
+
+def _called(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """What the deepest of the program's frames calls; all where none is the program's."""
+    below = itertools.takewhile(lambda frame: not is_program_file(frame.file), reversed(frames))
+    return [*below][::-1]
+
+
+def _is_idle(frames: Sequence[Frame], program: ProgramFrames) -> bool:
+    """Whether a server's own loop waits, in no code of the program that it would call for a request."""
+    server = [frame for frame, _ in program if vocabulary.is_server([frame])]
+    return bool(server) and program[-1][0] == server[-1] and vocabulary.waits(frames)
 
 
 def _is_env_step(frame: Frame, function: source.Function) -> bool:

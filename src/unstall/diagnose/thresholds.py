@@ -14,6 +14,9 @@ from unstall.threshold import Range, Threshold
 
 # ------------------------------------------------------------ ranking
 
+MOSTLY_IDLE = Threshold(
+    0.6, "share of a step without a request: with less, a client that waits for answers sets the pace too"
+)
 WORTH = Threshold(1.18, "headroom from which a finding is worth a person's time; below it a run is healthy")
 LEADS = Threshold(0.1, "share of a step in a pattern's phases: with less it is no verdict, whatever it promises")
 SEEN = Threshold(1.05, "headroom below it is within what two runs of one program differ by: not worth a finding")

@@ -20,6 +20,16 @@ _NETWORK_LIBRARIES = re.compile(
     r"[/\\](requests|urllib3|aiohttp|httpx|httpcore|botocore|boto3|s3fs|gcsfs|fsspec[/\\]implementations[/\\]http|redis|"
     r"pymongo|psycopg2?|pymysql|grpc|websockets?)[/\\]|[/\\](urllib[/\\]request|http[/\\]client|socket|ssl|ftplib)\.py$"
 )
+_SERVERS = re.compile(
+    r"[/\\](litserve[/\\]loops|uvicorn|hypercorn|gunicorn|starlette|fastapi|flask|werkzeug|aiohttp[/\\]web\w*|tornado|sanic|"
+    r"bentoml|mosec|gradio|ray[/\\]serve|wsgiref)[/\\.]|[/\\]grpc[/\\](aio[/\\])?_server\.py$"
+    r"|[/\\](http[/\\]server|socketserver)\.py$"
+)
+_WAITS = re.compile(
+    r"select|_?poll|epoll|get|_?recv(_bytes)?|_recv_bytes|accept|wait|readline|readinto|"
+    r"run|asyncio_run|run_until_complete|run_forever|_run_once|serve_forever"
+)
+"""Functions that a server's loop waits in; one written in C shows as the one that calls it."""
 
 _STORAGE_LIBRARIES = re.compile(
     r"[/\\](h5py|zarr|lmdb|sqlite3|zipfile|tarfile|gzip|bz2|lzma|_compression|pathlib|mmap|shutil)[/\\.]"
@@ -73,6 +83,16 @@ def is_callback_library(frames: Sequence[Frame]) -> bool:
 def is_network_library(frames: Iterable[Frame]) -> bool:
     """Whether a frame is of a library that talks over a network."""
     return any(_NETWORK_LIBRARIES.search(frame.file) for frame in frames)
+
+
+def is_server(frames: Iterable[Frame]) -> bool:
+    """Whether a frame is of a library that serves requests, around the program's own code."""
+    return any(_SERVERS.search(frame.file) for frame in frames)
+
+
+def waits(frames: Sequence[Frame]) -> bool:
+    """Whether a stack of a server ends where it waits for requests."""
+    return bool(frames) and _WAITS.fullmatch(frames[-1].function.rpartition(".")[2]) is not None
 
 
 def names_callback(qualname: str) -> bool:

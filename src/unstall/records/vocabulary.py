@@ -40,6 +40,7 @@ COMM = Phase("comm", "communication between ranks")
 ENV = Phase("env", "stepping the environment", serves=True)
 CALLBACK = Phase("callback", "logging, metrics, plots and checkpoints", serves=True)
 VALIDATION = Phase("validation", "validation between training steps")
+IDLE = Phase("idle", "waiting for requests")
 OTHER = Phase("other", "the program's own code between the calls above")
 
 PHASES = (
@@ -56,6 +57,7 @@ PHASES = (
     ENV,
     CALLBACK,
     VALIDATION,
+    IDLE,
     OTHER,
 )
 """The built-in phases, in the order in which reports list them; those of plug-ins follow."""

@@ -315,3 +315,33 @@ def test_the_environment_in_which_a_callback_evaluates_is_not_that_of_the_loop()
     assert (loop.kind, len(loop)) == ("env", 39)
     assert mean(loop, "callback") == pytest.approx(4 * 0.2 / 39)
     assert mean(loop, "env") == pytest.approx(0.01)
+
+
+# ---------------------------------------------------------------- servers
+
+
+def serve(r, *, idle, before, forward, after):
+    """A request that is marked at its end."""
+    r.spend(idle)
+    began = r.now
+    r.spend(before)
+    r.do("~forward", forward)
+    r.spend(after)
+    r.do("~request", arg=r.now - began)
+
+
+def test_what_lies_between_the_requests_of_a_server_is_idle():
+    r = Recording()
+    for _ in range(10):
+        serve(r, idle=0.05, before=0.02, forward=0.01, after=0.02)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("forward", 9)
+    assert mean(loop, "idle") == pytest.approx(0.05)
+    assert mean(loop, "other") == pytest.approx(0.04)
+
+
+def test_a_program_that_serves_nothing_is_never_idle():
+    r = Recording()
+    train(r, 10)
+    assert mean(loop_of(r), "idle") == 0

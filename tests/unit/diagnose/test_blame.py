@@ -170,6 +170,30 @@ def test_what_makes_the_models_batch_is_its_loader_whatever_it_is_called(tmp_pat
     assert phases([*called, loop.site("~env.step", "fit", "# model")]) == ["before", "before"]
 
 
+def test_what_a_request_brings_to_a_server_is_no_batch_of_data(tmp_path):
+    text = """
+    def handle(request):
+        rows = decode(request)  # makes
+        model(rows)  # model
+
+    def decode(request):
+        return 1  # decode
+    """
+    loop = Source(tmp_path / "loop.py", text)
+    at = loop.site("~forward", "handle", "# model")
+    makes = (loop.at("handle", "# makes"), loop.at("decode", "# decode"))
+    server = lib("uvicorn/protocols/http/h11_impl.py", "run_asgi")
+    asks = lib("urllib3/connectionpool.py", "urlopen")
+
+    def phase(*frames, callers=((server.file, server.function, server.line),)):
+        called = [msgspec.structs.replace(at, callers=callers)]
+        return blame_of([stack(*frames)], sites=called).main[0].phase
+
+    assert phase(*makes, callers=()) == "data_wait"
+    assert phase(server, *makes) == "before"
+    assert phase(server, *makes, asks) == "data_wait"
+
+
 def test_a_loader_of_validation_alone_loads_no_batches_of_training(code, outer):
     validating = [
         msgspec.structs.replace(site, grad=False) if site.seam == "~data.next" else site for site in sites(code)

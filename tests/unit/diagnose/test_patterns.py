@@ -49,6 +49,15 @@ def test_either_healthy_or_unexplained_stands_between(phases, model):
     assert sum(finding is not None for finding in found) == 1
 
 
+# ---------------------------------------------------------------- idle
+
+
+def test_a_server_without_requests_most_of_the_time_is_idle():
+    finding = check(match("idle", {"idle": 0.08, "forward": 0.01, "other": 0.01}), "idle", headroom=3)
+    assert (finding.cause, finding.share) == ("requests", pytest.approx(0.8))
+    assert match("idle", {"idle": 0.05, "forward": 0.03, "other": 0.02}) is None
+
+
 # ---------------------------------------------------------------- input-bound
 
 WAITING = {"data_wait": 0.08, "forward": 0.01, "backward": 0.01}

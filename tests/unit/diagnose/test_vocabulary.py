@@ -75,6 +75,22 @@ def test_libraries_that_do_not(frame):
 @pytest.mark.parametrize(
     "frame",
     [
+        lib("litserve/loops/simple_loops.py", "run_single_loop"),
+        lib("starlette/routing.py", "app"),
+        lib("aiohttp/web_protocol.py", "start"),
+        lib("grpc/_server.py", "_call_behavior"),
+        std("http/server.py", "handle"),
+        std("socketserver.py", "process_request"),
+    ],
+)
+def test_libraries_that_serve_requests(frame):
+    assert v.is_server([frame, Frame("predict", "/home/me/app.py", 1)])
+    assert not v.is_server([lib("aiohttp/client.py", "get"), lib("grpc/_channel.py", "_blocking")])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
         lib("requests/sessions.py", "send"),
         lib("urllib3/connectionpool.py", "urlopen"),
         lib("botocore/httpsession.py", "send"),
