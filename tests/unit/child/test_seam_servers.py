@@ -110,7 +110,7 @@ def litserve():
 
     def put(uid, data, status, kind="REGULAR"):
         LitLoop().put_response(
-            None, 0, uid, data, status=SimpleNamespace(name=status), response_type=SimpleNamespace(name=kind)
+            None, 0, uid, data, status=status, response_type=SimpleNamespace(name=kind)
         )
 
     return put, sent

@@ -108,7 +108,7 @@ def _install_litserve(module: Any) -> None:
     def put_response(
         self: Any, transport: Any, response_queue_id: Any, uid: Any, response_data: Any, status: Any, response_type: Any
     ) -> None:
-        name = getattr(status, "name", "")
+        name = getattr(status, "name", status)  # a word, or one of an enumeration
         if name == "START":
             began[uid] = perf_counter_ns()
         original(self, transport, response_queue_id, uid, response_data, status, response_type)
