@@ -11,7 +11,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from unstall.agents import answers
+from unstall.agents import answers, shapes
 from unstall.agents.calls import Call, CallFailed, Calls
 
 Server: TypeAlias = Context[Calls, Any]
@@ -33,7 +33,7 @@ async def run(
     server: Server,
     steps: Annotated[int | None, Field(ge=1, description="Stop after so many measured steps; 100 are enough.")] = None,
     folder: Folder = None,
-) -> answers.ReportAnswer:
+) -> shapes.ReportAnswer:
     """Run a training program unchanged, for real: what stalls it, in which line, how much faster it could be.
 
     The first step of any work on speed.
@@ -49,7 +49,7 @@ async def simplify(
     budget_s: Budget = 300,
     allow_network_writes: Network = False,
     folder: Folder = None,
-) -> answers.SimplifyAnswer:
+) -> shapes.SimplifyAnswer:
     """Measure in a sandbox how much faster a program is without each component: the ceiling of every fix."""
     options = [word for name in stub or () for word in ("--stub", name)]
     words = [*options, *_sandboxed(budget_s, allow_network_writes), *_words(program)]
@@ -62,7 +62,7 @@ async def data(
     budget_s: Budget = 30,
     allow_network_writes: Network = False,
     folder: Folder = None,
-) -> answers.DataAnswer:
+) -> shapes.DataAnswer:
     """Measure a program's data pipeline alone, in a sandbox: each stage, then other numbers of workers."""
     words = [*_sandboxed(budget_s, allow_network_writes), *_words(program)]
     return answers.data(await _make(server, "data", words, folder, measures=True, budget_s=budget_s))
@@ -76,7 +76,7 @@ async def what_if(
         list[str] | None, Field(description="NAME=CHANGE of a phase or function: 0.5x, -20%, free, async.")
     ] = None,
     folder: Folder = None,
-) -> answers.WhatIfAnswer:
+) -> shapes.WhatIfAnswer:
     """Predict from a recorded run what a change would bring; without a change, which would bring the most."""
     words = ["--workers", str(workers)] if workers is not None else []
     words += [word for change in changes or () for word in ("--set", change)]
@@ -90,7 +90,7 @@ async def optimize(
     quick: Annotated[bool, Field(description="Stop with the first change that pays.")] = False,
     allow_network_writes: Network = False,
     folder: Folder = None,
-) -> answers.OptimizeAnswer:
+) -> shapes.OptimizeAnswer:
     """Try known remedies in a sandbox, keep those proven faster with the same results, and return them as a patch.
 
     Changes no file of the program.
@@ -110,7 +110,7 @@ async def prove(
     budget_s: Budget = 900,
     allow_network_writes: Network = False,
     folder: Folder = None,
-) -> answers.ProveAnswer:
+) -> shapes.ProveAnswer:
     """Judge a change by running both programs in a sandbox: proven (faster, and the same), different, not-faster,
     inconclusive or refused. Give a program that ends within seconds or minutes: it is run a dozen times.
     """
@@ -126,7 +126,7 @@ async def compare(
     before: RunId,
     after: RunId = "last",
     folder: Folder = None,
-) -> answers.CompareAnswer:
+) -> shapes.CompareAnswer:
     """Compare the speed of two recorded runs, with an interval: use it after a change, never two single numbers."""
     return answers.compare(await _make(server, "compare", ["--", before, after], folder))
 
@@ -135,12 +135,12 @@ async def trace(
     files: Annotated[list[str], Field(min_length=1, description="torch.profiler traces or Nsight Systems exports.")],
     server: Server,
     folder: Folder = None,
-) -> answers.ReportAnswer:
+) -> shapes.ReportAnswer:
     """Read GPU traces that somebody has recorded: what stalls the device, and what a fix would gain."""
     return answers.run(await _make(server, "trace", ["--", *files], folder))
 
 
-async def report(server: Server, run: RunId = "last", folder: Folder = None) -> answers.ReportAnswer:
+async def report(server: Server, run: RunId = "last", folder: Folder = None) -> shapes.ReportAnswer:
     """The report of a recorded run, without running anything."""
     return answers.run(await _make(server, "report", ["--", run], folder))
 
@@ -150,7 +150,7 @@ async def history(
     words: Annotated[list[str] | None, Field(description="Only runs with all of these in their command.")] = None,
     most: Annotated[int, Field(ge=1, le=100)] = 10,
     folder: Folder = None,
-) -> answers.HistoryAnswer:
+) -> shapes.HistoryAnswer:
     """The recorded runs of a project, the newest first: speed, verdict, culprit."""
     return answers.history(await _make(server, "history", ["-n", str(most), "--", *(words or ())], folder))
 

@@ -27,7 +27,7 @@ from unstall.optimize.trial_runner import TrialRunner, Variant, end_tree, write_
 
 if TYPE_CHECKING:
     from unstall.optimize.context import RemedyContext
-    from unstall.optimize.search import Result
+    from unstall.optimize.result import Result
 
 _PROCESS = Path(agent_process.__file__)
 

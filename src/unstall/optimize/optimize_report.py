@@ -10,7 +10,7 @@ import msgspec
 from unstall.optimize.patch.diff import unified
 from unstall.optimize.patch.place import remarks
 from unstall.optimize.program import Program
-from unstall.optimize.search import Result
+from unstall.optimize.result import Result
 from unstall.records.remedies import SAMENESS_MEANS, Remedy
 from unstall.records.report import Report
 from unstall.text.sanitize import plain

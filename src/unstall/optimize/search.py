@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from statistics import mean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from unstall.optimize import comparison, diagnosis
 from unstall.optimize.budget import Budget
@@ -19,10 +19,10 @@ from unstall.optimize.program import Program
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.result import Options, Result
 from unstall.optimize.thresholds import AGENT_LEAST_S, AGENT_STEPS
 from unstall.optimize.trial_runner import TrialNotPossible, Trials, Variant
 from unstall.records.remedies import RemedyStatus
-from unstall.statistics import Ratio
 from unstall.text.units import percent
 
 if TYPE_CHECKING:
@@ -49,60 +49,6 @@ _FOLD_BATCHES = 6
 _MAX_FAILURES_OF_REMEDY = 2
 _CHANGES = {"output-changing": "what is written", "reduced": "results", "training-changing": "the training"}
 """What remedies change that are expected to compute something else."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the person asked for."""
-
-    budget_s: float = 900.0
-    worth: float = 0.05
-    """The search stops when the best predicted gain is less than this."""
-    allow: frozenset[str] = frozenset()
-    """What may be kept beyond what computes the same: ``output-changing``, ``reduced``, ``training-changing``."""
-    quick: bool = False
-    """The search stops with the first change that is kept, whose trial is then the last comparison as well."""
-
-
-@dataclass
-class Result:
-    """What the search found."""
-
-    first: Diagnosis
-    last: Diagnosis
-    best: Variant = field(default_factory=Variant)
-    attempts: list[Attempt] = field(default_factory=list)
-    """Every change that was thought of, in the order in which it was first tried; then what was not tried."""
-    total: Ratio | None = None
-    """Original against changed, side by side, without instrumentation."""
-    reproducible: bool = True
-    """Whether two runs of the original agree bit for bit."""
-    stopped_by: Literal["nothing left", "first kept", "budget", "interrupted"] = "nothing left"
-    notes: list[str] = field(default_factory=list)
-    other_cores: list[float] = field(default_factory=list)
-    """Cores that other programs took during each trial."""
-
-    def add(self, attempt: Attempt) -> None:
-        """Add a change that is tried; it replaces earlier attempts at the same change that were not kept."""
-        self.attempts = [
-            earlier for earlier in self.attempts
-            if earlier.id != attempt.id or earlier.status is RemedyStatus.KEPT
-        ] + [attempt]  # fmt: skip
-
-    @property
-    def kept(self) -> list[Attempt]:
-        """The changes that are kept, in the order in which they were found."""
-        return [attempt for attempt in self.attempts if attempt.status is RemedyStatus.KEPT]
-
-    @property
-    def needs_revisits(self) -> bool:
-        """Whether the total holds from the second visit of each sample on."""
-        return any(attempt.proposal.needs_revisits for attempt in self.kept)
-
-    @property
-    def batches_model_calls(self) -> bool:
-        """Whether a kept change calls the model for many items at once, so that rows are counted and not steps."""
-        return any(attempt.proposal.batches_model_calls for attempt in self.kept)
 
 
 def search(

@@ -18,7 +18,8 @@ from unstall.optimize.comparison import TrialFailed
 from unstall.optimize.optimize_report import conclude
 from unstall.optimize.patch import place
 from unstall.optimize.remedies.base import Exactness
-from unstall.optimize.search import Options, Result, search
+from unstall.optimize.result import Options, Result
+from unstall.optimize.search import search
 from unstall.optimize.trial_runner import TrialRunner, Trials
 from unstall.records.vocabulary import HEALTHY
 from unstall.repeat import ledger as ledgers

@@ -109,9 +109,7 @@ def litserve():
     servers.TARGETS["litserve.loops.base"](SimpleNamespace(LitLoop=LitLoop))
 
     def put(uid, data, status, kind="REGULAR"):
-        LitLoop().put_response(
-            None, 0, uid, data, status=status, response_type=SimpleNamespace(name=kind)
-        )
+        LitLoop().put_response(None, 0, uid, data, status=status, response_type=SimpleNamespace(name=kind))
 
     return put, sent
 

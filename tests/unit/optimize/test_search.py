@@ -11,8 +11,9 @@ from unstall.optimize.comparison import Comparison, TimedRun, TrialFailed
 from unstall.optimize.equivalence import Reference, Unobservable
 from unstall.optimize.proposal import Attempt, Lines, Proposal
 from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.result import Options
 from unstall.optimize.sameness import ObservedTensor
-from unstall.optimize.search import Options, Search
+from unstall.optimize.search import Search
 from unstall.optimize.source.files import Sources
 from unstall.records.remedies import RemedyStatus
 from unstall.records.report import Culprit
