@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import libcst as cst
 
-from unstall.optimize.indexing import operations
+from unstall.optimize.indexing import expressions, operations
 from unstall.optimize.source.effects import may_differ
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
@@ -178,15 +178,15 @@ class Rows:
             whole = (
                 [] if isinstance(first.slice, cst.Index) and isinstance(first.slice.value, cst.Ellipsis) else [_WHOLE]
             )
-            return _indexed(value, [*whole, first, *others]), Kind.ROWS
+            return expressions.indexed(value, [*whole, first, *others]), Kind.ROWS
         if kind is not Kind.SHARED:
             self.refuse(node, f"{self._short(node)} indexes a row by another")
         self._check_table(node)
         if isinstance(first.slice, cst.Index):
-            rows, whole = _called("_rows", value, self(first.slice.value)[0]), [_WHOLE]
+            rows, whole = expressions.called("_rows", value, self(first.slice.value)[0]), [_WHOLE]
         else:
             rows, whole = self._window(node, value, cst.ensure_type(first.slice, cst.Slice)), [_WHOLE, _WHOLE]
-        return _indexed(rows, [*whole, *others]) if others else rows, Kind.ROWS
+        return expressions.indexed(rows, [*whole, *others]) if others else rows, Kind.ROWS
 
     def _is_shared_element(self, element: cst.SubscriptElement) -> bool:
         """Whether an index or a slice is the same for every sample."""
@@ -210,13 +210,13 @@ class Rows:
         if part.lower is None or part.upper is None or part.step is not None:
             self.refuse(node, f"{self._short(node)} may have another length for each sample")
         self.helpers.add("row_windows")
-        return _called("_windows", table, self(part.lower)[0], self(part.upper)[0])
+        return expressions.called("_windows", table, self(part.lower)[0], self(part.upper)[0])
 
     # ------------------------------------------------------------------ calls
 
     def _call(self, node: cst.Call) -> Translated:
         name = self.module.name(node)
-        if may_differ(name or f".{_method(node)}"):
+        if may_differ(name or f".{expressions.method(node)}"):
             self.refuse(node, f"{self._short(node.func)} may differ every time")
         if any(arg.star for arg in node.args):
             self.refuse(node, f"the arguments of {self._short(node.func)} are packed")
@@ -240,7 +240,9 @@ class Rows:
         only_first = kinds[0] is Kind.ROWS and all(kind is Kind.SHARED for kind in kinds[1:])
         rows = self(node.args[0].value)[0]
         if only_first and name in ("builtins.int", "builtins.float") and len(kinds) == 1:
-            return _to_type(_called("torch.as_tensor", rows), "long" if name == "builtins.int" else "double"), Kind.ROWS
+            return expressions.to_type(
+                expressions.called("torch.as_tensor", rows), "long" if name == "builtins.int" else "double"
+            ), Kind.ROWS
         if only_first and name in operations.ELEMENTWISE_FUNCTIONS:
             first = node.args[0].with_changes(value=rows)
             return node.with_changes(args=[first, *node.args[1:]]), Kind.ROWS
@@ -261,7 +263,7 @@ class Rows:
         keywords = [f"dtype=torch.{dtype}"] if dtype else [f"dtype={self.module.code(arg.value)}" for arg in others]
 
         def converted(rows: cst.BaseExpression) -> cst.BaseExpression:
-            return _called("torch.as_tensor", rows, *keywords)
+            return expressions.called("torch.as_tensor", rows, *keywords)
 
         if isinstance(first.value, cst.List):
             columns = [self(element.value) for element in first.value.elements]
@@ -269,7 +271,7 @@ class Rows:
                 if any(kind is not Kind.ROWS for _, kind in columns):
                     self.refuse(node, f"{self._short(node)} puts a row beside what is none")
                 stacked = cst.List([cst.Element(converted(rows)) for rows, _ in columns])
-                return _called("torch.stack", stacked, "dim=-1"), Kind.ROWS
+                return expressions.called("torch.stack", stacked, "dim=-1"), Kind.ROWS
         rows, kind = self(first.value)
         if kind is Kind.CONTAINER:
             self.refuse(node, f"{self._short(node)} takes a container apart")
@@ -283,7 +285,7 @@ class Rows:
             self.refuse(node, f".{name}() may mix the samples of a batch")
         if name == "item" and not node.args:
             self.helpers.add("row_numbers")
-            return _called("_numbers", rows), Kind.ROWS
+            return expressions.called("_numbers", rows), Kind.ROWS
         args = node.args if name in operations.ELEMENTWISE_METHODS else self._shifted(node, name)
         return node.with_changes(func=func.with_changes(value=rows), args=args), Kind.ROWS
 
@@ -299,16 +301,16 @@ class Rows:
             and values
             and not (name == "view" and "torch." in self.module.code(node))
         ):
-            return _args(f"len({self.indices})", *map(self.module.code, values))
+            return expressions.args(f"len({self.indices})", *map(self.module.code, values))
         dimensions = [_integer(self.module.code(value)) for value in values]
         if plain and None not in dimensions:
             moved = [str(number + 1 if number >= 0 else number) for number in dimensions if number is not None]
             if name == "permute" or (name == "transpose" and len(moved) > 2):
-                return _args("0", *moved)
+                return expressions.args("0", *moved)
             if (name in ("unsqueeze", "squeeze") and len(moved) == 1) or (name == "swapaxes" and len(moved) == 2):
-                return _args(*moved)
+                return expressions.args(*moved)
             if name == "flatten" and not moved:
-                return _args("1")
+                return expressions.args("1")
         self.refuse(node, f".{name}() of a sample is not known for many at once")
 
     # ------------------------------------------------------------------ containers
@@ -363,7 +365,7 @@ class Rows:
         """This translator for the inside of a comprehension over what is the same for every sample."""
         loop = node.for_in
         targets = {name.value for name in self.module.inside(loop.target) if isinstance(name, cst.Name)}
-        method = _method(loop.iter)
+        method = expressions.method(loop.iter)
         tables = loop.iter.func.value if method in ("items", "values") and not loop.iter.args else loop.iter
         if loop.ifs or loop.inner_for_in is not None or targets & self.kinds.keys() or not self.shared(tables):
             self.refuse(node, f"{self._short(node)} is made for each sample")
@@ -372,36 +374,6 @@ class Rows:
 
 def _joined(kinds: set[Kind]) -> Kind:
     return Kind.ROWS if Kind.ROWS in kinds else Kind.SHARED
-
-
-def _called(function: str, *arguments: cst.BaseExpression | str) -> cst.Call:
-    """``function(arguments)``; those given as source may have a keyword."""
-    call = cst.ensure_type(cst.parse_expression(f"{function}({', '.join(['x'] * len(arguments))})"), cst.Call)
-    written = [
-        arg.with_changes(value=argument)
-        if not isinstance(argument, str)
-        else _args(argument)[0].with_changes(comma=arg.comma)
-        for arg, argument in zip(call.args, arguments)
-    ]
-    return call.with_changes(args=written)
-
-
-def _args(*sources: str) -> Sequence[cst.Arg]:
-    return cst.ensure_type(cst.parse_expression(f"f({', '.join(sources)})"), cst.Call).args
-
-
-def _indexed(value: cst.BaseExpression, elements: Sequence[cst.SubscriptElement]) -> cst.Subscript:
-    return cst.Subscript(value, elements)
-
-
-def _to_type(value: cst.BaseExpression, method: str) -> cst.Call:
-    return cst.Call(cst.Attribute(value, cst.Name(method)))
-
-
-def _method(node: cst.CSTNode) -> str:
-    """The name of the method that a call calls; '' where it calls none."""
-    is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-    return node.func.attr.value if is_method else ""  # type: ignore[attr-defined]
 
 
 def _is_comprehension(node: cst.CSTNode) -> bool:
