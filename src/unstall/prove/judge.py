@@ -24,6 +24,7 @@ from unstall.prove.runs import (
     OriginalFailed,
     Runner,
     Runs,
+    agree,
     begin_alike,
     other_kind,
     other_seeds,
@@ -37,6 +38,7 @@ from unstall.records.proof import Proof, ProofRatio
 _RUNS_UNDER_OTHER_SEEDS = _RUNS_AS_IT_IS = _RUNS_FOLLOWED = 2
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
+_DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
 _FAILS_UNDER_OTHERS = "under other seeds the original fails: it was compared under its own alone"
 
 
@@ -58,6 +60,8 @@ class Judge:
     options: Options
     log: Callable[[str], None] = lambda line: None
     clock: Callable[[], float] = time.monotonic
+    by_sample: bool = True
+    """Whether each sample is drawn under a seed of its own: a change may draw those of a batch at once."""
     has_seeds: bool = True
     """Whether the program's random numbers can be made others from outside."""
     pairs: list[Pair] = field(default_factory=list)
@@ -103,13 +107,34 @@ class Judge:
                 return ""
             plan = plan_of(kind, steps=int(thresholds.LOOK_STEPS))
             original = self.runs.original(plan)
+        kind = str(plan["clock"]["kind"])
+        try:
+            self.comparer.compare(plan, original, self.runs.changed(plan, original.seconds), is_whole=False)
+        except Ended as ended:
+            difference = ended.facts.get("first_difference")
+            if difference is None or difference.kind != "values" or not self._look_as_it_draws(kind):
+                raise
+        return kind
+
+    def _look_as_it_draws(self, kind: str) -> bool:
+        """Whether both do the same where random numbers are drawn as the program draws them; they are from then on.
+
+        A change that draws for a whole batch what was drawn for each sample does the same, but not where each sample
+        has a seed. A program that sets no seeds is another one each time: False.
+        """
+        plan = plan_of(kind, steps=int(thresholds.LOOK_STEPS), by_sample=False)
+        original = self.runs.original(plan)
+        if not agree(original, self.runs.original(plan)):
+            return False
         self.comparer.compare(plan, original, self.runs.changed(plan, original.seconds), is_whole=False)
-        return str(plan["clock"]["kind"])
+        self.by_sample = False
+        self.known_by.append(_DRAWS_OTHERWISE)
+        return True
 
     def _watch(self, kind: str) -> None:
         """Compare whole runs, under the program's seeds and under others."""
         self.log("whole runs of both, watched")
-        plan = plan_of(kind)
+        plan = plan_of(kind, by_sample=self.by_sample)
         original = self.runs.original(plan)
         changed = self.runs.changed(plan, original.seconds)
         self.watched.append(Pair(original, changed))
@@ -169,7 +194,7 @@ class Judge:
 
         The original may not work so, or one side takes its samples in a way of its own, which nothing shortens.
         """
-        plan = plan_of(kind, shift=shift, is_shorter=is_shorter)
+        plan = plan_of(kind, shift=shift, is_shorter=is_shorter, by_sample=self.by_sample)
         try:
             original = self.runs.original(plan)
         except OriginalFailed:

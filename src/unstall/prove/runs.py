@@ -113,7 +113,12 @@ class Runs:
 
 
 def plan_of(
-    kind: str, *, steps: int | None = None, shift: int | None = None, is_shorter: bool = False
+    kind: str,
+    *,
+    steps: int | None = None,
+    shift: int | None = None,
+    is_shorter: bool = False,
+    by_sample: bool = True,
 ) -> dict[str, Any]:
     """The plan of a run that is watched.
 
@@ -122,8 +127,9 @@ def plan_of(
         steps: after how many it ends; None for a whole run.
         shift: by how much the program's seeds are changed.
         is_shorter: whether each epoch has a sample less than the data.
+        by_sample: whether each sample is drawn under a seed of its own, so that workers make the same ones.
     """
-    seed: dict[str, Any] = {"seed": {"seed": _SEED, "shift": shift}}
+    seed: dict[str, Any] = {"seed": {"seed": _SEED if by_sample else None, "shift": shift}}
     if is_shorter:
         seed["shorter"] = {"samples": 1}
     if not kind:

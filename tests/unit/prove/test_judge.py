@@ -445,3 +445,31 @@ def test_results_that_are_computed_less_often_under_the_programs_own_seeds_are_n
 def test_a_function_that_the_original_too_calls_less_often_there_tells_nothing():
     proof, _ = prove(lambda plan: counting(plan, 16, 64), lambda plan: counting(plan, 16, 64, seconds=5.0))
     assert proof.verdict == "proven"
+
+
+def drawing(plan, *, by_sample, **given):
+    """A run whose numbers are others where each sample has a seed, and follow from the program's seeds without."""
+    seed = plan.get("seed") or {}
+    scale = 2.0 if seed.get("shift") else 1.0
+    return make_run(tensors=make_tensors((by_sample if seed.get("seed") else scale, scale)), **given)
+
+
+def test_a_change_that_draws_for_a_batch_at_once_is_compared_where_nobody_seeds_samples():
+    proof, runs = prove(
+        lambda plan: drawing(plan, by_sample=5.0), lambda plan: drawing(plan, by_sample=6.0, seconds=5.0)
+    )
+    assert (proof.verdict, proof.sameness) == ("proven", "exact")
+    assert proof.known_by[0].startswith("random numbers are drawn as the program draws them")
+    whole = [plan for plan in runs.plans if "account" in plan and plan["clock"]["steps"] is None]
+    assert all((plan.get("seed") or {}).get("seed") is None for plan in whole)
+
+
+def test_a_program_without_seeds_of_its_own_is_never_compared_that_way():
+    numbers = iter(range(100))
+
+    def unseeded(plan, by_sample):
+        has_seed = (plan.get("seed") or {}).get("seed")
+        return make_run(tensors=make_tensors((by_sample if has_seed else float(next(numbers)), 1.0)))
+
+    proof, _ = prove(lambda plan: unseeded(plan, 5.0), lambda plan: unseeded(plan, 6.0))
+    assert proof.verdict == "different" and "step 1" in proof.first_difference.place
