@@ -252,6 +252,7 @@ class Judge:
 
     def _follow(self) -> None:
         """Look which lines of the change are reached, and whether the program's own seeds have a way of their own."""
+        self.unreached = [*reached.compiled(self.sides)]
         lines = reached.changed_lines(self.sides)
         if not lines:
             return
@@ -269,7 +270,7 @@ class Judge:
             if one is not None:
                 raise Ended("inconclusive", calls.in_words(one, len(others)))
         places = own.reached.union(*(other.reached for other in others))
-        self.unreached = [*reached.never(self.sides, lines, places)]
+        self.unreached += reached.never(self.sides, lines, places)
 
     def _under_others(self, lines: Mapping[str, Sequence[int]], own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

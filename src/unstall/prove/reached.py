@@ -18,6 +18,8 @@ from typing import NamedTuple
 from unstall.child.trial import reached as child
 from unstall.prove.trees import Sides
 
+_MACHINE_CODE = (".so", ".pyd", ".dll", ".dylib")
+
 
 class Place(NamedTuple):
     """An instruction of the program; the beginning of a function where the offset is negative."""
@@ -63,6 +65,13 @@ def changed_lines(sides: Sides) -> dict[str, list[int]]:
         if lines:
             found[str(path)] = lines
     return found
+
+
+def compiled(sides: Sides) -> Iterator[str]:
+    """``fast.so (compiled)`` for each library of machine code that the change brings: nobody can follow it."""
+    for path, _, after in sides.differing:
+        if after is not None and path.suffix in _MACHINE_CODE:
+            yield f"{path.name} (compiled)"
 
 
 def only_here(own: frozenset[Place], others: Sequence[frozenset[Place]]) -> tuple[Place, bool] | None:

@@ -19,6 +19,9 @@ from unstall.records.proof import Difference
 _MEASURING = {"time", "timeit", "builtins", "sys", "os", "atexit", "threading", "torch", "signal", "resource"}
 _SETTINGS = re.compile(r"\.(backends|config|path|argv|stdout|stderr|_dynamo|_inductor)\b")
 """Attributes of these modules that programs set without changing what is measured."""
+_WITHOUT_SOURCE = (".pyc", ".pyo")
+_INTERPRETER = re.compile(r"\bpythonapi\b|\bPyEval_Set|\bPyThreadState_")
+"""Python's own functions in C, by which a program can change how it is run."""
 _STARTED_BY_PYTHON = ("sitecustomize.py", "usercustomize.py")
 _SHADOWED = {*sys.stdlib_module_names, "torch", "numpy", "unstall"}
 _OURS = re.compile(r"UNSTALL_|unstall[./_]child|/proc/self/(environ|mountinfo)")
@@ -48,6 +51,8 @@ def first(sides: Sides) -> Difference | None:
 def _of_name(path: Path, before: bytes | None) -> str | None:
     if path.name in _STARTED_BY_PYTHON or path.suffix == ".pth":
         return "Python runs this file in every process, before the program"
+    if path.suffix in _WITHOUT_SOURCE:
+        return "compiled Python: nobody can read what it does; bring its source"
     module = path.parent if path.name == "__init__.py" else path.with_suffix("")
     in_package = (module.parent / "__init__.py").exists()
     if before is None and path.suffix == ".py" and module.name in _SHADOWED and not in_package:
@@ -89,12 +94,19 @@ def _of_node(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
         modules = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
         if any(module.split(".")[0] == "unstall" for module in modules):
             yield "imports unstall"
+        if any(_INTERPRETER.search(module) for module in modules):
+            yield f"calls the interpreter's own functions: {ast.unparse(node)}"
         if getattr(node, "module", None) in _FOLLOWED_BY and {*modules} & {*_FOLLOWING}:
             yield f"asks or changes who follows the program's lines: {ast.unparse(node)}"
     elif isinstance(node, ast.Attribute) and node.attr in _FOLLOWING and _origin(node, names) in _FOLLOWED_BY:
         yield f"asks or changes who follows the program's lines: {ast.unparse(node)}"
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OURS.search(node.value):
-        yield f"reads what unstall tells its own processes: {node.value[:60]!r}"
+    elif isinstance(node, ast.Attribute) and _INTERPRETER.search(node.attr):
+        yield f"calls the interpreter's own functions: {ast.unparse(node)}"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if _OURS.search(node.value):
+            yield f"reads what unstall tells its own processes: {node.value[:60]!r}"
+        elif _INTERPRETER.search(node.value):
+            yield f"names the interpreter's own functions: {node.value[:60]!r}"
 
 
 def _set(target: ast.expr, names: dict[str, str]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def _fill(page: Page, report: Report) -> Page:
     if proof.seconds is not None:
         page.table("Whole run", ("", "original", "changed"), figures(proof))
     if proof.unreached:
-        page.field("Not run", f"{', '.join(proof.unreached)}: no run reached these lines of the change")
+        page.field("Not run", f"{', '.join(proof.unreached)}: no run was seen to reach this part of the change")
     if proof.break_even_steps:
         page.field("Break-even", f"after {proof.break_even_steps} steps: it starts more slowly")
     page.bullets("Known by", proof.known_by, 3)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.reached import Place, changed_lines, in_words, never, only_here, places_in
+from unstall.prove.reached import Place, changed_lines, compiled, in_words, never, only_here, places_in
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -35,6 +35,12 @@ def test_lines_that_no_run_has_reached_are_named_in_blocks():
     reached = frozenset({place(4), place(7)})
     assert list(never(SIDES, changed_lines(SIDES), reached)) == ["train.py:5-6"]
     assert list(never(SIDES, changed_lines(SIDES), frozenset())) == ["train.py:4-7"]
+
+
+def test_machine_code_that_a_change_brings_is_named():
+    library = Path("/program/fast.so")
+    assert list(compiled(Sides({}, {library: b"\x7fELF", TRAIN: AFTER}))) == ["fast.so (compiled)"]
+    assert list(compiled(Sides({library: b"\x7fELF"}, {library: None}))) == []
 
 
 def test_comments_and_blank_lines_are_not_missed():

@@ -28,6 +28,9 @@ def of(after, before="", name="train.py"):
         "import sys\nfast = sys.gettrace() is None\n",
         "from threading import settrace\nsettrace(None)\n",
         "import sys as s\ns.monitoring.free_tool_id(4)\n",
+        "import ctypes\nctypes.pythonapi.PyEval_SetTrace(None, None)\n",
+        "from ctypes import pythonapi as api\n",
+        "import ctypes\ngetattr(ctypes.PyDLL(None), 'PyEval_SetTrace')(None, None)\n",
     ],
 )
 def test_what_touches_the_measuring_is_refused_with_its_place(source):
@@ -56,6 +59,6 @@ def test_what_the_original_does_too_is_not():
     assert of(source + "x = 1\n", source) is None
 
 
-@pytest.mark.parametrize("name", ["sitecustomize.py", "time.py", "torch/__init__.py", "fast.pth"])
+@pytest.mark.parametrize("name", ["sitecustomize.py", "time.py", "torch/__init__.py", "fast.pth", "fast.pyc"])
 def test_files_that_take_the_place_of_others_are_refused(name):
     assert of("x = 1\n", None, name) is not None

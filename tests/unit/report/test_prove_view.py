@@ -58,7 +58,7 @@ def test_the_headline_says_how_much_faster_and_how_the_same():
 def test_more_memory_and_lines_that_no_run_reached_are_said_beside_the_verdict():
     dear = msgspec.structs.replace(PROVEN, memory_bytes=Sides(original=1e9, changed=3e9), unreached=["data.py:4-6"])
     text = report_view.page(make_report(dear), 100).as_text()
-    assert "it takes 3× the memory" in " ".join(text.split()) and "data.py:4-6: no run reached" in text
+    assert "it takes 3× the memory" in " ".join(text.split()) and "data.py:4-6: no run was seen to reach" in text
     assert "memory" not in prove_view.headline(PROVEN)
 
 

@@ -8,6 +8,7 @@ function, its first line, how often it was called there].
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import dis
 import json
@@ -123,6 +124,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     else:
         trace = _tracer(reached)
         threading.settrace(trace)
+        _follow_bare_threads(trace)
         sys.settrace(trace)
         atexit.register(lambda: reached.end(is_followed=sys.gettrace() is trace))
     return []
@@ -144,6 +146,20 @@ def _tracer(reached: Reached) -> Callable[[FrameType, str, Any], Any]:
         return local
 
     return trace
+
+
+def _follow_bare_threads(trace: Callable[[FrameType, str, Any], Any]) -> None:
+    """Threads that are started beneath ``threading``, which knows of none of them."""
+    start = _thread.start_new_thread
+
+    def start_new_thread(function: Any, args: Any, *kwargs: Any) -> int:
+        def followed(*given: Any, **named: Any) -> None:
+            sys.settrace(trace)
+            function(*given, **named)
+
+        return start(followed, args, *kwargs)
+
+    _thread.start_new_thread = start_new_thread
 
 
 def _monitor(reached: Reached) -> None:

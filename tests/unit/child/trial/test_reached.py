@@ -15,7 +15,7 @@ from unstall.prove.calls import calls_in
 from unstall.prove.reached import LOST, places_in
 
 PROGRAM = """
-    import os, sys, threading
+    import _thread, os, sys, threading
 
     KNOWN = {"1": "one"}
 
@@ -28,6 +28,9 @@ PROGRAM = """
     def in_a_thread():
         print("thread")
 
+    def in_a_bare_thread(lock):
+        lock.release()
+
     def in_a_child():
         print("child")
 
@@ -35,6 +38,10 @@ PROGRAM = """
     thread = threading.Thread(target=in_a_thread)
     thread.start()
     thread.join()
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    _thread.start_new_thread(in_a_bare_thread, (lock,))
+    lock.acquire()
     if hasattr(os, "fork"):
         child = os.fork()
         if not child:
@@ -80,7 +87,7 @@ def follow(tmp_path):
 def test_functions_are_noted_in_every_thread_and_child_and_where_they_are_made(follow):
     _, places, _ = follow("2")
     assert {place.function for place in places if place.offset < 0} == {
-        "<module>", "look_up", "compute", "in_a_thread", "in_a_child", "made_here"
+        "<module>", "look_up", "compute", "in_a_thread", "in_a_bare_thread", "in_a_child", "made_here"
     }  # fmt: skip
 
 
