@@ -13,7 +13,7 @@ from unstall.text.sanitize import plain
 
 NOTICEABLE = 1.02
 """Speed-ups below this are not worth a word."""
-_NOT_STUBBED = ("compute-bound", "overhead-bound", "straggler")
+_NOT_STUBBED = ("compute-bound", "overhead-bound", "straggler", "idle")
 """Patterns whose component no experiment can make free."""
 _OPEN = 999.0
 """An upper end from here on says only that nothing bounds it."""

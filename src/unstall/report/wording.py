@@ -137,6 +137,8 @@ def next_command(report: Report) -> NextCommand:
         return NextCommand("time by module:", f"unstall run --modules {command}")
     if verdict.pattern == "memory-growth":
         return NextCommand("the lines that allocate:", f"unstall run --memory {command}")
+    if verdict.pattern == "idle":
+        return NextCommand("with more clients at once:", f"unstall run {command}")
     if report.kind == "run" and report.run.world_size == 1:
         return NextCommand("prove it by experiment (and then: unstall optimize):", f"unstall simplify {command}")
     return NextCommand("fix, run again, then:", "unstall compare")

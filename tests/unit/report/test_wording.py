@@ -167,6 +167,11 @@ def test_low_confidence_by_a_busy_machine_asks_to_wait(noisy: r.Report) -> None:
     assert "other processes" in wording.next_command(noisy).why
 
 
+def test_a_server_that_is_idle_asks_for_more_clients(input_bound: r.Report) -> None:
+    idle = changed(input_bound, verdict__pattern="idle", verdict__cause="requests", verdict__culprit=None)
+    assert wording.next_command(idle) == ("with more clients at once:", "unstall run train.py --epochs 1")
+
+
 def test_modules_are_asked_for_once(compute_bound: r.Report) -> None:
     compute_bound = changed(
         compute_bound, modules=[r.ModuleTime(name="", type="Net", calls_per_step=1, forward_s=0.1, self_s=0.1)]
