@@ -84,3 +84,64 @@ def test_what_is_done_before_the_model_is_no_loading_of_data(server):
     assert alone.out == watched.out and watched.status == 0
     assert shares(watched)["other"] > shares(watched).get("data_wait", 0)
     assert "featurize" in [hotspot["function"] for hotspot in watched.report["hotspots"]]
+
+
+THREADED = """
+    import json
+    import sys
+    import threading
+    import urllib.request
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    import torch
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    model = torch.nn.Linear(256, 4).eval()
+
+
+    def featurize(text):
+        counts = [0.0] * 256
+        for letter in text:
+            counts[ord(letter)] += 1
+        return torch.tensor(counts)
+
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            text = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with torch.no_grad():
+                answer = json.dumps(model(featurize(text)[None])[0].tolist()).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *words):
+            pass
+
+
+    def ask(server, requests):
+        host, port = server.server_address
+        content = json.dumps("the quick brown fox " * 4000).encode()
+        answers = set()
+        for _ in range(requests):
+            with urllib.request.urlopen(f"http://{host}:{port}", content, timeout=60) as answer:
+                answers.add(answer.read())
+        print(len(answers), json.loads(answers.pop())[0])
+        server.shutdown()
+
+
+    if __name__ == "__main__":
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=ask, args=(server, int(sys.argv[1]))).start()
+        server.serve_forever()
+"""
+
+
+def test_a_server_with_a_thread_for_each_request_has_steps(workspace):
+    workspace.write("server.py", THREADED)
+    alone, watched = workspace.both("server.py", "800")
+    assert alone.out == watched.out and watched.status == 0
+    assert watched.steps > 100 and "idle" in shares(watched)
+    assert "featurize" in [hotspot["function"] for hotspot in watched.report["hotspots"]]

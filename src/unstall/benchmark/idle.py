@@ -11,6 +11,11 @@ from unstall.child.seams.servers import REQUEST
 Floats = npt.NDArray[np.float64]
 
 
+def has_requests(process: ProcessRecording) -> bool:
+    """Whether it is a server."""
+    return bool(np.isin(process.spans["name"], process.of(REQUEST)).any())
+
+
 def without_request(process: ProcessRecording, boundaries: Floats) -> Floats:
     """Seconds of each step in which a server has no request, in whichever thread; none of what is no server."""
     marks = process.spans[np.isin(process.spans["name"], process.of(REQUEST))]

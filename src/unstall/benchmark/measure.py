@@ -22,7 +22,7 @@ from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, growth, other_cores
 from unstall.benchmark.slowing import slowing
 from unstall.benchmark.stacks import with_main_threads
-from unstall.benchmark.steps import Loop, compilations, driving_thread, find_loop, main_spans
+from unstall.benchmark.steps import Loop, compilations, driving_threads, find_loop, main_spans
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
 from unstall.child.seams.dynamo import GRAPH
@@ -69,7 +69,7 @@ def measure(
     looping = [process for process in looping if not ranks.is_helper(process, looping)]
     if not looping:
         return None
-    driving = {process.pid: thread for process in looping if (thread := driving_thread(process)) is not None}
+    driving = {process.pid: threads for process in looping if (threads := driving_threads(process))}
     observation = with_main_threads(observation, driving)
     main = ranks.find_main(looping, loops)
     loop = loops[main.pid]

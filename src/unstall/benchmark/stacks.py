@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -58,19 +58,19 @@ def merge(samples: Iterable[StackSample]) -> list[StackSample]:
     ]
 
 
-def with_main_threads(observation: Observation, threads: Mapping[int, int]) -> Observation:
-    """The same stacks, of some processes those of another thread as the main one's.
+def with_main_threads(observation: Observation, threads: Mapping[int, Collection[int]]) -> Observation:
+    """The same stacks, of some processes those of other threads as the main one's.
 
     Args:
         observation: of a run.
-        threads: the number of the thread that does what the main thread does elsewhere, by process.
+        threads: the numbers of the threads that do what the main thread does elsewhere, by process.
     """
     if not threads:
         return observation
 
     def moved(samples: Sequence[StackSample]) -> list[StackSample]:
         return [
-            replace(sample, main_thread=sample.tid == threads[sample.pid]) if sample.pid in threads else sample
+            replace(sample, main_thread=sample.tid in threads[sample.pid]) if sample.pid in threads else sample
             for sample in samples
         ]
 

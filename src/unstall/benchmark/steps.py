@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.idle import without_request
+from unstall.benchmark.idle import has_requests, without_request
 from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans, ends, held_s, starts
 from unstall.child.layout import CPU_KNOWN, ERROR, MAIN, MODULE, NETWORK, NOGRAD
 from unstall.child.seams.jax import COMPILE, TRACE
@@ -72,7 +72,10 @@ def extent_s(loop: Loop | None) -> float:
 
 
 def main_spans(process: ProcessRecording) -> Spans:
-    """The spans of the thread that drives the loop: the main thread, or the busiest if that has no seam."""
+    """The spans of what drives the loop: of the main thread, or of others where that has no seam.
+
+    Then it is the busiest; of a server, which may have a thread for each request, all that call the model.
+    """
     main = process.spans[process.spans["flags"] & MAIN != 0]
     drives = [number for number, seam in process.seams.items() if seam.drives_loop]
     if np.isin(main["name"], drives).any() or not len(process.spans):
@@ -81,13 +84,16 @@ def main_spans(process: ProcessRecording) -> Spans:
     if not len(others):
         return main
     threads, counts = np.unique(others["thread"], return_counts=True)
-    return process.spans[process.spans["thread"] == threads[np.argmax(counts)]]
+    chosen = threads if has_requests(process) else threads[[np.argmax(counts)]]
+    return process.spans[np.isin(process.spans["thread"], chosen)]
 
 
-def driving_thread(process: ProcessRecording) -> int | None:
-    """The number of the thread that drives the loop, where that is not the main thread."""
+def driving_threads(process: ProcessRecording) -> frozenset[int]:
+    """The numbers of the threads that drive the loop, where the main thread does not."""
     spans = main_spans(process)
-    return int(spans["thread"][0]) if len(spans) and not spans["flags"][0] & MAIN else None
+    if not len(spans) or spans["flags"][0] & MAIN:
+        return frozenset()
+    return frozenset(int(thread) for thread in np.unique(spans["thread"]))
 
 
 def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None:

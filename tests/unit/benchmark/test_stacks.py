@@ -179,7 +179,7 @@ def test_the_thread_that_trains_is_the_main_one_of_its_process():
     idle, trains, other = (sample(TRAIN, tid=tid, main=tid == 7, thread=f"t{tid}") for tid in (7, 8, 9))
     worker = sample(TRAIN, pid=20, tid=20)
     seen = Observation(0.0, samples=[idle, trains, other, worker], windows=[StackWindow(1.0, [idle, trains])])
-    moved = with_main_threads(seen, {7: 8})
+    moved = with_main_threads(seen, {7: {8}})
     assert [(one.tid, one.main_thread) for one in moved.samples] == [(7, False), (8, True), (9, False), (20, True)]
     assert [one.main_thread for one in moved.windows[0].samples] == [False, True]
     assert with_main_threads(seen, {}) is seen

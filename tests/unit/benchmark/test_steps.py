@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
-from unstall.benchmark.steps import find_loop
+from unstall.benchmark.steps import driving_threads, find_loop
 from unstall.child.layout import ERROR, NETWORK, NOGRAD
 from unstall.records.vocabulary import PHASE_NAMES
 
@@ -345,3 +345,33 @@ def test_a_program_that_serves_nothing_is_never_idle():
     r = Recording()
     train(r, 10)
     assert mean(loop_of(r), "idle") == 0
+
+
+def in_threads(*, marked):
+    """Requests that each have a thread of their own; ``marked``: whether anybody knows that they are requests."""
+    main, handlers = Recording(), []
+    for number in range(10):
+        r = Recording(thread=200 + number, flags=0)
+        r.ids, r.now = main.ids, main.now
+        if marked:
+            serve(r, idle=0.05, before=0.02, forward=0.01, after=0.02)
+        else:
+            r.do("~forward", 0.01)
+        main.now = r.now
+        handlers += r.rows
+    main.rows += handlers
+    return main
+
+
+def test_the_requests_of_a_server_are_one_loop_though_each_has_a_thread():
+    r = in_threads(marked=True)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("forward", 9)
+    assert mean(loop, "idle") == pytest.approx(0.05)
+    assert driving_threads(r.process()) == {*range(200, 210)}
+
+
+def test_threads_that_serve_nothing_are_no_loop_together():
+    r = in_threads(marked=False)
+    assert find_loop(r.process()) is None and len(driving_threads(r.process())) == 1
