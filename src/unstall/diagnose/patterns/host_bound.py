@@ -13,6 +13,7 @@ from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
 from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import HOST_SHARE, MOST, SEEN
 from unstall.records.report import Finding, Utilization
+from unstall.records.vocabulary import IDLE
 from unstall.text.units import percent, seconds
 from unstall.trace import intervals
 from unstall.trace.blame import longest_function
@@ -35,6 +36,8 @@ _ADVICE = {
     "postprocess": "use whole-batch tensor operations instead of Python loops, or do it in another process",
     "python": "replace the Python loop by whole-tensor operations",
 }
+_BEFORE_A_REQUEST = "use whole-array operations, or keep what requests have in common"
+"""Instead of a dataset, which a server has none of."""
 
 
 class HostBound(Pattern):
@@ -84,7 +87,7 @@ class HostBound(Pattern):
             share=share,
             headroom=headroom,
             evidence=[*evidence, *more_evidence],
-            advice=[_ADVICE[cause], *more_advice],
+            advice=[_advice(host, cause), *more_advice],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -150,6 +153,11 @@ def _share_in(metrics: TimelineMetrics, row: int) -> float:
     same = (host.name == host.name[row]) & (host.thread == host.thread[row])
     spans = intervals.union(host.start_ns[same], host.end_ns[same])
     return intervals.both(metrics.idle("host"), spans).total / metrics.windows.total_ns
+
+
+def _advice(host: HostFeatures, cause: str) -> str:
+    is_server = host.measurement.phase(IDLE.name) is not None
+    return _BEFORE_A_REQUEST if cause == "preprocess" and is_server else _ADVICE[cause]
 
 
 PATTERN = HostBound()
