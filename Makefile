@@ -21,7 +21,7 @@ SHELL := bash
 
 .PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout overhead \
         simplify-bench predictions-bench model-bench optimize-bench sameness-bench prove-bench trace-bench gate-bench \
-        ranks-bench frameworks-bench public-bench real-bench page-bench gpu-check lock clean
+        ranks-bench nodes-bench frameworks-bench public-bench real-bench page-bench gpu-check lock clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -143,6 +143,9 @@ frameworks-bench: $(READY) ## programs of many frameworks with a planted stall: 
 
 ranks-bench: $(READY) ## 1,024 ranks on 128 nodes: who is found late, in what time and memory
 	$(BIN)/python bench/ranks.py
+
+nodes-bench: $(READY) ## two simulated machines, clocks hours apart: how far off they are put on one
+	$(BIN)/python bench/nodes.py
 
 model-bench: $(READY) ## the pipeline model's predictions against real loaders
 	$(BIN)/python bench/model.py

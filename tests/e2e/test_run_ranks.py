@@ -2,14 +2,11 @@
 
 import importlib.util
 import json
-import os
-import shutil
-import subprocess
 import sys
-import uuid
 
 import pytest
 from harness import free_port
+from nodes import ADDRESS, NotPossible, two_nodes
 
 pytestmark = pytest.mark.slow
 
@@ -282,54 +279,24 @@ def test_a_place_that_takes_no_file_is_said_before_the_program_runs(workspace):
 
 
 @pytest.fixture
-def two_nodes():
-    """Network, host name and monotonic clock of their own: two machines but for the disk. What runs COMMAND on one."""
-    tools = [shutil.which(name) for name in ("ip", "unshare")]
-    if os.geteuid() or not all(tools):
-        pytest.skip("two nodes are simulated by root, with ip and unshare")
-    mark = uuid.uuid4().hex[:6]
-    names, links = [f"node-{mark}-{i}" for i in (0, 1)], [f"v{mark}{i}" for i in (0, 1)]
-    added = []
+def on_nodes():
+    """What runs a command on one of two simulated machines."""
     try:
-        for name in names:
-            subprocess.run(["ip", "netns", "add", name], check=True, capture_output=True)
-            added.append(name)
-        commands = [f"ip link add {links[0]} netns {names[0]} type veth peer name {links[1]} netns {names[1]}"]
-        for i, (name, link) in enumerate(zip(names, links)):
-            inside = f"ip -n {name}"
-            commands += [f"{inside} addr add 10.77.9.{i + 1}/24 dev {link}"]
-            commands += [f"{inside} link set {link} up", f"{inside} link set lo up"]
-        for command in commands:
-            subprocess.run(command.split(), check=True, capture_output=True)
-        clock = ["unshare", "--time", "--monotonic", "1", "true"]
-        subprocess.run(clock, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        _remove_namespaces(added)
-        pytest.skip(f"namespaces cannot be made here: {error}")
-
-    def words(i, ahead_s):
-        start = ["ip", "netns", "exec", names[i], "unshare", "--uts", "--time", "--monotonic", str(ahead_s), "--fork"]
-        script = f'hostname {names[i]}; export GLOO_SOCKET_IFNAME={links[i]}; exec "$@"'
-        return [*start, "sh", "-c", script, "sh"]
-
-    yield words
-    _remove_namespaces(added)
+        with two_nodes() as words:
+            yield words
+    except NotPossible as reason:
+        pytest.skip(str(reason))
 
 
-def _remove_namespaces(names):
-    for name in names:
-        subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
-
-
-def test_two_nodes_with_clocks_hours_apart(workspace, two_nodes):
+def test_two_nodes_with_clocks_hours_apart(workspace, on_nodes):
     workspace.write("train.py", TORCHRUN)
     port, shared = free_port(), workspace.beside / "shared"
     nodes = []
     for i, ahead_s in enumerate((0, 50_000)):
         torchrun = ["torchrun", "--nnodes", "2", "--node-rank", str(i), "--nproc-per-node", "1"]
-        torchrun += ["--master-addr", "10.77.9.1", "--master-port", port, "train.py"]
+        torchrun += ["--master-addr", ADDRESS, "--master-port", port, "train.py"]
         nodes.append(
-            workspace.start_watched("--", *torchrun, options=["--gather", shared], wrapper=two_nodes(i, ahead_s))
+            workspace.start_watched("--", *torchrun, options=["--gather", shared], wrapper=on_nodes(i, ahead_s))
         )
     first, second = [node.result() for node in nodes]
     assert (first.status, second.status) == (0, 0), first.err + second.err

@@ -4,6 +4,7 @@ import gzip
 import os
 
 import msgspec
+import numpy as np
 import pytest
 from factory import measurement
 from gathercase import Job, exchanges
@@ -135,6 +136,28 @@ def test_clocks_hours_apart_are_put_on_one(offset, drift):
     assert clock.offset_s == pytest.approx(middle, abs=0.001)
     assert clock.drift == pytest.approx(drift, abs=2e-6)
     assert clock.error_s < 0.001
+
+
+@pytest.mark.parametrize("drift", [0.0, 5e-5])
+def test_a_rank_that_wakes_up_late_moves_the_clock_of_those_that_it_waits_for_no_further_than_causes_allow(drift):
+    random, job = np.random.default_rng(3), Job(steps=2000, offsets={1: (4_000.0, drift)})
+    together = job.ends
+    # The reference waits for the other for 50 ms, and for its core 1.4 ms in the median once the call is over.
+    woken = together + 0.0001 + random.exponential(0.002, len(together))
+    waits = msgspec.structs.replace(job.rank(0), exchanges=[exchanges("backward", together - 0.05, woken)])
+    last = exchanges("backward", job.on_clock(1, together - 0.0002), job.on_clock(1, together))
+    _, clock = clocks.between(waits, msgspec.structs.replace(job.rank(2), exchanges=[last]))
+    middle = 4_000.0 + drift * (together[-1] - together[0]) / 2
+    assert clock.offset_s == pytest.approx(middle, abs=0.0007)
+    assert clock.drift == pytest.approx(drift, abs=2e-6)
+
+
+@given(st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 2), min_size=5, max_size=40))
+def test_no_series_of_calls_breaks_the_clocks(calls):
+    starts, ends = (np.array(side) for side in zip(*calls))
+    own = msgspec.structs.replace(Job().rank(0), exchanges=[exchanges("backward", starts, ends)])
+    _, clock = clocks.between(own, own)
+    assert np.isfinite(clock.ahead).all()
 
 
 def test_ranks_that_made_different_numbers_of_calls_have_some_in_common():

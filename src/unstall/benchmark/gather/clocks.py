@@ -1,7 +1,9 @@
 """Two machines' clocks put on one: what all ranks enter together ends for all of them at the same moment.
 
 The way of NTP without its messages: the difference of the two clocks at the ends of the same call, of many calls, in
-blocks whose medians a straight line joins, because clocks drift and single calls are disturbed.
+blocks whose medians a straight line joins, because clocks drift and single calls are disturbed. A rank that waits for
+others wakes up late where its core is taken, in the median too. But nobody leaves a call before all have entered it:
+the quickest call of a block bounds what the clocks can differ by.
 """
 
 from __future__ import annotations
@@ -76,14 +78,36 @@ def _by_kind(reference: Exchanges, other: Exchanges) -> Clock | None:
     times, ahead = times[usable], ahead[usable]
     if len(times) < _FEWEST:
         return None
+    began = other.starts[theirs][usable] - reference.ends[ours][usable]
+    ended = times - reference.starts[ours][usable]
     order = np.argsort(times, kind="stable")
     blocks = np.array_split(order, int(np.clip(len(times) // _FEWEST_IN_BLOCK, 1, _BLOCKS)))
     block_times = np.array([np.median(times[block]) for block in blocks])
     block_ahead = np.array([np.median(ahead[block]) for block in blocks])
+    drift = np.polyfit(block_times - times.min(), block_ahead, 1)[0] if len(blocks) > 1 else 0.0
+    drifted = drift * (times - np.repeat(block_times, [len(block) for block in blocks])[np.argsort(order)])
+    block_ahead = np.array(
+        [
+            _in_bounds(middle, (began - drifted)[block], (ended - drifted)[block])
+            for middle, block in zip(block_ahead, blocks)
+        ]
+    )
     if len(blocks) > 1:
         block_times, block_ahead = _to_the_ends(block_times, block_ahead, times.min(), times.max())
     error = np.abs(ahead - np.interp(times, block_times, block_ahead))
     return Clock(block_times, block_ahead, float(np.median(error)))
+
+
+def _in_bounds(ahead: float, least: Floats, most: Floats) -> float:
+    """The difference of two clocks, as far as causes come before their effects; as it is where these contradict.
+
+    Args:
+        ahead: by the ends of some calls, seconds.
+        least: of each call, from the reference's end to the other's beginning, which comes before it; shape (calls,).
+        most: from the reference's beginning to the other's end, which comes after it.
+    """
+    low, high = float(least.max()), float(most.min())
+    return min(max(ahead, low), high) if low <= high else ahead
 
 
 def _to_the_ends(times: Floats, ahead: Floats, first: float, last: float) -> tuple[Floats, Floats]:
