@@ -116,8 +116,8 @@ def _parse_record(record: str) -> StackSample | None:
         return None
     pids = _PROCESS.findall(body, 0, thread.start())
     name, frames = _name_and_frames(body[thread.end() :])
-    if not pids or not frames:
-        return None
+    if not pids or not frames or any("\0" in frame.file or "\0" in frame.function for frame in frames):
+        return None  # the last: read while the program changed it, as the sampler does not stop the program
     return StackSample(
         pid=int(pids[-1]),
         thread=name or f"thread {thread[1]}",

@@ -9,6 +9,7 @@ import ast
 import builtins
 import functools
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,9 +59,17 @@ def function_at(file: str, line: int, name: str = "") -> Function:
     return Function(name or "<module>", line, line)
 
 
+def lines_of(file: str) -> Sequence[str]:
+    """The lines of a file, none of one that cannot be read; before Python 3.13 a NUL in its name is an error."""
+    try:
+        return linecache.getlines(file)
+    except ValueError:
+        return []
+
+
 def code_at(file: str, line: int) -> str:
     """The source line, stripped; empty when there is none."""
-    return linecache.getline(file, line).strip() if line > 0 else ""
+    return "".join(lines_of(file)[line - 1 : line]).strip() if line > 0 else ""
 
 
 def calls_at(file: str, line: int) -> tuple[str, ...]:

@@ -101,6 +101,12 @@ def test_no_text_makes_it_raise(text: str):
     parse_raw('process 7:"p";thread (7): MainThread;' + text + " 3")
 
 
+def test_a_stack_that_was_read_while_it_changed_is_left_out():
+    whole = 'process 7:"p";thread (7): MainThread;f (/a.py:3) 3\n'
+    torn = 'process 7:"p";thread (7): MainThread;f (/a.py:3);g (/b\0.py:1) 2\n'
+    assert parse_raw(whole + torn) == parse_raw(whole) != []
+
+
 words = st.text(st.characters(exclude_characters=";\n():", exclude_categories=("C",)), min_size=1)
 frames = st.builds(
     Frame,

@@ -234,3 +234,8 @@ def test_every_function_of_real_code_is_found_at_its_lines(module, data):
     lines = {line for _, _, line in function.__code__.co_lines() if line}
     line = data.draw(st.sampled_from(sorted(lines)))
     assert source.function_at(module.__file__, line, function.__name__).qualname == function.__qualname__
+
+
+def test_a_name_that_no_file_can_have_says_nothing():
+    assert source.code_at("/a\0b.py", 1) == "" and source.lines_of("/a\0b.py") == []
+    assert source.function_at("/a\0b.py", 1).qualname == "<module>"

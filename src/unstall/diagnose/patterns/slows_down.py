@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
-
 import msgspec
 
 from unstall.diagnose import source
@@ -92,8 +90,7 @@ def _container(host: HostFeatures, culprit: Culprit | None) -> GrowingObject | N
     growing = [entry for entry in host.measurement.memory.growing if entry.len_per_step > 0]
     if culprit is not None:
         function = source.function_at(culprit.file, culprit.line, culprit.function.rpartition(".")[2])
-        lines = range(function.first_line, function.last_line + 1)
-        code = "".join(linecache.getline(culprit.file, line) for line in lines)
+        code = "".join(source.lines_of(culprit.file)[function.first_line - 1 : function.last_line])
         named = (entry for entry in growing if entry.path.rpartition(".")[2] in code)
         growing = [*named, *growing]
     return next(iter(growing), None)
