@@ -66,7 +66,7 @@ EPOCHS = """
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
 
-    WAIT_S = 0.4
+    WAIT_S = 0.15
 
 
     def main():
@@ -74,7 +74,7 @@ EPOCHS = """
         data = TensorDataset(torch.randn(32, 4))
         model = nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for epoch in range(6):
+        for epoch in range(20):
             time.sleep(WAIT_S)
             for (x,) in DataLoader(data, batch_size=8):
                 loss = model(x).square().mean()
@@ -225,12 +225,12 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
 @pytest.mark.parametrize(
     ("before", "after", "place", "detail"),
     [
-        ("batch_size=8)", "batch_size=8, drop_last=True)", "optimizer steps", "18 instead of 24"),
+        ("batch_size=8)", "batch_size=8, drop_last=True)", "optimizer steps", "60 instead of 80"),
         (
             '        torch.save(model.state_dict(), "model.pt")',
             '    torch.save(model.state_dict(), "model.pt")',
             "model.pt",
-            "saved once instead of 6 times",
+            "saved once instead of 20 times",
         ),
     ],
 )
@@ -238,7 +238,7 @@ def test_what_is_the_same_on_these_data_and_to_the_end_alone_is_different(progra
     (program / "train.py").write_text(textwrap.dedent(EPOCHS).lstrip())
     git(program, "add", ".")
     git(program, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "second")
-    change(program, "WAIT_S = 0.4", "WAIT_S = 0.0")
+    change(program, "WAIT_S = 0.15", "WAIT_S = 0.0")
     change(program, before, after)
     done, proof = prove(program, "--against", "HEAD", "--budget", "300s", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.DIFFERENT, "different"), done.stderr

@@ -157,9 +157,10 @@ def fewer(pairs: Sequence[Pair]) -> Fewer | None:
     for path in sorted(set.intersection(*(set(run.saves) for both in runs for run in both))):
         content = runs[0][0].effects.contents.get(path)
         before = median_low(original.saves[path].least for original, _ in runs)
-        after = max(changed.saves[path].most for _, changed in runs)
-        if content is None or content.text is not None or after >= before:
+        saved = [changed.saves[path] for _, changed in runs]
+        if content is None or content.text is not None or max(count.most for count in saved) >= before:
             continue
+        after = max(1, *(count.least for count in saved))  # as it is there
         by_time = before * median(b.seconds for _, b in runs) / median(a.seconds for a, _ in runs)
         detail = f"saved {_times(after)} instead of {_times(before)}"
         return Fewer(Difference(kind="counts", place=path, detail=detail), is_by_time=after >= math.floor(by_time))
