@@ -385,6 +385,8 @@ def _half(row: Row) -> bool:
 def _gain(row: Row) -> str:
     if row.first_epoch is None:
         return _times(row.gain)
+    if row.later_epochs is None:
+        return f"– (first epoch {_times(row.first_epoch)}, and too long to reach a second)"
     pays = f"pays from epoch {row.pays_from}" if row.pays_from else "never pays"
     return f"{_times(row.gain)} (first epoch {_times(row.first_epoch)}, later {_times(row.later_epochs)}, {pays})"
 

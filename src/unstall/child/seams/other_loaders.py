@@ -1,4 +1,4 @@
-"""Loaders that are none of torch's: SPDL's, nodes of torchdata, Ray Data. They work in threads or in other processes.
+"""Loaders that are none of torch's: SPDL's, nodes of torchdata, Ray Data, DALI. They work in threads or elsewhere.
 
 A ``StatefulDataLoader`` is one of torch's with its own start of an epoch.
 """
@@ -9,6 +9,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+from unstall.child.families import visit_family
 from unstall.child.recording import seam_ready, wrap, wrap_attribute
 from unstall.child.seams.loader import EPOCH, NEXT
 from unstall.records.vocabulary import Seam
@@ -39,8 +40,24 @@ def _install_ray_data(module: Any) -> None:
     module.iter_threaded = iter_threaded
 
 
+def _install_dali(module: Any) -> None:
+    """The iterators of all its plug-ins, for torch, JAX and Paddle, each with a ``__next__`` of its own.
+
+    A class of the program's that is derived from one calls that: it would count twice.
+    """
+    library = module.__name__.partition(".plugin")[0]
+
+    def visit(iterator: type) -> None:
+        if iterator.__module__.startswith(library) and "__next__" in iterator.__dict__:
+            wrap_attribute(iterator, "__next__", NEXT)
+
+    seam_ready()
+    visit_family(module._DaliBaseIterator, visit)
+
+
 SEAMS: tuple[Seam, ...] = ()
 TARGETS = {
+    "nvidia.dali.plugin.base_iterator": _install_dali,
     "ray.data._internal.block_batching.iter_batches": _install_ray_data,
     "spdl.pipeline._pipeline": _install_spdl,
     "torchdata.nodes.loader": _install_nodes,
