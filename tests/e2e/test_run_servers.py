@@ -2,21 +2,8 @@
 
 import pytest
 
-SERVER = """
-    import json
-    import os
-    import signal
-    import socket
-    import sys
-    import threading
-    import time
-    import urllib.request
-
+MODEL = """
     import torch
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.responses import JSONResponse
-    from starlette.routing import Route
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -28,20 +15,34 @@ SERVER = """
         for letter in text:
             counts[ord(letter)] += 1
         return torch.tensor(counts)
+"""
+
+SERVER = f"""{MODEL}
+    import json
+    import socket
+    import sys
+    import threading
+    import time
+    import urllib.request
+
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
 
 
     async def score(request):
         features = featurize((await request.json())["text"])
         with torch.no_grad():
             scores = model(features[None])[0]
-        return JSONResponse({"scores": scores.tolist()})
+        return JSONResponse({{"scores": scores.tolist()}})
 
 
     def ask(port, requests, pause):
-        content = json.dumps({"text": "the quick brown fox " * 4000}).encode()
+        content = json.dumps({{"text": "the quick brown fox " * 4000}}).encode()
         answers = set()
         for _ in range(requests):
-            request = urllib.request.Request(f"http://127.0.0.1:{port}", content)
+            request = urllib.request.Request(f"http://127.0.0.1:{{port}}", content)
             with urllib.request.urlopen(request, timeout=60) as answer:
                 answers.add(answer.read())
             time.sleep(pause)
@@ -86,25 +87,12 @@ def test_what_is_done_before_the_model_is_no_loading_of_data(server):
     assert "featurize" in [hotspot["function"] for hotspot in watched.report["hotspots"]]
 
 
-THREADED = """
+THREADED = f"""{MODEL}
     import json
     import sys
     import threading
     import urllib.request
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    import torch
-
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    model = torch.nn.Linear(256, 4).eval()
-
-
-    def featurize(text):
-        counts = [0.0] * 256
-        for letter in text:
-            counts[ord(letter)] += 1
-        return torch.tensor(counts)
 
 
     class Handler(BaseHTTPRequestHandler):
@@ -126,7 +114,7 @@ THREADED = """
         content = json.dumps("the quick brown fox " * 4000).encode()
         answers = set()
         for _ in range(requests):
-            with urllib.request.urlopen(f"http://{host}:{port}", content, timeout=60) as answer:
+            with urllib.request.urlopen(f"http://{{host}}:{{port}}", content, timeout=60) as answer:
                 answers.add(answer.read())
         print(len(answers), json.loads(answers.pop())[0])
         server.shutdown()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.reader import ProcessRecording, starts
+from unstall.benchmark.reader import ProcessRecording, Spans, starts
 from unstall.child.seams.servers import REQUEST
 
 Floats = npt.NDArray[np.float64]
@@ -13,12 +13,12 @@ Floats = npt.NDArray[np.float64]
 
 def has_requests(process: ProcessRecording) -> bool:
     """Whether it is a server."""
-    return bool(np.isin(process.spans["name"], process.of(REQUEST)).any())
+    return bool(len(_marks(process)))
 
 
 def without_request(process: ProcessRecording, boundaries: Floats) -> Floats:
     """Seconds of each step in which a server has no request, in whichever thread; none of what is no server."""
-    marks = process.spans[np.isin(process.spans["name"], process.of(REQUEST))]
+    marks = _marks(process)
     if not len(marks):
         return np.zeros(len(boundaries) - 1)
     began = starts(marks) - marks["arg"] / 1e9
@@ -36,3 +36,8 @@ def without_request(process: ProcessRecording, boundaries: Floats) -> Floats:
 
     busy = np.diff(until(boundaries))
     return np.clip(np.diff(boundaries) - busy, 0, None)
+
+
+def _marks(process: ProcessRecording) -> Spans:
+    """The ends of its requests, each with its nanoseconds."""
+    return process.spans[np.isin(process.spans["name"], process.of(REQUEST))]

@@ -9,7 +9,6 @@ import ast
 import builtins
 import functools
 import linecache
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +58,7 @@ def function_at(file: str, line: int, name: str = "") -> Function:
     return Function(name or "<module>", line, line)
 
 
-def lines_of(file: str) -> Sequence[str]:
+def lines_of(file: str) -> list[str]:
     """The lines of a file, none of one that cannot be read; before Python 3.13 a NUL in its name is an error."""
     try:
         return linecache.getlines(file)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Iterable, Iterator
 
+from unstall.diagnose.source import lines_of
 from unstall.records.archive import Excerpt
 from unstall.records.report import Culprit, Report
 
@@ -32,9 +32,7 @@ def around(culprit: Culprit) -> Excerpt | None:
 
     A report names its files itself, and one from elsewhere could name any: what it does not quote is not shown.
     """
-    if "\0" in culprit.file:  # no file's name, and the operating system is not asked for one
-        return None
-    lines = linecache.getlines(culprit.file)
+    lines = lines_of(culprit.file)
     at = culprit.line - 1
     if not culprit.code or not 0 <= at < len(lines) or lines[at].strip() != culprit.code.strip():
         return None

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from unstall.text.units import times
+
 
 class Function(NamedTuple):
     """A function of the program."""
@@ -71,7 +73,7 @@ def in_words(one: Told, others: int) -> str:
     function = one.function
     name = f"{function.name} ({Path(function.path).name}:{function.first_line})"
     return (
-        f"{name} runs {_times(one.own)} under the program's own seeds, and {_times(one.others)} under {others} others: "
+        f"{name} runs {times(one.own)} under the program's own seeds, and {times(one.others)} under {others} others: "
         "results may be known beforehand"
     )
 
@@ -81,7 +83,3 @@ def _by_name(calls: Calls) -> Mapping[tuple[str, str], int]:
     for function, count in calls.items():
         found[function.path, function.name] += count
     return found
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from unstall.prove import thresholds
 from unstall.records.proof import Difference
+from unstall.text.units import times
 
 if TYPE_CHECKING:
     from unstall.prove.timing import Pair
@@ -162,13 +163,9 @@ def fewer(pairs: Sequence[Pair]) -> Fewer | None:
             continue
         after = max(1, *(count.least for count in saved))  # as it is there
         by_time = before * median(b.seconds for _, b in runs) / median(a.seconds for a, _ in runs)
-        detail = f"saved {_times(after)} instead of {_times(before)}"
+        detail = f"saved {times(after)} instead of {times(before)}"
         return Fewer(Difference(kind="counts", place=path, detail=detail), is_by_time=after >= math.floor(by_time))
     return None
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 def _parsed(events: bytes) -> Iterator[tuple[int, int, str]]:

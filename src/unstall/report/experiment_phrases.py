@@ -58,6 +58,5 @@ def summary(study: Study) -> list[tuple[str, str]]:
         )
         lost = f"{taken_by_workers} is lost to workers that take the cores"
         lines.append(("Data", f"of {base} a step, {waiting} is waiting for data, {lost}"))
-    times = "once" if study.runs == 1 else f"{study.runs} times"
-    started = f"the program was started {times}"
+    started = f"the program was started {units.times(study.runs)}"
     return [*lines, ("Sandbox", f"{study.sandbox}; {started}" if study.sandbox else started)]

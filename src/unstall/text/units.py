@@ -72,6 +72,11 @@ def percent(x: float) -> str:
     return share(round(x, 2 if abs(x) >= 0.01 else 3))
 
 
+def times(count: int) -> str:
+    """How often: "once", "3 times"."""
+    return "once" if count == 1 else f"{count} times"
+
+
 def factor(x: float) -> str:
     """A ratio: ``4.1`` is "4.1×"."""
     return f"{_digits(x)}×" if known(x) else _UNKNOWN

@@ -17,6 +17,16 @@ from unstall.records.vocabulary import Seam
 REQUEST = Seam("~request")
 
 
+class _Request:
+    """A request is handled in a ``with`` block of it."""
+
+    def __enter__(self) -> None:
+        self.began_ns = perf_counter_ns()
+
+    def __exit__(self, *error: object) -> None:
+        _ended(self.began_ns)
+
+
 def _ended(began_ns: int) -> None:
     """A request has been answered that came at this time."""
     number = native.intern(REQUEST.event)
@@ -34,11 +44,8 @@ def _install_asgi(module: Any) -> None:
         if scope["type"] != "http":
             await original(self, scope, receive, send)
             return
-        began = perf_counter_ns()
-        try:
+        with _Request():
             await original(self, scope, receive, send)
-        finally:
-            _ended(began)
 
     module.Starlette.__call__ = __call__
 
@@ -49,11 +56,8 @@ def _install_aiohttp(module: Any) -> None:
 
     @functools.wraps(original)
     async def _handle(self: Any, request: Any) -> Any:
-        began = perf_counter_ns()
-        try:
+        with _Request():
             return await original(self, request)
-        finally:
-            _ended(began)
 
     module.Application._handle = _handle
 
@@ -65,11 +69,8 @@ def _install_wsgi(module: Any) -> None:
 
     @functools.wraps(original)
     def __call__(self: Any, environ: Any, start_response: Any) -> Any:
-        began = perf_counter_ns()
-        try:
+        with _Request():
             return original(self, environ, start_response)
-        finally:
-            _ended(began)
 
     module.Flask.__call__ = __call__
 
