@@ -29,14 +29,23 @@ def findings(features: Features, use: Utilization) -> list[Finding]:
     ``use`` is the run's, for the sentences.
     """
     matches = ((pattern, pattern.match(features)) for pattern in all_patterns().values())
-    matched = [
-        (pattern, claims.claimed(_with_sentence(pattern, finding, features, use), pattern, features))
-        for pattern, finding in matches
-        if finding is not None
-    ]
-    matched.sort(key=lambda pair: (not pair[0].may_lead(pair[1], features), -pair[0].rank(pair[1], features)))
-    first, *others = [finding for _, finding in matched]
+    weighed = [_weighed(pattern, finding, features, use) for pattern, finding in matches if finding is not None]
+    weighed.sort(key=lambda entry: entry[0])
+    first, *others = [finding for _, finding in weighed]
     return [first, *(finding for finding in others if finding.pattern not in WITHOUT_CULPRIT)]
+
+
+def _weighed(
+    pattern: Pattern, matched: Finding, features: Features, use: Utilization
+) -> tuple[tuple[bool, float], Finding]:
+    """A finding as it is reported, and its place: what may lead first, then by weight.
+
+    What was measured weighs: by how much ceilings of a kind are usually off says how to read one, and is no reason to
+    prefer that kind.
+    """
+    finding = claims.claimed(_with_sentence(pattern, matched, features, use), pattern, features)
+    as_measured = msgspec.structs.replace(finding, headroom=matched.headroom)
+    return (not pattern.may_lead(finding, features), -pattern.rank(as_measured, features)), finding
 
 
 def _with_sentence(pattern: Pattern, finding: Finding, features: Features, use: Utilization) -> Finding:

@@ -46,6 +46,12 @@ def test_the_greater_stall_comes_first():
     assert patterns(verdict({**TRAINING, "callback": 0.3, "data_wait": 0.1}))[:2] == ["callback-bound", "input-bound"]
 
 
+def test_by_how_much_ceilings_of_a_kind_are_off_does_not_prefer_that_kind():
+    first, second = verdict({**TRAINING, "callback": 0.3, "data_wait": 0.32})[:2]
+    assert (first.pattern, second.pattern) == ("input-bound", "callback-bound")
+    assert second.ceiling.value > first.ceiling.value  # callbacks' ceilings are usually higher than they seem
+
+
 def test_growing_memory_comes_before_a_lesser_stall_and_after_a_greater():
     assert patterns(verdict({**TRAINING, "callback": 0.04}, memory=GROWING))[0] == "memory-growth"
     assert patterns(verdict(TRAINING, memory=GROWING))[0] == "memory-growth"

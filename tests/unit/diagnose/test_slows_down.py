@@ -114,6 +114,14 @@ def test_it_ranks_by_its_phase_as_it_was_timed_wherever_the_stacks_put_that_time
     )
 
 
+def test_where_the_step_is_mostly_what_grows_it_is_not_called_by_its_length(slowing):
+    """The ceiling of code in the loop, which is calibrated, is higher than that of the growth."""
+    mostly = msgspec.structs.replace(slowing, begin_s=2 * STEP, end_s=10 * STEP)
+    first, *others = host_findings(measurement({**TRAINING, "other": 9 * STEP}, slowing=mostly))
+    assert first.pattern == "slows-down"
+    assert max(other.ceiling.value for other in others) > first.ceiling.value
+
+
 def test_a_graph_that_grows_ends_the_run_first(code, slowing):
     points = [(float(step), 5e8 + 2e6 * step) for step in range(0, 200, 4)]
     kept = [grown("losses", code.file, graph_per_step=3.0)]

@@ -51,10 +51,11 @@ class Oversubscribed(Pattern):
         )
 
     def rank(self, finding: Finding, features: Features) -> float:
-        """Ahead of what is said of the model, whose time it makes up."""
+        """Its ceiling, for the loss that shows is a part of it; and ahead of the model, whose time it makes up."""
         host = features.host
         assert host is not None
-        return max(finding.headroom, 1.001 * host.headroom_without(host.model_s))
+        ceiling = finding.ceiling.value if finding.ceiling is not None else finding.headroom
+        return max(ceiling, 1.001 * host.headroom_without(host.model_s))
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names what computes beside torch."""
