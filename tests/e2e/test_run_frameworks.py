@@ -277,3 +277,63 @@ def test_batches_of_ray_data_are_waited_for(workspace):
     assert (watched.status, watched.out) == (plain.status, plain.out), watched.err
     assert watched.report["verdict"]["pattern"] == "input-bound"
     assert culprit(watched) == "decode"
+
+
+GIVEN_UP = """
+    import logging
+
+    import torch
+    from torch import nn
+
+    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # its warnings hold the time
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(24))
+            self.calls = 0
+            self.largest = 0.0
+
+        def forward(self, x):
+            self.calls += 1
+            for layer in self.layers:
+                x = torch.tanh(layer(x)) * self.calls / 1e3 + x
+            if x.abs().max() > 1e9:
+                print("large")
+            return x
+
+
+    def main():
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
+        model = torch.compile(net, backend="eager")
+        for step in range(4000):
+            loss = model(torch.randn(16, 32)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(loss.item().hex(), len(torch._dynamo.utils.get_compilation_metrics()))
+
+
+    main()
+"""
+
+
+def test_a_function_that_torch_compile_gives_up(workspace):
+    file = workspace.write("program.py", GIVEN_UP)
+    plain, watched = workspace.both("program.py")
+    assert watched.out == plain.out  # as many compilations
+    verdict = watched.report["verdict"]
+    assert (verdict["pattern"], verdict["cause"], verdict["culprit"]["function"]) == (
+        "compile-bound",
+        "given-up",
+        "Net.forward",
+    )
+    (function,) = watched.report["compiled"]
+    assert (function["function"], function["file"]) == ("Net.forward", str(file))
+    assert "self.calls ==" in function["given_up"]
+    assert function["compilations"] >= 8 and all("self.calls ==" in reason for reason in function["reasons"])
+    assert "program.py" in watched.err and "given up, runs uncompiled: self.calls ==" in watched.err

@@ -181,7 +181,14 @@ def needs(package):
 
 def test_torchrun(workspace):
     workspace.write("train.py", TORCHRUN)
-    check_straggler(workspace.watched("--", "torchrun", "--standalone", "--nproc-per-node", "2", "train.py"))
+    watched = workspace.watched("--", "torchrun", "--standalone", "--nproc-per-node", "2", "train.py")
+    communication = check_straggler(watched)
+    # What torch logs of DDP's exchange: one bucket with a layer of 32 by 4, hardly any of which so short a backward hides.
+    inside = [group for rank in communication["ranks"] for group in rank["groups"] if group["name"] == "in backward"]
+    assert [(group["calls_per_step"], group["bytes_per_step"]) for group in inside] == [(1, 4 * (32 * 4 + 4))] * 2
+    assert all(0 <= group["hidden_s"] < 0.15 for group in inside)
+    assert 0 < communication["efficiency"] < 0.75  # rank 0 waits for most of a step
+    assert "scaling efficiency" in watched.err
 
 
 def test_processes_that_torch_spawns(workspace):

@@ -15,6 +15,7 @@ from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark.between import between
 from unstall.benchmark.callbacks import callback_times
+from unstall.benchmark.compiled import compiled_frames, compiled_in_steps
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.phases import mean_phases, unhindered
@@ -22,15 +23,12 @@ from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, growth, other_cores
 from unstall.benchmark.slowing import slowing
 from unstall.benchmark.stacks import with_main_threads
-from unstall.benchmark.steps import Loop, compilations, driving_threads, find_loop, main_spans
+from unstall.benchmark.steps import Loop, driving_threads, find_loop, main_spans
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
-from unstall.child.seams.dynamo import GRAPH
-from unstall.child.seams.jax import COMPILE, TRACE
 from unstall.child.seams.loader import EPOCH
 from unstall.child.user_files import is_program_file
 from unstall.records.measurements import (
-    CompiledFunction,
     Measurement,
     MemoryMeasurement,
     Site,
@@ -42,7 +40,6 @@ from unstall.records.vocabulary import is_seam
 Bools = npt.NDArray[np.bool_]
 
 _MAX_RSS_POINTS = 2000
-_GRAPH_NAME = "a graph of torch.compile"
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,8 @@ def measure(
         unseen_ranks=ranks.unseen(main, the_ranks),
         library_calls=_library_calls(main, loop, chosen),
         callbacks=callback_times(main, loop, chosen, observation.ended - observation.began),
-        compiled=_compiled(main, loop, chosen),
+        compiled=compiled_in_steps(main, loop, chosen),
+        compiled_frames=compiled_frames(main.facts.get("compiled", [])),
         gc_s=_seam_seconds(main, loop, chosen, COLLECTION.event),
         memory=_memory(main, loop, chosen, observation),
         samples=observation.samples or _own_samples(looping),
@@ -229,25 +227,6 @@ def _library_calls(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[st
     names = [name for name in main.ids if CALLBACK.covers(name)]
     times = {CALLBACK.member(name): _seam_seconds(main, loop, chosen, name) for name in names}
     return {name: seconds for name, seconds in times.items() if seconds > 0}
-
-
-def _compiled(main: ProcessRecording, loop: Loop, chosen: Bools) -> list[CompiledFunction]:
-    marks, took = compilations(main, main_spans(main))
-    step = loop.step_of(marks)
-    inside = (step >= 0) & chosen[step]
-    totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
-    for number, seconds in zip(marks["name"][inside], took[inside]):
-        name = main.names[int(number)]
-        total = totals[COMPILE.member(name) if COMPILE.covers(name) else TRACE.member(name)]
-        total[0] += COMPILE.covers(name)
-        total[1] += float(seconds)
-    graphs = main_spans(main)
-    graphs = graphs[np.isin(graphs["name"], main.of(GRAPH))]
-    step = loop.step_of(graphs)
-    graphs = graphs[(step >= 0) & chosen[step]]
-    totals[_GRAPH_NAME] = [len(graphs), float(graphs["dur"].sum() / 1e9)]
-    steps = int(chosen.sum())
-    return [CompiledFunction(name, int(count), seconds / steps) for name, (count, seconds) in totals.items() if count]
 
 
 def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) -> float:

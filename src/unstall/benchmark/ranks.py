@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from unstall.benchmark import steadystate
+from unstall.benchmark.exchange import gradient_exchange
 from unstall.benchmark.phases import mean_phases
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.steps import Bools, Loop, extent_s, main_spans
@@ -86,6 +87,7 @@ def measure(
                 host=identity.host,
                 local_rank=identity.local_rank,
                 groups=_groups(process, loop, chosen),
+                exchange=gradient_exchange(process.facts.get("ddp", [])),
                 steps=len(loop),
             )
         )

@@ -15,6 +15,8 @@ from unstall.child.substrate import is_substrate
 
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\](?:[^/\\]+\.egg[/\\])?", re.DOTALL)
 _STANDARD_LIBRARY = re.compile(r"[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]|[/\\]python3\d+\.zip[/\\]")
+GENERATED = re.compile(r"[/\\]torchinductor_[^/\\]+[/\\]|[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{40,}\.py$")
+"""Nobody's to mend: what torch.compile writes, in its usual cache or in another, where files have a hash for a name."""
 _OWN_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
 
 
@@ -32,7 +34,7 @@ def is_user_file(file: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_program_file(file: str) -> bool:
     """Whether a file is the program's: the user's, or of an installed package that may be blamed."""
-    if file.startswith(_OWN_PACKAGE):
+    if file.startswith(_OWN_PACKAGE) or GENERATED.search(file):
         return False
     within = within_packages(file)
     return not is_substrate(within[1]) if within else is_user_file(file)

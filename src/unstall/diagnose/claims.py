@@ -74,8 +74,7 @@ def usual_remedy(finding: Finding) -> Remedy | None:
 
 
 def _promises(finding: Finding) -> bool:
-    has_remedy = usual_remedy(finding) is not None or finding.headroom > 1
-    return finding.pattern not in (*WITHOUT_CULPRIT, "memory-growth") and has_remedy
+    return finding.pattern not in (*WITHOUT_CULPRIT, "memory-growth") and finding.headroom > 1
 
 
 def _with(finding: Finding, ceiling: Speedup, remedy: Remedy | None) -> Finding:

@@ -38,6 +38,15 @@ def spread(ranks: Sequence[RankMeasurement]) -> float:
     return max(waits) - min(waits)
 
 
+def efficiency(ranks: Sequence[RankMeasurement]) -> float:
+    """Scaling efficiency against one rank, estimated: the mean share of a step that a rank works itself.
+
+    A rank alone waits for nobody, and would take its own work's time. Where ranks share cores it would take less, so
+    that the true efficiency is lower; `unstall simplify` measures one rank alone.
+    """
+    return sum(own_s(rank) / rank.step_s for rank in ranks) / len(ranks)
+
+
 def late_ranks(ranks: Sequence[RankMeasurement]) -> list[RankMeasurement]:
     """The ranks that work longer than the others by more than chance, the latest first; never more than half of them.
 
@@ -65,6 +74,7 @@ def communication(measurement: Measurement) -> Communication | None:
         unseen=list(measurement.unseen_ranks),
         waits_least=min(ranks, key=exposed_s).rank if len(ranks) > 1 else None,
         skew_s=spread(ranks) if len(ranks) > 1 else None,
+        efficiency=efficiency(ranks) if len(ranks) > 1 else None,
         late=[rank.rank for rank in late_ranks(ranks)],
         nodes=list(measurement.nodes),
     )
@@ -82,8 +92,18 @@ def _communication_of(rank: RankMeasurement) -> RankCommunication:
         )
         for group in rank.groups
     ]
-    in_model_s = _blocked_in_model_s(rank)
-    if in_model_s > _NOTABLE * rank.step_s:
+    in_model_s, exchange = _blocked_in_model_s(rank), rank.exchange
+    if exchange is not None:
+        groups.append(
+            GroupCommunication(
+                name=INSIDE_BACKWARD,
+                exposed_s=in_model_s,
+                hidden_s=exchange.hidden_s,
+                calls_per_step=len(exchange.buckets) or None,
+                bytes_per_step=sum(exchange.buckets) or None,
+            )
+        )
+    elif in_model_s > _NOTABLE * rank.step_s:
         groups.append(GroupCommunication(name=INSIDE_BACKWARD, exposed_s=in_model_s))
     return RankCommunication(
         rank=rank.rank,

@@ -12,6 +12,8 @@ import linecache
 from dataclasses import dataclass
 from pathlib import Path
 
+from unstall.child.seams.dynamo import RESUMED
+
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BUILTINS = frozenset(name for name in dir(builtins) if name.islower())
 _CHEAP_METHODS = frozenset(
@@ -43,9 +45,11 @@ class _File:
 def function_at(file: str, line: int, name: str = "") -> Function:
     """The innermost function around a line, its qualified name as Python gives it.
 
-    ``name`` is the interpreter's name of the frame: a comprehension belongs to the function it is written in, a
-    line outside any function to ``<module>``.
+    ``name`` is the interpreter's name of the frame: a comprehension belongs to the function it is written in, as does
+    what torch.compile makes of the code after a break, and a line outside any function to ``<module>``.
     """
+    resumed = RESUMED.match(name)
+    name = resumed["function"] if resumed else name
     innermost: Function | None = None
     for function in _parse(file).functions:
         around = function.first_line <= line <= function.last_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.diagnose import growth, ranks
+from unstall.diagnose import compiled, growth, ranks
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import HostFeatures, build
 from unstall.diagnose.findings import doubts, findings
@@ -65,6 +65,7 @@ def report(run: Run, measurement: Measurement | None, window: GpuWindow | None =
         modules=_modules(measurement) if run.modules else [],
         spans=measurement.spans,
         callbacks=measurement.callbacks,
+        compiled=compiled.explained(measurement.compiled_frames),
         startup=measurement.startup,
         generation=generation,
         communication=ranks.communication(measurement),

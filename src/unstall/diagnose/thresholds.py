@@ -118,6 +118,8 @@ STEP_VARIATION = Threshold(0.10, "SageMaker Debugger's step outliers are beyond 
 SMALL_KERNELS = Threshold(0.5, "share of kernels shorter than what it takes to launch one")
 MEMORY_CALLS = Threshold(0.02, "share of a step in calls that allocate device memory: with a cache it is none")
 
+IN_UNCOMPILED = Threshold(0.1, "of the model's samples that must be in a function that torch.compile gave up")
+
 # ------------------------------------------------------------ health: what it takes to say that nothing stalls a run
 
 ACCOUNTED = Threshold(0.75, "share of the step that must be the model's: the rest, free, is worth 1.3x")

@@ -14,8 +14,10 @@ class GroupCommunication(msgspec.Struct, kw_only=True, omit_defaults=True, froze
     """A mesh's dimension, "default" for the group of all ranks, or as the program describes it."""
     exposed_s: float
     """In the calls and in waiting for them, while nothing else is done."""
+    hidden_s: float | None = None
+    """Of the exchange inside backward, while backward computed; None where that is not known."""
     calls_per_step: float | None = None
-    """None where they are made in C++, inside backward."""
+    """None where they are made in C++ and not known; of what is exchanged inside backward, the buckets."""
     bytes_per_step: float | None = None
     """Of the larger of what goes in and what comes out; pickled objects are not counted."""
     ranks: Sequence[int] = msgspec.field(default_factory=list)
@@ -66,6 +68,8 @@ class Communication(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=Tru
     """Of the ranks that were seen: all others wait for it, where ``skew_s`` is worth a word."""
     skew_s: float | None = None
     """Between the longest and the shortest wait of a rank, seconds a step."""
+    efficiency: float | None = None
+    """Scaling efficiency against one rank, estimated: N ranks do N times this of what one would do in the same time."""
     late: Sequence[int] = msgspec.field(default_factory=list)
     """The ranks that work longer than the others by more than chance, the latest first."""
     nodes: Sequence[NodeCommunication] = msgspec.field(default_factory=list)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from unstall.records.communication import NodeCommunication
+from unstall.records.compiled import CompiledFrame
 from unstall.records.observations import StackSample
 from unstall.records.report import Between, CallbackTime, Generation, Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
@@ -114,6 +115,22 @@ class GroupMeasurement(msgspec.Struct, frozen=True, kw_only=True):
     """In the calls, and in waiting for those that had returned before they were done."""
 
 
+class GradientExchange(msgspec.Struct, frozen=True, kw_only=True):
+    """What DistributedDataParallel exchanges in a step, as torch logs it: seconds, medians of some steps."""
+
+    took_s: float
+    """From the first bucket's beginning to the last one's end, the wait for other ranks too."""
+    hidden_s: float
+    """Of it, while backward computed."""
+    backward_s: float
+    buckets: tuple[int, ...] = ()
+    """Bytes of each."""
+    looks_for_unused: bool = False
+    """``find_unused_parameters`` is set, and none was ever unused."""
+    copies_buckets: bool = False
+    """Gradients are copied into buckets and back."""
+
+
 class RankMeasurement(msgspec.Struct, frozen=True):
     """One process of a distributed program."""
 
@@ -126,6 +143,8 @@ class RankMeasurement(msgspec.Struct, frozen=True):
     host: str = ""
     local_rank: int | None = None
     groups: Sequence[GroupMeasurement] = ()
+    exchange: GradientExchange | None = None
+    """Inside backward; None where no DistributedDataParallel was timed."""
     arrives_last: float | None = None
     """Share of the exchanges with all ranks at which it came last, clocks aligned; None where that is not known."""
     steps: int = 0
@@ -246,6 +265,8 @@ class Measurement(msgspec.Struct, frozen=True):
     """By class and event, over the whole run, the most time first."""
     compiled: Sequence[CompiledFunction] = ()
     """What was traced and compiled in the measured steps."""
+    compiled_frames: Sequence[CompiledFrame] = ()
+    """The functions that torch.compile met in the whole run."""
     gc_s: float = 0.0
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)

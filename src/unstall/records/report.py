@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from unstall.records.communication import Communication
+from unstall.records.compiled import CompiledFrame
 from unstall.records.encoding import indented_json
 from unstall.records.experiments import Ceiling, Experiment, Study
 from unstall.records.proof import Proof
@@ -330,6 +331,8 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
     callbacks: Sequence[CallbackTime] = msgspec.field(default_factory=list)
     """By total time, the most first."""
+    compiled: Sequence[CompiledFrame] = msgspec.field(default_factory=list)
+    """The functions that torch.compile met, where it compiled any of them again, broke its graph or gave it up."""
     startup: Startup | None = None
     generation: Generation | None = None
     """Of a run whose steps are requests."""

@@ -27,6 +27,7 @@ def render(report: Report) -> str:
             phases=run_phrases.phases(report),
             promises=(("Ceiling", promise.ceiling_line(report)), ("Gain", promise.gain_line(report))),
             callbacks=run_phrases.callbacks(report),
+            compiled=run_phrases.compiled(report),
             runner_up=wording.runner_up_line(report),
             next=wording.next_command(report),
             facts_of_run=(

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from unstall.records.communication import GroupCommunication, RankCommunication
+from unstall.records.compiled import CompiledFrame
 from unstall.records.report import Between, Phase, Report, RunInfo, Throughput, Utilization
 from unstall.report import wording
 from unstall.text import units
@@ -157,7 +158,7 @@ def run(report: Report) -> list[str]:
     return phrases
 
 
-RANK_COLUMNS = ("step", "own work", "waits", "in group", "exposed", "calls", "bytes")
+RANK_COLUMNS = ("step", "own work", "waits", "in group", "exposed", "hidden", "calls", "bytes")
 """Of a row for each rank and process group, after the rank's name; a step's."""
 
 
@@ -173,7 +174,7 @@ def ranks(report: Report, most: int) -> list[tuple[str, ...]]:
 def _rank_rows(rank: RankCommunication, several_hosts: bool) -> list[tuple[str, ...]]:
     name = f"rank {rank.rank}" + (f" on {plain(rank.host)}" if several_hosts else "")
     own = (name, *(units.seconds(value) for value in (rank.step_s, rank.own_s, rank.exposed_s)))
-    cells = [_group_cells(group) for group in rank.groups] or [("", "", "", "")]
+    cells = [_group_cells(group) for group in rank.groups] or [("",) * 5]
     return [(*(own if i == 0 else ("", "", "", "")), *of_group) for i, of_group in enumerate(cells)]
 
 
@@ -182,6 +183,7 @@ def _group_cells(group: GroupCommunication) -> tuple[str, ...]:
     return (
         plain(group.name),
         units.seconds(group.exposed_s),
+        units.seconds(group.hidden_s) if units.known(group.hidden_s) else "",
         units.number(calls) if units.known(calls) else "",
         units.bytes_(moved) if units.known(moved) else "",
     )
@@ -206,6 +208,29 @@ def callbacks(report: Report, least: float = 0.0) -> list[tuple[str, ...]]:
         for callback in by_time
         if callback.share >= least
     ]
+
+
+COMPILED_COLUMNS = ("graphs", "compiled", "at", "why")
+"""Of a row for each function that torch.compile compiled again, cut or gave up, after its name."""
+
+
+def compiled(report: Report) -> list[tuple[str, ...]]:
+    """A row for each guard that failed and each break of a compiled function; its figures stand in the first."""
+    rows: list[tuple[str, ...]] = []
+    for frame in report.compiled:
+        figures = (plain(frame.function), f"{frame.graphs}", f"{frame.compilations}×")
+        for line, why in _reasons(frame):
+            rows.append((*figures, wording.location(frame.file, line), plain(why)))
+            figures = ("", "", "")
+    return rows
+
+
+def _reasons(frame: CompiledFrame) -> list[tuple[int, str]]:
+    """(line, what torch says), what costs most first."""
+    given_up = [(frame.line, f"given up, runs uncompiled: {frame.given_up}")] if frame.given_up else []
+    again = [(frame.line, f"again: {reason}") for reason in frame.reasons if reason != frame.given_up]
+    breaks = [(broken.line, f"break: {broken.reason or 'no reason known'}") for broken in frame.breaks]
+    return [*given_up, *breaks, *again]
 
 
 NODE_COLUMNS = ("ranks", "clock ahead", "error", "exit code")
@@ -235,15 +260,19 @@ def _span_of(ranks: Sequence[int]) -> str:
 
 
 def skew(report: Report) -> list[str]:
-    """Who waits for whom, where the ranks wait unequally."""
+    """Who waits for whom, where the ranks wait unequally, and how well they scale."""
     communication = report.communication
     if communication is None or not units.known(communication.skew_s):
         return []
+    scaling = []
+    if units.known(communication.efficiency):
+        scaling.append(f"scaling efficiency {units.percent(communication.efficiency)} at most (estimated)")
     longest = max((rank.exposed_s for rank in communication.ranks), default=0.0)
     if communication.skew_s < _NOTABLE_SKEW * longest or longest <= 0:
-        return ["all wait alike"]
+        return ["all wait alike", *scaling]
     late = communication.waits_least
-    return [f"rank {late} waits least, so the others wait for it", f"skew {units.seconds(communication.skew_s)} a step"]
+    skewed = f"skew {units.seconds(communication.skew_s)} a step"
+    return [f"rank {late} waits least, so the others wait for it", skewed, *scaling]
 
 
 def exit_phrase(code: int | None) -> str:

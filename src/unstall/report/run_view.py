@@ -238,6 +238,9 @@ def _tables(page: Page, report: Report, limits: _Limits) -> None:
     if callbacks:
         rows = [(*figures, shorten_left(place, page.room // 3)) for *figures, place in callbacks]
         page.table("Callbacks", ("", *run_phrases.CALLBACK_COLUMNS), rows, align="lrrrrl")
+    compiled = run_phrases.compiled(report)[: limits.rows]
+    if compiled:
+        page.bullets("Compiled", [f"{place}: {why}" for *_, place, why in compiled], limits.bullet_lines)
     spans = sorted(report.spans, key=lambda span: -span.total_s)[: limits.rows]
     if spans:
         page.table(

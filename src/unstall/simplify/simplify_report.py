@@ -122,6 +122,15 @@ def deeper_bottlenecks(results: list[ExperimentResult]) -> list[str]:
     return lines
 
 
+def _scaling(result: ExperimentResult) -> list[str]:
+    """Of one rank alone: what share of its speed a rank keeps beside the others, by the same batch for each rank."""
+    ratio = result.ratio
+    if ratio is None or "ranks" not in (result.experiment.settings or {}):
+        return []
+    kept, low, high = (percent(1 / value) for value in (ratio.value, ratio.high, ratio.low))
+    return [f"scaling efficiency {kept} ({low} to {high})"]
+
+
 def _experiment(result: ExperimentResult, predicted: float | None) -> records.Experiment:
     ratio, experiment = result.ratio, result.experiment
     assert ratio is not None
@@ -136,7 +145,7 @@ def _experiment(result: ExperimentResult, predicted: float | None) -> records.Ex
         component=experiment.component,
         conclusive=result.state == "measured",
         elasticity=slope[0] if slope else None,
-        notes=[*result.notes, *([f"{disturbed} blocks were disturbed"] if disturbed else [])],
+        notes=[*result.notes, *_scaling(result), *([f"{disturbed} blocks were disturbed"] if disturbed else [])],
     )
 
 

@@ -55,6 +55,20 @@ def test_installed_packages_may_be_blamed_unless_trainings_are_built_on_them(pat
     assert not is_user_file(PACKAGES + path)
 
 
+@pytest.mark.parametrize(
+    ("file", "blamed"),
+    [
+        ("/tmp/torchinductor_me/m5/cm5rzaajui6tgjxn67ywnugmkiaxuvthrhdy2hpk5szpv2cxux4k.py", False),
+        ("/home/me/cache/m5/cm5rzaajui6tgjxn67ywnugmkiaxuvthrhdy2hpk5szpv2cxux4k.py", False),
+        ("/home/me/cache/aa/cm5rzaajui6tgjxn67ywnugmkiaxuvthrhdy2hpk5szpv2cxux4k.py", True),
+        ("/home/me/m5/compose.py", True),
+    ],
+)
+def test_what_torch_compile_generated_is_not_blamed(file: str, blamed: bool):
+    assert is_program_file(file) is blamed
+    assert is_user_file(file)  # what judges a change follows it
+
+
 @pytest.mark.parametrize("file", ["/home/me/train.py", "/home/me/lib/data.py", "<ipython-input-1-abc>"])
 def test_what_is_the_users_may_be_blamed(file: str):
     assert is_program_file(file)

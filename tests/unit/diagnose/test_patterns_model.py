@@ -12,10 +12,12 @@ from factory import (
     stack,
     waiting,
 )
-from patterncase import check, match, training_sites
+from patterncase import TRAINING, check, host_findings, match, training_sites
 
 from unstall.diagnose.ranks import late_ranks, notes
+from unstall.records.compiled import CompiledFrame, GraphBreak
 from unstall.records.measurements import (
+    GradientExchange,
     GrowingObject,
     MemoryMeasurement,
     ModelMeasurement,
@@ -23,6 +25,7 @@ from unstall.records.measurements import (
     RankMeasurement,
     Site,
 )
+from unstall.records.observations import Frame
 
 # ---------------------------------------------------------------- the model itself
 
@@ -261,6 +264,37 @@ def test_communication_bound_where_all_wait_alike():
     assert match("straggler", {"forward": 0.04, "comm": 0.06}, ranks=ranks) is None
 
 
+def exchanging(**more):
+    values = {"took_s": 0.06, "hidden_s": 0.015, "backward_s": 0.05, "buckets": (16_000_000, 4_000_000)}
+    exchange = GradientExchange(**{**values, **more})
+    return [msgspec.structs.replace(rank(n, own=0.04, waited=0.06), exchange=exchange) for n in range(2)]
+
+
+def test_communication_bound_says_what_ddp_exchanges_and_how_much_of_it_is_hidden():
+    phases = {"forward": 0.04, "backward": waiting("backward", 0.06, blocked=0.06)}
+    finding = match("communication-bound", phases, ranks=exchanging())
+    assert "DDP exchanges 20 MB a step in 2 buckets, the largest 16 MB" in finding.evidence
+    assert any("60 ms of a step, 25 % of it hidden behind 50 ms of backward" in line for line in finding.evidence)
+    assert not any("find_unused_parameters" in line or "bucket_view" in line for line in finding.advice)
+
+
+def test_communication_bound_by_small_buckets_though_there_are_many_parameters():
+    phases = {"forward": 0.04, "backward": waiting("backward", 0.06, blocked=0.06)}
+    many = ModelMeasurement(parameters=50_000_000)
+    small = exchanging(buckets=(1_000_000,) * 8)
+    assert match("communication-bound", phases, ranks=small, model=many).cause == "bucketing"
+    assert (
+        match("communication-bound", phases, ranks=exchanging(buckets=(200_000_000,)), model=many).cause == "bandwidth"
+    )
+
+
+def test_settings_of_ddp_that_cost_something_are_named():
+    phases = {"forward": 0.04, "backward": waiting("backward", 0.06, blocked=0.06)}
+    ranks = exchanging(looks_for_unused=True, copies_buckets=True)
+    advice = match("communication-bound", phases, ranks=ranks).advice
+    assert ["find_unused_parameters" in advice[0], "gradient_as_bucket_view=True" in advice[1]] == [True, True]
+
+
 @pytest.mark.parametrize("phase, cause", [("data_wait", "transform"), ("callback", "logging")])
 def test_a_straggler_where_one_makes_the_others_wait(phase, cause):
     ranks = [rank(0, own=0.04, waited=0.06, phase=phase), rank(1, own=0.1, waited=0.0, phase=phase)]
@@ -316,3 +350,62 @@ def test_ranks_that_ended_early_are_named():
     ranks = [msgspec.structs.replace(rank(i, own=0.1, waited=0), steps=40 if i == 1 else 400) for i in range(3)]
     (note,) = notes(measurement({"forward": 0.1}, ranks=ranks, world_size=3))
     assert note == "rank 1 ended early: the others made up to 400 steps"
+
+
+# ---------------------------------------------------------------- what torch.compile could not compile
+
+GENERATED = Frame("Runner.call", "/tmp/torchinductor_me/ab/cab" + "x" * 49 + ".py", 40)
+ITEM = GraphBreak(line=12, reason="Unsupported Tensor.item() call")
+
+
+def frame_of(code, **more):
+    values = {"function": "suppress", "file": code.file, "line": code.line("# suppress"), "compilations": 8}
+    return CompiledFrame(**{**values, **more})
+
+
+def compiled_case(code, frame, *, inside, outside):
+    """A model of which so many samples are in generated code, and so many in the program's function."""
+    calling = (code.at("main", "# call suppress"), CALL, code.at("suppress", "# suppress"))
+    samples = [stack(*calling, GENERATED, count=inside), stack(*calling, count=outside)]
+    return match("compile-bound", samples=[s for s in samples if s.count], compiled_frames=[frame])
+
+
+def test_a_function_that_torch_gave_up_is_named_with_the_guard_that_failed(code):
+    finding = compiled_case(code, frame_of(code, given_up="self.calls == 7"), inside=0, outside=100)
+    assert (finding.cause, finding.culprit.function, finding.headroom) == ("given-up", "suppress", 1.0)
+    assert finding.summary == "suppress runs uncompiled: torch.compile gave it up"
+    assert "torch gave suppress up after it was compiled 8 times, for self.calls == 7" in finding.evidence
+
+
+def test_what_runs_uncompiled_comes_before_what_is_said_of_the_model_and_after_a_stall(code):
+    calling = (code.at("main", "# call suppress"), CALL, code.at("suppress", "# suppress"))
+    more = {
+        "samples": [stack(*calling, count=500)],
+        "compiled_frames": [frame_of(code, given_up="self.calls == 7")],
+        "model": ModelMeasurement(dtype="torch.float64", threads=4),
+    }
+    patterns = [found.pattern for found in host_findings(measurement(TRAINING, **more))]
+    assert patterns[:2] == ["compile-bound", "compute-bound"]
+    stalled = host_findings(measurement({**TRAINING, "data_wait": 0.3}, **more))
+    assert stalled[0].pattern == "input-bound"
+
+
+def test_a_broken_graph_costs_what_is_between_its_pieces(code):
+    finding = compiled_case(code, frame_of(code, breaks=[ITEM], graphs=2), inside=50, outside=50)
+    assert (finding.cause, finding.culprit.line) == ("graph-break", 12)
+    assert finding.share == pytest.approx(0.2475)  # of 0.99 of a step half is outside, of which one piece leaves half
+    assert "its graph breaks at line 12: Unsupported Tensor.item() call" in finding.evidence
+
+
+def test_a_break_that_torch_keeps_no_reason_of_is_known_by_its_code(code):
+    broken = GraphBreak(line=code.line("# suppress"))
+    finding = compiled_case(code, frame_of(code, breaks=[broken], graphs=2), inside=50, outside=50)
+    assert any(line.endswith("# suppress") for line in finding.evidence)
+
+
+def test_without_code_of_torchs_own_nothing_is_said_of_breaks(code):
+    assert compiled_case(code, frame_of(code, breaks=[ITEM], graphs=2), inside=0, outside=100) is None
+
+
+def test_a_function_that_is_hardly_run_is_not_blamed_for_being_given_up(code):
+    assert compiled_case(code, frame_of(code, given_up="self.calls == 7"), inside=95, outside=5) is None

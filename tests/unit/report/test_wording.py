@@ -112,7 +112,7 @@ def test_no_gain_is_not_promised(memory_growth: r.Report) -> None:
     assert wording.headline(memory_growth) == (
         "memory-growth (graph): memory grows by 2.1 MB every step, kept by train.py:31 (high confidence)"
     )
-    assert promise.ceiling_line(memory_growth) == "none to speak of (estimated)"
+    assert promise.ceiling_line(memory_growth) is None
     assert wording.culprit_share(memory_growth.verdict) == ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from unstall.child.seams import autograd, collectives, optimizer
@@ -9,7 +11,7 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, of_step, part
 from unstall.diagnose.ranks import exposed_s, spread, unseen
 from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN
-from unstall.records.measurements import Measurement
+from unstall.records.measurements import GradientExchange, Measurement, RankMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.text.units import bytes_, factor, number, percent, seconds
 from unstall.trace.features import TraceFeatures
@@ -50,13 +52,19 @@ class CommunicationBound(Pattern):
         if measured.unseen_ranks:
             return self._waiting_for_unseen(measured, waited, culprit, share, headroom)
         largest, exchanged = _exchanged(measured, in_calls)
+        inside = None if in_calls else _main_rank(measured).exchange
         return self.finding(
             cause="bandwidth" if largest > DDP_BUCKET_BYTES else "bucketing",
             culprit=culprit,
             share=share,
             headroom=headroom,
-            evidence=[f"every rank waits {seconds(waited)} a step, {percent(share)}, for collectives", exchanged],
+            evidence=[
+                f"every rank waits {seconds(waited)} a step, {percent(share)}, for collectives",
+                exchanged,
+                *([_hidden(inside)] if inside is not None else []),
+            ],
             advice=[
+                *(_settings(inside) if inside is not None else ()),
                 "exchange less often: accumulate gradients over several batches under no_sync()",
                 "or exchange less: compress gradients to bf16 (DDP communication hook), larger batches per rank",
             ],
@@ -112,9 +120,34 @@ class CommunicationBound(Pattern):
         return f"{part(finding)} goes into communication between the ranks{at(finding.culprit)}"
 
 
+def _main_rank(measured: Measurement) -> RankMeasurement:
+    return next((rank for rank in measured.ranks if rank.pid == measured.main_pid), measured.ranks[0])
+
+
+def _hidden(exchange: GradientExchange) -> str:
+    """How well DDP overlaps, as torch logs it."""
+    hidden = percent(exchange.hidden_s / exchange.took_s) if exchange.took_s else "none"
+    return (
+        f"DDP's exchange takes {seconds(exchange.took_s)} of a step, {hidden} of it hidden behind "
+        f"{seconds(exchange.backward_s)} of backward (torch's own timing)"
+    )
+
+
+def _settings(exchange: GradientExchange) -> Iterator[str]:
+    """Arguments of DistributedDataParallel that this program would be quicker with, whatever it exchanges."""
+    if exchange.looks_for_unused:
+        yield "leave out find_unused_parameters=True: none was unused, and DDP goes through the graph in every step"
+    if exchange.copies_buckets:
+        yield "set gradient_as_bucket_view=True: gradients are copied into buckets and back"
+
+
 def _exchanged(measured: Measurement, in_calls: bool) -> tuple[float, str]:
     """Bytes that ranks exchange at once, and what they exchange in a step, as a line of evidence."""
-    main = next((rank for rank in measured.ranks if rank.pid == measured.main_pid), measured.ranks[0])
+    main = _main_rank(measured)
+    buckets = main.exchange.buckets if main.exchange is not None and not in_calls else ()
+    if buckets:
+        several = f"{len(buckets)} buckets, the largest {bytes_(max(buckets))}" if len(buckets) > 1 else "one bucket"
+        return float(max(buckets)), f"DDP exchanges {bytes_(sum(buckets))} a step in {several}"
     calls, moved = sum(group.calls for group in main.groups), sum(group.bytes for group in main.groups)
     if in_calls and calls and moved:
         return moved / calls, f"{number(calls)} collectives move {bytes_(moved)} a step"

@@ -85,7 +85,7 @@ def remedies(report: Report) -> Markup | None:
 
 
 def details(report: Report) -> Markup | None:
-    """Hot lines, ranks, modules, callbacks and the user's own spans."""
+    """Hot lines, ranks, modules, callbacks, compiled functions and the user's own spans."""
     hot_lines = [
         (
             line.function,
@@ -129,6 +129,7 @@ def details(report: Report) -> Markup | None:
         Table(
             "Callbacks", ("`event", ">calls", ">mean", ">total", ">of the run", "`at"), run_phrases.callbacks(report)
         ),
+        Table("Compiled", ("`function", ">graphs", ">compiled", "`at", "why"), run_phrases.compiled(report)),
         Table("Spans", ("span", ">count", ">mean", ">total"), spans),
     )
     return render("details.html", tables=tables) if any(table.rows for table in tables) else None
