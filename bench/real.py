@@ -205,20 +205,22 @@ def row_of(layout: Layout, tree: Path, changed: Places, gain: float, options: ar
         expected=verdict.get("expected_gain") or {},
     )
     if options.optimize and layout.name == "checkout":
-        row.reached, row.kept = optimized(layout, tree, options.budget)
+        row.reached, row.kept, row.tried = optimized(layout, tree, options.budget)
     return row
 
 
-def optimized(layout: Layout, tree: Path, budget: str) -> tuple[float, list[str]]:
-    """(gain of the patch that optimize writes, measured again; names of what it kept)."""
+def optimized(layout: Layout, tree: Path, budget: str) -> tuple[float, list[str], list[str]]:
+    """(gain of the patch that optimize writes, measured again; names of what it kept; what became of the rest)."""
     layout.put(tree)
     words = ("optimize", "--budget", budget, "--json", "optimize.json", "--patch", "kept.patch", "train.py")
     layout.run("-m", "unstall", *words)
     report = json.loads((layout.work / "optimize.json").read_text(encoding="utf-8"))
     kept = [remedy["name"] for remedy in report["remedies"] if remedy["kept"]]
+    rest = [remedy for remedy in report["remedies"] if not remedy["kept"]]
+    tried = [f"{remedy['name']}: {remedy.get('status') or ''} {remedy.get('why_not') or ''}".strip() for remedy in rest]
     patch = layout.work / "kept.patch"
     if not kept or not patch.exists():
-        return 1.0, kept
+        return 1.0, kept, tried
     patched = layout.folder.parent / "patched"
     text = patch.read_bytes()
     layout.put(tree)  # the patch may change the driver too, which a tree has not
@@ -230,7 +232,7 @@ def optimized(layout: Layout, tree: Path, budget: str) -> tuple[float, list[str]
         if with_patch:
             shutil.copytree(patched, layout.work, dirs_exist_ok=True)
         taken[with_patch].append(layout.seconds())
-    return mean(taken[False]) / mean(taken[True]), kept
+    return mean(taken[False]) / mean(taken[True]), kept, tried
 
 
 def export(repository: Path, case: Case, commit: str, tree: Path) -> None:

@@ -56,6 +56,8 @@ class Row:
     reached: float | None = None
     """Gain of what `unstall optimize` kept, measured again; 1 where it kept nothing, None where it was not run."""
     kept: list[str] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
+    """What `unstall optimize` thought of and did not keep, with its reason."""
 
     @property
     def holds(self) -> bool | None:

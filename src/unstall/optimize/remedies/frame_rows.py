@@ -1,0 +1,83 @@
+"""A loop that takes rows of a pandas frame one by one takes their items from the columns, which it looks up once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.frames import by_columns, row_accesses
+from unstall.text.units import percent
+
+_MIN_SHARE = 0.05
+_SAVED = 0.9  # of the time on these lines: an item takes a microsecond, a row of pandas thirty
+
+
+class FrameRows(Remedy):
+    """The loops that the stack samples fell in, where what they wait for is pandas."""
+
+    name = "frame-rows"
+    brief = "a loop over rows of a pandas frame (iloc, iterrows, slices) takes them from its columns, looked up once"
+    needs = "a loop in your own code that only asks for items of the rows, and leaves the frame as it is"
+    patterns = ("input-bound", "host-bound", "environment-bound", "callback-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return proposals_of(
+            _hot_functions(context),
+            lambda function: _proposal(context, *function),
+            "no loop of the program's own waits for rows of pandas",
+        )
+
+
+def _hot_functions(context: RemedyContext) -> list[tuple[Path, cst.FunctionDef, dict[int, float]]]:
+    """(file, function, share of the step by line) of the functions in which samples fell into pandas."""
+    in_pandas = {
+        (Path(outer.file).name, outer.line)
+        for sample in context.measurement.samples
+        for outer, inner in zip(sample.frames, sample.frames[1:])
+        if f"{Path('/pandas/')}/" in inner.file.replace("\\", "/") and "/pandas/" not in outer.file
+    }
+    shares: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = {}
+    for path, line, share in hot_lines(context):
+        try:
+            function = context.sources.module(path).innermost(line, cst.FunctionDef)
+        except SourceError:
+            continue
+        if function is not None:
+            of_line = shares.setdefault((path, function), {})
+            of_line[line] = of_line.get(line, 0.0) + share
+    return [
+        (path, function, of_line)
+        for (path, function), of_line in shares.items()
+        if any((path.name, line) in in_pandas for line in of_line)
+    ]
+
+
+def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_line: dict[int, float]) -> Proposal:
+    module, name = context.sources.module(path), function.name.value
+    accesses = list(row_accesses(module, function))
+    names = {access.name for access in accesses} - {""}
+    nodes = [
+        *(access.node for access in accesses),
+        *(node for node in module.inside(function) if isinstance(node, cst.Name) and node.value in names),
+    ]
+    share = sum(of_line.get(line, 0.0) for line in {module.first_line(node) for node in nodes})
+    if share < _MIN_SHARE:
+        raise SourceError(f"{name} takes no rows in a loop that could be taken from columns")
+    return Proposal(
+        f"{name} takes rows from columns ({path.name}:{module.first_line(accesses[0].node)})",
+        speedup_without(share, _SAVED),
+        f"rows of pandas take {percent(share)} of the step",
+        sources=context.sources.with_module(path, by_columns(module, function, accesses)),
+        key=f"{path.name}:{name}",
+        lines=Lines.of(path, module, function),
+    )
+
+
+REMEDY = FrameRows()
