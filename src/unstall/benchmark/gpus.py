@@ -5,6 +5,21 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from unstall.records.observations import GpuClock
+
+_HELD_BACK = {
+    0x02: "clocks that were set",
+    0x04: "its power limit",
+    0x08: "the hardware",
+    0x10: "a slower GPU of its sync group",
+    0x20: "heat",
+    0x40: "heat",
+    0x80: "the power supply's brake",
+    0x200: "the board's limit",
+}
+"""By the bits of NVML's reasons for a clock below the highest; that it idles is none."""
+_MILLI = 1e-3
+
 
 class Gpu(NamedTuple):
     """A device and its memory, bytes."""
@@ -33,6 +48,10 @@ class Gpus:
     def memory_bytes(self) -> tuple[int, ...]:
         """Memory in use on each device, by all programs."""
         return tuple(self._ask(self._used_bytes, handle, 0) for handle in self._handles)
+
+    def clocks(self) -> tuple[GpuClock | None, ...]:
+        """The clock of each device's multiprocessors, its power, and what holds it back."""
+        return tuple(self._ask(self._clock, handle, None) for handle in self._handles)
 
     def _open(self) -> str:
         try:
@@ -65,6 +84,17 @@ class Gpus:
 
     def _used_bytes(self, handle: Any) -> int:
         return int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
+
+    def _clock(self, handle: Any) -> GpuClock:
+        nvml = self._nvml
+        reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        return GpuClock(
+            mhz=int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            most_mhz=int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            watts=nvml.nvmlDeviceGetPowerUsage(handle) * _MILLI,
+            limit_watts=nvml.nvmlDeviceGetEnforcedPowerLimit(handle) * _MILLI,
+            held_back=tuple(dict.fromkeys(name for bit, name in _HELD_BACK.items() if reasons & bit)),
+        )
 
     def _ask(self, question: Any, handle: Any, otherwise: Any) -> Any:
         """An answer of the driver; ``otherwise`` where the device cannot tell (MIG slices, say)."""

@@ -17,6 +17,7 @@ from unstall.benchmark.between import between
 from unstall.benchmark.callbacks import callback_times
 from unstall.benchmark.compiled import compiled_frames, compiled_in_steps
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
+from unstall.benchmark.gpu_states import gpu_states
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.phases import mean_phases, unhindered
 from unstall.benchmark.reader import ProcessRecording
@@ -136,6 +137,7 @@ def measure(
         nan_loss="nan" in main.facts,
         disturbed=disturbed,
         gpu=_gpu(loop, observation),
+        gpu_states=gpu_states(observation.machine, float(loop.starts[0]), float(loop.ends[-1])),
         spans=_user_spans(processes),
         startup=_startup(loop, chosen, warmup, observation, main),
     )

@@ -71,6 +71,7 @@ class ResourceMonitor:
             busy_cpu_s=self._reader.machine_cpu() - self._unstall_cpu_s(now),
             gpu_utilization=self.gpus.utilization(),
             gpu_memory_bytes=self.gpus.memory_bytes(),
+            gpu_clocks=self.gpus.clocks(),
         )
         self.machine.append(point)
         if len(self.machine) > MAX_POINTS:

@@ -8,6 +8,7 @@ from unstall.diagnose import compiled, growth, ranks
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import HostFeatures, build
 from unstall.diagnose.findings import doubts, findings
+from unstall.diagnose.gpu_clocks import held_back
 from unstall.diagnose.gpu_windows import GpuWindow
 from unstall.diagnose.overview import Run, info, without_steps
 from unstall.diagnose.patterns.base import Features
@@ -27,7 +28,7 @@ def report(run: Run, measurement: Measurement | None, window: GpuWindow | None =
     use = _utilization(measurement, host, window.gpu)
     ranked = findings(Features(host, window.features), use)
     lines, _ = doubts(measurement)
-    notes = [*run.notes, *ranks.notes(measurement), *lines]
+    notes = [*run.notes, *ranks.notes(measurement), *held_back(measurement.gpu_states), *lines]
     if host.account is not None:
         undisturbed = seconds(host.account.step_s)
         notes.append(f"time lost to other programs is taken out: shares and verdict are of a step of {undisturbed}")
@@ -94,6 +95,7 @@ def _utilization(measurement: Measurement, host: HostFeatures, traced: list[floa
     return Utilization(
         cpu=min(1.0, host.demand),
         gpu=measurement.gpu or traced,
+        gpu_states=list(measurement.gpu_states),
         run_delay=measurement.run_delay,
         rss_peak_bytes=memory.rss_peak,
         rss_growth_bytes_per_step=_growth(memory.rss_by_step),

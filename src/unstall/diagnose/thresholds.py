@@ -103,6 +103,9 @@ NOTABLE_CALLBACK = Threshold(0.05, "share of the step from which a callback is n
 
 # ------------------------------------------------------------ patterns, on the device
 
+LOWERED_CLOCK = Threshold(0.9, "of a GPU's highest clock: boost clocks vary by less from one chip to the next")
+HELD_BACK = Threshold(0.2, "share of the looks in which the driver gives a reason: a moment's peak is no limit")
+
 LOADER_SHARE = Threshold(0.05, "TensorBoard's PyTorch profiler: DataLoader above 5 % of the step; XProf: 5 % and 20 %")
 COMMUNICATION_SHARE = Threshold(0.10, "TensorBoard's PyTorch profiler: exposed communication above 10 % of the step")
 BUSY_WITHOUT_GAPS = Threshold(0.90, "the seed literature: GPU compute-bound is above 90 % busy without gaps")

@@ -12,7 +12,7 @@ import msgspec
 from unstall.records.communication import NodeCommunication
 from unstall.records.compiled import CompiledFrame
 from unstall.records.observations import StackSample
-from unstall.records.report import Between, CallbackTime, Generation, Phase, SpanTime, Startup, StepTime
+from unstall.records.report import Between, CallbackTime, Generation, GpuState, Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
 
 
@@ -291,6 +291,8 @@ class Measurement(msgspec.Struct, frozen=True):
     """Too few steps were free of unstall's own sampling, so the others count as well."""
     gpu: Sequence[float] | None = None
     """Utilization of each device over the loop, 0..1; None where none was seen."""
+    gpu_states: Sequence[GpuState | None] = ()
+    """Clock and power of each device while it was at work in the loop."""
     spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
     """The user's own spans, over the whole run and all processes."""
     startup: Startup | None = None

@@ -54,6 +54,17 @@ class ResourcePoint(msgspec.Struct, frozen=True):
     """Scheduling delay of all its threads together: one that waits for a core holds up a parallel operator."""
 
 
+class GpuClock(msgspec.Struct, frozen=True):
+    """How fast a GPU is clocked at a moment, and what keeps it from being faster."""
+
+    mhz: int
+    most_mhz: int
+    watts: float
+    limit_watts: float
+    held_back: tuple[str, ...] = ()
+    """The driver's reasons: its power limit, heat, a power brake, clocks that somebody set."""
+
+
 class MachinePoint(msgspec.Struct, frozen=True):
     """One look at the whole machine: busy core-seconds so far, and each GPU's state."""
 
@@ -61,6 +72,8 @@ class MachinePoint(msgspec.Struct, frozen=True):
     busy_cpu_s: float
     gpu_utilization: tuple[float, ...] = ()
     gpu_memory_bytes: tuple[int, ...] = ()
+    gpu_clocks: tuple[GpuClock | None, ...] = ()
+    """None for a device that does not tell."""
 
 
 class Observation(msgspec.Struct, frozen=True):

@@ -99,11 +99,24 @@ class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     between: Between | None = None
 
 
+class GpuState(msgspec.Struct, kw_only=True, frozen=True):
+    """A GPU's clock and power while it was at work, mean over these looks."""
+
+    clock: float
+    """Of its highest, 0..1."""
+    watts: float
+    limit_watts: float
+    held_back: Mapping[str, float] = msgspec.field(default_factory=dict)
+    """By the driver's reason for a lower clock: share of the looks, the most first."""
+
+
 class Utilization(msgspec.Struct, kw_only=True, frozen=True):
     """How busy the hardware was during the measured steps."""
 
     cpu: float | None = None
     gpu: Sequence[float] | None = None
+    gpu_states: Sequence[GpuState | None] = msgspec.field(default_factory=list)
+    """By device; None for one that was not at work, or does not tell."""
     run_delay: float | None = None
     rss_peak_bytes: int | None = None
     rss_growth_bytes_per_step: float | None = None

@@ -16,6 +16,7 @@ from unstall.benchmark.environment import (
     usable_memory_bytes,
 )
 from unstall.benchmark.gpus import Gpus
+from unstall.records.observations import GpuClock
 
 
 def write(path: Path, text: str) -> None:
@@ -121,6 +122,25 @@ class FakeNvml:
             raise self.NVMLError("not supported")
         return type("Rates", (), {"gpu": 75})
 
+    NVML_CLOCK_SM = 1
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle):
+        if handle == 1:
+            raise self.NVMLError("not supported")
+        return 0x04 | 0x20 | 0x40 | 0x01
+
+    def nvmlDeviceGetClockInfo(self, handle, kind):
+        return 1000
+
+    def nvmlDeviceGetMaxClockInfo(self, handle, kind):
+        return 2000
+
+    def nvmlDeviceGetPowerUsage(self, handle):
+        return 295_000
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle):
+        return 300_000
+
 
 def gpus_with(monkeypatch: pytest.MonkeyPatch, nvml: FakeNvml, visible: str | None) -> Gpus:
     monkeypatch.setitem(__import__("sys").modules, "pynvml", nvml)
@@ -137,6 +157,7 @@ def test_gpus_are_described(monkeypatch: pytest.MonkeyPatch):
     assert gpus.status == "2 GPUs: NVIDIA A, NVIDIA B"
     assert gpus.utilization() == (0.75, 0.0)
     assert gpus.memory_bytes() == (10, 11)
+    assert gpus.clocks() == (GpuClock(1000, 2000, 295.0, 300.0, ("its power limit", "heat")), None)
     assert environment(gpus)["driver"] == "550.1"
 
 
