@@ -5,7 +5,7 @@ in the last place, at random (:mod:`unstall.child.trial.perturb`). Of every obse
 element. A run is close when
 
 - each tensor differs by no more than ``SIZE`` times its noise, element by element. A few weights may go further: those
-  whose gradient is near zero when Adam takes its sign;
+  whose gradient is near zero when Adam takes its sign. These are no further off than updates in both directions are;
 - whole numbers are equal, wherever they are in all the runs that rounding alone tells apart; and
 - the difference has no direction. Its coefficient along the weights themselves, along what training has changed in
   them, and along an output is what random signs give. Weight decay that is missing is less than the noise of any one
@@ -110,6 +110,7 @@ class Limits:
         self.deviations = [list(self._deviations(run)) for run in perturbed]
         self.noise = self._noise()
         self.first_seen = {tensor.what: index for index, tensor in reversed(list(enumerate(self.original)))}
+        self.last_seen = {tensor.what: index for index, tensor in enumerate(self.original)}
 
     def judge(self, changed: Sequence[ObservedTensor]) -> Verdict:
         """How the same another run is as the original."""
@@ -200,7 +201,13 @@ class Limits:
             ratios = np.divide(abs(difference), noise, out=np.zeros_like(noise), where=differing)
         may_stray = tensor.is_weights and _longest_row(ratios > thresholds.SIZE) < thresholds.STRAY_ROW
         stray = int(len(ratios) * thresholds.STRAY_SHARE) if may_stray else 0
-        return float(np.sort(ratios)[-1 - stray] / thresholds.SIZE)
+        too_far = ratios[abs(difference) > thresholds.STRAY_UPDATES * self._largest_update(index)]
+        return float(max([np.sort(ratios)[-1 - stray], *too_far]) / thresholds.SIZE)
+
+    def _largest_update(self, index: int) -> float:
+        """By which training changed any weight of a tensor in the whole run; infinite where it was seen once."""
+        first, last = (seen[self.original[index].what] for seen in (self.first_seen, self.last_seen))
+        return float(abs(self.values[last] - self.values[first]).max()) if last > first else math.inf
 
     def _ratios_along(self, places: Sequence[int], differences: Sequence[Array]) -> Iterator[tuple[float, str]]:
         """Of the coefficients along what the tensors at these places are, and along what has changed in them."""

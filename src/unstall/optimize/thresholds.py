@@ -28,6 +28,9 @@ LEAST_ELEMENTS = Threshold(64, "below it, a few random signs look like a directi
 STRAY_SHARE = Threshold(
     0.005, "of a tensor's weights: where a gradient is zero but for rounding, Adam's update has either sign"
 )
+STRAY_UPDATES = Threshold(
+    2, "times the largest update of the tensor in the run: an update of the other sign is off by twice its own"
+)
 STRAY_ROW = Threshold(8, "stray weights next to each other: chance scatters them, a row that was not trained does not")
 COARSE = Threshold(2.0**-8, "the unit roundoff of bfloat16: a limit that coarse would let it pass")
 PERTURBED_RUNS = Threshold(4, "the largest of 4 random deviations is below a fifth of their size once in 600 times")

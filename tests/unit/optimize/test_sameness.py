@@ -81,6 +81,20 @@ def test_a_few_weights_may_go_astray_and_no_output():
     assert judged([tensor(x)], [tensor(astray)]).sameness == "reduced"
 
 
+def test_no_weight_goes_further_astray_than_training_changed_any():
+    x = numbers() + 3
+    original = [tensor(x + step * 1e-4 * numbers(seed=5), "weights.0.w.0", step) for step in (0, 12)]
+
+    def off_by(distance):
+        astray = original[1].array().copy()
+        astray[:3] += distance
+        return judged(original, [original[0], tensor(astray, "weights.0.w.0", 12)])
+
+    assert off_by(2e-3).sameness == "close"
+    verdict = off_by(0.5)
+    assert verdict.sameness == "reduced" and "times as far as rounding goes" in verdict.reason
+
+
 def test_the_first_step_that_differs_is_named():
     a = [tensor([1.0]), tensor([1.0], step=3), tensor([1.0], step=4)]
     b = [tensor([1.0]), tensor([1.5], step=3), tensor([9.0], step=4)]
