@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import libcst as cst
+
 from unstall.optimize.context import RemedyContext
+from unstall.optimize.source.errors import SourceError
 from unstall.records.report import Hotspot
 
 _MIN_SHARE = 0.005
@@ -24,6 +27,20 @@ def hot_lines(context: RemedyContext) -> Iterator[tuple[Path, int, float]]:
         share = _of_step(context, spot)
         if path is not None and share >= _MIN_SHARE:
             yield path, line, share
+
+
+def hot_functions(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], dict[int, float]]:
+    """By file and function, of the functions that hot lines are in: share of the step by line."""
+    functions: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = {}
+    for path, line, share in hot_lines(context):
+        try:
+            function = context.sources.module(path).innermost(line, cst.FunctionDef)
+        except SourceError:
+            continue
+        if function is not None:
+            of_line = functions.setdefault((path, function), {})
+            of_line[line] = of_line.get(line, 0.0) + share
+    return functions
 
 
 def _of_step(context: RemedyContext, spot: Hotspot) -> float:

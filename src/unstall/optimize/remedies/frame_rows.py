@@ -7,7 +7,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.hot_lines import hot_functions
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
@@ -29,13 +29,13 @@ class FrameRows(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         return proposals_of(
-            _hot_functions(context),
+            _waiting_for_pandas(context),
             lambda function: _proposal(context, *function),
             "no loop of the program's own waits for rows of pandas",
         )
 
 
-def _hot_functions(context: RemedyContext) -> list[tuple[Path, cst.FunctionDef, dict[int, float]]]:
+def _waiting_for_pandas(context: RemedyContext) -> list[tuple[Path, cst.FunctionDef, dict[int, float]]]:
     """(file, function, share of the step by line) of the functions in which samples fell into pandas."""
     in_pandas = {
         (Path(outer.file).name, outer.line)
@@ -43,18 +43,9 @@ def _hot_functions(context: RemedyContext) -> list[tuple[Path, cst.FunctionDef, 
         for outer, inner in zip(sample.frames, sample.frames[1:])
         if f"{Path('/pandas/')}/" in inner.file.replace("\\", "/") and "/pandas/" not in outer.file
     }
-    shares: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = {}
-    for path, line, share in hot_lines(context):
-        try:
-            function = context.sources.module(path).innermost(line, cst.FunctionDef)
-        except SourceError:
-            continue
-        if function is not None:
-            of_line = shares.setdefault((path, function), {})
-            of_line[line] = of_line.get(line, 0.0) + share
     return [
         (path, function, of_line)
-        for (path, function), of_line in shares.items()
+        for (path, function), of_line in hot_functions(context).items()
         if any((path.name, line) in in_pandas for line in of_line)
     ]
 

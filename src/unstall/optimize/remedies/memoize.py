@@ -11,12 +11,12 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.hot_lines import hot_functions
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.bindings import constant_arguments
 from unstall.optimize.source.edit import replaced
-from unstall.optimize.source.errors import AnalysisRefused, SourceError
+from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import impurity
 from unstall.optimize.source.toplevel import with_import, with_runtime
@@ -41,7 +41,7 @@ class Memoize(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         return proposals_of(
-            ((function, share) for function, share in _shares(context).items() if share >= _MIN_SHARE),
+            (item for item in _shares(context).items() if item[1] >= _MIN_SHARE),
             lambda candidate: _proposal(context, *candidate[0], candidate[1]),
             "no function of the program's own takes a noticeable share",
         )
@@ -49,15 +49,7 @@ class Memoize(Remedy):
 
 def _shares(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], float]:
     """Share of the step that each function's own lines hold up."""
-    shares: dict[tuple[Path, cst.FunctionDef], float] = {}
-    for path, line, share in hot_lines(context):
-        try:
-            function = context.sources.module(path).innermost(line, cst.FunctionDef)
-        except SourceError:
-            continue
-        if function is not None:
-            shares[path, function] = shares.get((path, function), 0.0) + share
-    return shares
+    return {function: sum(of_line.values()) for function, of_line in hot_functions(context).items()}
 
 
 def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, share: float) -> Proposal:
