@@ -14,7 +14,7 @@ from lightning import pytorch as pl  # noqa: E402
 pl.seed_everything(0)
 rng = random.Random(0)
 PARTS = ("C", "CC", "N", "O", "C(=O)N", "C(C)", "c1ccccc1", "c1ccncc1", "C(F)(F)", "S", "C1CCNCC1", "C=C")
-MOLECULES, LONGEST, EPOCHS = 300, 40, 4
+MOLECULES, LONGEST, EPOCHS = 300, 40, 16
 
 
 def made():

@@ -22,7 +22,7 @@ def made(days):
 
 
 model = NLinearModel(
-    input_chunk_length=28, output_chunk_length=7, batch_size=32, n_epochs=6, random_state=0,
+    input_chunk_length=28, output_chunk_length=7, batch_size=32, n_epochs=50, random_state=0,
     pl_trainer_kwargs={
         "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_checkpointing": False,
         "enable_model_summary": False,

@@ -25,7 +25,7 @@ def made(days):
 
 
 model = BlockRNNModel(
-    input_chunk_length=28, output_chunk_length=7, model="GRU", hidden_size=25, batch_size=32, n_epochs=4,
+    input_chunk_length=28, output_chunk_length=7, model="GRU", hidden_size=25, batch_size=32, n_epochs=12,
     random_state=0, torch_device_str="cpu",
 )  # fmt: skip
 targets = [made(DAYS) for _ in range(SERIES)]

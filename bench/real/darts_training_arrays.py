@@ -19,7 +19,7 @@ days = pd.date_range("2000-01-01", periods=DAYS, freq="D")
 values = np.sin(np.arange(DAYS) / 58) + 0.1 * rng.standard_normal(DAYS)
 series = TimeSeries.from_times_and_values(days, values)
 model = RNNModel(
-    input_length=28, output_length=7, model="GRU", hidden_size=25, batch_size=32, n_epochs=1, random_state=0,
+    input_length=28, output_length=7, model="GRU", hidden_size=25, batch_size=32, n_epochs=8, random_state=0,
     torch_device_str="cpu",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ training = TimeSeriesDataSet(
 )  # fmt: skip
 model = NBeats.from_dataset(training, learning_rate=1e-3, widths=[32, 128], backcast_loss_ratio=0.1)
 trainer = pl.Trainer(
-    max_epochs=2, accelerator="cpu", gradient_clip_val=0.1, logger=False, enable_checkpointing=False,
+    max_epochs=12, accelerator="cpu", gradient_clip_val=0.1, logger=False, enable_checkpointing=False,
     enable_progress_bar=False, enable_model_summary=False,
 )  # fmt: skip
 

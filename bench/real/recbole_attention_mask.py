@@ -28,7 +28,7 @@ data = TensorDataset(items, lengths, torch.randint(1, ITEMS, (SESSIONS,)))
 loader = DataLoader(data, batch_size=128, shuffle=True)
 
 began = time.perf_counter()
-for epoch in range(1):
+for epoch in range(3):
     total = 0.0
     for items, lengths, targets in loader:
         optimizer.zero_grad()

@@ -62,7 +62,7 @@ model = NARM(config, made)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
 began = time.perf_counter()
-for epoch in range(1):
+for epoch in range(7):
     total = 0.0
     for interaction in loader:
         optimizer.zero_grad()
