@@ -7,7 +7,7 @@ from simplify_builders import make_finding, make_first_run, make_measurement, ma
 
 from unstall.records.experiments import Ceiling
 from unstall.records.report import Report
-from unstall.simplify import simplify_report
+from unstall.simplify import plan, simplify_report
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.simplifier import SimplifyResult
 
@@ -116,3 +116,9 @@ def test_blocks_that_others_disturbed_are_told():
     noted = result_of("log", 4.0)
     noted.disturbed_log_ratios = [1.0, 1.2]
     assert simplified(noted).experiments[0].notes == ["2 blocks were disturbed"]
+
+
+def test_one_rank_alone_says_what_share_of_its_speed_a_rank_keeps():
+    alone = make_result(plan.setting("ranks", 1), 1.6)
+    (note,) = simplified(alone).experiments[0].notes
+    assert note.startswith("scaling efficiency 62 % (6")
