@@ -71,6 +71,7 @@ class Session:
         self.resources.poll(now)
         self._count_steps(now)
         if self.sampler is not None:
+            self._drop_stale_samples(self.sampler)
             self.sampler.enabled = self.steps > WARMUP_STEPS or now - self.began > _NO_STEP_YET_S
             self.sampler.poll(now)
             self._drop_stale_samples(self.sampler)
@@ -108,7 +109,10 @@ class Session:
         return max(taps, key=lambda tap: (drives(tap.ticks), steps_of(tap.ticks)), default=None)
 
     def _drop_stale_samples(self, sampler: Sampler) -> None:
-        """Stacks from before the loop, imports and set-up, say nothing of its steps."""
+        """Stacks from before the loop, imports and set-up, say nothing of its steps.
+
+        A window that is open as the loop begins is dropped once it is read, and none that begins in the loop.
+        """
         if self._stale_samples and sampler.process_pid is None:
             self._stale_samples = False
             sampler.forget()

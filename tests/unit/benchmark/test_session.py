@@ -266,6 +266,46 @@ def test_stacks_are_sampled_after_warm_up(program, tmp_path, clock):
     watch.finish()
 
 
+class Windows(Sampler):
+    """A sampler whose windows last a second each, with a sample in each."""
+
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def poll(self, now):
+        if self.process_pid is not None:
+            self.process_pid = None
+            self.samples.append(self.number)
+        elif self.enabled:
+            self.number += 1
+            self.process_pid = 1000 + self.number
+
+
+def test_the_first_window_in_the_loop_counts(program, tmp_path, clock):
+    """A short run may have no other."""
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.sampler = Windows()
+    watch.poll()
+    program.steps(100)
+    watch.poll()  # a window begins
+    watch.poll()
+    assert watch.finish().samples == [1]
+
+
+def test_a_window_that_the_loop_begins_in_does_not(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch.sampler = Windows()
+    clock.now += 30
+    for _ in range(3):  # two windows begin before the loop does
+        watch.poll()
+    program.steps(100)
+    watch.poll()  # the second one ends
+    for _ in range(2):
+        watch.poll()
+    assert watch.finish().samples == [3]
+
+
 def test_a_program_without_steps_is_sampled_all_the_same(program, tmp_path, clock):
     watch = Session(os.getpid(), tmp_path, sampling=False)
     watch.sampler = Sampler()
