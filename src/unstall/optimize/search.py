@@ -200,12 +200,15 @@ class Search:
 
     def _propose(self, result: Result) -> None:
         """Ask every remedy what it proposes for the best variant so far; what was inconclusive begins anew."""
-        self.candidates, result.notes = [], []
+        self.candidates, result.notes, result.inapplicable = [], [], []
+        pattern = result.last.report.verdict.pattern
         for remedy in self.remedies.values():
             try:
                 proposals = remedy.propose(result.last.context)
             except NotApplicable as reason:
                 result.notes.append(f"{remedy.name}: {reason}")
+                if pattern in remedy.patterns:
+                    result.inapplicable.append(result.notes[-1])
             except Exception as error:  # whatever is wrong with one remedy, the others go on
                 result.notes.append(f"{remedy.name}: it failed: {error!r}")
             else:

@@ -1,4 +1,4 @@
-"""What `unstall optimize` found, on remedy screen: the total, what was kept, what was not and why."""
+"""What `unstall optimize` found, on one screen: the total, what was kept, what was not and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unstall.text.sanitize import plain, shorten
 
 _NARROWEST = 60
 _UNTRIED = (RemedyStatus.UNTRIED, RemedyStatus.BELOW_WORTH)
-_WIDEST = 1000  # a remedy is remedy line, however long
+_WIDEST = 1000  # a remedy is one line, however long
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _headline(report: Report, interval: tuple[float, float] | None) -> str:
 
 
 def _same(report: Report) -> str:
-    """What the report's sameness means; nothing for reports that were written before there was remedy."""
+    """What the report's sameness means; nothing for reports that were written before there was one."""
     if any(remedy.exactness == "training-changing" for remedy in report.remedies if remedy.kept):
         return ", and training is changed, as you allowed"
     sameness = report.sameness
@@ -86,7 +86,7 @@ def _same(report: Report) -> str:
 
 
 def _result(remedy: Remedy) -> str:
-    """What came of it, in remedy line."""
+    """What came of it, in one line."""
     parts = []
     if remedy.speedup is not None:
         between = f" [{remedy.ci95[0]:.2f} to {remedy.ci95[1]:.2f}]" if remedy.ci95 else ""

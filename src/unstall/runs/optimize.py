@@ -37,6 +37,8 @@ __all__ = ["Optimized", "Options", "apply", "optimize"]
 
 _FOLDER = "unstall-optimize-"
 _NOTABLE_CORES = 0.3
+_REASONS = 8
+"""Why cures do not apply, at most so many lines."""
 _WHY_STOPPED = {
     "nothing left": "no remedy left with enough predicted gain",
     "first kept": "the first change that pays is kept",
@@ -113,6 +115,7 @@ def optimize(
         remarks=[
             f"stopped: {_WHY_STOPPED[result.stopped_by]}",
             *_standing(result),
+            *_inapplicable(result),
             *_locked(target, result),
             *outcome.patch_remarks,
         ],
@@ -154,6 +157,17 @@ def _on_ray(
         result = _searched(target, place, options, tell, None)
         result.notes += place.moves
     return result
+
+
+def _inapplicable(result: Result) -> list[str]:
+    """Why the cures of the verdict do not apply, where none was kept."""
+    if result.kept or not result.inapplicable:
+        return []
+    pattern = result.last.report.verdict.pattern
+    return [
+        f"cures of {pattern} that do not apply here:",
+        *(f"· {reason}" for reason in result.inapplicable[:_REASONS]),
+    ]
 
 
 def _searched(

@@ -24,7 +24,7 @@ RUN = make_run()
 class Unfit(Remedy):
     name = "other"
     brief = "fits nothing"
-    patterns = ()
+    patterns = ("healthy",)
     exactness = "exact"
 
     def propose(self, context):
@@ -121,6 +121,7 @@ def test_the_gains_are_kept_one_after_the_other():
     assert result.total.value == pytest.approx(3.0, rel=0.02) and result.stopped_by == "nothing left"
     assert attempt(result, "c").status is RemedyStatus.SLOWER and attempt(result, "a").sameness == "exact"
     assert "other: it does not fit" in result.notes
+    assert result.inapplicable == ["other: it does not fit"]  # a cure of the pattern that the verdict is
 
 
 def test_the_largest_promise_is_tried_first():
