@@ -199,14 +199,15 @@ class Limits:
             return 0.0
         with np.errstate(divide="ignore"):
             ratios = np.divide(abs(difference), noise, out=np.zeros_like(noise), where=differing)
-        may_stray = tensor.is_weights and _longest_row(ratios > thresholds.SIZE) < thresholds.STRAY_ROW
-        stray = int(len(ratios) * thresholds.STRAY_SHARE) if may_stray else 0
-        too_far = ratios[abs(difference) > thresholds.STRAY_UPDATES * self._largest_update(index)]
+        if not tensor.is_weights or _longest_row(ratios > thresholds.SIZE) >= thresholds.STRAY_ROW:
+            return float(ratios.max() / thresholds.SIZE)
+        stray = int(len(ratios) * thresholds.STRAY_SHARE)
+        too_far = ratios[abs(difference) > thresholds.STRAY_UPDATES * self._largest_update(tensor.what)]
         return float(max([np.sort(ratios)[-1 - stray], *too_far]) / thresholds.SIZE)
 
-    def _largest_update(self, index: int) -> float:
-        """By which training changed any weight of a tensor in the whole run; infinite where it was seen once."""
-        first, last = (seen[self.original[index].what] for seen in (self.first_seen, self.last_seen))
+    def _largest_update(self, what: str) -> float:
+        """By which training changed any of these weights in the whole run; infinite where they were seen once."""
+        first, last = self.first_seen[what], self.last_seen[what]
         return float(abs(self.values[last] - self.values[first]).max()) if last > first else math.inf
 
     def _ratios_along(self, places: Sequence[int], differences: Sequence[Array]) -> Iterator[tuple[float, str]]:

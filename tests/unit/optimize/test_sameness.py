@@ -95,6 +95,12 @@ def test_no_weight_goes_further_astray_than_training_changed_any():
     assert verdict.sameness == "reduced" and "times as far as rounding goes" in verdict.reason
 
 
+def test_a_last_batch_may_be_shorter():
+    inputs = [tensor(numbers(size), "input.0", step) for step, size in ((0, 2000), (1, 1500))]
+    noisy = [tensor(one.array() + EPS * numbers(one.shape[0], seed=3), one.what, one.step) for one in inputs]
+    assert judged(inputs, noisy).sameness == "close"
+
+
 def test_the_first_step_that_differs_is_named():
     a = [tensor([1.0]), tensor([1.0], step=3), tensor([1.0], step=4)]
     b = [tensor([1.0]), tensor([1.5], step=3), tensor([9.0], step=4)]
