@@ -18,7 +18,7 @@ from unstall.optimize.indexing import batched_getter
 from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
-from unstall.optimize.source.edit import edited, put, statement
+from unstall.optimize.source.edit import edited, keyword, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import Steadiness, attributes_read, method_of, names
@@ -126,12 +126,12 @@ def find_head(module: SourceModule, line: int) -> Head:
 
 
 def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef, cst.FunctionDef]:
-    """(class, its ``__init__``, the ``__getitem__`` that begins on a line), where a cache fits in."""
+    """(class, what initialises it, the ``__getitem__`` that begins on a line), where a cache fits in."""
     method = module.function("__getitem__", line)
     cls = module.enclosing(method, cst.ClassDef) if method is not None else None
     if method is None or cls is None:
         raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
-    init = method_of(cls, "__init__")
+    init = method_of(cls, "__init__") or _after_init(module, cls)
     if method_of(cls, _LOAD) is not None:
         raise AnalysisRefused(f"{cls.name.value} already keeps its samples")
     if init is None or not isinstance(init.body, cst.IndentedBlock):
@@ -141,6 +141,19 @@ def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Functio
     if method.decorators or not takes_an_index or not isinstance(method.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value}.__getitem__ takes more than an index")
     return cls, init, method
+
+
+def _after_init(module: SourceModule, cls: cst.ClassDef) -> cst.FunctionDef | None:
+    """A dataclass has its ``__init__`` made, which calls ``__post_init__``; None where attributes may not be added."""
+    for decorator in cls.decorators:
+        made_by, call = decorator.decorator, decorator.decorator
+        if isinstance(call, cst.Call):
+            made_by = call.func
+            if keyword(call, "frozen") is not None or keyword(call, "slots") is not None:
+                return None
+        if module.name(made_by) == "dataclasses.dataclass":
+            return method_of(cls, "__post_init__")
+    return None
 
 
 def _steady_count(steadiness: Steadiness, statements: Sequence[cst.CSTNode]) -> tuple[int, str]:

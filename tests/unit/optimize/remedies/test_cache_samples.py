@@ -123,3 +123,40 @@ def test_tensors_come_back_as_they_were(make):
     assert torch.equal(tensor.to_dense(), sample.to_dense())
     if not sample.requires_grad:
         assert tensor.zero_() is tensor, "it may be changed in place"
+
+
+DATACLASS = """
+import dataclasses
+
+
+@dataclasses.dataclass{arguments}
+class Squares:
+    n: int
+    made: int = 0
+
+    def __post_init__(self):
+        self.limit = self.n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        return int(str(index)) ** 2
+"""
+
+
+def test_a_dataclass_keeps_its_samples_from_its_post_init_on():
+    text = DATACLASS.format(arguments="(eq=False)")
+    changed = with_cache(find_head(make_module(text), 16)).code
+    assert "        self.limit = self.n\n        self.samples_kept = _SampleCache()\n" in changed
+    space: dict = {}
+    exec(changed, space)
+    squares = space["Squares"](5)
+    assert [squares[3], squares[3], squares[4]] == [9, 9, 16]
+
+
+@pytest.mark.parametrize("arguments", ["(frozen=True)", "(slots=True)"])
+def test_a_dataclass_that_takes_no_further_attributes_is_left_alone(arguments):
+    text = DATACLASS.format(arguments=arguments).replace("self.limit = self.n", "pass")
+    with pytest.raises(AnalysisRefused, match="no __init__"):
+        find_head(make_module(text), 16)
