@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def describe() -> str:
     """For example "2 cores of AMD EPYC, Python 3.11.7, 2026-11-21"."""
-    return f"{usable_cores():g} cores of {cpu_model()}, Python {platform.python_version()}, {date.today():%Y-%m-%d}"
+    cores = "1 core" if usable_cores() == 1 else f"{usable_cores():g} cores"
+    return f"{cores} of {cpu_model()}, Python {platform.python_version()}, {date.today():%Y-%m-%d}"
 
 
 def version(*measured: str) -> str:
