@@ -88,6 +88,12 @@ def test_operators_whose_time_is_that_of_writing_their_results_are_not_small(dev
     assert (found is not None) == is_overhead
 
 
+def test_operators_that_take_no_longer_than_a_call_are_small_whatever_some_of_them_write():
+    """A loop over pairs of vectors, and an optimizer that writes millions of weights."""
+    model = ModelMeasurement(threads=4, ops=15000.0, batch_size=8, written_bytes=3e8)
+    assert match("overhead-bound", model=model, samples=[stack(CALL, count=500)]).cause == "small-ops"
+
+
 def test_small_operators_that_wait_for_a_busy_machine_are_small_still(code):
     """Each takes 0.2 ms on average, and 10 µs in the steps in which the team's threads had their cores."""
     model = ModelMeasurement(ops=500, forwards=1, batch_size=32, flops=1e5, peak_flops=1e11, threads=4)

@@ -19,6 +19,7 @@ from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.thresholds import (
     BATCHED,
     CALLED_OFTEN,
+    CALLED_OP_S,
     FORWARD_OPS,
     LEAST_CALL_S,
     LOW_EFFICIENCY,
@@ -82,7 +83,9 @@ class OverheadBound(Pattern):
         efficiency = host.efficiency
         single = (model.batch_size or BATCHED) <= _SINGLE
         computes = efficiency is not None and efficiency > LOW_EFFICIENCY
-        if each > TINY_OP_S or computes or host.writing_share > WRITING:
+        # What takes no longer than a call is a small operator, whatever it writes: others write in its place.
+        writes = host.writing_share > WRITING and each > CALLED_OP_S
+        if each > TINY_OP_S or computes or writes:
             return None
         if model.ops < MANY_OPS and not single and host.model_calls < CALLED_OFTEN - 1:
             return None
