@@ -12,7 +12,7 @@ from factory import (
     stack,
     waiting,
 )
-from patterncase import check, match, training_sites
+from patterncase import TRAINING, check, host_findings, match, training_sites
 
 from unstall.diagnose.ranks import late_ranks, notes
 from unstall.records.measurements import (
@@ -354,3 +354,12 @@ def test_ranks_that_ended_early_are_named():
     ranks = [msgspec.structs.replace(rank(i, own=0.1, waited=0), steps=40 if i == 1 else 400) for i in range(3)]
     (note,) = notes(measurement({"forward": 0.1}, ranks=ranks, world_size=3))
     assert note == "rank 1 ended early: the others made up to 400 steps"
+
+
+def test_tiny_operators_say_more_than_the_layer_that_they_are_in(code):
+    """Both leave a step next to nothing: which comes first is no matter of the letters of their names."""
+    layer = [module("gru", "MinimalGRU", 0.095, file=code.file)]
+    tiny = ModelMeasurement(threads=4, ops=6000.0, batch_size=16, flops=5e7, peak_flops=1e11, flops_coverage=1.0)
+    found = host_findings(measurement(TRAINING, model=tiny, modules=layer, samples=[stack(CALL, count=500)]))
+    assert [finding.pattern for finding in found][:2] == ["overhead-bound", "compute-bound"]
+    assert min(finding.headroom for finding in found[:2]) > 10
