@@ -27,7 +27,8 @@ _LONGEST = 120
 
 def compiled_in_steps(main: ProcessRecording, loop: Loop, chosen: npt.NDArray[np.bool_]) -> list[CompiledFunction]:
     """What was compiled in the measured steps, by name."""
-    marks, took = compilations(main, main_spans(main))
+    spans = main_spans(main)
+    marks, took = compilations(main, spans)
     step = loop.step_of(marks)
     inside = (step >= 0) & chosen[step]
     totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
@@ -36,8 +37,7 @@ def compiled_in_steps(main: ProcessRecording, loop: Loop, chosen: npt.NDArray[np
         total = totals[COMPILE.member(name) if COMPILE.covers(name) else TRACE.member(name)]
         total[0] += COMPILE.covers(name)
         total[1] += float(seconds)
-    graphs = main_spans(main)
-    graphs = graphs[np.isin(graphs["name"], main.of(GRAPH))]
+    graphs = spans[np.isin(spans["name"], main.of(GRAPH))]
     step = loop.step_of(graphs)
     graphs = graphs[(step >= 0) & chosen[step]]
     totals[_GRAPH_NAME] = [len(graphs), float(graphs["dur"].sum() / 1e9)]
@@ -95,7 +95,7 @@ def compiled_frames(facts: Sequence[Mapping[str, Any]]) -> list[CompiledFrame]:
             graphs=function.graphs,
             compilations=function.compilations,
             reasons=[reason for reason, _ in function.reasons.most_common()],
-            breaks=[GraphBreak(line=line, reason=reason) for line, reason in function.breaks.items()],
+            breaks=[GraphBreak(line=at, reason=reason) for at, reason in function.breaks.items()],
             given_up=function.given_up,
         )
         for (file, name, line), function in functions.items()

@@ -84,6 +84,7 @@ CALLED_OP_S = Threshold(
     12e-6, "seconds: calling an operator takes 5 to 30 µs, with the Python of its module: the geometric middle"
 )
 WEIGHT_S = Threshold(0.4e-9, "seconds a weight: 4 bytes at 10 GB/s, what one core reads of memory")
+IN_UNCOMPILED = Threshold(0.1, "of the model's samples that must be in a function that torch.compile gave up")
 MANY_OPS = Threshold(150, "operators a step: fewer cannot add up to a stall")
 BATCHED = Threshold(16, "samples: assumed where the size of a batch is not known")
 LOW_EFFICIENCY = Threshold(0.1, "of the machine's peak: layers reach 0.25, so calls cost more than they compute")
@@ -120,8 +121,6 @@ LATE_RANK_SHARE = Threshold(0.10, "a rank that the others wait for a tenth of th
 STEP_VARIATION = Threshold(0.10, "SageMaker Debugger's step outliers are beyond 3 σ; a tenth is worth a word")
 SMALL_KERNELS = Threshold(0.5, "share of kernels shorter than what it takes to launch one")
 MEMORY_CALLS = Threshold(0.02, "share of a step in calls that allocate device memory: with a cache it is none")
-
-IN_UNCOMPILED = Threshold(0.1, "of the model's samples that must be in a function that torch.compile gave up")
 
 # ------------------------------------------------------------ health: what it takes to say that nothing stalls a run
 

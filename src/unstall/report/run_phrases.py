@@ -210,12 +210,11 @@ def callbacks(report: Report, least: float = 0.0) -> list[tuple[str, ...]]:
     ]
 
 
-COMPILED_COLUMNS = ("graphs", "compiled", "at", "why")
-"""Of a row for each function that torch.compile compiled again, cut or gave up, after its name."""
-
-
 def compiled(report: Report) -> list[tuple[str, ...]]:
-    """A row for each guard that failed and each break of a compiled function; its figures stand in the first."""
+    """A row for each guard that failed and each break: function, graphs, compilations, place, why.
+
+    The figures of a function stand in its first row.
+    """
     rows: list[tuple[str, ...]] = []
     for frame in report.compiled:
         figures = (plain(frame.function), f"{frame.graphs}", f"{frame.compilations}×")

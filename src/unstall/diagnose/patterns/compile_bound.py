@@ -93,7 +93,6 @@ class CompileBound(Pattern):
         name, tries = frame.function, times(frame.compilations)
         return self.finding(
             summary=f"{name} runs uncompiled: torch.compile gave it up",
-            condition="",
             cause="given-up",
             culprit=_culprit(frame, frame.line, share),
             share=share,

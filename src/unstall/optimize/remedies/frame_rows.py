@@ -6,6 +6,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from unstall.child.user_files import package_of
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
@@ -41,7 +42,7 @@ def _waiting_for_pandas(context: RemedyContext) -> list[tuple[Path, cst.Function
         (Path(outer.file).name, outer.line)
         for sample in context.measurement.samples
         for outer, inner in zip(sample.frames, sample.frames[1:])
-        if f"{Path('/pandas/')}/" in inner.file.replace("\\", "/") and "/pandas/" not in outer.file
+        if package_of(inner.file) == "pandas" != package_of(outer.file)
     }
     return [
         (path, function, of_line)

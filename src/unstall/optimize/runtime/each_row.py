@@ -9,8 +9,8 @@ from typing import Any
 class _Row:
     """A row of ``frame.iterrows()``, of which only items and attributes are asked."""
 
-    def __init__(self, frame: Any, label: Any, values: Any, places: Any) -> None:
-        self._frame, self._label, self._values, self._places = frame, label, values, places
+    def __init__(self, frame: Any, number: Any, values: Any, places: Any) -> None:
+        self._frame, self._number, self._values, self._places = frame, number, values, places
 
     def __getitem__(self, name: Any) -> Any:
         place = self._places.get(name) if type(name) is str else None
@@ -20,7 +20,7 @@ class _Row:
         return getattr(self._whole(), name)
 
     def _whole(self) -> Any:
-        return next(self._frame.iloc[self._label : self._label + 1].iterrows())[1]
+        return next(self._frame.iloc[self._number : self._number + 1].iterrows())[1]
 
 
 def _each_row(frame: Any) -> Iterator[Any]:

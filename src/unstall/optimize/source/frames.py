@@ -226,7 +226,7 @@ def _is_changed(module: SourceModule, loop: Loop, frame: cst.BaseExpression) -> 
     spelled, first = module.code(frame), root(frame)
     called = {dotted(node.func).rpartition(".")[2] for node in module.inside(loop) if isinstance(node, cst.Call)}
     functions = [function for function in module.all(cst.FunctionDef) if function.name.value in called]
-    last = dotted(frame if not isinstance(frame, cst.Subscript) else frame.value).rpartition(".")[2]
+    last = _last_name(frame)
     for part in (loop, *functions):
         for node in module.inside(part):
             if not isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)):
@@ -245,9 +245,14 @@ def _touches(changed: str, frame: str) -> bool:
     return frame.startswith(changed) or changed.startswith(frame)
 
 
+def _last_name(frame: cst.BaseExpression) -> str:
+    """Of ``self.data.frame``, or of a column of it: ``frame``."""
+    return dotted(frame.value if isinstance(frame, cst.Subscript) else frame).rpartition(".")[2]
+
+
 def _new_name(module: SourceModule, frame: cst.BaseExpression, names: dict[tuple[Loop, str], str]) -> str:
     """A name for the frame's columns that the file does not use."""
-    base = dotted(frame if not isinstance(frame, cst.Subscript) else frame.value).rpartition(".")[2].strip("_")
+    base = _last_name(frame).strip("_")
     used = {node.value for node in module.all(cst.Name)} | set(names.values())
     name = f"{base}_rows"
     while name in used:
