@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst.metadata import Assignment, BaseAssignment, ExpressionContext
 
+from unstall.optimize.source.edit import keyword
 from unstall.optimize.source.effects import Effect, effect_of
 from unstall.optimize.source.module import SourceModule
 
@@ -66,7 +67,7 @@ def changes_in_place(module: SourceModule, node: cst.CSTNode) -> bool:
         if isinstance(above, cst.Call):
             if above.func is not node:
                 return False
-            if isinstance(node, cst.Attribute) and effect_of(f".{node.attr.value}") & Effect.MUTATES:
+            if mutates(above):
                 return True
         elif above.value is not node:
             return False
@@ -74,6 +75,13 @@ def changes_in_place(module: SourceModule, node: cst.CSTNode) -> bool:
             return True
         node, above = above, module.parent(above)
     return False
+
+
+def mutates(call: cst.Call) -> bool:
+    """Whether a method changes the object that it is called of, by its name or because it is told to."""
+    if not isinstance(call.func, cst.Attribute):
+        return False
+    return bool(effect_of(f".{call.func.attr.value}") & Effect.MUTATES) or keyword(call, "inplace") is not None
 
 
 # ------------------------------------------------------------------ lists that stay as they are

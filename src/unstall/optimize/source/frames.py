@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
+from unstall.optimize.source.bindings import mutates
 from unstall.optimize.source.edit import Edit, edited, put, statement
-from unstall.optimize.source.effects import Effect, effect_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
 from unstall.optimize.source.toplevel import with_runtime
@@ -183,10 +183,7 @@ def _is_asked(module: SourceModule, function: cst.FunctionDef, name: str) -> boo
 def _mutates(module: SourceModule, node: cst.CSTNode) -> bool:
     """Whether what is called here changes what it is called of."""
     call = module.parent(node)
-    if not isinstance(node, cst.Attribute) or not isinstance(call, cst.Call) or call.func is not node:
-        return False
-    in_place = any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in call.args)
-    return in_place or bool(effect_of(f".{node.attr.value}") & Effect.MUTATES)
+    return isinstance(call, cst.Call) and call.func is node and mutates(call)
 
 
 def _values_of(module: SourceModule, function: cst.FunctionDef, name: str) -> Iterator[tuple[cst.BaseExpression, str]]:
