@@ -28,6 +28,8 @@ def _each_row(frame: Any) -> Iterator[Any]:
     whole = next(frame.iterrows(), None)
     values = frame.values
     is_plain = whole is not None and whole[1].dtype == values.dtype and values.dtype.kind in "biufcO"
+    if is_plain and values.dtype.kind == "O":  # where a row holds dates and gaps alone, pandas makes dates of both
+        is_plain = any(type(kind).__module__.startswith("numpy") and kind.kind in "biu" for kind in frame.dtypes)
     if not is_plain or not frame.columns.is_unique:
         yield from frame.iterrows()
         return

@@ -193,6 +193,12 @@ def test_whatever_a_frame_holds_the_values_are_those_of_pandas(frame, data):
         assert all(same(one[name], other[name]) for name in frame.columns)
 
 
+def test_rows_of_dates_and_gaps_alone_are_those_of_pandas():
+    frame = pd.DataFrame({"float": [0.0, np.nan], "time": [pd.Timestamp("2000-01-01")] * 2})
+    for (_, one), (_, other) in zip(_each_row(frame), frame.iterrows()):
+        assert same(one["float"], other["float"])
+
+
 def case(tmp_path, *, pandas=True):
     (tmp_path / "train.py").write_text(BATCHES)
     line = 1 + BATCHES.splitlines().index("            rows = self.frame[index]")
