@@ -9,7 +9,7 @@ from __future__ import annotations
 import libcst as cst
 from libcst.metadata import ComprehensionScope, ExpressionContext, FunctionScope
 
-from unstall.optimize.source.effects import Effect, effect_of, named
+from unstall.optimize.source.effects import Effect, effect_of, is_in_place, named
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.purity import method_of
@@ -170,5 +170,4 @@ class _Uses:
 def _changes(name: str) -> bool:
     """Whether a function or method changes what it is given, or whose it is."""
     last = name.rpartition(".")[2]
-    in_place = last.endswith("_") and not last.endswith("__")
-    return in_place or last in _CHANGING or bool(effect_of(f".{last}") & Effect.MUTATES)
+    return is_in_place(name) or last in _CHANGING or bool(effect_of(f".{last}") & Effect.MUTATES)

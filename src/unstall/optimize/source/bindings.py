@@ -8,7 +8,7 @@ import libcst as cst
 from libcst.metadata import Assignment, BaseAssignment, ExpressionContext
 
 from unstall.optimize.source.edit import keyword
-from unstall.optimize.source.effects import Effect, effect_of
+from unstall.optimize.source.effects import Effect, effect_of, is_in_place
 from unstall.optimize.source.module import SourceModule
 
 _LOOPS = (cst.For, cst.While, cst.CompFor)
@@ -81,7 +81,8 @@ def mutates(call: cst.Call) -> bool:
     """Whether a method changes the object that it is called of, by its name or because it is told to."""
     if not isinstance(call.func, cst.Attribute):
         return False
-    return bool(effect_of(f".{call.func.attr.value}") & Effect.MUTATES) or keyword(call, "inplace") is not None
+    name = f".{call.func.attr.value}"
+    return is_in_place(name) or bool(effect_of(name) & Effect.MUTATES) or keyword(call, "inplace") is not None
 
 
 # ------------------------------------------------------------------ lists that stay as they are

@@ -101,6 +101,12 @@ def effect_of(name: str) -> Effect:
     return effect
 
 
+def is_in_place(name: str) -> bool:
+    """Whether torch's naming says that a method changes the tensor that it is called of: ``mul_``."""
+    last = name.rpartition(".")[2]
+    return last.endswith("_") and not last.endswith("__")
+
+
 def may_differ(name: str) -> bool:
     """Whether a call may give something else every time: random numbers, the time."""
     return bool(effect_of(name) & (Effect.RANDOM | Effect.CLOCK))

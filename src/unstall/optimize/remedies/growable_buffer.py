@@ -1,0 +1,79 @@
+"""What is joined to anew each time grows in spare room: a step does not take longer the more went before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.joins import Join, in_spare_room, joins, refuse_changes_in_place
+from unstall.text.units import percent
+
+_MIN_SHARE = 0.02  # of a step that is sampled: it grows
+_SAVED = 0.95  # of the time to join: each row is copied a few times in all
+
+
+class GrowableBuffer(Remedy):
+    """The joins that the stack samples fell in, and others in the same functions: they grow together."""
+
+    name = "growable-buffer"
+    brief = "a tensor or array that is joined to again and again (torch.cat, np.append) grows in spare room behind it"
+    needs = "`x = torch.cat([x, new])` or NumPy's like in your own code, where nothing changes `x` in place"
+    patterns = ("slows-down", "host-bound", "callback-bound", "memory-growth", "overhead-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        of_file: dict[Path, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for path, line, share in hot_lines(context):
+            of_file[path][line] += share
+        return proposals_of(
+            ((path, function, found) for path in of_file for function, found in _joins(context, path).items()),
+            lambda candidate: _proposal(context, *candidate, of_file[candidate[0]]),
+            "no line of the program's own that takes time joins an array or a tensor to itself",
+        )
+
+
+def _joins(context: RemedyContext, path: Path) -> dict[cst.FunctionDef | None, list[Join]]:
+    """Those of a file, by the function that they are in."""
+    found: dict[cst.FunctionDef | None, list[Join]] = defaultdict(list)
+    with suppress(SourceError):
+        for join in joins(context.sources.module(path)):
+            found[join.function].append(join)
+    return found
+
+
+def _proposal(
+    context: RemedyContext,
+    path: Path,
+    function: cst.FunctionDef | None,
+    found: list[Join],
+    of_line: Mapping[int, float],
+) -> Proposal:
+    module, name = context.sources.module(path), function.name.value if function else path.stem
+    lines = {
+        line for join in found for line in range(module.first_line(join.call), module.last_line(join.call) + 1)
+    }  # fmt: skip
+    share = sum(of_line.get(line, 0.0) for line in lines)
+    if share < _MIN_SHARE:
+        raise NotApplicable(f"{name} joins nothing to itself that takes time")
+    for join in found:
+        refuse_changes_in_place(module, join)
+    return Proposal(
+        f"{name} joins in spare room ({path.name}:{min(lines)})",
+        speedup_without(share, _SAVED),
+        f"joining takes {percent(share)} of the step, and more with every step",
+        sources=context.sources.with_module(path, in_spare_room(module, found)),
+        key=f"{path.name}:{name}",
+        lines=Lines.of(path, module, found[0].call, found[-1].call),
+    )
+
+
+REMEDY = GrowableBuffer()
