@@ -101,13 +101,17 @@ class _Plan:
         self.helpers.setdefault(path, set()).update(helpers)
 
     def collate(self, path: Path) -> None:
-        """Give every loader that a file makes the collate that takes whole batches; it does the same for others."""
+        """Have the loaders that a file makes take whole batches; one with a collate of its own gets lists as before."""
+        module = self.original.module(path)
         for call in self._calls(path, _LOADER):
             present, size = keyword(call, "collate_fn"), keyword(call, "batch_size")
-            if present is not None or len(call.args) > _POSITIONAL or any(arg.star for arg in call.args):
+            if len(call.args) > _POSITIONAL or any(arg.star for arg in call.args):
                 raise NotApplicable(f"{path.name}: a loader has a collate of its own")
-            if size is None or not isinstance(size.value, cst.Name) or size.value.value != "None":
-                self.change(path, {call: partial(with_keyword, name="collate_fn", value="_collated")}, ["collated"])
+            if size is not None and module.code(size.value) == "None":
+                continue
+            is_own = present is not None and module.code(present.value) != "None"
+            value = f"_Listed({module.code(present.value)})" if present is not None and is_own else "_collated"
+            self.change(path, {call: partial(with_keyword, name="collate_fn", value=value)}, ["collated"])
         if path not in self.edits:
             raise NotApplicable(f"{path.name} makes its loader under another name")
 

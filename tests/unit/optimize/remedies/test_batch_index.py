@@ -215,6 +215,30 @@ def test_the_patch_keeps_the_class_and_changes_the_loader(tmp_path):
     assert "unstall" not in changed
 
 
+def test_a_loader_with_a_collate_of_its_own_gets_samples_as_before(tmp_path):
+    own = """
+
+
+def plain(samples):
+    return torch.utils.data.default_collate(samples) if isinstance(samples, list) else samples.oops
+
+
+def apart(dataset):
+    return (
+        DataLoader(dataset, batch_size=8, collate_fn=plain),
+        DataLoader(dataset, collate_fn=None, batch_size=8),
+        DataLoader(dataset, batch_size=None),
+    )
+"""
+    text = program("return self.images[index].float()") + own
+    attributes = attributes_of(run(text, "before.py")["Digits"]())
+    changed = patched(tmp_path, text, attributes=attributes)
+    assert "collate_fn=_Listed(plain)" in changed and "DataLoader(dataset, batch_size=None)" in changed
+    before, after = run(text, "before.py"), run(changed, "after.py")
+    for one, other in zip(before["apart"](before["Digits"]()), after["apart"](after["Digits"]())):
+        assert described(list(one)) == described(list(other))
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
