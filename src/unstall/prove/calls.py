@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from unstall.prove import thresholds
 from unstall.text.units import times
 
 
@@ -25,6 +27,8 @@ class Function(NamedTuple):
 
 
 Calls = Mapping[Function, int]
+Quarters = Mapping[Function, Sequence[int]]
+"""How often each function was called in each quarter of the steps."""
 
 
 class Told(NamedTuple):
@@ -38,12 +42,48 @@ class Told(NamedTuple):
 def calls_in(path: Path) -> Calls:
     """What the child side has written (:mod:`unstall.child.trial.reached`); nothing where that is nothing."""
     found: Counter[Function] = Counter()
-    try:
-        for file, name, first_line, calls in json.loads(path.read_text()):
-            found[Function(str(file), str(name), int(first_line))] += int(calls)
-    except (OSError, ValueError, TypeError):  # the judged program may have written something else there
-        return {}
+    for function, calls, _ in _rows(path):
+        found[function] += calls
     return found
+
+
+def quarters_in(path: Path) -> Quarters:
+    """From the same file; nothing of a program of few steps."""
+    found: dict[Function, Sequence[int]] = {}
+    for function, _, quarters in _rows(path):
+        if quarters:
+            found[function] = [sum(both) for both in zip(quarters, found.get(function, [0] * 4))]
+    return found
+
+
+def _rows(path: Path) -> list[tuple[Function, int, list[int]]]:
+    try:
+        return [
+            (Function(str(file), str(name), int(first_line)), int(calls), [int(quarter) for quarter in quarters])
+            for file, name, first_line, calls, quarters in json.loads(path.read_text())
+        ]
+    except (OSError, ValueError, TypeError):  # the judged program may have written something else there
+        return []
+
+
+def rising(quarters: Quarters) -> list[Function]:
+    """Functions that are called more and more often, and in the last quarter more than twice as often as in the first.
+
+    One that begins late, with the second half say, is none: it is called from the first quarter on.
+    """
+    return sorted(
+        function
+        for function, counts in quarters.items()
+        if counts[0] > 0 and all(a < b for a, b in pairwise(counts)) and counts[-1] > thresholds.RISING * counts[0]
+    )
+
+
+def rising_in_words(function: Function, counts: Sequence[int]) -> str:
+    """That a function is called more and more often, for a person."""
+    return (
+        f"{_place(function)} is called more and more often, {times(counts[0])} in the first quarter of the steps and "
+        f"{times(counts[-1])} in the last, which nothing in the original is: longer runs take longer and longer"
+    )
 
 
 def told(own: Calls, others: Sequence[Calls]) -> list[Told]:
@@ -70,12 +110,14 @@ def not_the_originals(found: Sequence[Told], own: Calls, other: Calls) -> Told |
 
 def in_words(one: Told, others: int) -> str:
     """What tells the program's own seeds from so many others, for a person."""
-    function = one.function
-    name = f"{function.name} ({Path(function.path).name}:{function.first_line})"
     return (
-        f"{name} runs {times(one.own)} under the program's own seeds, and {times(one.others)} under {others} others: "
-        "results may be known beforehand"
+        f"{_place(one.function)} runs {times(one.own)} under the program's own seeds, and {times(one.others)} under "
+        f"{others} others: results may be known beforehand"
     )
+
+
+def _place(function: Function) -> str:
+    return f"{function.name} ({Path(function.path).name}:{function.first_line})"
 
 
 def _by_name(calls: Calls) -> Mapping[tuple[str, str], int]:

@@ -1,12 +1,13 @@
-"""Memory that grows to the end of a run: a longer one would not end, or not on the same machine.
+"""What grows to the end of a run: a longer one would not end, not on the same machine, or take longer and longer.
 
-Of a cache that fills in the first epoch this is not true, nor of what is made at the start. So the last half of the
-run is looked at, in which the resident memory of the main process has to grow from each quarter to the next.
+Memory fills in the first epoch where something is cached, and what is made at the start stays. So the last half of the
+run is looked at, in which the resident memory of the main process has to grow from each quarter to the next. Open files
+and child processes, and how often a function is called, are numbers without noise: all four quarters are looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -14,26 +15,41 @@ from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import Pair
 
-_QUARTERS = 4
-_LEAST_SAMPLES = 4 * _QUARTERS
+QUARTERS = 4
+_LEAST_SAMPLES = 4 * QUARTERS
+
+
+_COUNTED = {
+    "descriptors": "it has more and more files open",
+    "processes": "it starts more and more processes",
+}
+"""By the name in the account of a run, in words."""
 
 
 def growing(pairs: Sequence[Pair]) -> str | None:
-    """How the changed program's memory grows in all of these watched runs, in words; None where it does not.
+    """What grows in the changed program in all of these watched runs, in words; None where nothing does.
 
     What grows in the original as well is no matter of the change.
     """
-    grown = [(growth_of(_memory(pair.original)), growth_of(_memory(pair.changed))) for pair in pairs]
-    if not grown:
+    least = _least(pairs, "memory", growth_of)
+    if least is not None:
+        return (
+            f"its memory grows to the end of the run, by {least / 1e6:.0f} MB in the last half, which the original's "
+            "does not: longer runs may not end"
+        )
+    for name, words in _COUNTED.items():
+        least = _least(pairs, name, rise_of)
+        if least is not None:
+            return f"{words}, {least:.0f} more at the end, which the original does not: longer runs may not end"
+    return None
+
+
+def _least(pairs: Sequence[Pair], name: str, of: Callable[[Sequence[float]], float | None]) -> float | None:
+    """The least growth of the changed program's runs; None where one does not grow, or the original as well."""
+    grown = [(of(_levels(pair.original, name)), of(_levels(pair.changed, name))) for pair in pairs]
+    if not grown or any(after is None or after < thresholds.GROWTH_OVER * (before or 0.0) for before, after in grown):
         return None
-    for before, after in grown:
-        if after is None or after < thresholds.GROWTH_OVER * (before or 0.0):
-            return None
-    least = min(after for _, after in grown if after is not None)
-    return (
-        f"its memory grows to the end of the run, by {least / 1e6:.0f} MB in the last half, which the original's does "
-        "not: longer runs may not end"
-    )
+    return min(after for _, after in grown if after is not None)
 
 
 def growth_of(memory: Sequence[float]) -> float | None:
@@ -42,16 +58,34 @@ def growth_of(memory: Sequence[float]) -> float | None:
     Args:
         memory: bytes, at equal distances in steps.
     """
-    half = memory[len(memory) // 2 :]
-    if len(half) < _LEAST_SAMPLES:
-        return None
-    length = len(half) // _QUARTERS
-    levels = [median(half[number * length : (number + 1) * length]) for number in range(_QUARTERS)]
-    if not all(before < after for before, after in pairwise(levels)):
-        return None
-    growth = levels[-1] - levels[0]
-    return growth if growth > thresholds.LEAST_GROWTH * levels[0] else None
+    levels = _medians(memory[len(memory) // 2 :])
+    growth = _rise(levels)
+    return growth if growth is not None and growth > thresholds.LEAST_GROWTH * levels[0] else None
 
 
-def _memory(run: WholeRun) -> Sequence[float]:
-    return (run.account or {}).get("memory", ())
+def rise_of(counts: Sequence[float]) -> float | None:
+    """How many more there are in the last quarter of a run than in its first; None where they do not rise throughout.
+
+    Args:
+        counts: at equal distances in steps.
+    """
+    return _rise(_medians(counts))
+
+
+def _medians(values: Sequence[float]) -> list[float]:
+    """Of each quarter; none where there are too few."""
+    length = len(values) // QUARTERS
+    if len(values) < _LEAST_SAMPLES:
+        return []
+    return [median(values[number * length : (number + 1) * length]) for number in range(QUARTERS)]
+
+
+def _rise(levels: Sequence[float]) -> float | None:
+    """From the first of these to the last, where each is higher than the one before."""
+    if not levels or not all(before < after for before, after in pairwise(levels)):
+        return None
+    return levels[-1] - levels[0]
+
+
+def _levels(run: WholeRun, name: str) -> Sequence[float]:
+    return (run.account or {}).get(name, ())

@@ -3,7 +3,7 @@
 What is plainly different is said as soon as it is seen. A program is watched (its numbers are written down) under its
 own seeds and under others; it is timed where nothing watches, and those runs must leave the same behind. Every second
 pair of these has other seeds too: a result that the change knows beforehand fits none of them. What is proven by then
-is followed line by line once more, under seeds of both kinds.
+is let fail halfway, and followed line by line once more, under seeds of both kinds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, calls, reached, refusals, saves, thresholds
+from unstall.prove import accounts, calls, faults, reached, refusals, saves, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.growth import growing
 from unstall.prove.runner import WholeRun
@@ -33,9 +33,10 @@ from unstall.prove.runs import (
 )
 from unstall.prove.timing import Pair, break_even, doubt, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
-from unstall.records.proof import Proof, ProofRatio
+from unstall.records.proof import Difference, Proof, ProofRatio
 
-_RUNS_UNDER_OTHER_SEEDS = _RUNS_AS_IT_IS = _RUNS_FOLLOWED = 2
+_RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
+_RUNS_AT_THE_END = 3  # two halves that fail, two that are followed
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
@@ -82,6 +83,7 @@ class Judge:
             self._time()
             ended = self._conclude()
             if ended.verdict == "proven":
+                self._fail()
                 self._follow()
         except Ended as early:
             ended = early
@@ -141,7 +143,7 @@ class Judge:
         self.comparer.compare(plan, original, changed, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
         for_rounding = 1 + rounding.PERTURBED_RUNS if self.comparer.sameness == "close" else 0
-        others = _RUNS_UNDER_OTHER_SEEDS + _RUNS_AS_IT_IS + 2 * thresholds.LEAST_PAIRS + _RUNS_FOLLOWED
+        others = 2 * thresholds.LEAST_PAIRS + _RUNS_WATCHED_LATER + _RUNS_AT_THE_END
         self.runs.need(original.seconds * (others + for_rounding))
         if not original.tensors:
             if not any(content.size for content in original.effects.contents.values()):
@@ -241,14 +243,29 @@ class Judge:
         reason = doubt(self.pairs, self.watched)
         if reason is not None:
             return Ended("inconclusive", reason)
-        fewer = saves.fewer(self.pairs)
-        if fewer is not None and fewer.is_by_time:
-            reason = f"{fewer.difference}, which may be for the time that it takes: a longer run would tell"
-            return Ended("inconclusive", reason)
+        for missed in (saves.fewer(self.pairs), saves.late(self.watched)):
+            if missed is not None and missed.is_by_time:
+                reason = f"{missed.difference}, which may be for the time that it takes: a longer run would tell"
+                return Ended("inconclusive", reason)
+            self.comparer.judge(missed.difference if missed is not None else None)
         grows = growing(self.watched)
         if grows is not None:
             return Ended("inconclusive", grows)
         return Ended("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
+
+    def _fail(self) -> None:
+        """Compare how both end where a call of the model fails halfway."""
+        plan = faults.plan_of(self.watched[0].original) if self.watched else None
+        if plan is None:
+            return
+        self.log("how both end where something fails")
+        original, changed = self.runs.failing(plan)
+        if original.timed_out:
+            return
+        if changed.timed_out:
+            self.comparer.judge(Difference(kind="effects", place="end of the run", detail="it has none"), faults.WHERE)
+        self.comparer.judge(faults.first_difference(original.effects, changed.effects), faults.WHERE)
+        self.known_by.append(f"exit code, and files that are there{faults.WHERE}")
 
     def _follow(self) -> None:
         """Look which lines of the change are reached, and whether the program's own seeds have a way of their own."""
@@ -262,6 +279,7 @@ class Judge:
         told = reached.only_here(own.reached, [other.reached for other in others])
         if told is not None:
             raise Ended("inconclusive", reached.in_words(told, len(others)))
+        self._refuse_more_and_more([own, *others])
         by_calls = calls.told(own.calls, [other.calls for other in others])
         if by_calls:
             plans = [{"reached": {"files": {}}, **reseeded(shift)} for shift in (None, other_seeds())]
@@ -271,6 +289,14 @@ class Judge:
                 raise Ended("inconclusive", calls.in_words(one, len(others)))
         places = own.reached.union(*(other.reached for other in others))
         self.unreached += reached.never(self.sides, lines, places)
+
+    def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
+        """Raise Ended where a function is called more and more often in all of these, and none is in the original."""
+        rising = set.intersection(*(set(calls.rising(run.quarters)) for run in runs))
+        if not rising or calls.rising(self.runs.original({"reached": {"files": {}}}).quarters):
+            return
+        first = min(rising)
+        raise Ended("inconclusive", calls.rising_in_words(first, runs[0].quarters[first]))
 
     def _under_others(self, lines: Mapping[str, Sequence[int]], own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

@@ -25,7 +25,11 @@ _INTERPRETER = re.compile(r"\bpythonapi\b|\bPyEval_Set|\bPyThreadState_")
 _STARTED_BY_PYTHON = ("sitecustomize.py", "usercustomize.py")
 _SHADOWED = {*sys.stdlib_module_names, "torch", "numpy", "unstall"}
 _OURS = re.compile(r"UNSTALL_|unstall[./_]child|/proc/self/(environ|mountinfo)")
-_SETTERS = ("setattr", "delattr")
+_SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")
+_MOCK = re.compile(r"(unittest\.)?mock(\.|$)")
+_OF_DICTS = ("update", "setdefault", "pop", "clear", "__setitem__", "__delitem__")
+"""Methods that change a namespace."""
+_STORED = (ast.Store, ast.Del)
 _FOLLOWED_BY = ("sys", "threading")
 _FOLLOWING = ("gettrace", "settrace", "getprofile", "setprofile", "monitoring")
 """Of ``sys`` and ``threading``: who follows the lines of a program, and how that is ended."""
@@ -84,12 +88,10 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _of_node(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
-    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
-        targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [node.target]
-        for target in targets:
-            yield from _set(target, names)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SETTERS and node.args:
-        yield from _set(ast.Attribute(node.args[0], "…"), names)
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, _STORED):
+        yield from _set(node, names)
+    elif isinstance(node, ast.Call):
+        yield from _of_call(node, names)
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
         modules = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
         if any(module.split(".")[0] == "unstall" for module in modules):
@@ -109,12 +111,36 @@ def _of_node(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
             yield f"names the interpreter's own functions: {node.value[:60]!r}"
 
 
+def _of_call(call: ast.Call, names: dict[str, str]) -> Iterator[str]:
+    """What a call replaces: ``setattr(time, ...)``, ``mock.patch("time.sleep")``, ``vars(time).update(...)``."""
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if called in _SETTERS and call.args:
+        yield from _set(ast.Attribute(call.args[0], "…"), names)
+    if _MOCK.match(_origin(call.func, names) or "") and call.args:
+        target = call.args[0]
+        text = target.value if isinstance(target, ast.Constant) and isinstance(target.value, str) else None
+        if (text or "").split(".")[0] in _MEASURING:
+            yield f"replaces a part of a library: {ast.unparse(call)}"
+        elif text is None:
+            yield from _set(ast.Attribute(target, "…"), names)
+    holder = _namespace(call.func.value) if isinstance(call.func, ast.Attribute) else None
+    if holder is not None and called in _OF_DICTS:
+        yield from _set(ast.Attribute(holder, "__dict__"), names)
+
+
+def _namespace(node: ast.expr) -> ast.expr | None:
+    """What ``vars(x)`` and ``x.__dict__`` are the names of; None of anything else."""
+    if isinstance(node, ast.Attribute) and node.attr == "__dict__":
+        return node.value
+    is_vars = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and node.args
+    return node.args[0] if isinstance(node, ast.Call) and is_vars else None
+
+
 def _set(target: ast.expr, names: dict[str, str]) -> Iterator[str]:
     """What setting a target replaces, where that belongs to a module that measures."""
-    if isinstance(target, ast.Tuple):
-        for element in target.elts:
-            yield from _set(element, names)
-        return
+    holder = _namespace(target.value) if isinstance(target, ast.Subscript) else None
+    if holder is not None:
+        target = ast.Attribute(holder, "__dict__")
     is_modules = isinstance(target, ast.Subscript) and ast.unparse(target.value).endswith("sys.modules")
     if is_modules:
         yield f"replaces a module: {ast.unparse(target)}"

@@ -16,16 +16,16 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
-from unstall.prove.calls import Calls, calls_in
+from unstall.prove.calls import Calls, Quarters, calls_in, quarters_in
 from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
+from unstall.prove.inherited import Inherited
 from unstall.prove.reached import Place, places_in
 from unstall.prove.saves import Saved, Saves
 from unstall.prove.trees import Files
@@ -57,6 +57,8 @@ class WholeRun:
     """What of the change ran, where that was asked for."""
     calls: Calls = field(default_factory=dict)
     """How often each of the program's functions was called, where that was asked for."""
+    quarters: Quarters = field(default_factory=dict)
+    """The same in each quarter of the steps."""
     saves: Mapping[str, Saved] = field(default_factory=dict)
     """How often each file was saved, as far as that was seen."""
 
@@ -81,7 +83,7 @@ class Runner:
         own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
         around = os.environ if plan.get("seed") else own
         env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, around)
-        keys, scheduling = _keys(), _Scheduling.now()
+        keys, inherited = _keys(), Inherited.now()
         saves = Saves(self.sandbox.home)
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, saves:
             began = time.monotonic()
@@ -99,9 +101,9 @@ class Runner:
             }
             complaints = _content(errors)
             lines = complaints.decode(errors="replace").strip().splitlines()
-        if _Scheduling.now() != scheduling:
-            contents["how unstall itself is scheduled"] = NOTHING
-            scheduling.put_back()
+        if Inherited.now() != inherited:
+            contents["what unstall's own process may use, and how it is scheduled"] = NOTHING
+            inherited.put_back()
         contents |= {f"the kernel's keyring, {name}": NOTHING for name in _keys() - keys}
         contents |= {f"the sandbox's own folder, {name}": NOTHING for name in self.sandbox.forget()}
         run = WholeRun(
@@ -115,6 +117,7 @@ class Runner:
             clock=_json(self.slot / "clock.json"),
             reached=places_in(self.slot / "reached.jsonl"),
             calls=calls_in(self.slot / "calls.json"),
+            quarters=quarters_in(self.slot / "calls.json"),
             saves=saves.of_files(self.sandbox.layers()),
         )
         self._empty()
@@ -165,25 +168,6 @@ class Runner:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-
-
-class _Scheduling(NamedTuple):
-    """What a child could change of this process, and every later run would inherit."""
-
-    policy: int
-    nice: int
-    cores: frozenset[int]
-
-    @classmethod
-    def now(cls) -> _Scheduling:
-        return cls(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), frozenset(os.sched_getaffinity(0)))
-
-    def put_back(self) -> None:
-        """As far as this process may: the next run is not to suffer from the last one."""
-        with suppress(OSError):
-            os.sched_setaffinity(0, self.cores)
-            os.sched_setscheduler(0, self.policy, os.sched_getparam(0))
-            os.setpriority(os.PRIO_PROCESS, 0, self.nice)
 
 
 def _keys() -> set[str]:

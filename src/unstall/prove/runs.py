@@ -85,6 +85,12 @@ class Runs:
         self.longest_s = max(self.longest_s, original.seconds)
         return Pair(original, changed, shift)
 
+    def failing(self, plan: Mapping[str, Any]) -> tuple[WholeRun, WholeRun]:
+        """A run of each side under a plan that makes it fail; that one does not end is no end of the proof."""
+        sides = (self.sides.original, self.sides.changed)
+        original, changed = (self.runner.run(files, plan, timeout=max(self._limit(), 0.0)) for files in sides)
+        return original, changed
+
     def run(self, files: Files, plan: Mapping[str, Any], timeout: float) -> WholeRun:
         """Run a side. Raises Ended when the budget is spent, or a changed program takes too long to be faster."""
         run = self.runner.run(files, plan, timeout=max(timeout, 0.0))

@@ -15,10 +15,13 @@ import os
 import select
 import struct
 import threading
-from collections import Counter
+from bisect import bisect_left
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median, median_low
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,16 +30,25 @@ from unstall.records.proof import Difference
 from unstall.text.units import times
 
 if TYPE_CHECKING:
+    from unstall.prove.runner import WholeRun
     from unstall.prove.timing import Pair
 
 # As in <sys/inotify.h>.
-_CLOSE_WRITE, _OPEN, _MOVED_TO, _CREATE, _OVERFLOW = 0x8, 0x20, 0x80, 0x100, 0x4000
+_MODIFY, _CLOSE_WRITE, _OPEN, _MOVED_TO, _CREATE, _OVERFLOW = 0x2, 0x8, 0x20, 0x80, 0x100, 0x4000
 _ISDIR, _ONLYDIR = 0x4000_0000, 0x0100_0000
-_WATCHED = _CLOSE_WRITE | _OPEN | _MOVED_TO | _CREATE | _ONLYDIR
+_WATCHED = _MODIFY | _CLOSE_WRITE | _OPEN | _MOVED_TO | _CREATE | _ONLYDIR
 """Each opening comes between two closings, which the kernel would tell as one where nobody has read the first yet."""
 _EVENT = struct.Struct("iIII")
 _ROOM_BYTES = 1 << 16
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Event(NamedTuple):
+    """What the kernel tells at once."""
+
+    watch: int
+    mask: int
+    name: str
 
 
 class Saved(NamedTuple):
@@ -44,10 +56,12 @@ class Saved(NamedTuple):
 
     least: int
     most: int
+    moments: tuple[float, ...] = ()
+    """Of those that were seen, on the clock of ``time.monotonic``."""
 
 
-class Fewer(NamedTuple):
-    """A file that the changed program saves less often."""
+class Missed(NamedTuple):
+    """A file that the changed program saves less often, or later."""
 
     difference: Difference
     is_by_time: bool
@@ -59,7 +73,11 @@ class Saves:
 
     def __init__(self, home: Path):
         self.home = home
-        self.counts: Counter[str] = Counter()
+        self.moments: defaultdict[str, list[float]] = defaultdict(list)
+        self._modified: set[str] = set()
+        """Files that were written since they were saved last."""
+        self._events: deque[_Event] = deque()
+        """What the kernel has told and was not yet looked at."""
         self.found: set[str] = set()
         """Files that were there when their folder was seen first."""
         self.is_complete = True
@@ -95,11 +113,11 @@ class Saves:
             return {}
         found = {}
         for place, upper in layers:
-            for path in self.found.union(self.counts):
+            for path in self.found.union(self.moments):
                 if path.startswith(f"{upper}{os.sep}"):
-                    count = self.counts[path]
+                    moments = tuple(self.moments.get(path, ()))
                     found[os.path.join(place, os.path.relpath(path, upper))] = Saved(
-                        count, count + (path in self.found)
+                        len(moments), len(moments) + (path in self.found), moments
                     )
         return found
 
@@ -108,13 +126,15 @@ class Saves:
             self._read()
 
     def _read(self) -> None:
-        while True:
-            try:
-                events = os.read(self._handle, _ROOM_BYTES)
-            except BlockingIOError:
-                return
-            for watch, mask, name in _parsed(events):
-                self._note(watch, mask, name)
+        self._fetch()
+        while self._events:
+            self._note(*self._events.popleft())
+
+    def _fetch(self) -> None:
+        """Take what the kernel has to tell by now."""
+        with suppress(BlockingIOError):
+            while True:
+                self._events.extend(_parsed(os.read(self._handle, _ROOM_BYTES)))
 
     def _note(self, watch: int, mask: int, name: str) -> None:
         if mask & _OVERFLOW:
@@ -125,8 +145,22 @@ class Saves:
         if mask & _ISDIR:
             if mask & (_CREATE | _MOVED_TO):
                 self._watch(path)
-        elif mask & (_CLOSE_WRITE | _MOVED_TO):
-            self.counts[path] += 1
+        elif mask & _MODIFY:
+            self._modified.add(path)
+        elif mask & _MOVED_TO or (mask & _CLOSE_WRITE and path in self._modified):
+            self._modified.discard(path)
+            if not self._is_empty(path, watch, name):
+                self.moments[path].append(monotonic())
+
+    def _is_empty(self, path: str, watch: int, name: str) -> bool:
+        """Whether a file holds nothing worth keeping; not known of one that is written again by now."""
+        try:
+            if os.stat(path, follow_symlinks=False).st_size:
+                return False
+        except OSError:  # it is gone
+            return False
+        self._fetch()
+        return not any((event.watch, event.name) == (watch, name) for event in self._events)
 
     def _watch(self, folder: str) -> None:
         """Watch a folder, and those that were made in it before anybody looked."""
@@ -147,7 +181,7 @@ class Saves:
                 self.found.add(entry.path)
 
 
-def fewer(pairs: Sequence[Pair]) -> Fewer | None:
+def fewer(pairs: Sequence[Pair]) -> Missed | None:
     """The first file that the changed program saves less often in each of its runs than the original usually does.
 
     Texts are left out: whether one was written anew or appended to is not known, and an honest change keeps a log open.
@@ -164,14 +198,57 @@ def fewer(pairs: Sequence[Pair]) -> Fewer | None:
         after = max(1, *(count.least for count in saved))  # as it is there
         by_time = before * median(b.seconds for _, b in runs) / median(a.seconds for a, _ in runs)
         detail = f"saved {times(after)} instead of {times(before)}"
-        return Fewer(Difference(kind="counts", place=path, detail=detail), is_by_time=after >= math.floor(by_time))
+        return Missed(Difference(kind="counts", place=path, detail=detail), is_by_time=after >= math.floor(by_time))
     return None
 
 
-def _parsed(events: bytes) -> Iterator[tuple[int, int, str]]:
-    """(watch, mask, name) of each event that the kernel tells."""
+def late(pairs: Sequence[Pair]) -> Missed | None:
+    """The first file whose saves the changed program puts off, in each of these watched runs; None for none.
+
+    A save may be written beside the next steps, but is there before the next one is due in the original: a run that is
+    interrupted in between would have lost it. Texts are left out, as in :func:`fewer`.
+    """
+    found = [dict(_late(pair)) for pair in pairs if pair.original.clock and pair.changed.clock]
+    if not found:
+        return None
+    path = min(set.intersection(*map(set, found)), default=None)
+    return None if path is None else found[0][path]
+
+
+def _late(pair: Pair) -> Iterator[tuple[str, Missed]]:
+    """(path, when it is saved) of the files that are saved late in one pair of runs."""
+    contents, end = pair.original.effects.contents, len((pair.original.clock or {})["times"])
+    for path in set(pair.original.saves) & set(pair.changed.saves):
+        content = contents.get(path)
+        steps, others = (_steps(run, path) for run in (pair.original, pair.changed))
+        if content is None or content.text is not None or len(steps) != len(others):
+            continue
+        for step, other, due in zip(steps, others, [*steps[1:], end]):
+            if step < due <= other:
+                detail = f"saved after {other} steps, where the original saves it after {step}"
+                yield path, Missed(Difference(kind="counts", place=path, detail=detail), _is_by_time(pair, path))
+                break
+
+
+def _is_by_time(pair: Pair, path: str) -> bool:
+    """Whether the changed program saves it after as many seconds as the original, which are more steps of its own."""
+    before, after = (
+        [moment - (run.clock or {})["began"] for moment in run.saves[path].moments]
+        for run in (pair.original, pair.changed)
+    )
+    return all(b <= thresholds.AS_LATE * a for a, b in zip(before, after))
+
+
+def _steps(run: WholeRun, path: str) -> list[int]:
+    """How many steps were made before each save of a file."""
+    times = (run.clock or {})["times"]
+    return [bisect_left(times, moment) for moment in run.saves[path].moments]
+
+
+def _parsed(events: bytes) -> Iterator[_Event]:
+    """Each event that the kernel tells."""
     at = 0
     while at < len(events):
         watch, mask, _, length = _EVENT.unpack_from(events, at)
         at += _EVENT.size + length
-        yield watch, mask, os.fsdecode(events[at - length : at].rstrip(b"\0"))
+        yield _Event(watch, mask, os.fsdecode(events[at - length : at].rstrip(b"\0")))

@@ -21,6 +21,9 @@ MOST_OTHER_SEEDS = Threshold(
 LEAST_GROWTH = Threshold(
     0.02, "of the resident memory in the last half of a run: an allocator that gives back late moves it by less"
 )
+RISING = Threshold(
+    2.0, "times as many calls in the last quarter of a run as in the first: one more for each step makes it 7"
+)
 GROWTH_OVER = Threshold(3.0, "times the original's own growth: less is the same growth, seen through noise")
 FIGURES_OVER_NUMBERS = Threshold(
     4.0, "times as far as the model's own numbers that printed figures may be off, in units of their noise"
@@ -30,6 +33,7 @@ LEAST_ROUNDING = Threshold(
 )
 SLOWER = Threshold(3.0, "times the original's whole run: a changed program that still runs then is not faster")
 SLOWER_GRACE_S = Threshold(30.0, "beside that factor, for the start of a short program")
+AS_LATE = Threshold(1.25, "times the seconds into the run at which the original saves: a timer fires between two steps")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")
 RUNS_OF_SPREAD = Threshold(
     6, "of the original: the range of two is exceeded by every second honest run, that of six by few"

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.calls import Function, Told, calls_in, in_words, not_the_originals, told
+from unstall.prove.calls import Function, Told, calls_in, in_words, not_the_originals, quarters_in, rising, told
 
 F, G = (Function("/program/train.py", name, line) for name, line in (("f", 3), ("g", 9)))
 
 
 def test_counts_of_one_function_are_summed(tmp_path):
     path = tmp_path / "calls.json"
-    path.write_text(json.dumps([[*F, 3], [*G, 1], [*F, 4]]))
+    path.write_text(json.dumps([[*F, 3, [0, 1, 1, 1]], [*G, 1, []], [*F, 4, [1, 1, 1, 1]]]))
     assert calls_in(path) == {F: 7, G: 1}
+    assert quarters_in(path) == {F: [1, 2, 2, 2]}
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"a": 1}', '[["a", "b", "c", "d"]]', "\0"])
@@ -25,6 +26,20 @@ def test_what_the_program_may_have_written_there_is_nothing(tmp_path, content):
     path.write_text(content)
     assert calls_in(path) == {}
     assert calls_in(tmp_path / "missing") == {}
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_rising"),
+    [
+        ([10, 30, 50, 70], True),
+        ([0, 10, 20, 30], False),
+        ([10, 12, 14, 16], False),
+        ([10, 40, 30, 90], False),
+        ([5, 5, 5, 5], False),
+    ],
+)
+def test_what_is_called_more_and_more_often_rises_from_quarter_to_quarter(counts, is_rising):
+    assert (rising({F: counts, G: [1, 1, 1, 1]}) == [F]) == is_rising
 
 
 def test_only_a_count_that_all_other_seeds_agree_on_tells():

@@ -5,7 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.growth import growth_of
+from unstall.prove.effects import Effects
+from unstall.prove.growth import growing, growth_of, rise_of
+from unstall.prove.runner import WholeRun
+from unstall.prove.timing import Pair
 
 MB = 1e6
 
@@ -37,3 +40,26 @@ def test_memory_that_only_falls_does_not_grow(memory):
 def test_growth_is_never_more_than_all_that_there_is(memory):
     growth = growth_of(memory)
     assert growth is None or 0 < growth <= max(memory) - min(memory)
+
+
+def test_processes_that_each_epoch_leaves_behind_rise_through_all_quarters():
+    assert rise_of([2 * (step // 10) for step in range(40)]) == 6
+    assert rise_of([min(step, 20) for step in range(80)]) is None  # all started in the first quarter
+    assert rise_of([4] * 80) is None and rise_of([1, 2, 3]) is None
+
+
+def pair(before, after):
+    runs = [WholeRun(1.0, False, 0.0, Effects(0, ""), account=account) for account in (before, after)]
+    return Pair(*runs)
+
+
+def test_what_grows_in_all_runs_of_the_changed_program_alone_is_said():
+    steady, piling = [0] * 40, [step // 10 for step in range(40)]
+    changed = pair({"processes": steady}, {"processes": piling})
+    assert growing([changed, changed]) == (
+        "it starts more and more processes, 3 more at the end, which the original does not: longer runs may not end"
+    )
+    assert "files open" in growing([pair({"descriptors": steady}, {"descriptors": piling})])
+    assert growing([changed, pair({"processes": steady}, {"processes": steady})]) is None
+    assert growing([pair({"processes": piling}, {"processes": piling})]) is None
+    assert growing([]) is None

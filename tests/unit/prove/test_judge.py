@@ -119,7 +119,7 @@ def test_a_gain_that_is_gone_where_numbers_are_compared_is_not_proven():
 
 
 def is_watched(plan):
-    return "account" in plan or "reached" in plan
+    return "account" in plan or "reached" in plan or "fault" in plan
 
 
 def test_every_second_pair_that_nothing_watches_has_seeds_that_nobody_knows():
@@ -151,7 +151,7 @@ def test_a_gain_that_is_gone_under_other_seeds_is_not_proven():
 
 def is_plain(plan):
     """Whether a run is compared, under the program's own seeds."""
-    return is_watched(plan) and "seed" not in plan
+    return is_watched(plan) and "seed" not in plan and "fault" not in plan
 
 
 @pytest.mark.parametrize(
@@ -280,6 +280,41 @@ def test_an_original_that_fails_under_other_seeds_is_compared_under_its_own():
 def test_a_program_without_seeds_is_timed_as_it_is():
     _, runs = prove(make_run_of, lambda plan: make_run(seconds=5.0))
     assert [plan for plan in runs.plans if not is_watched(plan)] == [{}] * 6
+
+
+def ending(plan, *, fails=1, saved=b"\0weights", **given):
+    """A run that ends so where a call fails; a model is saved by then."""
+    status = fails if "fault" in plan else 0
+    run = seeded(plan, status=status, **given)
+    files = {"/program/model.pt": Content.of(saved if status or "fault" in plan else b"\0weights")}
+    return replace(run, effects=replace(run.effects, contents={**run.effects.contents, **files}))
+
+
+def test_both_end_alike_where_a_call_of_the_model_fails():
+    proof, runs = prove(ending, lambda plan: ending(plan, seconds=5.0))
+    assert proof.verdict == "proven" and any("fails halfway" in line for line in proof.known_by)
+    assert [plan for plan in runs.plans if "fault" in plan] == [{"fault": {"call": 12}}] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "place", "detail"),
+    [
+        ({"fails": 0}, "exit code", "0 instead of 1"),
+        ({"saved": b""}, "/program/model.pt", "is not written"),
+    ],
+)
+def test_errors_that_are_hidden_and_saves_that_an_error_loses_are_different(given, place, detail):
+    proof, _ = prove(ending, lambda plan: ending(plan, seconds=5.0, **given))
+    assert proof.verdict == "different" and "fails halfway" in proof.reason
+    assert (proof.first_difference.place, proof.first_difference.detail) == (place, detail)
+
+
+def test_a_program_that_hangs_where_a_call_fails_is_different_unless_the_original_does():
+    def hangs(plan):
+        return ending(plan, seconds=5.0, timed_out="fault" in plan)
+
+    assert prove(ending, hangs)[0].verdict == "different"
+    assert prove(hangs, lambda plan: ending(plan, seconds=2.0))[0].verdict == "proven"
 
 
 def test_other_values_are_accepted_where_they_are_allowed_and_other_counts_are_not():

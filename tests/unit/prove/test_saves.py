@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from dataclasses import replace
 
 import pytest
 from sandbox_driver import wait_until
 
-from unstall.prove.saves import Saved, Saves
+from unstall.prove.effects import Content, Effects
+from unstall.prove.runner import WholeRun
+from unstall.prove.saves import Saved, Saves, late
+from unstall.prove.timing import Pair
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify is Linux's")
 
@@ -61,3 +66,65 @@ def test_nothing_is_told_where_the_kernel_has_lost_events(tmp_path):
     assert saves.of_files([("/program", tmp_path)])
     saves.is_complete = False
     assert saves.of_files([("/program", tmp_path)]) == {}
+
+
+def test_only_what_was_written_counts_and_nothing_that_is_empty(tmp_path):
+    upper = tmp_path / "layer-1" / "upper1"
+    upper.mkdir(parents=True)
+    with Saves(tmp_path) as saves:
+        for _ in range(3):
+            (upper / "opened.pt").open("ab").close()
+            time.sleep(0.02)
+        write(upper / "opened.pt")
+        for _ in range(3):
+            (upper / "opened.pt").open("ab").close()
+            (upper / "cut.pt").open("wb").close()
+            time.sleep(0.02)
+    counts = {path: saved.least for path, saved in saves.of_files([("/program", upper)]).items()}
+    assert counts == {"/program/opened.pt": 1}
+
+
+MODEL = "/program/model.pt"
+
+
+def pair(before, after, *, steps=40, text=None):
+    """Runs of a step a second, with the moments at which each saves its model."""
+    clock = {"began": 0.0, "times": [float(step) for step in range(1, steps + 1)]}
+    runs = []
+    for moments in (before, after):
+        effects = Effects(0, "", {MODEL: Content(b"", 3, text)})
+        saves = {MODEL: Saved(len(moments), len(moments), tuple(moments))}
+        runs.append(WholeRun(steps, False, 0.0, effects, clock=clock, saves=saves))
+    return Pair(*runs)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "detail"),
+    [
+        (
+            [10.5, 20.5, 30.5],
+            [40.5, 40.6, 40.7],
+            "saved after 40 steps, where the original saves it after 10",
+        ),
+        ([10.5, 40.5], [40.5, 40.6], "saved after 40 steps, where the original saves it after 10"),
+        ([10.5], [40.5], "saved after 40 steps, where the original saves it after 10"),
+        ([10.5, 20.5, 30.5], [12.5, 19.9, 30.5], None),  # beside the next steps
+        ([40.5], [40.6], None),
+        ([10.5, 20.5], [40.5], None),  # of which fewer() tells
+        ([], [], None),
+    ],
+)
+def test_saves_that_are_put_off(before, after, detail):
+    found = late([pair(before, after), pair(before, after)])
+    assert (found and (found.difference.place, found.difference.detail)) == (detail and (MODEL, detail))
+    assert late([pair(before, after), pair(before, before)]) is None
+    assert late([pair(before, after, text="log")]) is None
+    assert late([]) is None
+
+
+def test_a_file_that_is_saved_every_so_many_seconds_may_be_put_off():
+    quick = pair([10.5, 20.5], [10.5, 20.5])
+    quick = Pair(quick.original, replace(quick.changed, clock={"began": 0.0, "times": [s / 2 for s in range(1, 41)]}))
+    found = late([quick])
+    assert found is not None and found.is_by_time
+    assert not late([pair([10.5], [40.5])]).is_by_time

@@ -4,8 +4,8 @@ The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the 
 down losses, outputs and weights), ``account`` (of steps, calls and batches), ``reached`` (which lines of a change
 are), ``seed`` (make two runs comparable), ``shorter`` (epochs of fewer samples), ``perturb`` (be off by one unit in the
 last place), ``check`` (of what is cached), ``probe`` (where loaders and optimizers are made), ``settings`` (remedies at
-run time). Each is one module here, with ``targets(plan, folder)``: module name → functions to call once that module has
-been imported.
+run time), ``fault`` (let a call of a model fail). Each is one module here, with ``targets(plan, folder)``: module name
+→ functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from unstall.child.user_files import is_user_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PARTS = ("reached", "settings", "seed", "shorter", "check", "perturb", "probe", "observe", "account", "clock")
-"""In the order they are put in place: the clock last, so that it is the outermost and stops after the others saw."""
+PARTS = ("reached", "settings", "seed", "shorter", "check", "perturb", "probe", "observe", "account", "clock", "fault")
+"""In the order they are put in place: the clock after the others, so that it stops when they have seen a step."""
 
 
 def start() -> None:

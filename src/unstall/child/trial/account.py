@@ -3,7 +3,8 @@
 ``account.json``, written when the process ends: ``steps`` (of all optimizers), ``calls`` (one for each call of a model
 from outside of any: [mode, rows, dtypes, digest of what went in]), ``batches`` (one for each that a loader gave:
 [samples, digest]), ``random`` (digests of the global generators' states at the end), ``shortened`` (epochs that
-shorter.py ended early), ``memory`` (resident bytes of the process, after steps at equal distances).
+shorter.py ended early), and, after steps at equal distances, ``memory`` (resident bytes of the process),
+``descriptors`` (that it has open) and ``processes`` (its children).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Account:
         self.batches: list[tuple[int, str]] = []
         self.is_registered = False
         self.chains = {"calls": b"", "batches": b""}
-        self.memory = Memory()
+        self.levels = Levels()
 
     def register(self) -> None:
         """Write the account down at the end of the process."""
@@ -49,7 +50,7 @@ class Account:
         """An optimizer has made a step."""
         self.register()
         self.steps += 1
-        self.memory.note()
+        self.levels.note()
 
     def call(self, model: Any, args: tuple[Any, ...]) -> None:
         """A model has been called from outside of any."""
@@ -57,7 +58,7 @@ class Account:
             return
         self.register()
         if not self.steps:
-            self.memory.note()
+            self.levels.note()
         dtypes, digest = self._digest("calls", args)
         if len(self.calls) < _MOST:
             self.calls.append(("train" if model.training else "eval", rows(args), dtypes, digest))
@@ -90,24 +91,26 @@ class Account:
             "chains": {name: chain.hex() for name, chain in self.chains.items()},
             "random": random_states(),
             "shortened": shorter.epochs,
-            "memory": self.memory.samples,
+            **{name: [row[place] for row in self.levels.samples] for place, name in enumerate(self.levels.NAMES)},
         }
         with open(self.path, "w") as file:
             json.dump(account, file)
 
 
-class Memory:
-    """The resident memory of this process, at equal distances: the more of them, the further apart."""
+class Levels:
+    """What this process holds, at equal distances: the more of them, the further apart."""
+
+    NAMES = ("memory", "descriptors", "processes")
 
     def __init__(self) -> None:
-        self.samples: list[int] = []
+        self.samples: list[tuple[int, int, int]] = []
         self.every = 1
         self.seen = 0
 
     def note(self) -> None:
         """Once more a moment to look."""
         if self.seen % self.every == 0:
-            self.samples.append(resident_bytes())
+            self.samples.append((resident_bytes(), len(_listed("/proc/self/fd")), children()))
             if len(self.samples) == _MOST_SAMPLES:
                 self.samples, self.every = self.samples[::2], 2 * self.every
         self.seen += 1
@@ -115,11 +118,28 @@ class Memory:
 
 def resident_bytes() -> int:
     """Of this process; 0 where the kernel does not tell."""
+    words = _read("/proc/self/statm").split()
+    return int(words[1]) * os.sysconf("SC_PAGE_SIZE") if words else 0
+
+
+def children() -> int:
+    """Processes that this one has started and that were not yet waited for; 0 where the kernel does not tell."""
+    return sum(len(_read(f"/proc/self/task/{thread}/children").split()) for thread in _listed("/proc/self/task"))
+
+
+def _listed(folder: str) -> list[str]:
     try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return os.listdir(folder)
     except OSError:
-        return 0
+        return []
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def random_states() -> dict[str, str]:

@@ -3,7 +3,8 @@
 ``plan``: path of a file → the lines in it that a change has brought. ``reached.jsonl``, one line for each that is
 reached for the first time, by any process of the program: [path, function, its first line, line, offset of the
 instruction in it], the offset -1 where a function begins. ``calls.json``, at the end of the first process: [path,
-function, its first line, how often it was called there].
+function, its first line, how often it was called there, and how often in each quarter of the optimizers' steps; nothing
+there where these were few].
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import sys
 import threading
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from unstall.child.user_files import is_user_file
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 _TOOL = 4  # of the ids of sys.monitoring, one that has no name
+_LEAST_COUNTS, _MOST_COUNTS = 17, 256
 LOST: list[Any] = ["", "", 0, 0, -2]
 """Is noted where the program ends the following; a debugger of its own does."""
 _FROZEN = "<frozen "
@@ -42,6 +45,9 @@ class Reached:
         """By identity, as comparing them would compare what they hold: offset → line of what is still to be reached."""
         self.calls: dict[int, int] = {}
         """How often each of the program's functions began, by the same identity."""
+        self.steps, self.every = 0, 1
+        self.counts: list[dict[int, int]] = []
+        """The calls so far after steps at equal distances: the more of them, the further apart."""
 
     def enter(self, code: CodeType) -> dict[int, int]:
         """What is still to be reached in a function that begins."""
@@ -76,15 +82,37 @@ class Reached:
             self._write(code, _file_of(code), line, offset)
         return bool(wanted)
 
+    def step(self) -> None:
+        """An optimizer has made a step."""
+        if os.getpid() != self.pid:
+            return
+        if self.steps % self.every == 0:
+            self.counts.append(self.calls.copy())
+            if len(self.counts) == _MOST_COUNTS:
+                self.counts, self.every = self.counts[::2], 2 * self.every
+        self.steps += 1
+
+    def quarters(self, identity: int) -> list[int]:
+        """How often a function was called in each quarter of the steps; nothing where these were few."""
+        if len(self.counts) < _LEAST_COUNTS:
+            return []
+        last = len(self.counts) - 1
+        ends = [self.counts[last * number // 4].get(identity, 0) for number in range(5)]
+        return [after - before for before, after in pairwise(ends)]
+
     def end(self, *, is_followed: bool) -> None:
         """The process ends; where it is followed no more, what was noted is not all."""
         if os.getpid() != self.pid:
             return
         if not is_followed:
             self._note(LOST)
-        functions = [(self.codes[identity][0], calls) for identity, calls in self.calls.items()]
+        rows = [
+            [_file_of(code), code.co_name, code.co_firstlineno, calls, self.quarters(identity)]
+            for identity, calls in self.calls.items()
+            for code, _ in (self.codes[identity],)
+        ]
         with open(self.calls_path, "w") as file:
-            json.dump([[_file_of(code), code.co_name, code.co_firstlineno, calls] for code, calls in functions], file)
+            json.dump(rows, file)
 
     def _write(self, code: CodeType, file: str, line: int, offset: int) -> None:
         """At once: a worker may be killed. The program's own descriptors stay as they are."""
@@ -116,7 +144,7 @@ def _lines(code: CodeType) -> Any:
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
-    """Follow all that runs from now on; no library has to be hooked."""
+    """Follow all that runs from now on, and count the steps."""
     reached = Reached(plan["files"], folder)
     if hasattr(sys, "monitoring"):
         _monitor(reached)
@@ -127,7 +155,11 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         _follow_bare_threads(trace)
         sys.settrace(trace)
         atexit.register(lambda: reached.end(is_followed=sys.gettrace() is trace))
-    return []
+    return [("torch.optim.optimizer", lambda module: _steps(module, reached))]
+
+
+def _steps(module: Any, reached: Reached) -> None:
+    module.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: reached.step())
 
 
 def _tracer(reached: Reached) -> Callable[[FrameType, str, Any], Any]:

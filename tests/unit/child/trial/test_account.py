@@ -36,18 +36,11 @@ PROGRAM = """
 """
 
 
-@pytest.mark.timeout(240)
-def test_steps_calls_batches_and_the_state_at_the_end_are_written_down(tmp_path):
-    script = tmp_path / "program.py"
-    script.write_text(textwrap.dedent(PROGRAM))
-    folder = tmp_path / "run"
+def run_under(plan, program, tmp_path):
+    """Run a program under a plan: how it ended, and the folder that the child side wrote to."""
+    script, folder = tmp_path / "program.py", tmp_path / "run"
+    script.write_text(textwrap.dedent(program))
     folder.mkdir()
-    plan = {
-        "seed": {"seed": 7},
-        "clock": {"kind": "optimizer", "warmup": 0, "steps": None, "seconds": None},
-        "observe": {"whole": True},
-        "account": {},
-    }
     env = {
         **os.environ,
         "PYTHONPATH": str(BOOTSTRAP),
@@ -55,8 +48,21 @@ def test_steps_calls_batches_and_the_state_at_the_end_are_written_down(tmp_path)
         "UNSTALL_CHILD": "unstall.child.trial",
         "UNSTALL_PLAN": json.dumps(plan),
     }
-    subprocess.run([sys.executable, str(script)], env=env, check=True, timeout=120)
+    done = subprocess.run([sys.executable, str(script)], env=env, timeout=120, capture_output=True, text=True)
     assert not list(folder.glob("*error*")) and not list(folder.glob("complaints*")), list(folder.iterdir())
+    return done, folder
+
+
+@pytest.mark.timeout(240)
+def test_steps_calls_batches_and_the_state_at_the_end_are_written_down(tmp_path):
+    plan = {
+        "seed": {"seed": 7},
+        "clock": {"kind": "optimizer", "warmup": 0, "steps": None, "seconds": None},
+        "observe": {"whole": True},
+        "account": {},
+    }
+    done, folder = run_under(plan, PROGRAM, tmp_path)
+    assert done.returncode == 0, done.stderr
     account = json.loads((folder / "account.json").read_text())
     assert account["steps"] == 3
     assert [call[:3] for call in account["calls"]] == [["train", 4, "float32"]] * 3 + [["eval", 12, "float32"]]
@@ -65,3 +71,38 @@ def test_steps_calls_batches_and_the_state_at_the_end_are_written_down(tmp_path)
     observed = list(read(folder / "observed.bin"))
     assert {tensor.what.split(".")[0] for tensor in observed} == {"input", "output", "loss", "weights", "state"}
     assert any(tensor.what.startswith("state.0.0.exp_avg") for tensor in observed)
+    assert len(account["memory"]) == 4 and min(account["memory"]) > 1e7
+
+
+PILING = """
+    import os, subprocess, torch
+    from torch import nn
+
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    kept = []
+    for step in range(5):
+        kept.append((open(os.devnull), subprocess.Popen(["sleep", "60"])))
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    for _, process in kept:
+        process.kill()
+        process.wait()
+"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as Linux tells")
+def test_open_files_and_children_are_counted_at_each_step(tmp_path):
+    done, folder = run_under({"account": {}}, PILING, tmp_path)
+    assert done.returncode == 0, done.stderr
+    account = json.loads((folder / "account.json").read_text())
+    assert [count - account["processes"][1] for count in account["processes"][1:]] == [0, 1, 2, 3, 4]
+    assert [count - account["descriptors"][1] for count in account["descriptors"][1:]] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.timeout(240)
+def test_the_call_of_a_model_that_is_asked_for_fails(tmp_path):
+    done, _ = run_under({"fault": {"call": 3}}, PROGRAM.replace("loss.backward()", "print('went on')"), tmp_path)
+    assert done.returncode == 1 and done.stdout.count("went on") == 2
+    assert "to see how the program ends" in done.stderr.splitlines()[-1]

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
-from unstall.prove.calls import calls_in
+from unstall.prove.calls import calls_in, quarters_in
 from unstall.prove.reached import LOST, places_in
 
 PROGRAM = """
@@ -122,3 +122,34 @@ def test_calls_of_the_first_process_are_counted_to_its_end(follow):
     assert calls[0]["look_up"] == calls[1]["look_up"] == 1
     assert "compute" not in calls[0] and calls[1]["compute"] == 1
     assert "in_a_child" not in calls[1] and calls[1]["in_a_thread"] == 1
+
+
+HOOKED = """
+    import torch
+    from torch import nn
+
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+
+    def hooked(*given):
+        pass
+
+    def once(*given):
+        pass
+
+    for step in range(40):
+        model.register_forward_hook(hooked)
+        once()
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.timeout(240)
+def test_calls_are_counted_in_each_quarter_of_the_steps(tmp_path, follow):
+    (tmp_path / "program.py").write_text(textwrap.dedent(HOOKED))
+    follow()
+    quarters = {function.name: counts for function, counts in quarters_in(tmp_path / "run" / "calls.json").items()}
+    first, *_, last = quarters["hooked"]
+    assert last > 4 * first > 0 and quarters["hooked"] == sorted(quarters["hooked"])
+    assert max(quarters["once"]) - min(quarters["once"]) <= 1
