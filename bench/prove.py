@@ -3,6 +3,8 @@
     make prove-bench                                    all of it, an hour or two
     python bench/prove.py --only "fewer steps" --rows rows.json      one family; rows are added to
     python bench/prove.py --minutes 60 --rows rows.json              go on for an hour, then print the tables
+    taskset -c 0 python bench/prove.py --part 1/2 --rows 1.json      one half, beside the other on another core
+    python bench/prove.py --minutes 0 --rows all.json --rows 1.json --rows 2.json      put them together
 
 A false accept is a bad change that is proven. A false reject is an honest one that is called different or refused; one
 that is called not faster or inconclusive is counted apart, as that is a matter of the machine.
@@ -100,30 +102,46 @@ def drawn(change: Change) -> bytes:
     return hashlib.blake2b(change.key.encode()).digest()
 
 
+def rows_in(path: Path) -> list[Row]:
+    """Those that are kept in a file; none where there is none."""
+    return [Row(**row) for row in json.loads(path.read_text())] if path.exists() else []
+
+
+def write(files: Sequence[Path], rows: Sequence[Row]) -> None:
+    """Keep them in the first of these files, in the drawn order."""
+    if files:
+        order = {change.key: number for number, change in enumerate(sorted(corpus(), key=drawn))}
+        listed = sorted(rows, key=lambda row: order.get(row.key, len(order)))
+        files[0].write_text(json.dumps([asdict(row) for row in listed], indent=1) + "\n")
+
+
 def main() -> int:
     """Judge the corpus and print both tables; exit code 1 where a bad change is proven."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="FAMILY", action="append", help="these families alone")
     parser.add_argument("--budget", default="10m", help="of each proof")
     parser.add_argument("--minutes", type=float, metavar="N", help="begin no further proof after so many minutes")
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="keep the rows there as JSON; those in it stay")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="every N-th change, from the K-th on")
+    parser.add_argument(
+        "--rows", type=Path, metavar="FILE", action="append", default=[],
+        help="keep the rows there as JSON; those in it stay, and those of the files that are given after it",
+    )  # fmt: skip
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks in this file")
     arguments = parser.parse_args()
-    rows = []
-    if arguments.rows and arguments.rows.exists():
-        rows = [Row(**row) for row in json.loads(arguments.rows.read_text())]
-    known = {row.key for row in rows}
+    kept = {row.key: row for path in arguments.rows for row in rows_in(path)}
+    rows = list(kept.values())
     began = time.monotonic()
-    for change in sorted(corpus(), key=drawn):
-        if change.key in known or (arguments.only and change.family not in arguments.only):
+    part, parts = map(int, arguments.part.split("/"))
+    for change in sorted(corpus(), key=drawn)[part - 1 :: parts]:
+        if change.key in kept or (arguments.only and change.family not in arguments.only):
             continue
-        if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
+        if arguments.minutes is not None and time.monotonic() - began > 60 * arguments.minutes:
             break
         row = judge(change, arguments.budget)
         rows.append(row)
         print(f"{'WRONG ' if row.wrong else ''}{row.key}: {row.verdict} ({row.reason})", flush=True)
-        if arguments.rows:
-            arguments.rows.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        write(arguments.rows, rows)
+    write(arguments.rows, rows)
     minutes = sum(row.minutes for row in rows) / max(1, len(rows))
     kinds = [(honest, held_out) for held_out in (False, True) for honest in (False, True)]
     lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
