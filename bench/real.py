@@ -30,7 +30,7 @@ from statistics import mean
 from typing import Any
 
 from real_cases import CASES, Case
-from real_table import LAYOUTS, WORTHWHILE, Row, line, markdown
+from real_table import LAYOUTS, WORTHWHILE, Row, line, markdown, sitting
 
 DRIVERS = Path(__file__).with_name("real")
 _LIMIT_S = 900
@@ -197,6 +197,8 @@ def row_of(layout: Layout, tree: Path, changed: Places, gain: float, options: ar
         culprit=f"{culprit['function']}, {Path(culprit['file']).name}:{culprit['line']}" if culprit else "",
         culprit_right=named if worthwhile else None,
         named=named,
+        version=sitting()[0],
+        machine=sitting()[1],
         caller_right=(named or any(is_changed(caller, changed) for caller in culprit.get("callers", ())))
         if worthwhile
         else None,

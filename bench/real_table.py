@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
 
-from machine import describe
+from machine import describe, other_sittings, version
 from real_cases import CASES
 
 LAYOUTS = ("checkout", "installed")
@@ -58,6 +58,8 @@ class Row:
     kept: list[str] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     """What `unstall optimize` thought of and did not keep, with its reason."""
+    version: str = ""
+    machine: str = ""
 
     @property
     def holds(self) -> bool | None:
@@ -78,8 +80,9 @@ def markdown(rows: Sequence[Row], note: str = "") -> str:
     lines = [
         "# Real programs",
         "",
-        f"`make real-bench` on {describe()}. {note}".rstrip(),
+        f"`make real-bench` on {sitting()[1]}, version {sitting()[0]}. {note}".rstrip(),
         "",
+        *([rest, ""] if (rest := _other_sittings(rows)) else []),
         *summary(rows),
         "",
         *LEGEND,
@@ -122,6 +125,15 @@ def summary(rows: Sequence[Row]) -> list[str]:
         share = math.exp(mean(math.log((row.reached or 1.0) / row.gain) for row in tried))
         text.append(f"- `unstall optimize`: gain over the fix's, geometric mean of {len(tried)}: {share:.2f}.")
     return text
+
+
+def sitting() -> tuple[str, str]:
+    """Version and machine of the rows that are made now."""
+    return version("src", "bench/real", "bench/real.py"), describe()
+
+
+def _other_sittings(rows: Sequence[Row]) -> str:
+    return other_sittings({f"{row.name}, {row.layout}": (row.version, row.machine) for row in rows}, sitting())
 
 
 def _mark(right: bool | None) -> str:
