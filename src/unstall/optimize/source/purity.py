@@ -133,6 +133,8 @@ def impurity(module: SourceModule, function: cst.FunctionDef) -> str | None:
         return "it is decorated, special, or takes any number of arguments"
     if cls is not None and any("Module" in module.name(base.value) for base in cls.bases):
         return "it belongs to a model"
+    if cls is not None and method_of(cls, "__eq__") is not None and method_of(cls, "__hash__") is None:
+        return f"a {cls.name.value} cannot be looked up: it has __eq__ and no __hash__"
     steadiness = Steadiness(module, cls)
     try:
         steadiness.check(function.body)
