@@ -86,9 +86,15 @@ class Runs:
         return Pair(original, changed, shift)
 
     def failing(self, plan: Mapping[str, Any]) -> tuple[WholeRun, WholeRun]:
-        """A run of each side under a plan that makes it fail; that one does not end is no end of the proof."""
+        """A run of each side under a plan that makes it fail; that one does not end by itself is no end of the proof.
+
+        Raises Ended when the budget is spent.
+        """
         sides = (self.sides.original, self.sides.changed)
-        original, changed = (self.runner.run(files, plan, timeout=max(self._limit(), 0.0)) for files in sides)
+        runs = [self.runner.run(files, plan, timeout=max(self._limit(), 0.0)) for files in sides]
+        if any(run.timed_out for run in runs) and self.remaining() <= 0:
+            raise Ended("inconclusive", "the budget is spent", more_s=self.budget_s)
+        original, changed = runs
         return original, changed
 
     def run(self, files: Files, plan: Mapping[str, Any], timeout: float) -> WholeRun:

@@ -315,6 +315,9 @@ def test_a_program_that_hangs_where_a_call_fails_is_different_unless_the_origina
 
     assert prove(ending, hangs)[0].verdict == "different"
     assert prove(hangs, lambda plan: ending(plan, seconds=2.0))[0].verdict == "proven"
+    late = replace(ending({"fault": {}}), timed_out=True, seconds=900.0)
+    proof, _ = prove(ending, lambda plan: late if "fault" in plan else ending(plan, seconds=5.0))
+    assert (proof.verdict, proof.reason) == ("inconclusive", "the budget is spent")
 
 
 def test_other_values_are_accepted_where_they_are_allowed_and_other_counts_are_not():
