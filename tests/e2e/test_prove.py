@@ -60,6 +60,9 @@ TRAINING = """
 
 
 EPOCHS = """
+    import atexit
+    import copy
+    import os
     import time
 
     import torch
@@ -70,6 +73,7 @@ EPOCHS = """
 
 
     def main():
+        saves = []
         torch.manual_seed(0)
         data = TensorDataset(torch.randn(32, 4))
         model = nn.Linear(4, 2)
@@ -231,6 +235,20 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
             '    torch.save(model.state_dict(), "model.pt")',
             "model.pt",
             "saved once instead of 20 times",
+        ),
+        (
+            '        torch.save(model.state_dict(), "model.pt")',
+            "        saves.append(copy.deepcopy(model.state_dict()))\n"
+            "    for weights in saves:\n"
+            '        torch.save(weights, "model.pt")',
+            "model.pt",
+            "saved after 80 steps, where the original saves it after 4",
+        ),
+        (
+            "    main()",
+            "    try:\n        main()\n    finally:\n        atexit._run_exitfuncs()\n        os._exit(0)",
+            "exit code",
+            "0 instead of 1",
         ),
     ],
 )

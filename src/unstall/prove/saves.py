@@ -19,9 +19,10 @@ from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from statistics import median, median_low
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,6 +41,7 @@ _WATCHED = _MODIFY | _CLOSE_WRITE | _OPEN | _MOVED_TO | _CREATE | _ONLYDIR
 """Each opening comes between two closings, which the kernel would tell as one where nobody has read the first yet."""
 _EVENT = struct.Struct("iIII")
 _ROOM_BYTES = 1 << 16
+_LAG_S = 0.002  # from what is done to a file to when it is told
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -159,6 +161,7 @@ class Saves:
                 return False
         except OSError:  # it is gone
             return False
+        sleep(_LAG_S)
         self._fetch()
         return not any((event.watch, event.name) == (watch, name) for event in self._events)
 
@@ -231,12 +234,15 @@ def _late(pair: Pair) -> Iterator[tuple[str, Missed]]:
 
 
 def _is_by_time(pair: Pair, path: str) -> bool:
-    """Whether the changed program saves it after as many seconds as the original, which are more steps of its own."""
+    """Whether the changed program may save it every so many seconds, as the original: as late, and as far apart."""
     before, after = (
         [moment - (run.clock or {})["began"] for moment in run.saves[path].moments]
         for run in (pair.original, pair.changed)
     )
-    return all(b <= thresholds.AS_LATE * a for a, b in zip(before, after))
+    gaps = zip(pairwise(before), pairwise(after))
+    return all(b <= thresholds.AS_LATE * a for a, b in zip(before, after)) and all(
+        thresholds.AS_LATE * (later - earlier) >= due - last for (last, due), (earlier, later) in gaps
+    )
 
 
 def _steps(run: WholeRun, path: str) -> list[int]:

@@ -33,7 +33,7 @@ LEAST_ROUNDING = Threshold(
 )
 SLOWER = Threshold(3.0, "times the original's whole run: a changed program that still runs then is not faster")
 SLOWER_GRACE_S = Threshold(30.0, "beside that factor, for the start of a short program")
-AS_LATE = Threshold(1.25, "times the seconds into the run at which the original saves: a timer fires between two steps")
+AS_LATE = Threshold(1.25, "times the seconds at which, or after which, the original saves: a timer fires between steps")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")
 RUNS_OF_SPREAD = Threshold(
     6, "of the original: the range of two is exceeded by every second honest run, that of six by few"

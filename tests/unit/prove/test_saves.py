@@ -36,6 +36,14 @@ def test_each_save_counts(tmp_path):
     assert counts == {"/program/a.pt": 3, "/program/out/b.pt": 2, "/program/part": 4, "/program/c.pt": 4}
 
 
+def test_saves_in_quick_succession_all_count(tmp_path):
+    upper = tmp_path / "layer-1" / "upper1"
+    upper.mkdir(parents=True)
+    with Saves(tmp_path) as saves:
+        write(upper / "a.pt", 200)
+    assert saves.of_files([("/program", upper)])["/program/a.pt"].least == 200
+
+
 def test_folders_that_are_made_meanwhile_are_watched_too(tmp_path):
     upper = tmp_path / "layer-1" / "upper1"
     with Saves(tmp_path) as saves:
@@ -128,3 +136,5 @@ def test_a_file_that_is_saved_every_so_many_seconds_may_be_put_off():
     found = late([quick])
     assert found is not None and found.is_by_time
     assert not late([pair([10.5], [40.5])]).is_by_time
+    at_the_end = replace(quick.changed, saves={MODEL: Saved(2, 2, (20.1, 20.2))})
+    assert not late([Pair(quick.original, at_the_end)]).is_by_time

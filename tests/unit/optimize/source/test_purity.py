@@ -34,7 +34,10 @@ from unstall.optimize.source.purity import impurity
         ("rate = 1\ndef f(word):\n    return word * rate\nrate = 2\n", False),
         ("class A:\n    def set(self):\n        self.k = 1\n    def f(self, w):\n        return self.k + w\n", False),
         ("class A:\n    def f(self, w):\n        return w + 1\n", True),
-        ("class A:\n    def __eq__(self, other):\n        return True\n    def f(self, w):\n        return w + 1\n", False),
+        (
+            "class A:\n    def __eq__(self, other):\n        return True\n    def f(self, w):\n        return w + 1\n",
+            False,
+        ),
         ("class A(nn.Module):\n    def f(self, w):\n        return w + 1\n", False),
     ],
 )
