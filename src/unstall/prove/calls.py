@@ -66,13 +66,14 @@ def _rows(path: Path) -> list[tuple[Function, int, list[int]]]:
         return []
 
 
-def rising(quarters: Quarters) -> list[Function]:
-    """Functions that are called more and more often, and in the last quarter more than twice as often as in the first.
+def rising(quarters: Quarters) -> list[tuple[Function, tuple[int, ...]]]:
+    """(function, its calls in each quarter) of those that are called more and more often.
 
-    One that begins late, with the second half say, is none: it is called from the first quarter on.
+    In the last quarter more than twice as often as in the first, in which they are called already: one that begins
+    late, with the second half say, is none.
     """
     return sorted(
-        function
+        (function, tuple(counts))
         for function, counts in quarters.items()
         if counts[0] > 0 and all(a < b for a, b in pairwise(counts)) and counts[-1] > thresholds.RISING * counts[0]
     )

@@ -293,12 +293,15 @@ class Judge:
         self.unreached += reached.never(self.sides, lines, places)
 
     def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
-        """Raise Ended where a function is called more and more often in all of these, and none is in the original."""
+        """Raise Ended where a function is called more and more often, and none is in the original.
+
+        As often in all of these runs: what follows from the data, detections of a model that learns, is other numbers.
+        """
         rising = set.intersection(*(set(calls.rising(run.quarters)) for run in runs))
-        if not rising or calls.rising(self.runs.original({"reached": {"files": {}}}).quarters):
+        if not rising or len(runs) < 2 or calls.rising(self.runs.original({"reached": {"files": {}}}).quarters):
             return
-        first = min(rising)
-        raise Ended("inconclusive", calls.rising_in_words(first, runs[0].quarters[first]))
+        first, *_ = sorted(rising)
+        raise Ended("inconclusive", calls.rising_in_words(*first))
 
     def _under_others(self, lines: Mapping[str, Sequence[int]], own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

@@ -512,3 +512,22 @@ def test_a_program_without_seeds_of_its_own_is_never_compared_that_way():
 
     proof, _ = prove(lambda plan: unseeded(plan, 5.0), lambda plan: unseeded(plan, 6.0))
     assert proof.verdict == "different" and "step 1" in proof.first_difference.place
+
+
+def counted(plan, counts, **given):
+    """A run in whose quarters of the steps a function is called so often."""
+    return seeded(plan, quarters={Function(str(TRAIN), "hook", 3): counts} if "reached" in plan else {}, **given)
+
+
+def test_what_is_called_more_and_more_often_under_all_seeds_alike_is_inconclusive():
+    def changed(plan, counts=(10, 30, 50, 70)):
+        return counted(plan, counts, seconds=5.0)
+
+    def as_the_data_have_it(plan):
+        return changed(plan, (8, 20, 40, 107) if "seed" in plan else (9, 21, 39, 80))
+
+    steady = (40, 40, 40, 40)
+    proof, _ = prove(lambda plan: counted(plan, steady), changed)
+    assert proof.verdict == "inconclusive" and "hook (train.py:3) is called more and more often" in proof.reason
+    assert prove(lambda plan: counted(plan, (10, 30, 50, 70)), changed)[0].verdict == "proven"
+    assert prove(lambda plan: counted(plan, steady), as_the_data_have_it)[0].verdict == "proven"

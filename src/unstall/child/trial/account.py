@@ -19,8 +19,8 @@ from typing import Any
 
 from unstall.child import trial
 from unstall.child.trial import shorter
-from unstall.child.trial.clock import rows
-from unstall.child.trial.observe import facts, tensors
+from unstall.child.trial.observe import facts
+from unstall.child.trial.tensors import rows, tensors
 
 _MOST_SAMPLES = 4096
 _MOST = 200_000

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import trial
 from unstall.child.families import visit_family
 from unstall.child.seams import environments
+from unstall.child.trial.tensors import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,15 +144,6 @@ def _request(module: Any, clock: Clock) -> None:
 
 def _forward(module: Any, clock: Clock) -> None:
     trial.after_model_calls(module, lambda model, args, result: clock.tick(rows(args)))
-
-
-def rows(args: tuple[Any, ...]) -> int:
-    """Length of the first dimension of the first tensor among the arguments, 1 when there is none."""
-    for value in args:
-        shape = getattr(value, "shape", None)
-        if shape is not None:
-            return int(shape[0]) if len(shape) > 1 else 1
-    return 1
 
 
 _env_depth = 0

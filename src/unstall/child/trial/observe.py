@@ -17,6 +17,7 @@ from typing import Any
 
 from unstall.child import trial
 from unstall.child.trial import clock as clocks
+from unstall.child.trial.tensors import tensors
 
 WEIGHT_STEPS = (1, 2, 4, 8)
 """The weights are written down after so many steps, before the first and after the last: early ones tell most."""
@@ -106,19 +107,6 @@ class Observer:
         for name, tensor in list(module.named_parameters()) + list(module.named_buffers()):
             self.record(f"weights.{number}.{name}", tensor)
         self.records = records
-
-
-def tensors(value: Any) -> list[Any]:
-    """The tensors in nested containers, in a fixed order."""
-    if hasattr(value, "detach") and hasattr(value, "dtype"):
-        return [value]
-    if isinstance(value, dict):
-        return [tensor for item in value.values() for tensor in tensors(item)]
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in tensors(item)]
-    if hasattr(value, "__dataclass_fields__"):
-        return [tensor for name in value.__dataclass_fields__ for tensor in tensors(getattr(value, name))]
-    return []
 
 
 def facts(tensor: Any) -> tuple[str, tuple[int, ...], bytes, bytes]:

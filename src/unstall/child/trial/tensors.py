@@ -1,0 +1,26 @@
+"""The tensors in what a program hands around, and how many rows they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def tensors(value: Any) -> list[Any]:
+    """The tensors in nested containers, in a fixed order."""
+    if hasattr(value, "detach") and hasattr(value, "dtype"):
+        return [value]
+    if isinstance(value, dict):
+        return [tensor for item in value.values() for tensor in tensors(item)]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors(item)]
+    if hasattr(value, "__dataclass_fields__"):
+        return [tensor for name in value.__dataclass_fields__ for tensor in tensors(getattr(value, name))]
+    return []
+
+
+def rows(args: tuple[Any, ...]) -> int:
+    """Length of the first dimension of the first tensor or array among the arguments, or inside them; 1 without any."""
+    for value in args:
+        for array in [value] if hasattr(value, "shape") else tensors(value):
+            return int(array.shape[0]) if len(array.shape) > 1 else 1
+    return 1
