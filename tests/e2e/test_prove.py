@@ -61,7 +61,6 @@ TRAINING = """
 
 EPOCHS = """
     import atexit
-    import copy
     import os
     import time
 
@@ -73,7 +72,6 @@ EPOCHS = """
 
 
     def main():
-        saves = []
         torch.manual_seed(0)
         data = TensorDataset(torch.randn(32, 4))
         model = nn.Linear(4, 2)
@@ -235,14 +233,6 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
             '    torch.save(model.state_dict(), "model.pt")',
             "model.pt",
             "saved once instead of 20 times",
-        ),
-        (
-            '        torch.save(model.state_dict(), "model.pt")',
-            "        saves.append(copy.deepcopy(model.state_dict()))\n"
-            "    for weights in saves:\n"
-            '        torch.save(weights, "model.pt")',
-            "model.pt",
-            "saved after 80 steps, where the original saves it after 4",
         ),
         (
             "    main()",
