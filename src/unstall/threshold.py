@@ -18,6 +18,10 @@ class Threshold(float):
         return threshold
 
 
+WORTH = Threshold(1.18, "times faster, from which a stall is worth a person's time; a run of less is healthy")
+"""Of every room: a run, a trace and an experiment must agree on what is worth fixing."""
+
+
 class Range(NamedTuple):
     """A number that is known to lie between two others, with the reason; 95 of 100 are meant to lie between them."""
 

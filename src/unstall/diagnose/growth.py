@@ -9,20 +9,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unstall.diagnose.thresholds import (
+    FLOOR_RISE,
+    PLATEAU,
+    RELEASE_POINTS,
+    TAIL_BYTES,
+    TAIL_BYTES_PER_STEP,
+    TAIL_POINTS,
+    TOOTH,
+)
 from unstall.statistics import columns, slope
-
-MIN_POINTS = 8
-MIN_BYTES_PER_STEP = 1024.0
-MIN_TOTAL_BYTES = float(1 << 20)
-"""Over the tail that is judged: an allocator's noise is of this size."""
-SLOWING = 0.4
-"""A rate that falls to less than this between the two halves of the tail is a plateau's."""
-TOOTH = 0.3
-"""A fall by this share of the tail's range is a release, what follows it an unfinished tooth;"""
-RELEASE_POINTS = 3
-"""the fall may take this many points."""
-MIN_RISE = 0.25
-"""A floor that rises by less than this share of the tail's range rises by chance."""
 
 _Series = Sequence[tuple[float, float]]
 _Array = npt.NDArray[np.float64]
@@ -40,9 +36,9 @@ class Trend(NamedTuple):
 
 def is_growing(
     series_by_step: _Series,
-    min_bytes_per_step: float = MIN_BYTES_PER_STEP,
+    min_bytes_per_step: float = TAIL_BYTES_PER_STEP,
     *,
-    min_total_bytes: float = MIN_TOTAL_BYTES,
+    min_total_bytes: float = TAIL_BYTES,
 ) -> bool:
     """Whether memory grows steadily: neither a warm-up that ends, nor rise and release in turn."""
     return assess(series_by_step, min_bytes_per_step, min_total_bytes=min_total_bytes)[0] == "steady"
@@ -50,9 +46,9 @@ def is_growing(
 
 def assess(
     series_by_step: _Series,
-    min_bytes_per_step: float = MIN_BYTES_PER_STEP,
+    min_bytes_per_step: float = TAIL_BYTES_PER_STEP,
     *,
-    min_total_bytes: float = MIN_TOTAL_BYTES,
+    min_total_bytes: float = TAIL_BYTES,
 ) -> Trend:
     """Tell how memory behaves in the second half of a series, when caches have filled.
 
@@ -65,7 +61,7 @@ def assess(
         The kind, and the rate of the floor: of what stays in use after each release.
     """
     x, y = columns(series_by_step)
-    if len(x) < MIN_POINTS or x[0] == x[-1]:
+    if len(x) < TAIL_POINTS or x[0] == x[-1]:
         return Trend("short", 0.0, -math.inf, math.inf)
     tail = x >= (x[0] + x[-1]) / 2
     before, x, y = y[0], x[tail], y[tail]
@@ -76,14 +72,14 @@ def assess(
         return Trend("plateau" if rose else "flat", *slope(np.column_stack((x, y)).tolist()))
     end = _last_release(y)
     released = end < len(y)
-    if end < MIN_POINTS // 2 or x[0] == x[end - 1]:
+    if end < TAIL_POINTS // 2 or x[0] == x[end - 1]:
         return Trend("sawtooth" if released else "short", 0.0, -math.inf, math.inf)
     # What is released later was not kept: the floor is the least that is in use from here on.
     floor = np.minimum.accumulate(y[:end][::-1])[::-1]
     x = x[:end]
     rate, low, high = slope(np.column_stack((x, floor)).tolist())
     total = rate * (x[-1] - x[0])
-    least = max(min_total_bytes, MIN_RISE * (y.max() - y.min()))
+    least = max(min_total_bytes, FLOOR_RISE * (y.max() - y.min()))
     if low > 0 and rate >= min_bytes_per_step and total >= least:
         return Trend("plateau" if _slows(x, floor) else "steady", rate, low, high)
     return Trend("sawtooth" if released else "flat", rate, low, high)
@@ -94,7 +90,7 @@ def _last_release(y: _Array) -> int:
     least = TOOTH * (y.max() - y.min())
     bottoms = [
         lag + int(falls[-1])
-        for lag in range(1, RELEASE_POINTS + 1)
+        for lag in range(1, int(RELEASE_POINTS) + 1)
         if len(falls := np.flatnonzero(y[:-lag] - y[lag:] > least))
     ]
     return max(bottoms) + 1 if bottoms else len(y)
@@ -105,4 +101,4 @@ def _slows(x: _Array, y: _Array) -> bool:
     middle = (x[0] + x[-1]) / 2
     early, late = x <= middle, x >= middle
     before, after = ((y[half][-1] - y[half][0]) / max(x[half][-1] - x[half][0], 1e-12) for half in (early, late))
-    return bool(after < SLOWING * before)
+    return bool(after < PLATEAU * before)

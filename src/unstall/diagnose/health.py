@@ -10,6 +10,7 @@ from unstall.diagnose.thresholds import (
     CALLED_OFTEN,
     COUNTED_OPS,
     GOOD_RATE,
+    MOST,
     RECURRENT_RATE,
     SINGLE,
 )
@@ -43,7 +44,7 @@ def is_recurrent(host: HostFeatures) -> bool:
     """Whether most of the modules' own time is in recurrent layers."""
     total = sum(module.self_s for module in host.measurement.modules)
     recurrent = sum(module.self_s for module in host.measurement.modules if module.type in RECURRENT)
-    return recurrent > 0.5 * total > 0
+    return recurrent > MOST * total > 0
 
 
 def _slow_arithmetic(host: HostFeatures) -> list[str]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median_low
 
-from unstall.diagnose.thresholds import BLOCKED, ENDED_EARLY, LATE_LEAST, LATE_SCATTER, UNRECORDED_WAIT
+from unstall.diagnose.thresholds import (
+    BLOCKED,
+    ENDED_EARLY,
+    LATE_LEAST,
+    LATE_SCATTER,
+    NOTABLE_EXCHANGE,
+    UNRECORDED_WAIT,
+)
 from unstall.records.communication import Communication, GroupCommunication, NodeCommunication, RankCommunication
 from unstall.records.measurements import Measurement, RankMeasurement
 from unstall.text.units import percent
 
 INSIDE_BACKWARD = "in backward"
 """In place of a group's name: what DDP exchanges there, or in the optimizer, is called by no Python."""
-_NOTABLE = 0.01  # of the step: less blocked time is no exchange
 
 
 def exposed_s(rank: RankMeasurement) -> float:
@@ -103,7 +109,7 @@ def _communication_of(rank: RankMeasurement) -> RankCommunication:
                 bytes_per_step=sum(exchange.buckets) or None,
             )
         )
-    elif in_model_s > _NOTABLE * rank.step_s:
+    elif in_model_s > NOTABLE_EXCHANGE * rank.step_s:
         groups.append(GroupCommunication(name=INSIDE_BACKWARD, exposed_s=in_model_s))
     return RankCommunication(
         rank=rank.rank,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from unstall import threshold
 from unstall.threshold import Range, Threshold
 
 # ------------------------------------------------------------ ranking
@@ -17,8 +18,11 @@ from unstall.threshold import Range, Threshold
 MOSTLY_IDLE = Threshold(
     0.6, "share of a step without a request: with less, a client that waits for answers sets the pace too"
 )
-WORTH = Threshold(1.18, "headroom from which a finding is worth a person's time; below it a run is healthy")
+WORTH = threshold.WORTH
 LEADS = Threshold(0.1, "share of a step in a pattern's phases: with less it is no verdict, whatever it promises")
+NOTICED = Threshold(1.02, "gain of faster kernels: with less, it is the host that takes the time")
+CHANGED = Threshold(1.005, "gain that a replay predicts: less is what it is off by without any change")
+TIE = Threshold(1.001, "times: what must come first, of two that weigh the same, weighs so much more")
 SEEN = Threshold(1.05, "headroom below it is within what two runs of one program differ by: not worth a finding")
 OUTRANKS_GROWTH = Threshold(2.0, "a stall must cost this factor to come before a run that will die of its memory")
 MOSTLY_MODEL = Threshold(0.5, "share of the step from which the model's mathematics is the main matter")
@@ -67,6 +71,24 @@ DOMINANT_ALONE = Threshold(0.85, "share of the modules' own time from which next
 LARGE_KERNEL = Threshold(49, "weights a channel, 7 x 7: larger ones are rare and slow")
 SLOW_RATE = Threshold(0.35, "of the machine's peak: an odd layer at less is worth a look (measured, zoo)")
 POOR_RATE = Threshold(0.2, "of the machine's peak: no well-shaped float32 model of the zoo computes at less")
+MOSTLY_COUNTED = Threshold(
+    0.8, "share of operator calls with a FLOP formula: a low rate of most of them is the model's"
+)
+FEW_MODULES = Threshold(3, "modules that take time: of fewer, one takes most of it in any model")
+PYTHON_IN_FORWARD = Threshold(
+    0.3, "of the forward: with so much plain Python in it, no layer's mathematics is the matter"
+)
+COLLECTING = Threshold(0.05, "of a step in the garbage collector: young objects take less")
+NOTABLE_DELAY = Threshold(0.05, "of a step that the main thread waits for a core: worth a word")
+RESTARTING = Threshold(0.1, "of a step spent waiting for batches: with less, new workers cost next to nothing")
+THREADED = Threshold(1.6, "times the CPU time of making batches that workers take: a second thread takes the rest")
+NOTABLE_BLOCKED = Threshold(0.2, "of making a batch off the cores: worth a word")
+UNEVEN = Threshold(0.25, "of the longest wait: less difference between ranks is chance")
+VERY_UNEVEN = Threshold(0.6, "of the longest wait: more difference between ranks is a straggler's doing")
+LATE_EXCESS = Threshold(1.2, "times: a late rank's excess is in a phase of its own too, which must not come first")
+NOTABLE_EXCHANGE = Threshold(0.01, "of a step blocked in the model: less is no exchange of gradients")
+FEW_ITEMS = Threshold(2, "samples a call: the model is called once an item")
+LARGE_MODEL_OPS = Threshold(2000, "operators a call: so many are no item's, whatever the size of the batch")
 DEAR_OPTIMIZER = Threshold(0.4, "of the model's time: an update costs a few passes over the weights, never so much")
 IDLE_TEAM = Threshold(0.6, "threads over cores of a rank: less leaves whole cores idle")
 QUIET = Threshold(0.15, "of all cores taken by others: above it the arithmetic rate tells of the neighbours")
@@ -96,6 +118,13 @@ CALLED_OFTEN = Threshold(4, "calls of the model a step: then it is called once a
 BLOCKED = Threshold(0.3, "share of a phase off the cores that is worth a word")
 UNRECORDED_WAIT = Threshold(0.1, "share of the step that forward is blocked: less is threads waiting for each other")
 READS_BYTES = Threshold(4096, "bytes a step from files: less than a page is no reading of data")
+TAIL_POINTS = Threshold(8, "readings in the tail that is judged: a slope through fewer says nothing")
+TAIL_BYTES_PER_STEP = Threshold(1024.0, "bytes a step: less is what an allocator moves by")
+TAIL_BYTES = Threshold(float(1 << 20), "bytes over the tail: an allocator's noise is of this size")
+PLATEAU = Threshold(0.4, "of its rate in the first half of the tail: what falls to less levels off")
+TOOTH = Threshold(0.3, "of the tail's range: a fall by so much is a release; what follows is an unfinished tooth")
+RELEASE_POINTS = Threshold(3, "readings that such a fall may take: releases seldom fall between two readings")
+FLOOR_RISE = Threshold(0.25, "of the tail's range: a floor that rises by less rises by chance")
 GROWTH_POINTS = Threshold(8, "readings of memory: a slope through fewer says nothing")
 GROWTH_BYTES = Threshold(24e6, "bytes a run must have grown by: less is an allocator settling (measured)")
 GROWTH_EXPLAINED = Threshold(0.3, "of the growth that the program was seen to hold: then it is no warm-up")
@@ -109,7 +138,7 @@ HELD_BACK = Threshold(0.2, "share of the looks in which the driver gives a reaso
 
 LOADER_SHARE = Threshold(0.05, "TensorBoard's PyTorch profiler: DataLoader above 5 % of the step; XProf: 5 % and 20 %")
 COMMUNICATION_SHARE = Threshold(0.10, "TensorBoard's PyTorch profiler: exposed communication above 10 % of the step")
-BUSY_WITHOUT_GAPS = Threshold(0.90, "the seed literature: GPU compute-bound is above 90 % busy without gaps")
+BUSY_WITHOUT_GAPS = Threshold(0.90, "published guides: a GPU that is compute-bound is above 90 % busy without gaps")
 MOSTLY_COMPUTING = Threshold(0.60, "measured: traces that experts read as compute-bound compute 70 to 99 % of the step")
 PROMPT_SHARE = Threshold(0.50, "measured: between 22 % (queue deep) and 84 % (queue empty)")
 SUBMITTING_SHARE = Threshold(0.10, "XProf's kernel-launch rule: 3 % to look at, 15 % to worry; between them")
@@ -120,6 +149,9 @@ SEEN_GAIN = Threshold(1.03, "predicted gain of a replay below which a finding is
 LATE_RANK_SHARE = Threshold(0.10, "a rank that the others wait for a tenth of the step")
 STEP_VARIATION = Threshold(0.10, "SageMaker Debugger's step outliers are beyond 3 σ; a tenth is worth a word")
 SMALL_KERNELS = Threshold(0.5, "share of kernels shorter than what it takes to launch one")
+TRACED_STEPS = Threshold(3, "steps in a trace: with fewer, a slow one cannot be told from the rest")
+UNLAUNCHED = Threshold(0.02, "of the kernels without the call that launched them: the trace has lost a part")
+COLD = Threshold(0.01, "of a step in which kernels are loaded: worth a word")
 MEMORY_CALLS = Threshold(0.02, "share of a step in calls that allocate device memory: with a cache it is none")
 
 # ------------------------------------------------------------ health: what it takes to say that nothing stalls a run

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from unstall.diagnose.thresholds import STEP_VARIATION
+from unstall.diagnose.thresholds import COLD, STEP_VARIATION, TRACED_STEPS, UNLAUNCHED
 from unstall.text.units import percent
 from unstall.trace.features import TraceFeatures
 from unstall.trace.phrases import counted
 from unstall.trace.ranks import Ranks
 from unstall.trace.timeline import problem_lines
 
-_FEW_STEPS = 3
-_UNLAUNCHED = 0.02
-_COLD = 0.01
 _MOST_RANKS = 8
 
 
@@ -52,7 +49,7 @@ def _steps(device: TraceFeatures) -> list[str]:
     lines = []
     if not metrics.windows.marked:
         lines.append("no steps are marked: the whole trace counts as one (call profiler.step() in the loop)")
-    elif len(metrics.windows) < _FEW_STEPS:
+    elif len(metrics.windows) < TRACED_STEPS:
         lines.append(f"only {'two steps were' if len(metrics.windows) > 1 else 'one step was'} recorded")
     if metrics.step_variation > STEP_VARIATION:
         lines.append(f"steps vary by {percent(metrics.step_variation)} (standard deviation)")
@@ -63,12 +60,12 @@ def _recording(device: TraceFeatures) -> list[str]:
     metrics = device.metrics
     lines = []
     cold = metrics.queue.cold_rows
-    if len(cold) and metrics.shares["idle_cold"] > _COLD:
+    if len(cold) and metrics.shares["idle_cold"] > COLD:
         loaded = counted(len(cold), "kernel was loaded", "kernels were loaded")
         share = percent(metrics.shares["idle_cold"])
         lines.append(f"{loaded} for the first time, {share} of a step: a cold start, record after warm-up")
     unlaunched = float((metrics.timeline.launch < 0).mean())
-    if unlaunched > _UNLAUNCHED:
+    if unlaunched > UNLAUNCHED:
         lines.append(f"{percent(unlaunched)} of the device's work has no launch call in the trace")
     return lines
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from unstall.diagnose.findings import findings
 from unstall.diagnose.patterns.base import Features
+from unstall.diagnose.thresholds import CHANGED
 from unstall.diagnose.trace_notes import notes as notes_on
 from unstall.diagnose.trace_notes import unread
 from unstall.records.report import Finding, Report, RunInfo, StepTime, Throughput, Utilization
@@ -115,7 +116,7 @@ def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
     metrics = device.metrics
     asked = [_change(device, text) for text in what_ifs]
     standard = [_change(device, text) for text in STANDARD_WHAT_IFS if text not in what_ifs]
-    worth = sorted((change for change in standard if change.gain > 1.005), key=lambda change: -change.gain)
+    worth = sorted((change for change in standard if change.gain > CHANGED), key=lambda change: -change.gain)
     return TraceFacts(
         files=[summary.path for summary in device.ranks.summaries],
         source=metrics.timeline.source,

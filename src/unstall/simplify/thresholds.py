@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from unstall import threshold
+
 Share = Annotated[float, "share, 0 to 1"]
 Factor = Annotated[float, "times"]
 LogRatio = Annotated[float, "half-width in logarithms of a ratio"]
@@ -55,6 +57,6 @@ BLOCKS_TO_BEGIN: Annotated[Blocks, "that must still fit: fewer would tell nothin
 STARTS_WITHOUT_BLOCK: Annotated[int, "starts", "without a whole block between: it is too short, or does not go on"] = 2
 
 # The verdict.
-WORTH: Annotated[Factor, "as in the verdict of `unstall run`: less is not worth a person's time"] = 1.18
+WORTH = threshold.WORTH
 TAKES_OVER: Annotated[Factor, "the gain of the verdict's component, for another to be blamed instead"] = 1.15
 DISAGREEMENT: Annotated[Factor, "between estimate and measurement, from which on both are told"] = 1.25

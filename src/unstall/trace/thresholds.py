@@ -6,6 +6,7 @@ looking at is in :mod:`unstall.diagnose.thresholds`.
 
 from __future__ import annotations
 
+from unstall import threshold
 from unstall.threshold import Threshold
 
 PROMPT_START_NS = Threshold(
@@ -25,4 +26,4 @@ SMALL_KERNEL_NS = Threshold(20_000, "the seed literature: kernels shorter than w
 REPLAY_ERROR = Threshold(0.02, "the replay must give the recorded step time within 2 %")
 CONFIRMED_SHARE = Threshold(0.25, "a quarter of the step: no error of the replay within its bound can turn it over")
 FEWEST_EVENTS = Threshold(20, "events on the device: fewer are no loop")
-CONFIRMS = Threshold(1.18, "predicted gain below which the replay does not confirm a wait: what is worth fixing")
+CONFIRMS = threshold.WORTH  # predicted gain below which the replay does not confirm a wait

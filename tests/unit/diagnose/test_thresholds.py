@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+from unstall.agents import thresholds as agents
 from unstall.diagnose import thresholds as diagnose
 from unstall.diagnose.patterns import all_patterns
+from unstall.optimize import thresholds as optimize
+from unstall.prove import thresholds as prove
 from unstall.threshold import Range, Threshold
 from unstall.trace import thresholds as trace
 
 
-@pytest.mark.parametrize("table", [diagnose, trace])
+def test_no_number_decides_a_diagnosis_outside_its_table():
+    room = Path(diagnose.__file__).parent
+    decides = [
+        f"{path.relative_to(room)}:{node.lineno}"
+        for path in sorted(room.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, float) and 1e-9 < abs(part.value % 1) < 1
+    ]
+    assert not decides
+
+
+@pytest.mark.parametrize("table", [agents, diagnose, optimize, prove, trace])
 def test_every_number_of_a_table_has_its_reason(table):
     named = {name: value for name, value in vars(table).items() if name.isupper() and not isinstance(value, dict)}
     assert named

@@ -10,13 +10,11 @@ from unstall.child.seams import autograd, collectives, optimizer
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, of_step, part
 from unstall.diagnose.ranks import exposed_s, spread, unseen
-from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN
+from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN, VERY_UNEVEN
 from unstall.records.measurements import GradientExchange, Measurement, RankMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.text.units import bytes_, factor, number, percent, seconds
 from unstall.trace.features import TraceFeatures
-
-_UNEVEN = 0.6  # of the longest wait: more difference between ranks is a straggler's doing
 
 
 class CommunicationBound(Pattern):
@@ -41,7 +39,7 @@ class CommunicationBound(Pattern):
             return None
         waited = min(exposed_s(rank) for rank in measured.ranks)
         headroom = host.headroom_without(waited)
-        if headroom < SEEN or spread(measured.ranks) > _UNEVEN * max(exposed_s(rank) for rank in measured.ranks):
+        if headroom < SEEN or spread(measured.ranks) > VERY_UNEVEN * max(exposed_s(rank) for rank in measured.ranks):
             return None
         called = host.sites(collectives.COLLECTIVE)
         calls = measured.phase("comm")  # as timed, without what backward is blocked for

@@ -26,17 +26,22 @@ from unstall.diagnose.thresholds import (
     DEAR_OPTIMIZER,
     DOMINANT,
     DOMINANT_ALONE,
+    FEW_MODULES,
     IDLE_TEAM,
     LARGE_KERNEL,
     MODEL_SHARE,
     MOSTLY_COMPUTING,
+    MOSTLY_COUNTED,
     MOSTLY_MODEL,
+    NOTICED,
     OUTRANKS_GROWTH,
     POOR_RATE,
     PRECISION_COST,
+    PYTHON_IN_FORWARD,
     QUIET,
     SLOW_RATE,
     SPARE_CORE,
+    TIE,
     WORTH,
 )
 from unstall.records.measurements import ModuleMeasurement
@@ -106,7 +111,7 @@ class ComputeBound(Pattern):
             f"the device computes {percent(share)} of a step, and is idle {percent(1 - shares['busy'])}",
             f"{short(top.name)} takes {percent(of_all)} of the kernels' time, most of it in {short(kernel)}",
             f"kernels twice as fast would make the step {factor(headroom)} faster"
-            + ("" if headroom > 1.02 else ": the host takes as long to submit them"),
+            + ("" if headroom > NOTICED else ": the host takes as long to submit them"),
         ]
         if metrics.flops is not None and metrics.flops.complete:
             peak = f", {share_of(metrics.flops.mfu)} of the device's listed peak" if metrics.flops.mfu else ""
@@ -136,15 +141,15 @@ class ComputeBound(Pattern):
         """What the model itself costs is what is left when nothing else is worth fixing."""
         host = features.host
         if features.device is not None:
-            return 1.001 * WORTH
+            return TIE * WORTH
         assert host is not None
         gain = worth(finding)
         if finding.cause == "threads":
             # How operators scale is a guess, so that what was timed and is worth fixing comes first.
-            return min(gain, max(1.001 * WORTH, finding.expected_gain.low if finding.expected_gain else 1.0))
+            return min(gain, max(TIE * WORTH, finding.expected_gain.low if finding.expected_gain else 1.0))
         most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
         # A layer takes most of the time in a model of many tiny operators, too, and these say more.
-        return min(gain, (0.998 if finding.cause in ("model", "kernel") else 0.999) * most)
+        return min(gain, most / (TIE**2 if finding.cause in ("model", "kernel") else TIE))
 
     def condition(self, finding: Finding) -> str:
         """None: it is the model that is to be made cheaper, not left out."""
@@ -170,7 +175,7 @@ def _cause(host: HostFeatures) -> str | None:
     efficiency = host.efficiency
     coverage = measured.model.flops_coverage or 0.0
     undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
-    if efficiency is not None and efficiency < POOR_RATE and coverage > 0.8 and undisturbed:
+    if efficiency is not None and efficiency < POOR_RATE and coverage > MOSTLY_COUNTED and undisturbed:
         return "model"
     return None
 
@@ -247,7 +252,7 @@ def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
     """
     modules = host.measurement.modules
     working = [module for module in modules if module.self_s > 0 and module.type not in RECURRENT]
-    if len(working) < 3 or host.python_in_forward > 0.3 * host.phase_s("forward"):
+    if len(working) < FEW_MODULES or host.python_in_forward > PYTHON_IN_FORWARD * host.phase_s("forward"):
         return None
     top = max(working, key=lambda module: (_own_share(modules, module), module.self_s))
     share = _own_share(modules, top)

@@ -11,7 +11,7 @@ from unstall.diagnose.features import HOST, HostFeatures, is_plain_python
 from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
 from unstall.diagnose.placing import Placed
-from unstall.diagnose.thresholds import HOST_SHARE, MOST, SEEN
+from unstall.diagnose.thresholds import COLLECTING, HOST_SHARE, MOST, SEEN
 from unstall.records.report import Finding, Utilization
 from unstall.records.vocabulary import IDLE
 from unstall.text.units import percent, seconds
@@ -61,7 +61,7 @@ class HostBound(Pattern):
         in_model = host.python_in_forward > host.phase_s("other")
         # What it takes to act in one environment at a time is environment-bound: a vector of them would share it.
         host_s = host.phase_s("other") - host.acting_s + host.python_in_forward
-        by_collector = collecting > MOST * max(host_s, 1e-12) and collecting > 0.05 * host.step_s
+        by_collector = collecting > MOST * max(host_s, 1e-12) and collecting > COLLECTING * host.step_s
         taken_s = max(host_s, collecting) if by_collector else host_s
         lost_s, more_evidence, more_advice = of_other_work(host, taken_s)
         headroom = host.headroom_without(taken_s + lost_s)

@@ -25,11 +25,15 @@ from unstall.diagnose.thresholds import (
     LOADER_SHARE,
     MOST,
     NETWORK,
+    NOTABLE_BLOCKED,
+    NOTABLE_DELAY,
     READ_AHEAD,
     READS_BYTES,
+    RESTARTING,
     SEEN,
     SPARE_CORE,
     TEAM_DELAYED,
+    THREADED,
     UNDISTURBED,
     Remedy,
 )
@@ -48,7 +52,6 @@ _ADVICE = {
     "workers": "keep the workers: DataLoader(..., persistent_workers=True), and do their set-up once",
     "threads": "one thread in each worker: torch.set_num_threads(1) and cv2.setNumThreads(0) in worker_init_fn",
 }
-_NOTABLE_DELAY = 0.05  # share of the step that the main thread waits for a core: worth a word
 
 
 class InputBound(Pattern):
@@ -184,7 +187,7 @@ class InputBound(Pattern):
         if (finding.share or 0.0) >= MOST * (1 - 1 / max(finding.headroom, 1)):
             return f"{part(finding)} waits for {name} in the loader workers"
         delay = use.run_delay
-        starved = known(delay) and delay >= _NOTABLE_DELAY
+        starved = known(delay) and delay >= NOTABLE_DELAY
         why = f", which waits {percent(delay)} of each step for one" if starved and delay is not None else ""
         return f"{name} in the loader workers takes the cores from the model{why}"
 
@@ -244,7 +247,7 @@ def _only_waits(host: HostFeatures, placed: Placed) -> bool:
 def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
     measured = host.measurement
     wait_s = host.phase_s("data_wait")
-    if loader.workers and loader.start_s >= MOST * wait_s and wait_s > 0.1 * host.step_s:
+    if loader.workers and loader.start_s >= MOST * wait_s and wait_s > RESTARTING * host.step_s:
         return "workers"
     service = loader.service_s
     network = network_share(host, "data_wait")
@@ -261,7 +264,7 @@ def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed])
         return "storage"
     if loader.workers and loader.service_cpu_s and loader.batches_per_step:
         outside = measured.worker_cpu_s / (loader.service_cpu_s * loader.batches_per_step)
-        if outside > 1.6 and host.demand > FULL_CORES:
+        if outside > THREADED and host.demand > FULL_CORES:
             return "threads"
     return "transform"
 
@@ -346,7 +349,7 @@ def _cause_evidence(host: HostFeatures, loader: LoaderMeasurement, cause: str) -
         lines.append(f"{of_batch(loader.service_network_s)} blocked in network I/O")
     if cause == "collate":
         lines.append(f"{of_batch(loader.collate_s)} in collate_fn")
-    if cause == "storage" and loader.service_blocked_s > 0.2 * loader.service_s > 0:
+    if cause == "storage" and loader.service_blocked_s > NOTABLE_BLOCKED * loader.service_s > 0:
         lines.append(f"{of_batch(loader.service_blocked_s)} blocked, off the cores")
     if cause == "storage" and host.measurement.read_chars:
         lines.append(f"{host.measurement.read_chars / 1e6:.1f} MB a step are read from files")

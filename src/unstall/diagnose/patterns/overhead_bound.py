@@ -20,7 +20,9 @@ from unstall.diagnose.thresholds import (
     BATCHED,
     CALLED_OFTEN,
     CALLED_OP_S,
+    FEW_ITEMS,
     FORWARD_OPS,
+    LARGE_MODEL_OPS,
     LEAST_CALL_S,
     LOW_EFFICIENCY,
     MANY_OPS,
@@ -44,9 +46,6 @@ from unstall.trace.features import TraceFeatures
 from unstall.trace.nesting import pick
 from unstall.trace.phrases import counted, ns
 from unstall.trace.timeline import NONE
-
-_SINGLE = 2  # samples a call up to which the model is called once an item
-_LARGE_MODEL_OPS = 2000  # operators a call: so many are no item's, whatever the size of the batch
 
 _ADVICE = {
     "batching": "call the model once on a batch of many items instead of once per item",
@@ -81,7 +80,7 @@ class OverheadBound(Pattern):
             return None
         each = host.unhindered_model_s / model.ops
         efficiency = host.efficiency
-        single = (model.batch_size or BATCHED) <= _SINGLE
+        single = (model.batch_size or BATCHED) <= FEW_ITEMS
         computes = efficiency is not None and efficiency > LOW_EFFICIENCY
         # What takes no longer than a call is a small operator, whatever it writes: others write in its place.
         writes = host.writing_share > WRITING and each > CALLED_OP_S
@@ -178,7 +177,7 @@ def _cause(host: HostFeatures, single: bool) -> str:
     model = host.measurement.model
     if host.phase_s("optimizer") > max(host.phase_s("forward"), host.phase_s("backward")):
         return "optimizer"
-    if (single and (model.ops or 0) / max(model.forwards, 1) < _LARGE_MODEL_OPS) or host.model_calls >= CALLED_OFTEN:
+    if (single and (model.ops or 0) / max(model.forwards, 1) < LARGE_MODEL_OPS) or host.model_calls >= CALLED_OFTEN:
         return "batching"
     return "small-ops"
 

@@ -11,7 +11,7 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, name_of
 from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.ranks import exposed_s, late_ranks, named, own_s, spread, unseen
-from unstall.diagnose.thresholds import LATE_RANK_SHARE, SEEN
+from unstall.diagnose.thresholds import LATE_EXCESS, LATE_RANK_SHARE, SEEN, UNEVEN
 from unstall.records.measurements import RankMeasurement
 from unstall.records.report import Finding, Utilization
 from unstall.records.vocabulary import COMM, MODEL_PHASES, PhaseName
@@ -22,8 +22,6 @@ from unstall.trace.metrics import TimelineMetrics
 _CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
 _SHARED = (*MODEL_PHASES, COMM.name)  # phases that a seam times in every rank
 _UNTIMED = ("other",)  # what no seam times; its samples are those in no shared phase
-_UNEVEN = 0.25  # of the longest wait: less difference between ranks is chance
-_EXCESS = 1.2  # its excess is also in its own phase, which must not outrank it
 
 _ON_DEVICE = {
     "idle_loader": ("waits for its next batch", "transform"),
@@ -55,7 +53,7 @@ class Straggler(Pattern):
         others = [rank for rank in ranks if rank not in all_late]
         lag = own_s(late) - max(own_s(rank) for rank in others)
         headroom = host.headroom_without(min(lag, 0.99 * host.step_s))
-        if headroom < SEEN or spread(ranks) < _UNEVEN * max(exposed_s(rank) for rank in ranks):
+        if headroom < SEEN or spread(ranks) < UNEVEN * max(exposed_s(rank) for rank in ranks):
             return None
         usual = {
             name: sum(
@@ -129,7 +127,7 @@ class Straggler(Pattern):
 
     def rank(self, finding: Finding, features: Features) -> float:
         """What it does too much of is a finding of its own, which must not come before it."""
-        return finding.headroom * (_EXCESS if features.device is None else 1.0)
+        return finding.headroom * (LATE_EXCESS if features.device is None else 1.0)
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the rank and what holds it up."""
