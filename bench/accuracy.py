@@ -39,7 +39,7 @@ ZOO = ROOT / "tests" / "zoo"
 EXPERIMENTS = ROOT / "bench" / "results" / "simplify.json"
 """What `make simplify-bench` found last."""
 LAYOUTS = ("script", "installed")
-SECTIONS = {"installed": "## Installed as a package", "heldout": "## Programs that nothing was tuned on"}
+SECTIONS = {"installed": "## Installed as a package", "heldout": "## Held-out programs"}
 """Of the page, after the zoo's own programs as scripts: by layout, or folder of programs."""
 _LIMIT_S = 240
 FREE_SECONDS = 23.0
@@ -424,8 +424,8 @@ def installed_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
     lines = [
         SECTIONS["installed"],
         "",
-        "Most trainings are a driver of a few lines and somebody's package. The same programs, their modules in a",
-        "package in site-packages; a culprit counts as right where its package is named as well.",
+        "Most trainings are a short driver script on top of an installed package. These are the same programs, with",
+        "their modules in a package in site-packages; a culprit counts as right only if its package is named as well.",
         "",
         f"**{summary(rows)}.**",
         "",
@@ -445,8 +445,8 @@ def heldout_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
     lines = [
         SECTIONS["heldout"],
         "",
-        "The programs of `bench/heldout` were written after the thresholds, and are run to be counted only. Here",
-        "**free** is a variant of the program whose culprit takes no time.",
+        "The programs of `bench/heldout` were written after the thresholds were set, and nothing is tuned on them.",
+        "Here **free** is a variant of the program whose culprit takes no time.",
         "",
         f"**{summary(rows)}.**",
         "",

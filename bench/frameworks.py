@@ -263,7 +263,7 @@ def markdown(rows: Sequence[Row]) -> str:
     lines = [
         f"**{summary(rows)}.**",
         "",
-        f"Measured by `make frameworks-bench` on {describe()}.",
+        f"Last measured by `make frameworks-bench` on {describe()}.",
         "",
         "| packages | program | planted | found | pattern | cause | culprit | named | same output | cured | faster |",
         f"| {' | '.join(['---'] * 11)} |",

@@ -41,7 +41,7 @@ def other_sittings(rows: Mapping[str, tuple[str, str]], here: tuple[str, str]) -
     if not others:
         return ""
     named = [f"{_names(names)}: version {commit}, {machine}" for (commit, machine), names in sorted(others.items())]
-    return f"**Not all rows are of one sitting:** {'; '.join(named)}."
+    return f"**Rows were measured in several sittings:** {'; '.join(named)}."
 
 
 def _names(names: Sequence[str]) -> str:

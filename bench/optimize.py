@@ -301,8 +301,8 @@ def markdown(rows: list[Row]) -> str:
     text += [*summary(rows), ""]
     text += [
         "- **Claimed** is the headline of `unstall optimize`.",
-        "- **Gain** comes from plain runs of the original and the patched script in turn, by the rate that the program"
-        " prints.",
+        "- **Gain** comes from plain runs of the original and the patched script, alternately, by the rate that the"
+        " program prints.",
         f"  Where samples are cached it is that of a whole training of {EPOCHS} epochs, with the first one, which fills"
         " the cache.",
         "- **Expert's** is the program as an expert would write it, measured in the same way; where it does other work"
@@ -340,9 +340,10 @@ def summary(rows: list[Row]) -> list[str]:
             f" gain (by its logarithm) in {sum(_half(row) for row in rows)} of them."
         )
     text.append(
-        f"Of {len(keepers)} programs in which something was kept: false wins {wrong} (95 % upper bound "
-        f"{upper_bound(wrong, len(keepers)):.0%}), kept but not confirmed {sum(row.unconfirmed for row in keepers)}, "
-        f"changes kept without proof of sameness {sum(row.not_equivalent for row in rows)}."
+        f"Of {len(keepers)} programs in which something was kept: {wrong} false wins (95 % upper bound "
+        f"{upper_bound(wrong, len(keepers)):.0%}); in {sum(row.unconfirmed for row in keepers)} of them the gain of "
+        f"what was kept could not be confirmed; changes kept without proof of sameness: "
+        f"{sum(row.not_equivalent for row in rows)}."
     )
     rest = other_sittings({row.name: (row.version, row.machine) for row in rows}, (version(*MEASURED), describe()))
     return [*text, rest] if rest else text

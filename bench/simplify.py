@@ -244,10 +244,10 @@ def share(rows: Sequence[Row], right: Sequence[bool]) -> str:
 
 _COLUMNS = """\
 **Measured** is the speed-up that `unstall simplify` found without the culprit; **predicted** is what the pipeline
-model expected ([accuracy of the predictions](prediction-accuracy.md) has all experiments). **Free** is the true
-speed-up: the culprit made free by hand, compared with the program as it is, in turns within one process. **Fixed** is
-the speed-up of an expert's version, which still pays for the culprit in its new form. A stub leaves nothing of the
-culprit, so it tells what a fix can bring at most: more than the fix, wherever the new form is not cheap.
+model expected. **Free** is the true speed-up: the culprit made free by hand, compared with the program as it is,
+alternately within one process. **Fixed** is the speed-up of an expert's version, which still pays for the culprit in
+its new form. A stub leaves nothing of the culprit, so it tells what a fix can bring at most: more than the fix,
+wherever the new form is not cheap.
 """
 
 

@@ -39,6 +39,12 @@ PUBLISHED = "pytorch/examples mnist_rnn"
 _SHORT = ("--warmup-steps", "3", "--steps", "15", "--seconds", "0")
 """Of a comparison: the programs of the corpus have fewer steps than the 55 that it wants by default."""
 _LIMIT_S = 3600
+LEGEND = (
+    "## Beside train-doctor",
+    "",
+    "On the zoo, on the corpus of changes that `unstall prove` is judged by, and on the case that its own page shows.",
+    "",
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def main() -> int:
         rows.append(Row(part, name, verdict, gain, round((time.monotonic() - began) / 60, 2)))
         print(rows[-1], flush=True)
         options.rows.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    page = "\n".join([f"({describe()}.)", "", *zoo_table(rows), *corpus_table(rows), *published_table(rows)])
+    page = "\n".join([*LEGEND, *zoo_table(rows), *corpus_table(rows), *published_table(rows), f"({describe()}.)", ""])
     print(page)
     if options.write:
         put_between_marks(options.write, "bench/train_doctor.py", page)

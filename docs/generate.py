@@ -15,6 +15,7 @@ from pathlib import Path
 from unstall.child import seams as seam_files
 from unstall.diagnose.patterns import all_patterns
 from unstall.optimize.remedies import all_remedies
+from unstall.optimize.remedies.by_hand import ByHand
 from unstall.records.vocabulary import PHASES
 
 DOCS = Path(__file__).parent
@@ -32,8 +33,11 @@ def patterns() -> str:
 
 
 def remedies() -> str:
-    """Every remedy: what it does, what it needs, how its results are compared."""
-    rows = [(f"`{name}`", remedy.brief, remedy.needs, remedy.exactness) for name, remedy in all_remedies().items()]
+    """Every remedy: what it does, what it needs, how its results are compared. One that only advises has no results."""
+    rows = [
+        (f"`{name}`", remedy.brief, remedy.needs, "advice" if name == ByHand.name else remedy.exactness)
+        for name, remedy in all_remedies().items()
+    ]
     return table(("remedy", "in one line", "needs", "results"), rows)
 
 
