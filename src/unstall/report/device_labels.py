@@ -8,10 +8,10 @@ DEVICE_USES = {
     "copies": ("copies", "nothing is computed meanwhile"),
     "idle_loader": ("idle: data", "the main loop waits for its next batch"),
     "idle_sync": ("idle: sync", "the host waits for the device"),
-    "idle_queued": ("idle: held", "submitted work waits for another stream"),
-    "idle_submitting": ("idle: late", "the host submits small operations too slowly"),
+    "idle_queued": ("idle: wait", "submitted work waits for another stream"),
+    "idle_submitting": ("idle: API", "the host submits small operations too slowly"),
     "idle_host": ("idle: host", "the host does something else"),
-    "idle_cold": ("idle: cold", "a kernel's code is loaded for the first time"),
+    "idle_cold": ("idle: load", "a kernel's code is loaded for the first time"),
 }
 """The disjoint uses of the device's time: a label, and what it means."""
 

@@ -56,7 +56,7 @@ def summary(study: Study) -> list[tuple[str, str]]:
         base, waiting, taken_by_workers = (
             units.seconds(max(0.0, t)) for t in (study.base_s, study.waiting_s, study.taken_s)
         )
-        lost = f"{taken_by_workers} is lost to workers that take the cores"
+        lost = f"{taken_by_workers} is lost because loader workers take the cores"
         lines.append(("Data", f"of {base} a step, {waiting} is waiting for data, {lost}"))
     started = f"the program was started {units.times(study.runs)}"
     return [*lines, ("Sandbox", f"{study.sandbox}; {started}" if study.sandbox else started)]

@@ -57,7 +57,7 @@ def ceiling_line(report: Report) -> str | None:
         return None
     told = ceiling_figure(verdict)
     if not told:
-        return None if verdict.ceiling is None or gain(verdict) else f"none to speak of ({verdict.headroom_known_by})"
+        return None if verdict.ceiling is None or gain(verdict) else f"no noticeable gain ({verdict.headroom_known_by})"
     speed = report.throughput.steps_per_s
     unsure = verdict.ceiling is not None and _is_range(verdict.ceiling)
     if units.known(speed) and not unsure:

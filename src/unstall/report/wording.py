@@ -145,17 +145,17 @@ def next_command(report: Report) -> NextCommand:
 
 
 def _surer(report: Report, command: str) -> NextCommand:
-    """How to make a verdict of low confidence surer."""
+    """What raises a low confidence."""
     if report.communication is not None and report.communication.unseen:
         return NextCommand("on the other nodes too, to see which rank waits least:", f"unstall run {command}")
     others = report.utilization.other_processes_cores
     if units.known(others) and others >= _BUSY_CORES:
         return NextCommand("other processes took the cores; when they are done:", f"unstall run {command}")
     if report.run.exit_code is not None:  # it ended by itself, so asking for more would get no more
-        why = "for a surer verdict, give the program more epochs or data, then:"
+        why = "low confidence: give the program more epochs or data, then:"
         return NextCommand(why, f"unstall run {command}")
     steps = max(_STABLE_STEPS, 2 * report.run.steps)
-    return NextCommand("more steps, for a surer verdict:", f"unstall run --steps {steps} {command}")
+    return NextCommand("low confidence: watch more steps:", f"unstall run --steps {steps} {command}")
 
 
 def _no_verdict(report: Report) -> str:

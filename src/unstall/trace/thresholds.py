@@ -22,7 +22,7 @@ COLD_LAUNCH_NS = Threshold(
     300_000, "measured: lazy module loading takes about 1 ms for a kernel's first launch, others 5 to 20 µs"
 )
 DEEP_QUEUE = Threshold(512, "CUDA's launch queue holds 1,024 entries; from half of it on a long call is back-pressure")
-SMALL_KERNEL_NS = Threshold(20_000, "the seed literature: kernels shorter than what it takes to launch one from Python")
+SMALL_KERNEL_NS = Threshold(20_000, "published guides: kernels shorter than what it takes to launch one from Python")
 REPLAY_ERROR = Threshold(0.02, "the replay must give the recorded step time within 2 %")
 CONFIRMED_SHARE = Threshold(0.25, "a quarter of the step: no error of the replay within its bound can turn it over")
 FEWEST_EVENTS = Threshold(20, "events on the device: fewer are no loop")
