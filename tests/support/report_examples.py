@@ -74,12 +74,16 @@ def told(found: r.Finding, phases: dict[str, float], use: r.Utilization) -> r.Fi
 
 
 def finding(pattern: str, **more) -> r.Finding:
+    """A finding of a pattern, with all that views are told of it."""
+    known = all_patterns().get(pattern)
+    of_pattern = {"next_step": known.next_step, "traits": known.traits} if known is not None else {}
     values = {
         "headroom": 4.13,
         "headroom_known_by": "estimated",
         "confidence": "high",
         "evidence": [],
         "advice": [],
+        **of_pattern,
         **more,
     }
     return r.Finding(pattern=pattern, **values)

@@ -12,28 +12,18 @@ from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.resources import growth, other_cores
 from unstall.child.seams.collectives import COLLECTIVE
 from unstall.diagnose.blame import culprit
+from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.placing import Placed, Placer, count, is_idle, short
 from unstall.diagnose.ranks import named
 from unstall.diagnose.thresholds import BUSY_ELSEWHERE, LATE_RANK_SHARE, MOVING, NO_CORE, STUCK_S, STUCK_SAMPLES
 from unstall.records.attached import AttachedProcess, AttachReport
 from unstall.records.measurements import Measurement
 from unstall.records.report import Culprit, StepTime
-from unstall.records.vocabulary import MODEL_PHASES, PHASES, PhaseName
+from unstall.records.vocabulary import MODEL_PHASES, OTHER, PHASES, PhaseName
 from unstall.text.units import number, percent, seconds
 
 _WORKER = re.compile(r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]worker\.py$")
 _LAUNCHER = re.compile(r"(torch[/\\]distributed[/\\](run|launcher|elastic)\b|accelerate[/\\]commands)")
-_OF_PHASE = {
-    "data_wait": ("input-bound", "waits for the next batch"),
-    "transfer": ("transfer-bound", "copies between host and device"),
-    "sync": ("sync-bound", "waits for the device's results"),
-    "comm": ("communication-bound", "waits in collectives"),
-    "callback": ("callback-bound", "logs, plots or writes checkpoints"),
-    "env": ("environment-bound", "steps the environment"),
-    "validation": ("host-bound", "validates"),
-}
-_COMPUTES = ("compute-bound", "runs the model, its backward pass and its optimizer")
-_HOST = ("host-bound", "runs the program's own code between the calls of the model")
 _UNKNOWN = (
     "how long a step takes, and what would be gained: nothing was recorded inside the program",
     "what a device does: only that the program waits for it",
@@ -90,10 +80,16 @@ def _verdict(trainers: Sequence[_Watched], workers: Sequence[_Watched], look: Lo
             return _straggler(least, most, workers)
     main = max(trainers, key=lambda each: each.process.cores)
     phase, share = _largest(main.process.phases)
-    pattern, words = _COMPUTES if phase == "model" else _OF_PHASE.get(phase, _HOST)
+    pattern, words = _doing(phase)
     samples = [placed for placed in main.placed if _group(placed.phase) == phase]
     blamed = _culprit_of(main, phase, samples, workers)
     return pattern, f"{main.process.role} {words} for {percent(share)} of the time", share, blamed, []
+
+
+def _doing(phase: str) -> tuple[str, str]:
+    """(pattern, what a process does) in a phase; what no pattern is about is the program's own code."""
+    known = {name: (pattern.name, words) for pattern in all_patterns().values() for name, words in pattern.doing}
+    return known.get(phase, known[OTHER.name])
 
 
 def _hung(trainers: Sequence[_Watched], watched_s: float) -> _Verdict:

@@ -74,7 +74,7 @@ def usual_remedy(finding: Finding) -> Remedy | None:
 
 
 def _promises(finding: Finding) -> bool:
-    return finding.pattern not in (*WITHOUT_CULPRIT, "memory-growth") and finding.headroom > 1
+    return finding.pattern not in WITHOUT_CULPRIT and "untimed" not in finding.traits and finding.headroom > 1
 
 
 def _with(finding: Finding, ceiling: Speedup, remedy: Remedy | None) -> Finding:

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from unstall.diagnose.findings import findings
+from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Features
 from unstall.diagnose.thresholds import CHANGED
 from unstall.diagnose.trace_notes import notes as notes_on
 from unstall.diagnose.trace_notes import unread
 from unstall.records.report import Finding, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
-from unstall.records.vocabulary import NO_VERDICT
+from unstall.records.vocabulary import NO_VERDICT, PatternName
 from unstall.trace.features import TraceFeatures
 from unstall.trace.hosttime import phases
 from unstall.trace.kernels import Total
@@ -111,6 +112,11 @@ def _step_time(ranks: Ranks) -> StepTime:
     return StepTime(mean=ranks.step_s, p50=float(np.median(seconds)), p95=float(np.percentile(seconds, 95)))
 
 
+def pattern_of_use() -> dict[str, PatternName]:
+    """The pattern that each use of a device's time is."""
+    return {use: pattern.name for pattern in all_patterns().values() for use in pattern.device_uses}
+
+
 def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
     """What a trace shows of its devices, for the report; TraceError when a what-if cannot be read."""
     metrics = device.metrics
@@ -136,7 +142,7 @@ def figures(device: TraceFeatures, what_ifs: Sequence[str]) -> TraceFacts:
         top_kernels=_times(metrics, metrics.kernels.by_kernel()),
         waits=_waits(metrics),
         copies=_copies(metrics),
-        regions=regions(metrics)[:_MOST_NAMES],
+        regions=regions(metrics, pattern_of_use())[:_MOST_NAMES],
         ranks=_ranks(device) if len(device.ranks) > 1 else [],
         unread=unread(device.ranks),
     )

@@ -19,7 +19,7 @@ from unstall.records.proof import Proof
 from unstall.records.remedies import SAMENESS_MEANS, Remedy, Sameness
 from unstall.records.speedup import ExpectedGain, Speedup
 from unstall.records.trace import TraceFacts
-from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternName, PhaseName
+from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternName, PhaseName, Trait
 
 SCHEMA: Literal["unstall/2"] = "unstall/2"
 
@@ -229,6 +229,15 @@ class Culprit(LineTime, kw_only=True, omit_defaults=True, frozen=True):
         return f"{self.function} {self.file}:{self.line}"
 
 
+class NextStep(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """What to do after a finding, where its pattern knows better than to prove it by experiment."""
+
+    label: str
+    """As "the lines that allocate:"."""
+    option: str = ""
+    """Of `unstall run`, which shows them."""
+
+
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """One pattern that matched: who, why, how much faster it could get, how sure we are."""
 
@@ -255,6 +264,9 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """
     expected_gain: ExpectedGain | None = None
     """Of the remedy that fits best; None where none is known."""
+    next_step: NextStep | None = None
+    traits: tuple[Trait, ...] = ()
+    """What is true of the pattern."""
 
 
 class ModuleTime(msgspec.Struct, kw_only=True, frozen=True):

@@ -184,6 +184,9 @@ PatternName = str
 HEALTHY: PatternName = "healthy"
 UNEXPLAINED: PatternName = "unexplained"
 NO_VERDICT: PatternName = "no-verdict"
+Trait = Literal["useful", "fixed", "untimed"]
+"""Of a pattern: the time goes into the model's own work; no experiment can make it free; it costs something else than
+time."""
 WITHOUT_CULPRIT = (HEALTHY, UNEXPLAINED, NO_VERDICT)
 """Patterns that blame nobody: verdicts where nothing is worth fixing, or nothing can be said; never a runner-up."""
 KnownBy = Literal["measured", "predicted", "estimated"]

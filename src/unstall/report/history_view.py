@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from unstall.records.vocabulary import HEALTHY
 from unstall.report.layout import Page, sparkline
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
@@ -78,7 +79,7 @@ def _cells(entry: Entry) -> list[Text]:
         Text.assemble(code[0], ("*", "yellow") if code[1] else ""),
         Text(_program(entry)),
         Text(units.number(entry.steps_per_s) if units.known(entry.steps_per_s) else "–"),
-        Text(shorten(plain(verdict), _VERDICT_CELLS), "green" if entry.pattern == "healthy" else ""),
+        Text(shorten(plain(verdict), _VERDICT_CELLS), "green" if entry.pattern == HEALTHY else ""),
         Text(units.percent(entry.gap) if units.known(entry.gap) else "–"),
         Text(shorten(plain(entry.host), 20), "dim"),
     ]

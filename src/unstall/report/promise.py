@@ -13,8 +13,6 @@ from unstall.text.sanitize import plain
 
 NOTICEABLE = 1.02
 """Speed-ups below this are not worth a word."""
-_NOT_STUBBED = ("compute-bound", "overhead-bound", "straggler", "idle")
-"""Patterns whose component no experiment can make free."""
 _OPEN = 999.0
 """An upper end from here on says only that nothing bounds it."""
 
@@ -62,7 +60,7 @@ def ceiling_line(report: Report) -> str | None:
     unsure = verdict.ceiling is not None and _is_range(verdict.ceiling)
     if units.known(speed) and not unsure:
         told += f", {units.rate(speed, 'steps')} → {units.rate(speed * verdict.headroom, 'steps')}"
-    measurable = report.kind == "run" and verdict.pattern not in _NOT_STUBBED
+    measurable = report.kind == "run" and "fixed" not in verdict.traits
     return f"{told}; `unstall simplify` measures it" if unsure and measurable else told
 
 

@@ -61,7 +61,7 @@ def headline(report: Report) -> str:
 def _colour(report: Report) -> str:
     if report.trace is None or report.verdict.confidence == "low" or report.verdict.pattern == UNEXPLAINED:
         return "yellow"
-    return "green" if report.verdict.pattern in ("healthy", "compute-bound") else "red"
+    return "green" if "useful" in report.verdict.traits else "red"
 
 
 def _culprit(page: Page, verdict: Finding) -> None:
@@ -178,7 +178,7 @@ def _next(report: Report) -> tuple[str, str | None]:
     files = files if len(files) <= _LONGEST_COMMAND else "FILE..."
     if report.trace is None:
         return "a program on the CPU:", "unstall run PROGRAM"
-    if report.verdict.pattern in ("healthy", "compute-bound"):
+    if "useful" in report.verdict.traits:
         named = [operator.name for operator in report.trace.operators if not operator.name.startswith("(")]
         top = named[0] if named else "compute"
         return "what a faster kernel would gain:", f"unstall trace {files} --what-if {shlex.quote(f'{top}=0.5x')}"

@@ -104,7 +104,7 @@ def location(file: str, line: int, cells: int = 1000) -> str:
 def culprit_share(finding: Finding) -> str:
     """The culprit's share and whose time it is a share of; empty where time is not the matter."""
     culprit = finding.culprit
-    if culprit is None or finding.pattern == "memory-growth":
+    if culprit is None or "untimed" in finding.traits:
         return ""
     if culprit.process == "main":
         owner = "the main process's time"
@@ -133,12 +133,9 @@ def next_command(report: Report) -> NextCommand:
         return _surer(report, command)
     if verdict.pattern == HEALTHY:
         return NextCommand("nothing to fix", None)
-    if verdict.pattern == "compute-bound" and not report.modules:
-        return NextCommand("time by module:", f"unstall run --modules {command}")
-    if verdict.pattern == "memory-growth":
-        return NextCommand("the lines that allocate:", f"unstall run --memory {command}")
-    if verdict.pattern == "idle":
-        return NextCommand("with more clients at once:", f"unstall run {command}")
+    step = verdict.next_step
+    if step is not None and not (step.option == "--modules" and report.modules):
+        return NextCommand(plain(step.label), " ".join(filter(None, ("unstall run", plain(step.option), command))))
     if report.kind == "run" and report.run.world_size == 1:
         return NextCommand("prove it by experiment (and then: unstall optimize):", f"unstall simplify {command}")
     return NextCommand("fix, run again, then:", "unstall compare")

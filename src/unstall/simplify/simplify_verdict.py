@@ -12,7 +12,7 @@ from unstall.diagnose import claims
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
-from unstall.records.vocabulary import HEALTHY, UNEXPLAINED, Confidence, PatternName
+from unstall.records.vocabulary import UNEXPLAINED, Confidence, PatternName
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import ExperimentResult
 from unstall.statistics import Ratio
@@ -114,8 +114,7 @@ def _take_over(
     if _of(first).keeps_verdict or not outranked or pattern == first.pattern:
         return findings
     same = next((finding for finding in findings if finding.pattern == pattern), None)
-    verdict = Finding(
-        pattern=pattern,
+    verdict = all_patterns()[pattern].finding(
         headroom=ratio.value,
         headroom_known_by="measured",
         confidence=_confidence(ratio),
@@ -139,7 +138,7 @@ def _order(findings: list[Finding]) -> list[Finding]:
     measured = first.headroom_known_by == "measured" and not _of(first).keeps_verdict
     if measured and first.headroom < thresholds.WORTH:
         for better in rest:
-            if better.headroom >= thresholds.WORTH or better.pattern in ("compute-bound", HEALTHY, UNEXPLAINED):
+            if better.headroom >= thresholds.WORTH or better.pattern == UNEXPLAINED or _of(better).useful:
                 return [better, first, *(finding for finding in rest if finding is not better)]
     return [first, *rest]
 

@@ -8,6 +8,8 @@ program named no ranges, it is of the part whose work ends it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from unstall.records.trace import TraceRegion
@@ -21,22 +23,18 @@ from unstall.trace.nesting import parents, pick
 from unstall.trace.readers.names import host_kind
 from unstall.trace.timeline import NONE, DeviceKind, HostKind, Ids, Ints, Timeline
 
-_PATTERN_OF: dict[str, PatternName] = {
-    "compute": "compute-bound",
-    "communication": "communication-bound",
-    "copies": "transfer-bound",
-    "loader": "input-bound",
-    "sync": "sync-bound",
-    "submitting": "overhead-bound",
-    "cold": "overhead-bound",
-    "host": "host-bound",
-}
 _CLEAR = 0.4
 """A part whose largest use of time is less than this has no pattern of its own."""
 
 
-def regions(metrics: TimelineMetrics) -> list[TraceRegion]:
-    """The parts by their time on the first device, the largest first; none when nothing is named in the trace."""
+def regions(metrics: TimelineMetrics, pattern_of: Mapping[str, PatternName] | None = None) -> list[TraceRegion]:
+    """The parts by their time on the first device, the largest first; none when nothing is named in the trace.
+
+    Args:
+        metrics: of the trace.
+        pattern_of: the pattern of a part, by its largest use of time: compute, communication, copies, loader, sync,
+            submitting, cold, host.
+    """
     if not metrics.activity.devices:
         return []
     device = metrics.activity.devices[0]
@@ -55,7 +53,7 @@ def regions(metrics: TimelineMetrics) -> list[TraceRegion]:
             following = np.searchsorted(start[rows], gaps.end)
             some = following < len(rows)
             uses[reason] = _sums(group[following[some]], (gaps.end - gaps.start)[some], len(names))
-    return _named(metrics, names, uses)
+    return _named(metrics, names, uses, pattern_of or {})
 
 
 def _program(timeline: Timeline) -> Ids:
@@ -138,7 +136,9 @@ def _sums(group: Ints, ns: Ints | Floats, groups: int) -> Floats:
     return np.asarray(np.bincount(group, weights=ns, minlength=groups), np.float64)
 
 
-def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> list[TraceRegion]:
+def _named(
+    metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats], pattern_of: Mapping[str, PatternName]
+) -> list[TraceRegion]:
     total = np.sum(list(uses.values()), axis=0)
     result = []
     for index in np.argsort(-total).tolist():
@@ -155,7 +155,7 @@ def _named(metrics: TimelineMetrics, names: Ids, uses: dict[str, Floats]) -> lis
                 mean_s=share * metrics.windows.step_s,
                 busy=parts.get("compute", 0.0) + exposed,
                 exposed=exposed,
-                pattern=_PATTERN_OF.get(largest) if parts[largest] >= _CLEAR else None,
+                pattern=pattern_of.get(largest) if parts[largest] >= _CLEAR else None,
                 parts=parts,
             )
         )

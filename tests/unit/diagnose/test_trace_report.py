@@ -10,7 +10,7 @@ from gpu_programs import Program, compute_bound, copies, launch_bound, reads_bac
 from kineto_files import api, document, step, work, write
 
 from unstall.diagnose.trace_comparison import USES, compare
-from unstall.diagnose.trace_report import report
+from unstall.diagnose.trace_report import pattern_of_use, report
 from unstall.records.report import Report
 from unstall.report import trace_compare_view, trace_view
 from unstall.report.schema import schema
@@ -95,7 +95,7 @@ def test_each_part_of_a_program_has_its_pattern():
                 for _ in range(60):
                     program.launch(3.0, before=25.0)
         program.sync()
-    found = {one.name: one.pattern for one in regions(TimelineMetrics(program.timeline()))}
+    found = {one.name: one.pattern for one in regions(TimelineMetrics(program.timeline()), pattern_of_use())}
     assert found == {"encode": "compute-bound", "decode": "overhead-bound"}
 
 

@@ -32,7 +32,9 @@ def test_what_is_known_is_told():
     )
     told = dict(experiment_phrases.summary(made))
     assert told["Sum"] == "elasticities sum to 0.97 (0.9 to 1.04): complete"
-    assert told["Data"] == "of 50 ms a step, 20 ms is waiting for data, 0 s is lost because loader workers take the cores"
+    assert (
+        told["Data"] == "of 50 ms a step, 20 ms is waiting for data, 0 s is lost because loader workers take the cores"
+    )
     assert told["Sandbox"] == "an overlay; the program was started 3 times"
 
 

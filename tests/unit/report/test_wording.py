@@ -168,7 +168,7 @@ def test_low_confidence_by_a_busy_machine_asks_to_wait(noisy: r.Report) -> None:
 
 
 def test_a_server_that_is_idle_asks_for_more_clients(input_bound: r.Report) -> None:
-    idle = changed(input_bound, verdict__pattern="idle", verdict__cause="requests", verdict__culprit=None)
+    idle = changed(input_bound, verdict=finding("idle", cause="requests"))
     assert wording.next_command(idle) == ("with more clients at once:", "unstall run train.py --epochs 1")
 
 

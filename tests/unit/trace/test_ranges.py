@@ -89,7 +89,8 @@ def test_parts_have_their_copies():
                 for _ in range(10):
                     program.launch(200.0)
         program.sync()
-    found = {one.name: one for one in regions(TimelineMetrics(program.timeline()))}
+    uses = {"copies": "transfer-bound", "compute": "compute-bound", "host": "host-bound"}
+    found = {one.name: one for one in regions(TimelineMetrics(program.timeline()), uses)}
     assert {name: one.pattern for name, one in found.items()} == {
         "to_device": "transfer-bound",
         "model": "compute-bound",
@@ -107,7 +108,8 @@ def test_a_part_that_only_the_host_works_in():
                 for _ in range(10):
                     program.launch(200.0)
             program.sync()
-    found = {one.name: one for one in regions(TimelineMetrics(program.timeline()))}
+    uses = {"copies": "transfer-bound", "compute": "compute-bound", "host": "host-bound"}
+    found = {one.name: one for one in regions(TimelineMetrics(program.timeline()), uses)}
     assert {name: one.pattern for name, one in found.items()} == {"prepare": "host-bound", "model": "compute-bound"}
     assert found["prepare"].share == pytest.approx(2000 / program.step_us(), rel=0.05)
     assert found["prepare"].busy == 0

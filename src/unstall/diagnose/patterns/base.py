@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from unstall.diagnose.thresholds import LEADS
-from unstall.records.report import Finding
+from unstall.records.report import Finding, NextStep
 from unstall.records.speedup import ExpectedGain
-from unstall.records.vocabulary import Confidence, KnownBy
+from unstall.records.vocabulary import Confidence, KnownBy, Trait
 from unstall.text.sanitize import plain, shorten
 from unstall.text.units import percent, seconds
 
@@ -54,6 +54,18 @@ class Pattern:
     """It may cost a step what none of its phases shows, and lead without a share in them."""
     residual: ClassVar[bool] = False
     """It is what remains when nothing else is in the way, so an experiment that frees something else outranks it."""
+    useful: ClassVar[bool] = False
+    """The time goes into the model's own work, so that only less of it helps."""
+    can_be_freed: ClassVar[bool] = True
+    """An experiment can make its component free: a stub, cached batches."""
+    costs_time: ClassVar[bool] = True
+    """It makes steps longer; what does not, ends the run."""
+    next_step: ClassVar[NextStep | None] = None
+    """What a person should do next, where that is not to prove it by experiment."""
+    doing: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Phase, and what a process does in it, for `unstall attach`: "waits for the next batch"."""
+    device_uses: ClassVar[tuple[str, ...]] = ()
+    """Uses of a device's time (:mod:`unstall.trace.regions`) that are this pattern where they are the largest."""
     keeps_verdict: ClassVar[bool] = False
     """It stays the verdict whatever experiments say of the step: it ends the run, or is about other ranks."""
     host_knows_who: ClassVar[bool] = False
@@ -104,7 +116,19 @@ class Pattern:
             summary=summary,
             condition=condition,
             expected_gain=expected_gain,
+            next_step=self.next_step,
+            traits=self.traits,
         )
+
+    @property
+    def traits(self) -> tuple[Trait, ...]:
+        """What views need to know of it."""
+        facts: dict[Trait, bool] = {
+            "useful": self.useful,
+            "fixed": not self.can_be_freed,
+            "untimed": not self.costs_time,
+        }
+        return tuple(trait for trait, holds in facts.items() if holds)
 
     def rank(self, finding: Finding, features: Features) -> float:
         """What the finding weighs against those of other patterns: its headroom, unless a rule says otherwise."""

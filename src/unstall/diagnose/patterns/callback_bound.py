@@ -26,6 +26,7 @@ class CallbackBound(Pattern):
 
     name = "callback-bound"
     brief = "logging, metrics, plots or checkpoints take much of the loop"
+    doing = (("callback", "logs, plots or writes checkpoints"),)
     causes = ("metrics", "logging", "plotting", "checkpoint")
     phases = ("callback",)
     advice = "do it every N steps, or in a thread of its own"

@@ -22,6 +22,8 @@ class CommunicationBound(Pattern):
 
     name = "communication-bound"
     brief = "collectives between ranks that do not overlap with computation"
+    doing = (("comm", "waits in collectives"),)
+    device_uses = ("communication",)
     causes = ("bucketing", "bandwidth", "unseen-rank")
     phases = ("comm",)
     advice = "fewer, larger collectives, or overlap them with the computation"

@@ -45,7 +45,7 @@ from unstall.diagnose.thresholds import (
     WORTH,
 )
 from unstall.records.measurements import ModuleMeasurement
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding, NextStep, Utilization
 from unstall.records.vocabulary import MODEL_PHASES
 from unstall.text.units import factor, flops, percent
 from unstall.text.units import share as share_of
@@ -59,9 +59,13 @@ class ComputeBound(Pattern):
 
     name = "compute-bound"
     brief = "the model's math takes the time"
+    can_be_freed = False
+    next_step = NextStep(label="time by module:", option="--modules")
+    doing = (("model", "runs the model, its backward pass and its optimizer"),)
+    device_uses = ("compute",)
     causes = ("precision", "kernel", "model", "optimizer", "threads")
     phases = MODEL_PHASES
-    residual = True
+    residual = useful = True
     by_hand = (
         ("model", "write it with the library's fused operator, e.g. scaled_dot_product_attention"),
         ("kernel", "look for a cheaper operator or shape; for convolutions, try memory_format=torch.channels_last"),

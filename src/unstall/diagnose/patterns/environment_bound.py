@@ -16,6 +16,7 @@ class EnvironmentBound(Pattern):
 
     name = "environment-bound"
     brief = "stepping the reinforcement-learning environment, or acting in one at a time"
+    doing = (("env", "steps the environment"),)
     causes = ("env", "batching")
     phases = ("env",)
     advice = "make the environment's step cheaper, or step several at once"

@@ -19,7 +19,7 @@ class Healthy(Pattern):
 
     name = "healthy"
     brief = "the model's math fills the step at a good rate, and nothing is worth fixing"
-    residual = True
+    residual = useful = True
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """The model's mathematics fills the step, at a rate that such layers reach."""

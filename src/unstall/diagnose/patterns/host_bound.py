@@ -45,6 +45,11 @@ class HostBound(Pattern):
 
     name = "host-bound"
     brief = "Python or NumPy computes in the loop while the model waits"
+    doing = (
+        ("other", "runs the program's own code between the calls of the model"),
+        ("validation", "validates"),
+    )
+    device_uses = ("host",)
     causes = ("postprocess", "preprocess", "gc", "python")
     advice = "move it to array operations, out of the step, or into loader workers"
     by_hand = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
 from unstall.diagnose.thresholds import MOSTLY_IDLE
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding, NextStep, Utilization
 from unstall.records.vocabulary import IDLE
 from unstall.text.units import percent, seconds
 
@@ -15,6 +15,8 @@ class Idle(Pattern):
 
     name = "idle"
     brief = "a server that waits for requests most of the time"
+    can_be_freed = False
+    next_step = NextStep(label="with more clients at once:")
     causes = ("requests",)
     phases = (IDLE.name,)
     advice = "send more requests at once, or give the server less of the machine"

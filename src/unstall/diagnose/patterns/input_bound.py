@@ -61,6 +61,8 @@ class InputBound(Pattern):
     hides = True  # workers that take the cores make the model slow, and nothing waits
     name = "input-bound"
     brief = "the step waits for data, or the loader takes its cores"
+    doing = (("data_wait", "waits for the next batch"),)
+    device_uses = ("loader",)
     causes = ("storage", "network", "transform", "collate", "workers", "threads")
     phases = ("data_wait",)
     advice = "make the batches cheaper: `unstall data` shows each stage"

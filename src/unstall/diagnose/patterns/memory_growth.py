@@ -8,7 +8,7 @@ from unstall.diagnose.growth_site import locate
 from unstall.diagnose.patterns.base import Features, Pattern, at, grows_by
 from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED, GROWTH_POINTS, OUTRANKS_GROWTH
 from unstall.records.measurements import GrowingObject
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding, NextStep, Utilization
 from unstall.statistics import slope
 from unstall.text.units import bytes_, known
 
@@ -23,6 +23,8 @@ class MemoryGrowth(Pattern):
 
     name = "memory-growth"
     brief = "memory grows with every step"
+    costs_time = False
+    next_step = NextStep(label="the lines that allocate:", option="--memory")
     causes = ("graph", "cache")
     keeps_verdict = True
     advice = "keep only what is needed between steps, and numbers instead of tensors"

@@ -61,6 +61,8 @@ class OverheadBound(Pattern):
 
     name = "overhead-bound"
     brief = "so many small operations that launching them takes most of the time"
+    can_be_freed = False
+    device_uses = ("submitting", "cold")
     causes = ("batching", "small-ops", "optimizer")
     phases = MODEL_PHASES
     residual = True

@@ -39,6 +39,7 @@ class Straggler(Pattern):
     host_knows_who = True
     name = "straggler"
     brief = "one rank is late, and the others wait for it"
+    can_be_freed = False
     causes = ("transform", "logging", "env", "preprocess", "model", "python", "item", "small-ops", "kernel", "pageable")
     keeps_verdict = True
     advice = "make the late rank's work as cheap as the others', or share it out evenly"

@@ -29,6 +29,8 @@ class SyncBound(Pattern):
 
     name = "sync-bound"
     brief = "host and device wait for each other in turn"
+    doing = (("sync", "waits for the device's results"),)
+    device_uses = ("sync",)
     causes = ("item", "copy", "shape")
     phases = ("sync",)
     advice = "read values back every N steps, not each step; keep running sums on the device"

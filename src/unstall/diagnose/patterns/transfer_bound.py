@@ -21,6 +21,8 @@ class TransferBound(Pattern):
 
     name = "transfer-bound"
     brief = "copies between host and device hold up the step"
+    doing = (("transfer", "copies between host and device"),)
+    device_uses = ("copies",)
     causes = ("pageable", "blocking")
     phases = ("transfer",)
     advice = "copy the next batch while this one computes; send smaller types (uint8) and convert on the device"
