@@ -42,7 +42,7 @@ PATTERN = '''
     """token-bound: the tokenizer takes much of the step."""
 
     from unstall.diagnose.patterns.base import Pattern
-    from unstall.records.report import Finding
+    from unstall.records.report import NextStep
 
 
     class TokenBound(Pattern):
@@ -52,15 +52,16 @@ PATTERN = '''
         brief = "the tokenizer takes much of the step"
         phases = ("tokenize",)
         by_hand = ((None, "tokenize the whole corpus once"),)
+        next_step = NextStep(label="see which texts are long:", option="--memory")
 
         def on_host(self, host):
             share = host.share("tokenize")
             headroom = host.headroom_without(host.seconds.get("tokenize", 0.0))
             if share < 0.1:
                 return None
-            return Finding(
-                pattern=self.name, headroom=headroom, headroom_known_by="estimated", confidence="high",
-                share=share, phases=self.phases,
+            return self.finding(
+                headroom=headroom, share=share, phases=self.phases,
+                culprit=host.blame.main_culprit(host.blame.in_phase("tokenize")),
                 evidence=[f"{share:.0%} of a step turns text into numbers"], advice=["tokenize ahead"],
             )
 
@@ -191,6 +192,7 @@ def test_one_of_each_shows_in_every_command(workspace, env):
     headline = "each step waits for its tokens"
     assert headline in " ".join(ran.err.split())
     assert headline in (workspace.folder / "run.md").read_text()
+    assert verdict["next_step"] == {"label": "see which texts are long:", "option": "--memory"}
     unstall(workspace, "report", "last", "--html", "run.html", env=env)
     assert headline[1:] in (workspace.folder / "run.html").read_text()
     unstall(workspace, "export", "last", "--verdict-line", "verdict.txt", env=env)
@@ -211,6 +213,7 @@ def test_one_of_each_shows_in_every_command(workspace, env):
 
 def test_its_remedy_and_advice_are_among_those_of_optimize(workspace, env):
     words = ["--budget", "45s", "--json", "optimize.json", "program.py"]
-    unstall(workspace, "optimize", *words, env=env)
+    done = unstall(workspace, "optimize", *words, env=env)
+    assert "tokenize the whole corpus once" in " ".join((done.out + done.err).split())
     names = [remedy["name"] for remedy in json.loads((workspace.folder / "optimize.json").read_text())["remedies"]]
     assert "tokenize-ahead: of the toy tokenizer" in names
