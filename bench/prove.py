@@ -146,9 +146,10 @@ def main() -> int:
     kinds = [(honest, held_out) for held_out in (False, True) for honest in (False, True)]
     lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
     rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, sitting())
+    here = any((row.version, row.machine) == sitting() for row in rows)
     made = (
-        f"{len(rows)} of {sum(1 for _ in corpus())} changes judged, {minutes:.1f} minutes a proof. "
-        f"Measured by `make prove-bench` on {describe()}, version {sitting()[0]}."
+        f"{len(rows)} of {sum(1 for _ in corpus())} changes judged, {minutes:.1f} minutes a proof, by `make prove-bench`"
+        f"{f' on {describe()}, version {sitting()[0]}' * here}."
     )
     page = "\n".join([*lines, made, *(["", rest] if rest else [])]) + "\n"
     print("", page, sep="\n")

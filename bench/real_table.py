@@ -77,10 +77,11 @@ def line(row: Row) -> str:
 
 def markdown(rows: Sequence[Row], note: str = "") -> str:
     """The page of docs/."""
+    here = any((row.version, row.machine) == sitting() for row in rows)
     lines = [
         "# Real programs",
         "",
-        f"`make real-bench` on {sitting()[1]}, version {sitting()[0]}. {note}".rstrip(),
+        f"`make real-bench`{f' on {sitting()[1]}, version {sitting()[0]}' * here}. {note}".rstrip(),
         "",
         *([rest, ""] if (rest := _other_sittings(rows)) else []),
         *summary(rows),
