@@ -147,10 +147,9 @@ def main() -> int:
     lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
     rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, sitting())
     here = any((row.version, row.machine) == sitting() for row in rows)
-    made = (
-        f"{len(rows)} of {sum(1 for _ in corpus())} changes judged, {minutes:.1f} minutes a proof, by `make prove-bench`"
-        f"{f' on {describe()}, version {sitting()[0]}' * here}."
-    )
+    where = f" on {describe()}, version {sitting()[0]}" * here
+    judged = f"{len(rows)} of {sum(1 for _ in corpus())} changes judged"
+    made = f"{judged}, {minutes:.1f} minutes a proof, by `make prove-bench`{where}."
     page = "\n".join([*lines, made, *(["", rest] if rest else [])]) + "\n"
     print("", page, sep="\n")
     if arguments.write:
