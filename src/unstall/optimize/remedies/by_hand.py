@@ -37,7 +37,7 @@ class ByHand(Remedy):
                 continue
             location = f"{culprit.function} ({culprit.file.rpartition('/')[2]}:{culprit.line})"
             expected = finding.expected_gain
-            because = f"without it the step would be so much shorter ({finding.headroom_known_by})"
+            because = f"ceiling without it {finding.headroom:.2f}×, {finding.headroom_known_by}"
             if expected is not None:
                 because = f"the expected gain of {expected.remedy}: {expected.low:.2f} to {expected.high:.2f}"
             title = f"{location}: {sentence}"
