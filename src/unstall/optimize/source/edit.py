@@ -49,11 +49,19 @@ def keyword(call: cst.Call, name: str) -> cst.Arg | None:
 
 
 def with_keyword(call: cst.Call, name: str, value: str) -> cst.Call:
-    """The call with a keyword argument set or added, in the manner in which its arguments are laid out."""
+    """The call with a keyword argument set or added, in the manner in which its arguments are laid out.
+
+    One that may be among others in ``**keywords`` is set there: given twice, it would be an error.
+    """
     expression = cst.parse_expression(value)
     present = keyword(call, name)
     if present is not None:
         return call.with_deep_changes(present, value=expression)
+    others = next((arg for arg in call.args if arg.star == "**"), None)
+    if others is not None:
+        entry = cst.DictElement(cst.SimpleString(f'"{name}"'), expression)
+        known = others.value.elements if isinstance(others.value, cst.Dict) else [cst.StarredDictElement(others.value)]
+        return call.with_deep_changes(others, value=cst.Dict([*known, entry]))
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     added = cst.Arg(expression, cst.Name(name), equal)
     if not call.args:

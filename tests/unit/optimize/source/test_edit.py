@@ -39,6 +39,19 @@ def test_a_keyword_is_laid_out_like_its_neighbours(before, after):
     assert with_keyword(before, "n", "2") == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f(a, **more)", 'f(a, **{**more, "n": 2})'),
+        ("f(\n    a,\n    **self.more(),\n)\n", 'f(\n    a,\n    **{**self.more(), "n": 2},\n)\n'),
+        ('f(**{**more, "m": 1})', 'f(**{**more, "m": 1, "n": 2})'),
+        ("f(n=1, **more)", "f(n=2, **more)"),
+    ],
+)
+def test_a_keyword_that_others_may_hold_is_given_once(before, after):
+    assert with_keyword(before, "n", "2") == after
+
+
 def test_a_keyword_can_be_taken_away():
     module = make_module("f(a, n=1, m=2)")
     call = next(module.all(cst.Call))
