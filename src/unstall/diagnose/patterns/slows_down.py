@@ -53,6 +53,7 @@ class SlowsDown(Pattern):
             evidence=evidence,
             advice=[
                 "go through what is new only: keep running figures, or a bounded window such as deque(maxlen=...)",
+                "keep the parts of a tensor or an array in a list, and join them once, at the end",
                 "look things up in a set or dict, which takes as long for a million entries as for ten",
                 "do what needs the whole history once an epoch, or at the end",
             ],

@@ -38,7 +38,9 @@ class ByHand(Remedy):
             location = f"{culprit.function} ({culprit.file.rpartition('/')[2]}:{culprit.line})"
             expected = finding.expected_gain
             because = f"ceiling without it {finding.headroom:.2f}×, {finding.headroom_known_by}"
-            if expected is not None:
+            if "untimed" in finding.traits:
+                because = "it ends a long run, whatever its speed"
+            elif expected is not None:
                 because = f"the expected gain of {expected.remedy}: {expected.low:.2f} to {expected.high:.2f}"
             title = f"{location}: {sentence}"
             proposals.append(Proposal(title, worth(finding), because, advice_only=True, key=location))
