@@ -144,10 +144,11 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="measure the patches in that folder, do not search")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
     parser.add_argument("--resume", action="store_true", help="leave alone the rows of this version and machine")
+    parser.add_argument("--replay", action="store_true", help="run nothing: the tables of the rows that are kept")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     parser.add_argument("--readme", type=Path, help="put a short table between the marks in this file")
     options = parser.parse_args()
-    names = options.only.split(",") if options.only else [*CASES, "hotdog"]
+    names = [] if options.replay else options.only.split(",") if options.only else [*CASES, "hotdog"]
     rows = read_rows(options.rows)
     if options.resume:
         done = {row.name for row in rows if row.version == version(*MEASURED)}
@@ -162,6 +163,8 @@ def main() -> int:
             options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
         if options.write:
             options.write.write_text(markdown(rows), encoding="utf-8")
+    if options.write:
+        options.write.write_text(markdown(rows), encoding="utf-8")
     if options.readme:
         put_between_marks(options.readme, "make optimize-bench", short_table(rows))
     print("\n" + markdown(rows))
@@ -297,8 +300,7 @@ def line(row: Row) -> str:
 
 def markdown(rows: list[Row]) -> str:
     """The table, and the sums in front of it."""
-    text = ["# What optimize reaches", "", f"`make optimize-bench` on {describe()}, version {version(*MEASURED)}.", ""]
-    text += [*summary(rows), ""]
+    text = ["# What optimize reaches", "", f"`make optimize-bench`{sitting(rows)}.", "", *summary(rows), ""]
     text += [
         "- **Claimed** is the headline of `unstall optimize`.",
         "- **Gain** comes from plain runs of the original and the patched script, alternately, by the rate that the"
@@ -324,7 +326,17 @@ def markdown(rows: list[Row]) -> str:
             remark(row),
         ]
         text.append(f"| {row.name} | {', '.join(row.kept) or 'nothing'} | {' | '.join(cells)} |")
+    missing = [name for name in [*CASES, "hotdog"] if name not in {row.name for row in rows}]
+    if missing:
+        text += ["", f"{len(missing)} programs are not measured yet: {', '.join(missing)}."]
     return "\n".join(text) + "\n"
+
+
+def sitting(rows: list[Row]) -> str:
+    """Machine and version of this sitting, where a row is of it."""
+    here = version(*MEASURED), describe()
+    is_here = any((row.version, row.machine) == here for row in rows)
+    return f" on {here[1]}, version {here[0]}" if is_here else ""
 
 
 def summary(rows: list[Row]) -> list[str]:
@@ -369,7 +381,7 @@ def short_table(rows: list[Row]) -> str:
         if row.name not in HEALTHY:
             cells = [", ".join(row.kept) or "nothing", row.sameness, _gain(row), _times(row.expert)]
             text.append(f"| {row.name} | {' | '.join(cells)} |")
-    return "\n".join([*text, "", *summary(rows), f"({describe()}.)"]) + "\n"
+    return "\n".join([*text, "", *summary(rows)]) + "\n"
 
 
 def geometric_mean(values: list[float]) -> float:
