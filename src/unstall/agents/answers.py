@@ -201,7 +201,7 @@ def _after_run(report: Report) -> list[str]:
         "simplify with the same program proves the ceiling by experiment, before you spend work on the culprit.",
         "optimize with the same program tries the known remedies and returns a patch with the same results.",
     ]
-    return next + ["data measures each stage of the input alone."] * ("data_wait" in report.verdict.phases)
+    return next + ["data measures each stage of the input alone."] * (report.verdict.pattern == "input-bound")
 
 
 def _bottleneck(finding: Finding) -> Bottleneck:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from unstall.diagnose.thresholds import (
     FLOOR_RISE,
+    GROWTH_POINTS,
     PLATEAU,
     RELEASE_POINTS,
     TAIL_BYTES,
     TAIL_BYTES_PER_STEP,
-    TAIL_POINTS,
     TOOTH,
 )
 from unstall.statistics import columns, slope
@@ -61,7 +61,7 @@ def assess(
         The kind, and the rate of the floor: of what stays in use after each release.
     """
     x, y = columns(series_by_step)
-    if len(x) < TAIL_POINTS or x[0] == x[-1]:
+    if len(x) < GROWTH_POINTS or x[0] == x[-1]:
         return Trend("short", 0.0, -math.inf, math.inf)
     tail = x >= (x[0] + x[-1]) / 2
     before, x, y = y[0], x[tail], y[tail]
@@ -72,7 +72,7 @@ def assess(
         return Trend("plateau" if rose else "flat", *slope(np.column_stack((x, y)).tolist()))
     end = _last_release(y)
     released = end < len(y)
-    if end < TAIL_POINTS // 2 or x[0] == x[end - 1]:
+    if end < GROWTH_POINTS // 2 or x[0] == x[end - 1]:
         return Trend("sawtooth" if released else "short", 0.0, -math.inf, math.inf)
     # What is released later was not kept: the floor is the least that is in use from here on.
     floor = np.minimum.accumulate(y[:end][::-1])[::-1]

@@ -118,7 +118,6 @@ CALLED_OFTEN = Threshold(4, "calls of the model a step: then it is called once a
 BLOCKED = Threshold(0.3, "share of a phase off the cores that is worth a word")
 UNRECORDED_WAIT = Threshold(0.1, "share of the step that forward is blocked: less is threads waiting for each other")
 READS_BYTES = Threshold(4096, "bytes a step from files: less than a page is no reading of data")
-TAIL_POINTS = Threshold(8, "readings in the tail that is judged: a slope through fewer says nothing")
 TAIL_BYTES_PER_STEP = Threshold(1024.0, "bytes a step: less is what an allocator moves by")
 TAIL_BYTES = Threshold(float(1 << 20), "bytes over the tail: an allocator's noise is of this size")
 PLATEAU = Threshold(0.4, "of its rate in the first half of the tail: what falls to less levels off")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import libcst as cst
@@ -29,17 +30,25 @@ def hot_lines(context: RemedyContext) -> Iterator[tuple[Path, int, float]]:
             yield path, line, share
 
 
+def hot_files(context: RemedyContext) -> dict[Path, dict[int, float]]:
+    """By file: share of the step by line."""
+    files: dict[Path, dict[int, float]] = {}
+    for path, line, share in hot_lines(context):
+        of_line = files.setdefault(path, {})
+        of_line[line] = of_line.get(line, 0.0) + share
+    return files
+
+
 def hot_functions(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], dict[int, float]]:
     """By file and function, of the functions that hot lines are in: share of the step by line."""
     functions: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = {}
-    for path, line, share in hot_lines(context):
-        try:
-            function = context.sources.module(path).innermost(line, cst.FunctionDef)
-        except SourceError:
-            continue
-        if function is not None:
-            of_line = functions.setdefault((path, function), {})
-            of_line[line] = of_line.get(line, 0.0) + share
+    for path, of_line in hot_files(context).items():
+        with suppress(SourceError):
+            module = context.sources.module(path)
+            for line, share in of_line.items():
+                function = module.innermost(line, cst.FunctionDef)
+                if function is not None:
+                    functions.setdefault((path, function), {})[line] = share
     return functions
 
 

@@ -39,31 +39,23 @@ class Told(NamedTuple):
     others: int
 
 
-def calls_in(path: Path) -> Calls:
-    """What the child side has written (:mod:`unstall.child.trial.reached`); nothing where that is nothing."""
-    found: Counter[Function] = Counter()
-    for function, calls, _ in _rows(path):
-        found[function] += calls
-    return found
+def counted_in(path: Path) -> tuple[Calls, Quarters]:
+    """What the child side has written (:mod:`unstall.child.trial.reached`); nothing where that is nothing.
 
-
-def quarters_in(path: Path) -> Quarters:
-    """From the same file; nothing of a program of few steps."""
-    found: dict[Function, Sequence[int]] = {}
-    for function, _, quarters in _rows(path):
-        if quarters:
-            found[function] = [sum(both) for both in zip(quarters, found.get(function, [0] * 4))]
-    return found
-
-
-def _rows(path: Path) -> list[tuple[Function, int, list[int]]]:
+    In quarters nothing of a program of few steps.
+    """
+    calls: Counter[Function] = Counter()
+    of_quarters: dict[Function, Sequence[int]] = {}
     try:
-        return [
-            (Function(str(file), str(name), int(first_line)), int(calls), [int(quarter) for quarter in quarters])
-            for file, name, first_line, calls, quarters in json.loads(path.read_text())
-        ]
+        for file, name, first_line, count, quarters in json.loads(path.read_text()):
+            function = Function(str(file), str(name), int(first_line))
+            calls[function] += int(count)
+            if quarters:
+                before = of_quarters.get(function, [0] * len(quarters))
+                of_quarters[function] = [int(new) + old for new, old in zip(quarters, before)]
     except (OSError, ValueError, TypeError):  # the judged program may have written something else there
-        return []
+        return {}, {}
+    return calls, of_quarters
 
 
 def rising(quarters: Quarters) -> list[tuple[Function, tuple[int, ...]]]:

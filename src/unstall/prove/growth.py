@@ -1,8 +1,8 @@
-"""What grows to the end of a run: a longer one would not end, not on the same machine, or take longer and longer.
+"""What grows to the end of a run: a longer one would not end, or not on the same machine.
 
 Memory fills in the first epoch where something is cached, and what is made at the start stays. So the last half of the
 run is looked at, in which the resident memory of the main process has to grow from each quarter to the next. Open files
-and child processes, and how often a function is called, are numbers without noise: all four quarters are looked at.
+and child processes are numbers without noise: all four quarters are looked at.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import Pair
 
-QUARTERS = 4
-_LEAST_SAMPLES = 4 * QUARTERS
-
-
+_QUARTERS = 4
+_LEAST_SAMPLES = 4 * _QUARTERS
 _COUNTED = {
     "descriptors": "it has more and more files open",
     "processes": "it starts more and more processes",
@@ -74,10 +72,10 @@ def rise_of(counts: Sequence[float]) -> float | None:
 
 def _medians(values: Sequence[float]) -> list[float]:
     """Of each quarter; none where there are too few."""
-    length = len(values) // QUARTERS
+    length = len(values) // _QUARTERS
     if len(values) < _LEAST_SAMPLES:
         return []
-    return [median(values[number * length : (number + 1) * length]) for number in range(QUARTERS)]
+    return [median(values[number * length : (number + 1) * length]) for number in range(_QUARTERS)]
 
 
 def _rise(levels: Sequence[float]) -> float | None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
-from unstall.prove.calls import Calls, Quarters, calls_in, quarters_in
+from unstall.prove.calls import Calls, Quarters, counted_in
 from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
 from unstall.prove.inherited import Inherited
 from unstall.prove.reached import Place, places_in
@@ -106,6 +106,7 @@ class Runner:
             inherited.put_back()
         contents |= {f"the kernel's keyring, {name}": NOTHING for name in _keys() - keys}
         contents |= {f"the sandbox's own folder, {name}": NOTHING for name in self.sandbox.forget()}
+        calls, quarters = counted_in(self.slot / "calls.json")
         run = WholeRun(
             seconds=seconds,
             timed_out=timed_out,
@@ -116,8 +117,8 @@ class Runner:
             account=_json(self.slot / "account.json"),
             clock=_json(self.slot / "clock.json"),
             reached=places_in(self.slot / "reached.jsonl"),
-            calls=calls_in(self.slot / "calls.json"),
-            quarters=quarters_in(self.slot / "calls.json"),
+            calls=calls,
+            quarters=quarters,
             saves=saves.of_files(self.sandbox.layers()),
         )
         self._empty()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.calls import Function, Told, calls_in, in_words, not_the_originals, quarters_in, rising, told
+from unstall.prove.calls import Function, Told, counted_in, in_words, not_the_originals, rising, told
 
 F, G = (Function("/program/train.py", name, line) for name, line in (("f", 3), ("g", 9)))
 
@@ -16,16 +16,15 @@ F, G = (Function("/program/train.py", name, line) for name, line in (("f", 3), (
 def test_counts_of_one_function_are_summed(tmp_path):
     path = tmp_path / "calls.json"
     path.write_text(json.dumps([[*F, 3, [0, 1, 1, 1]], [*G, 1, []], [*F, 4, [1, 1, 1, 1]]]))
-    assert calls_in(path) == {F: 7, G: 1}
-    assert quarters_in(path) == {F: [1, 2, 2, 2]}
+    assert counted_in(path) == ({F: 7, G: 1}, {F: [1, 2, 2, 2]})
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"a": 1}', '[["a", "b", "c", "d"]]', "\0"])
 def test_what_the_program_may_have_written_there_is_nothing(tmp_path, content):
     path = tmp_path / "calls.json"
     path.write_text(content)
-    assert calls_in(path) == {}
-    assert calls_in(tmp_path / "missing") == {}
+    assert counted_in(path) == ({}, {})
+    assert counted_in(tmp_path / "missing") == ({}, {})
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,11 @@ def after_model_calls(module: Any, then: Callable[[Any, tuple[Any, ...], Any], N
     module.Module.__call__ = __call__
 
 
+def after_optimizer_steps(module: Any, then: Callable[[], None]) -> None:
+    """Call ``then`` after each step of any optimizer. ``module``: ``torch.optim.optimizer``."""
+    module.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: then())
+
+
 _unseen = 0
 
 

@@ -20,8 +20,10 @@ from typing import Any
 from unstall.child import trial
 from unstall.child.trial import shorter
 from unstall.child.trial.observe import facts
+from unstall.child.trial.spaced import Spaced
 from unstall.child.trial.tensors import rows, tensors
 
+_LEVELS = ("memory", "descriptors", "processes")
 _MOST_SAMPLES = 4096
 _MOST = 200_000
 """Calls and batches that are listed; of those after them only the last digest, which all went into, is known."""
@@ -38,7 +40,7 @@ class Account:
         self.batches: list[tuple[int, str]] = []
         self.is_registered = False
         self.chains = {"calls": b"", "batches": b""}
-        self.levels = Levels()
+        self.levels = Spaced(levels, _MOST_SAMPLES)
 
     def register(self) -> None:
         """Write the account down at the end of the process."""
@@ -91,29 +93,15 @@ class Account:
             "chains": {name: chain.hex() for name, chain in self.chains.items()},
             "random": random_states(),
             "shortened": shorter.epochs,
-            **{name: [row[place] for row in self.levels.samples] for place, name in enumerate(self.levels.NAMES)},
+            **{name: [row[place] for row in self.levels.readings] for place, name in enumerate(_LEVELS)},
         }
         with open(self.path, "w") as file:
             json.dump(account, file)
 
 
-class Levels:
-    """What this process holds, at equal distances: the more of them, the further apart."""
-
-    NAMES = ("memory", "descriptors", "processes")
-
-    def __init__(self) -> None:
-        self.samples: list[tuple[int, int, int]] = []
-        self.every = 1
-        self.seen = 0
-
-    def note(self) -> None:
-        """Once more a moment to look."""
-        if self.seen % self.every == 0:
-            self.samples.append((resident_bytes(), len(_listed("/proc/self/fd")), children()))
-            if len(self.samples) == _MOST_SAMPLES:
-                self.samples, self.every = self.samples[::2], 2 * self.every
-        self.seen += 1
+def levels() -> tuple[int, int, int]:
+    """What this process holds, in the order of ``_LEVELS``."""
+    return resident_bytes(), len(_listed("/proc/self/fd")), children()
 
 
 def resident_bytes() -> int:
@@ -160,17 +148,13 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         return []
     account = Account(folder)
     return [
-        ("torch.optim.optimizer", lambda module: _steps(module, account)),
+        ("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, account.step)),
         (
             "torch.nn.modules.module",
             lambda module: trial.after_model_calls(module, lambda model, args, _: account.call(model, args)),
         ),
         ("torch.utils.data.dataloader", lambda module: _batches(module, account)),
     ]
-
-
-def _steps(module: Any, account: Account) -> None:
-    module.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: account.step())
 
 
 def _batches(module: Any, account: Account) -> None:

@@ -19,6 +19,8 @@ import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from unstall.child import trial
+from unstall.child.trial.spaced import Spaced
 from unstall.child.user_files import is_user_file
 
 if TYPE_CHECKING:
@@ -45,9 +47,8 @@ class Reached:
         """By identity, as comparing them would compare what they hold: offset → line of what is still to be reached."""
         self.calls: dict[int, int] = {}
         """How often each of the program's functions began, by the same identity."""
-        self.steps, self.every = 0, 1
-        self.counts: list[dict[int, int]] = []
-        """The calls so far after steps at equal distances: the more of them, the further apart."""
+        self.counts = Spaced(self.calls.copy, _MOST_COUNTS)
+        """The calls so far, after steps."""
 
     def enter(self, code: CodeType) -> dict[int, int]:
         """What is still to be reached in a function that begins."""
@@ -84,20 +85,16 @@ class Reached:
 
     def step(self) -> None:
         """An optimizer has made a step."""
-        if os.getpid() != self.pid:
-            return
-        if self.steps % self.every == 0:
-            self.counts.append(self.calls.copy())
-            if len(self.counts) == _MOST_COUNTS:
-                self.counts, self.every = self.counts[::2], 2 * self.every
-        self.steps += 1
+        if os.getpid() == self.pid:
+            self.counts.note()
 
     def quarters(self, identity: int) -> list[int]:
         """How often a function was called in each quarter of the steps; nothing where these were few."""
-        if len(self.counts) < _LEAST_COUNTS:
+        counts = self.counts.readings
+        if len(counts) < _LEAST_COUNTS:
             return []
-        last = len(self.counts) - 1
-        ends = [self.counts[last * number // 4].get(identity, 0) for number in range(5)]
+        last = len(counts) - 1
+        ends = [counts[last * number // 4].get(identity, 0) for number in range(5)]
         return [after - before for before, after in pairwise(ends)]
 
     def end(self, *, is_followed: bool) -> None:
@@ -155,11 +152,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         _follow_bare_threads(trace)
         sys.settrace(trace)
         atexit.register(lambda: reached.end(is_followed=sys.gettrace() is trace))
-    return [("torch.optim.optimizer", lambda module: _steps(module, reached))]
-
-
-def _steps(module: Any, reached: Reached) -> None:
-    module.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: reached.step())
+    return [("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, reached.step))]
 
 
 def _tracer(reached: Reached) -> Callable[[FrameType, str, Any], Any]:

@@ -20,7 +20,6 @@ def tensors(value: Any) -> list[Any]:
 
 def rows(args: tuple[Any, ...]) -> int:
     """Length of the first dimension of the first tensor or array among the arguments, or inside them; 1 without any."""
-    for value in args:
-        for array in [value] if hasattr(value, "shape") else tensors(value):
-            return int(array.shape[0]) if len(array.shape) > 1 else 1
-    return 1
+    arrays = (array for value in args for array in ([value] if hasattr(value, "shape") else tensors(value)))
+    first = next(arrays, None)
+    return int(first.shape[0]) if first is not None and len(first.shape) > 1 else 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.hot_lines import hot_files
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
@@ -31,9 +31,7 @@ class GrowableBuffer(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        of_file: dict[Path, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-        for path, line, share in hot_lines(context):
-            of_file[path][line] += share
+        of_file = hot_files(context)
         return proposals_of(
             ((path, function, found) for path in of_file for function, found in _joins(context, path).items()),
             lambda candidate: _proposal(context, *candidate, of_file[candidate[0]]),

@@ -8,7 +8,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.hot_lines import hot_files
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.aliasing import refuse_changes
@@ -44,11 +44,7 @@ class ReadOnce(Remedy):
 
 def _hot_reads(context: RemedyContext) -> Iterator[tuple[Path, cst.FunctionDef, FileRead, float]]:
     """The file reads that hold up a noticeable share of the step, each with that share."""
-    shares: dict[Path, dict[int, float]] = {}
-    for path, line, share in hot_lines(context):
-        of_path = shares.setdefault(path, {})
-        of_path[line] = of_path.get(line, 0.0) + share
-    for path, of_path in shares.items():
+    for path, of_path in hot_files(context).items():
         try:
             module = context.sources.module(path)
         except SourceError:

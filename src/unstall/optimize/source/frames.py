@@ -15,7 +15,7 @@ from libcst.metadata import ExpressionContext
 from unstall.optimize.source.bindings import mutates
 from unstall.optimize.source.edit import Edit, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.module import SourceModule, dotted, root
+from unstall.optimize.source.module import SourceModule, dotted, is_reference, root
 from unstall.optimize.source.toplevel import with_runtime
 
 Loop = cst.For | cst.While
@@ -101,7 +101,12 @@ def _access(module: SourceModule, function: cst.FunctionDef, node: cst.CSTNode) 
         if any(_values_of(module, function, name)):  # else it may be a row of anything
             return RowAccess(node, frame, "plain", index, _loop_around(module, function, node, frame), name)
     is_row = name is not None and _is_asked(module, function, name)
-    if by_place and not is_row and not isinstance(node.slice[0].slice, cst.Slice) and _is_plain(frame):
+    if (
+        by_place
+        and not is_row
+        and not isinstance(node.slice[0].slice, cst.Slice)
+        and is_reference(frame, cst.SimpleString)
+    ):
         return RowAccess(node, frame, "cell", index, _loop_around(module, function, node, frame))
     return None
 
@@ -130,15 +135,6 @@ def _single(module: SourceModule, node: cst.Subscript) -> str | None:
     if not isinstance(element, cst.Index) or isinstance(element.value, (cst.Tuple, cst.List, cst.SimpleString)):
         return None
     return module.code(element.value)
-
-
-def _is_plain(frame: cst.BaseExpression) -> bool:
-    """Whether it is a name, an attribute or a column of one by its name: asking for it twice does nothing else."""
-    if isinstance(frame, cst.Subscript):
-        element = frame.slice[0].slice if len(frame.slice) == 1 else None
-        is_column = isinstance(element, cst.Index) and isinstance(element.value, cst.SimpleString)
-        return is_column and bool(dotted(frame.value))
-    return bool(dotted(frame))
 
 
 def _bound_to(module: SourceModule, node: cst.BaseExpression) -> str | None:

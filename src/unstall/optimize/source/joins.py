@@ -14,7 +14,7 @@ import libcst as cst
 from unstall.optimize.source.bindings import changes_in_place
 from unstall.optimize.source.edit import edited, put
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.source.module import SourceModule, is_reference
 from unstall.optimize.source.toplevel import with_runtime
 
 _OF_TORCH = ("cat", "concat", "concatenate")
@@ -53,7 +53,8 @@ def joins(module: SourceModule) -> Iterator[Join]:
 
 def refuse_changes_in_place(module: SourceModule, join: Join) -> None:
     """Raise AnalysisRefused where the file changes what grows in place: one that was joined to would change with it."""
-    spelled, last = module.code(join.grown), _last_name(join.grown)
+    spelled = module.code(join.grown)
+    last = join.grown.attr.value if isinstance(join.grown, cst.Attribute) else ""
     for node in module.all(cst.Name, cst.Attribute, cst.Subscript):
         is_same = node.attr.value == last if isinstance(node, cst.Attribute) else module.code(node) == spelled
         if not is_same:
@@ -100,7 +101,7 @@ def _join(module: SourceModule, call: cst.Call) -> Join | None:
         parts = [element.value for element in parts[0].elements]
     else:
         return None
-    if len(parts) != 2 or not _is_plain(parts[0]):
+    if len(parts) != 2 or not is_reference(parts[0], cst.SimpleString, cst.Integer):
         return None
     return Join(
         module.enclosing(call, cst.FunctionDef),
@@ -118,17 +119,3 @@ def _taken(arguments: list[cst.Arg], names: tuple[str, ...], *, after: int) -> c
         if named or (argument.keyword is None and not argument.star and place == after):
             return arguments.pop(place).value
     return None
-
-
-def _is_plain(grown: cst.BaseExpression) -> bool:
-    """Whether it is a name, an attribute, or an item of one by a constant: asking for it does nothing else."""
-    if isinstance(grown, cst.Subscript):
-        index = grown.slice[0].slice if len(grown.slice) == 1 else None
-        is_constant = isinstance(index, cst.Index) and isinstance(index.value, (cst.SimpleString, cst.Integer))
-        return is_constant and bool(dotted(grown.value))
-    return bool(dotted(grown))
-
-
-def _last_name(grown: cst.BaseExpression) -> str:
-    """Of ``self.metric.losses``: ``losses``; of an item, none."""
-    return dotted(grown).rpartition(".")[2] if isinstance(grown, cst.Attribute) else ""

@@ -269,6 +269,14 @@ def dotted(node: cst.CSTNode) -> str:
     return ""
 
 
+def is_reference(node: cst.CSTNode, *keys: type[cst.CSTNode]) -> bool:
+    """Whether it is a name, an attribute, or an item of one by a constant of these kinds: asking again does nothing."""
+    if isinstance(node, cst.Subscript):
+        element = node.slice[0].slice if len(node.slice) == 1 else None
+        return isinstance(element, cst.Index) and isinstance(element.value, keys) and bool(dotted(node.value))
+    return bool(dotted(node))
+
+
 def root(node: cst.CSTNode) -> str:
     """The name that attributes, items and calls hang on; '' where it is no name."""
     while isinstance(node, (cst.Attribute, cst.Subscript, cst.Call)):

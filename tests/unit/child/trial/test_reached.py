@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
-from unstall.prove.calls import calls_in, quarters_in
+from unstall.prove.calls import counted_in
 from unstall.prove.reached import LOST, places_in
 
 PROGRAM = """
@@ -79,7 +79,7 @@ def follow(tmp_path):
             [sys.executable, "program.py", *arguments], cwd=tmp_path, env=env, capture_output=True, text=True
         )
         assert done.returncode == 0 and not done.stderr and not list(folder.glob("complaints*"))
-        return done.stdout, places_in(folder / "reached.jsonl"), calls_in(folder / "calls.json")
+        return done.stdout, places_in(folder / "reached.jsonl"), counted_in(folder / "calls.json")[0]
 
     return run
 
@@ -149,7 +149,7 @@ HOOKED = """
 def test_calls_are_counted_in_each_quarter_of_the_steps(tmp_path, follow):
     (tmp_path / "program.py").write_text(textwrap.dedent(HOOKED))
     follow()
-    quarters = {function.name: counts for function, counts in quarters_in(tmp_path / "run" / "calls.json").items()}
+    quarters = {function.name: counts for function, counts in counted_in(tmp_path / "run" / "calls.json")[1].items()}
     first, *_, last = quarters["hooked"]
     assert last > 4 * first > 0 and quarters["hooked"] == sorted(quarters["hooked"])
     assert max(quarters["once"]) - min(quarters["once"]) <= 1
