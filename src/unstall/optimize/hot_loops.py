@@ -10,8 +10,8 @@ from unstall.optimize.hot_lines import hot_lines
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, proposals_of
 from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule
-from unstall.optimize.vectorize import RewrittenLoop
 from unstall.text.units import percent
 
 _MIN_SHARE = 0.03

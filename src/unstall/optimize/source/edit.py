@@ -21,6 +21,11 @@ def edited(tree: cst.Module, edits: Mapping[cst.CSTNode, Edit]) -> cst.Module:
     return tree.visit(_Editor(edits))
 
 
+def apply_edits(node: cst.CSTNode, edits: Mapping[cst.CSTNode, Edit]) -> Any:
+    """What becomes of one node by the edits of it and of what is in it."""
+    return node.visit(_Editor(edits))
+
+
 def replaced(tree: cst.Module, old: cst.CSTNode, *new: cst.CSTNode) -> cst.Module:
     """The tree with one node, which must be in it by identity, replaced; a statement by several, or by none."""
     return edited(tree, {old: put(*new)})

@@ -10,6 +10,5 @@ torch (:func:`mapped`): a loop whose turns only compute with rows of tensors bec
 
 from unstall.optimize.vectorize.loops import vectorize
 from unstall.optimize.vectorize.mapped import mapped
-from unstall.optimize.vectorize.rewritten import RewrittenLoop
 
-__all__ = ["RewrittenLoop", "mapped", "vectorize"]
+__all__ = ["mapped", "vectorize"]

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from unstall.optimize.source import edit
 from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.loops import RewrittenLoop, for_statement
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_definition
 from unstall.optimize.vectorize.blocks import Block, names_of, source
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
 from unstall.optimize.vectorize.expressions import Expressions
 from unstall.optimize.vectorize.functions import Functions
-from unstall.optimize.vectorize.rewritten import RewrittenLoop, for_statement
 
 _MAX_AXES = 3
 

@@ -16,6 +16,7 @@ import libcst as cst
 
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.loops import RewrittenLoop, for_statement
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.places import CallSite
@@ -23,7 +24,6 @@ from unstall.optimize.vectorize.blocks import names_of, source
 from unstall.optimize.vectorize.cells import Axis
 from unstall.optimize.vectorize.choices import without_decisions
 from unstall.optimize.vectorize.loops import holds, range_axis, read_after
-from unstall.optimize.vectorize.rewritten import RewrittenLoop, for_statement
 from unstall.optimize.vectorize.sinks import Sink, Sinks
 from unstall.optimize.vectorize.turns import Argument, Scope, Turn, is_names, is_text
 

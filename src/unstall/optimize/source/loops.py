@@ -1,4 +1,4 @@
-"""What :func:`~unstall.optimize.vectorize.vectorize` and :func:`~unstall.optimize.vectorize.mapped` make of a loop."""
+"""What becomes of a loop, for every remedy that writes one anew."""
 
 from __future__ import annotations
 

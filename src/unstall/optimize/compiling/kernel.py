@@ -1,0 +1,350 @@
+"""A region of a function as a function of its own, which is compiled, and the call that takes its place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import libcst as cst
+from libcst.metadata import ExpressionContext
+
+from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER
+from unstall.optimize.compiling.region import Region, regions
+from unstall.optimize.source.edit import Edit, apply_edits, edited, put, statement
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.loops import RewrittenLoop
+from unstall.optimize.source.module import SourceModule, dotted, root
+from unstall.optimize.source.names import fresh_name
+from unstall.optimize.source.toplevel import with_definition, with_runtime
+
+_NUMBERS = ("builtins.int", "builtins.float")
+_OF_ITEMS = ("builtins.len", "builtins.enumerate", "builtins.zip", "builtins.sum", "builtins.list", "builtins.sorted")
+
+
+def compiled(module: SourceModule, line: int) -> RewrittenLoop:
+    """The module with the loop around a line compiled. Raises AnalysisRefused or SourceError."""
+    reason = AnalysisRefused(f"line {line} is in no loop")
+    for found in regions(module, line):
+        try:
+            kernel = _Kernel(module, found())
+            definition = kernel.definition()
+        except AnalysisRefused as error:
+            reason = error
+            continue
+        tree = with_definition(edited(module.tree, kernel.call_in_place()), definition)
+        nodes = (*kernel.region.statements, *kernel.region.helpers)
+        return RewrittenLoop(
+            function=kernel.region.function.name.value,
+            node=kernel.region.loop,
+            tree=with_runtime(tree, "compiled"),
+            lines=tuple((module.first_line(node), module.last_line(node)) for node in nodes),
+            key=str(module.first_line(kernel.region.statements[0])),
+        )
+    raise reason
+
+
+class _Kernel:
+    """What becomes of a region."""
+
+    def __init__(self, module: SourceModule, found: Region):
+        self.module = module
+        self.region = found
+        self.name = fresh_name(
+            f"_{found.function.name.value.strip('_')}_loop", {node.value for node in module.all(cst.Name)}
+        )
+        replaced = {part for node in found.references() for part in module.inside(node)}
+        self.used = {node.value for node in found.nodes if isinstance(node, cst.Name) and node not in replaced}
+        self.arguments: dict[str, str] = {name: name for name in found.taken}
+        """By parameter: the source of what is passed."""
+        self.edits: dict[cst.CSTNode, Edit] = {}
+        self.changed: set[str] = set()
+        self.written: set[str] = set()
+        self._take_references()
+        self._refuse_aliases()
+        self._copy_slices()
+        self._unpack_rows()
+
+    # ------------------------------------------------------------------ what it takes
+
+    def _take_references(self) -> None:
+        """Make a parameter of each thing that is read of outside."""
+        uses: dict[str, list[cst.BaseExpression]] = defaultdict(list)
+        for node in self.region.references():
+            call = self._called(node, TO_LIST)
+            uses[self.module.code(call or node)].append(call or node)
+        for code, nodes in uses.items():
+            listed = nodes[0] if isinstance(nodes[0], cst.Call) else None
+            of = listed.func.value if listed is not None and isinstance(listed.func, cst.Attribute) else nodes[0]
+            name = fresh_name(dotted(of).rpartition(".")[2].strip("_") or "values", {*self.arguments, *self.used})
+            as_numbers = listed is None and all(self._is_number(node) for node in nodes)
+            self.arguments[name] = f"_Listed({self.module.code(of)})" if listed is not None or as_numbers else code
+            stored = [node for node in nodes if self._is_store(node)]
+            if stored:
+                self.changed.add(name)
+            if len(stored) == len(nodes):
+                self.written.add(name)
+            for node in nodes:
+                self.edits[node] = put(cst.Name(name))
+                if as_numbers:
+                    self._index_lists(node)
+                if self._called(node, "append") is not None:
+                    raise AnalysisRefused(f"line {self.module.first_line(node)} appends to a list made elsewhere")
+        self._refuse_inner_lists()
+
+    def _called(self, node: cst.CSTNode, method: str) -> cst.Call | None:
+        """The call of this method of it."""
+        attribute = self.module.parent(node)
+        call = self.module.parent(attribute) if attribute is not None else None
+        if isinstance(attribute, cst.Attribute) and attribute.value is node and attribute.attr.value == method:
+            return call if isinstance(call, cst.Call) and call.func is attribute else None
+        return None
+
+    def _item(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The item of an item of it that is asked for."""
+        while isinstance(above := self.module.parent(node), cst.Subscript) and above.value is node:
+            node = above
+        return node
+
+    def _is_number(self, node: cst.CSTNode) -> bool:
+        """Whether an item of it is asked for and made a number of Python, or its length: it might be a list."""
+        item = self._item(node)
+        above = self.module.parent(item)
+        call = self.module.parent(above) if isinstance(above, cst.Arg) else None
+        if item is node:
+            return isinstance(call, cst.Call) and self.module.name(call) == "builtins.len"
+        if self._called(item, TO_NUMBER) is not None:
+            return True
+        return isinstance(call, cst.Call) and self.module.name(call) in _NUMBERS and len(call.args) == 1
+
+    def _index_lists(self, node: cst.CSTNode) -> None:
+        """Of a parameter that is a list: ``x[i, j].item()`` is ``x[i][j]``."""
+        item = self._item(node)
+        number = self._called(item, TO_NUMBER)
+        if number is not None:
+            self.edits[number] = lambda call: call.func.value
+        while item is not node:
+            assert isinstance(item, cst.Subscript)
+            self.edits[item] = _chained
+            item = item.value
+
+    def _is_store(self, node: cst.CSTNode) -> bool:
+        item = self._item(node)
+        return item is not node and self.module.context(item) is ExpressionContext.STORE
+
+    def _refuse_inner_lists(self) -> None:
+        """Refuse lists and numbers that are made of what is no argument."""
+        for node in self.region.nodes:
+            method = node.func if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
+            if method is not None and method.attr.value in (TO_LIST, TO_NUMBER) and node not in self.edits:
+                raise AnalysisRefused(f"line {self.module.first_line(node)} asks what is no argument for its numbers")
+
+    # ------------------------------------------------------------------ what is a list in Python and an array here
+
+    def _refuse_aliases(self) -> None:
+        """Refuse to set items of what may be a part of an argument: the argument would have to change with it."""
+        for node in self.region.nodes:
+            depth, of = 0, node
+            while isinstance(of, cst.Subscript):
+                depth, of = depth + 1, of.value
+            is_store = isinstance(node, cst.Subscript) and self.module.context(node) is ExpressionContext.STORE
+            if is_store and root(node) in self.region.stored and not self._is_fresh(root(node), depth, set()):
+                raise AnalysisRefused(f"line {self.module.first_line(node)} may change a part of something else")
+
+    def _is_fresh(self, name: str, depth: int, seen: set[str]) -> bool:
+        """Whether a name is only ever bound to new lists, with new lists in them as deep as items are set."""
+        if name in seen:
+            return True
+        bound = list(self._bound_to(name))
+        return name not in self.arguments and bool(bound) and all(
+            value is not None and self._is_new(value, depth, {*seen, name}) for value in bound
+        )  # fmt: skip
+
+    def _bound_to(self, name: str) -> Iterator[cst.BaseExpression | None]:
+        """What binds a name in the region; None for what cannot be said."""
+        for node in self.region.nodes:
+            if isinstance(node, cst.For) and name in _names(node.target):
+                yield None
+            if isinstance(node, cst.Assign):
+                for target in node.targets:
+                    yield from _parts(target.target, node.value, name)
+
+    def _is_new(self, value: cst.BaseExpression, depth: int, seen: set[str]) -> bool:
+        if isinstance(value, cst.Name):
+            return self._is_fresh(value.value, depth, seen)
+        if depth <= 1:
+            is_slice = isinstance(value, cst.Subscript) and isinstance(value.slice[0].slice, cst.Slice)
+            is_list = isinstance(value, cst.Call) and self.module.name(value) in ("builtins.list", "builtins.sorted")
+            is_sum = isinstance(value, cst.BinaryOperation) and isinstance(value.left, (cst.List, cst.ListComp))
+            return is_slice or is_list or is_sum or isinstance(value, (cst.List, cst.ListComp))
+        if isinstance(value, cst.ListComp):
+            return not isinstance(value.elt, cst.Name) and self._is_new(value.elt, depth - 1, seen)
+        return isinstance(value, cst.List) and all(
+            not isinstance(part.value, cst.Name) and self._is_new(part.value, depth - 1, seen)
+            for part in value.elements
+        )
+
+    def _copy_slices(self) -> None:
+        """A slice of a list is a copy: it matters where items are set."""
+        if not any(
+            isinstance(node, cst.Subscript) and self.module.context(node) is ExpressionContext.STORE
+            for node in self.region.nodes
+        ):
+            return
+        for node in self.region.nodes:
+            if isinstance(node, cst.Subscript) and isinstance(node.slice[0].slice, cst.Slice):
+                above = self.module.parent(node)
+                if isinstance(above, (cst.Assign, cst.Element, cst.ListComp)):
+                    self.edits[node] = lambda copied: cst.Call(cst.Attribute(copied, cst.Name("copy")))
+
+    def _unpack_rows(self) -> None:
+        """``for x, y in rows`` takes the items of a row one by one: the compiler does not know how many there are."""
+        for node in self.region.nodes:
+            if isinstance(node, cst.For):
+                self._unpack_turns(node)
+            elif isinstance(node, cst.Subscript) and self._is_slice_store(node):
+                raise AnalysisRefused(f"line {self.module.first_line(node)} sets a slice")
+            elif isinstance(node, cst.CompFor) and isinstance(node.target, (cst.Tuple, cst.List)):
+                if self._row_targets(node.target, node.iter):
+                    raise AnalysisRefused(f"line {self.module.first_line(node)} takes rows apart in a comprehension")
+            elif isinstance(node, cst.Assign) and isinstance(node.targets[0].target, (cst.Tuple, cst.List)):
+                self._unpack_value(node)
+
+    def _row_targets(self, target: cst.BaseExpression, values: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """The parts of a loop's target that are bound to rows taken apart."""
+        if not isinstance(target, (cst.Tuple, cst.List)):
+            return []
+        name = self.module.name(values) if isinstance(values, cst.Call) else ""
+        if name not in ("builtins.enumerate", "builtins.zip"):
+            return [target]
+        inner = [argument.value for argument in values.args]  # type: ignore[attr-defined]
+        if name == "builtins.enumerate":
+            inner = [cst.Integer("0"), inner[0]]
+        if len(inner) != len(target.elements):
+            raise AnalysisRefused(f"line {self.module.first_line(target)} takes apart what is not paired here")
+        return [
+            row for element, of in zip(target.elements, inner) for row in self._row_targets(element.value, of)
+        ]  # fmt: skip
+
+    def _unpack_turns(self, loop: cst.For) -> None:
+        rows = self._row_targets(loop.target, loop.iter)
+        if not rows:
+            return
+        lines: list[cst.BaseStatement] = []
+        for row in rows:
+            name = self._new_name("row")
+            self.edits[row] = put(cst.Name(name))
+            lines += self._apart(name, row)
+
+        def edit(changed: cst.For) -> cst.For:
+            body = changed.body
+            if not isinstance(body, cst.IndentedBlock):
+                body = cst.IndentedBlock([cst.SimpleStatementLine(body.body)])  # type: ignore[arg-type]
+            return changed.with_changes(body=body.with_changes(body=[*lines, *body.body]))
+
+        self.edits[loop] = edit
+
+    def _unpack_value(self, assign: cst.Assign) -> None:
+        target = assign.targets[0].target
+        if isinstance(assign.value, (cst.Tuple, cst.List)) or len(assign.targets) != 1:
+            return
+        line = self.module.parent(assign)
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+            raise AnalysisRefused(f"line {self.module.first_line(assign)} takes a row apart among other things")
+        name = self._new_name("row")
+        self.edits[target] = put(cst.Name(name))
+        lines = self._apart(name, target)
+        self.edits[line] = lambda changed: cst.FlattenSentinel([changed, *lines])
+
+    def _apart(self, name: str, target: cst.BaseExpression) -> list[cst.BaseStatement]:
+        """Statements that bind the names of a target to the items of a row."""
+        assert isinstance(target, (cst.Tuple, cst.List))
+        parts = [element.value for element in target.elements]
+        if not all(isinstance(part, cst.Name) for part in parts):
+            raise AnalysisRefused(f"line {self.module.first_line(target)} takes rows of rows apart")
+        if any(self._has_items(name) for name in _names(target)):
+            raise AnalysisRefused(f"line {self.module.first_line(target)} takes rows apart that hold more than numbers")
+        names = ", ".join(self.module.code(part) for part in parts)
+        items = ", ".join(f"{name}[{place}]" for place in range(len(parts)))
+        check = f'if len({name}) != {len(parts)}:\n    raise ValueError("not {len(parts)} values to unpack")\n'
+        return [statement(self.module.tree, check), statement(self.module.tree, f"{names} = {items}")]
+
+    def _has_items(self, name: str) -> bool:
+        """Whether items of it, its length or its parts one after the other are asked for: it is no number."""
+        for node in self.region.nodes:
+            if not isinstance(node, cst.Name) or node.value != name:
+                continue
+            above = self.module.parent(node)
+            call = self.module.parent(above) if isinstance(above, cst.Arg) else None
+            is_iterated = isinstance(above, (cst.For, cst.CompFor)) and above.iter is node
+            is_asked = isinstance(above, (cst.Subscript, cst.Attribute)) and above.value is node
+            if is_asked or is_iterated or (call is not None and self.module.name(call) in _OF_ITEMS):
+                return True
+        return False
+
+    def _is_slice_store(self, node: cst.Subscript) -> bool:
+        return self.module.context(node) is ExpressionContext.STORE and isinstance(node.slice[0].slice, cst.Slice)
+
+    def _new_name(self, wanted: str) -> str:
+        name = fresh_name(f"_{wanted}", self.used)
+        self.used.add(name)
+        return name
+
+    # ------------------------------------------------------------------ what is written
+
+    def definition(self) -> cst.FunctionDef:
+        """The function that the statements have become."""
+        for node in self.region.nodes:
+            if isinstance(node, cst.GeneratorExp):
+                self.edits[node] = lambda made: cst.ListComp(made.elt, made.for_in)
+        options = {"changed": self.changed, "written": self.written}
+        given = ", ".join(f'{key}="{" ".join(sorted(names))}"' for key, names in options.items() if names)
+        head = f"@_compiled({given})\ndef {self.name}({', '.join(self.arguments)}):\n    pass\n"
+        body: list[cst.BaseStatement] = []
+        for line in self.region.statements:
+            made = apply_edits(line, self.edits)
+            body += made.nodes if isinstance(made, cst.FlattenSentinel) else [made]
+        if self.region.given:
+            body.append(statement(self.module.tree, f"return {', '.join(self.region.given)}"))
+        if not any(True for _ in self.arguments):
+            raise AnalysisRefused(f"{self.region.function.name.value} computes with nothing that it is given")
+        function = statement(self.module.tree, head)
+        return function.with_changes(body=function.body.with_changes(body=body))
+
+    def call_in_place(self) -> dict[cst.CSTNode, Edit]:
+        """The edits that put a call in the place of the statements."""
+        call = f"{self.name}({', '.join(self.arguments.values())})"
+        if self.region.returns:
+            call = f"return {call}"
+        elif self.region.given:
+            call = f"{', '.join(self.region.given)} = {call}"
+        first, *others = self.region.statements
+        blank = [line for line in first.leading_lines if line.comment is None]
+        written = statement(self.module.tree, call).with_changes(leading_lines=blank)
+        return {first: put(written), **{line: put() for line in others}}
+
+
+def _chained(item: cst.Subscript) -> cst.BaseExpression:
+    """``x[i, j]`` as ``x[i][j]``."""
+    made = item.value
+    for element in item.slice:
+        made = cst.Subscript(made, [element.with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+    return made
+
+
+def _names(target: cst.BaseExpression) -> set[str]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return set().union(*(_names(element.value) for element in target.elements))
+    return {target.value} if isinstance(target, cst.Name) else set()
+
+
+def _parts(target: cst.BaseExpression, value: cst.BaseExpression, name: str) -> Iterator[cst.BaseExpression | None]:
+    """What an assignment binds a name to."""
+    if isinstance(target, cst.Name):
+        if target.value == name:
+            yield value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        if isinstance(value, (cst.Tuple, cst.List)) and len(value.elements) == len(target.elements):
+            for part, of in zip(target.elements, value.elements):
+                yield from _parts(part.value, of.value, name)
+        elif name in _names(target):
+            yield None

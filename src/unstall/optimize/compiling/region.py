@@ -1,0 +1,316 @@
+"""Which statements of a function are compiled, and which names they take and give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import libcst as cst
+from libcst.metadata import ExpressionContext
+
+from unstall.optimize.compiling.language import (
+    TO_LIST,
+    helper,
+    helpers,
+    is_of_comprehension,
+    outer_references,
+    refuse_other_than_numbers,
+)  # fmt: skip
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.module import SourceModule, dotted
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+_COMPREHENSIONS = (cst.ListComp, cst.GeneratorExp)
+
+
+@dataclass(frozen=True)
+class Region:
+    """Statements of a function, one after the other, with a loop among them."""
+
+    module: SourceModule
+    function: cst.FunctionDef
+    statements: tuple[Statement, ...]
+    loop: Statement
+    """That among them which takes the time."""
+    returns: bool
+    """They go on to the end of the function, and may leave it."""
+
+    @cached_property
+    def helpers(self) -> list[cst.FunctionDef]:
+        """The functions of the file that they call."""
+        return [found for line in self.statements for found in helpers(self.module, line)]
+
+    @cached_property
+    def nodes(self) -> list[cst.CSTNode]:
+        """All that is in the statements, in order."""
+        return [node for line in self.statements for node in self.module.inside(line)]
+
+    @cached_property
+    def stored(self) -> set[str]:
+        """The names that they bind, but for those of comprehensions."""
+        return {
+            node.value for node in self.nodes
+            if isinstance(node, cst.Name) and self.module.context(node) is ExpressionContext.STORE
+            and not is_of_comprehension(self.module, node)
+        }  # fmt: skip
+
+    @cached_property
+    def given(self) -> list[str]:
+        """The names that they bind and that something else of the function reads, in order of appearance."""
+        if self.returns:
+            return []
+        inside = {*self.nodes}
+        in_loop = any(isinstance(node, (cst.For, cst.While)) for node in self._ancestors())
+        first = self.module.first_line(self.statements[0])
+        read = {
+            node.value for node in self.module.inside(self.function.body)
+            if isinstance(node, cst.Name) and node not in inside and node.value in self.stored
+            and self.module.context(node) is ExpressionContext.LOAD
+            and (in_loop or self.module.first_line(node) > first)
+            and not is_of_comprehension(self.module, node) and not self._is_of_other_loop(node, inside)
+        }  # fmt: skip
+        order = [node.value for node in self.nodes if isinstance(node, cst.Name)]
+        return sorted(read, key=order.index)
+
+    @cached_property
+    def taken(self) -> list[str]:
+        """Those of the names that they bind which they read first, or may leave as they were."""
+        flow = _Flow(self.module, self.function, self.stored)
+        bound = flow.through(self.statements, set())
+        names = flow.early | ({*self.given} - bound)
+        for name in names - self._bound_before():
+            raise AnalysisRefused(f"line {self.module.first_line(self.statements[0])} may read {name} unbound")
+        return sorted(names)
+
+    def references(self) -> Iterator[cst.BaseExpression]:
+        """What they read of outside: names, and attributes of names."""
+        for line in self.statements:
+            yield from outer_references(self.module, line, self.stored)
+
+    def _ancestors(self) -> Iterator[cst.CSTNode]:
+        """What the statements stand in, up to the function."""
+        for node in self.module.ancestors(self.statements[0]):
+            if node is self.function:
+                return
+            yield node
+
+    def _is_of_other_loop(self, node: cst.Name, inside: set[cst.CSTNode]) -> bool:
+        """Whether a loop beside this one binds the name that is read in it."""
+        return any(
+            isinstance(outer, cst.For) and outer not in inside and self.statements[0] not in self.module.inside(outer)
+            and node.value in _targets(outer.target)
+            for outer in self.module.ancestors(node)
+        )  # fmt: skip
+
+    def _bound_before(self) -> set[str]:
+        """The names that are bound wherever the statements begin."""
+        params = self.function.params
+        bound = {param.name.value for param in (*params.params, *params.posonly_params, *params.kwonly_params)}
+        inner: cst.CSTNode = self.statements[0]
+        flow = _Flow(self.module, self.function, set())
+        for outer in (*self._ancestors(), self.function):
+            if isinstance(outer, (cst.IndentedBlock,)):
+                before = outer.body[: outer.body.index(inner)]  # type: ignore[arg-type]
+                bound |= flow.through(before, set())  # type: ignore[arg-type]
+            elif isinstance(outer, cst.For) and inner is outer.body:
+                bound |= _targets(outer.target)
+            inner = outer
+        return bound
+
+
+class _Flow:
+    """Follows statements: which names are bound after them in any case, and which are read before."""
+
+    def __init__(self, module: SourceModule, function: cst.FunctionDef, of: set[str]):
+        self.module = module
+        self.of = of
+        self.early: set[str] = set()
+        """Those of these names that may be read unbound."""
+        self.every = {node.value for node in module.inside(function) if isinstance(node, cst.Name)}
+
+    def through(self, statements: Iterable[cst.CSTNode], bound: set[str]) -> set[str]:
+        """The names that are bound after statements before which ``bound`` are."""
+        bound = {*bound}
+        for line in statements:
+            if isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+                for part in line.body:
+                    bound = self._after(part, bound)
+            elif isinstance(line, cst.If):
+                self._reads(line.test, bound)
+                other = line.orelse
+                branches = [self._body(line.body, bound)]
+                branches.append(
+                    self.through([other], bound) if isinstance(other, cst.If)
+                    else self._body(other.body, bound) if other is not None
+                    else bound
+                )  # fmt: skip
+                bound = branches[0] & branches[1]
+            elif isinstance(line, cst.For):
+                self._reads(line.iter, bound)
+                self._body(line.body, bound | _targets(line.target))
+            elif isinstance(line, cst.While):
+                self._reads(line.test, bound)
+                self._body(line.body, bound)
+            elif isinstance(line, cst.With):
+                bound = self._body(line.body, bound)
+        return bound
+
+    def _body(self, body: cst.BaseSuite, bound: set[str]) -> set[str]:
+        return self.through(body.body, bound) if isinstance(body, cst.IndentedBlock) else self.through([body], bound)
+
+    def _after(self, part: cst.CSTNode, bound: set[str]) -> set[str]:
+        self._reads(part, bound)
+        if isinstance(part, (cst.Return, cst.Break, cst.Continue, cst.Raise)):
+            return self.every  # nothing comes after it
+        if isinstance(part, cst.AugAssign) and isinstance(part.target, cst.Name):
+            self._read(part.target.value, bound)
+        if isinstance(part, cst.Assign):
+            return bound.union(*(_targets(target.target) for target in part.targets))
+        if isinstance(part, cst.AnnAssign) and part.value is not None:
+            return bound | _targets(part.target)
+        return bound
+
+    def _reads(self, node: cst.CSTNode, bound: set[str]) -> None:
+        for inner in self.module.inside(node) if self.of else ():
+            if not isinstance(inner, cst.Name) or self.module.context(inner) is not ExpressionContext.LOAD:
+                continue
+            if not is_of_comprehension(self.module, inner):
+                self._read(inner.value, bound)
+
+    def _read(self, name: str, bound: set[str]) -> None:
+        if name in self.of and name not in bound:
+            self.early.add(name)
+
+
+def _targets(node: cst.BaseExpression) -> set[str]:
+    if isinstance(node, (cst.Tuple, cst.List)):
+        return set().union(*(_targets(element.value) for element in node.elements))
+    return {node.value} if isinstance(node, cst.Name) else set()
+
+
+# -------------------------------------------------------------------------- finding them
+
+
+def regions(module: SourceModule, line: int) -> Iterator[Callable[[], Region]]:
+    """What may be compiled around a line, or around what calls its function: the outermost loop first.
+
+    Each raises AnalysisRefused where it does more than compute with numbers.
+    """
+    return (partial(_region, module, function, loop) for function, loop in _loops(module, line))
+
+
+def _region(module: SourceModule, function: cst.FunctionDef, loop: Statement) -> Region:
+    """A loop with what is before and behind it that belongs to it. Raises AnalysisRefused."""
+    block = list(module.parent(loop).body)  # type: ignore[union-attr]
+    first = block.index(loop)
+    end = len(block) if module.parent(loop) is function.body else first + 1
+    leaves = any(isinstance(node, cst.Return) for node in module.inside(loop))
+    if end > first + 1 and (leaves or end == first + 2):
+        whole = _from(module, function, block, first, end, returns=True)
+        reason = _no_end(module, whole)
+        if reason is None:
+            return whole
+        if leaves:
+            raise reason
+    refuse_other_than_numbers(module, loop, returns=False)
+    helpers(module, loop)
+    return _from(module, function, block, first, first + 1, returns=False)
+
+
+def _no_end(module: SourceModule, whole: Region) -> AnalysisRefused | None:
+    """Why statements up to the end of a function cannot be compiled with it; None where they can."""
+    try:
+        for line in whole.statements:
+            refuse_other_than_numbers(module, line, returns=True)
+            helpers(module, line)
+    except AnalysisRefused as reason:
+        return reason
+    for node in whole.nodes:
+        if isinstance(node, cst.Return) and node.value is not None:
+            parts = [part.value for part in node.value.elements] if isinstance(node.value, cst.Tuple) else [node.value]
+            for part in parts:
+                if dotted(part) and dotted(part) not in {*whole.stored, "None", "True", "False"}:
+                    return AnalysisRefused(f"line {module.first_line(node)} returns what it was given")
+    return None
+
+
+def _loops(module: SourceModule, line: int) -> Iterator[tuple[cst.FunctionDef, Statement]]:
+    """(function, statement) of the loops around a line, the outermost first; then those that call its function."""
+    function = module.innermost(line, cst.FunctionDef)
+    if function is None:
+        return
+    yield from ((function, loop) for loop in _around(module, function, line))
+    for call in module.all(cst.Call):
+        if helper(module, call) is function:
+            caller = module.enclosing(call, cst.FunctionDef)
+            if caller is not None and caller is not function:
+                yield from ((caller, loop) for loop in _around(module, caller, module.first_line(call)))
+
+
+def _around(module: SourceModule, function: cst.FunctionDef, line: int) -> list[Statement]:
+    return [
+        node for node in module.inside(function.body)
+        if isinstance(node, (cst.For, cst.While, cst.SimpleStatementLine)) and module.is_on(node, line)
+        and module.enclosing(node, cst.FunctionDef) is function
+        and (isinstance(node, (cst.For, cst.While)) or _has_comprehension(module, node))
+        and isinstance(module.parent(node), cst.IndentedBlock)
+    ]  # fmt: skip
+
+
+def _has_comprehension(module: SourceModule, node: cst.CSTNode) -> bool:
+    return any(isinstance(inner, _COMPREHENSIONS) for inner in module.inside(node))
+
+
+def _from(
+    module: SourceModule,
+    function: cst.FunctionDef,
+    block: Iterable[cst.CSTNode],
+    first: int,
+    end: int,
+    *,
+    returns: bool,
+) -> Region:
+    """The statements of a block, and before them those that make new lists and numbers."""
+    lines = list(block)
+    loop = lines[first]
+    while first and _makes_new(module, lines[first - 1]):
+        first -= 1
+    return Region(module, function, tuple(lines[first:end]), loop, returns)  # type: ignore[arg-type]
+
+
+def _makes_new(module: SourceModule, line: cst.CSTNode) -> bool:
+    """Whether it binds names to numbers and lists that it makes itself."""
+    part = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if not isinstance(part, cst.Assign) or not all(_targets(target.target) for target in part.targets):
+        return False
+    try:
+        refuse_other_than_numbers(module, line, returns=False)
+        helpers(module, line)
+    except AnalysisRefused:
+        return False
+    names = set().union(*(_targets(target.target) for target in part.targets))
+    if any(isinstance(node, cst.Name) and node.value in names for node in module.inside(part.value)):
+        return False  # it makes something else of what it was
+    values = [element.value for element in part.value.elements] if isinstance(part.value, cst.Tuple) else [part.value]
+    return all(_is_new(module, value) for value in values)
+
+
+def _is_new(module: SourceModule, value: cst.BaseExpression) -> bool:
+    if isinstance(value, (cst.Integer, cst.Float, cst.List, cst.ListComp)):
+        return True
+    if isinstance(value, cst.UnaryOperation):
+        return isinstance(value.expression, (cst.Integer, cst.Float))
+    if isinstance(value, cst.BinaryOperation):
+        return isinstance(value.left, cst.List)
+    if isinstance(value, cst.Call):
+        is_list = (
+            isinstance(value.func, cst.Attribute) and value.func.attr.value == TO_LIST and dotted(value.func.value)
+        )
+        return bool(is_list) or module.name(value) in (
+            "builtins.list",
+            "builtins.sorted",
+            "builtins.len",
+            "builtins.float",
+        )
+    return isinstance(value, cst.Name) and value.value in ("True", "False")

@@ -1,0 +1,387 @@
+"""Loops that are compiled: which statements go, what the file then says, and that it computes the same."""
+
+from __future__ import annotations
+
+import copy
+import math
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optimize_builders import make_module
+
+from unstall.optimize.compiling import compiled
+from unstall.optimize.source.errors import AnalysisRefused
+
+pytest.importorskip("numba")
+
+
+def line_of(source, text):
+    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
+
+
+def changed(source, at):
+    """The source with the loop around the line compiled."""
+    source = textwrap.dedent(source)
+    return compiled(make_module(source), line_of(source, at)).tree.code
+
+
+def loaded(source):
+    space = {"__name__": "program"}
+    exec(compile(source, "program.py", "exec"), space)
+    return space
+
+
+def both(source, at, name):
+    """A function as it is, as it becomes, and the loop that was compiled in it."""
+    source = textwrap.dedent(source)
+    new = loaded(changed(source, at))
+    loop = next(value for key, value in new.items() if type(value).__name__ == "_CompiledLoop")
+    return loaded(source)[name], new[name], loop
+
+
+def agree(source, at, name, *arguments):
+    """Assert that the function does the same as before, compiled, to the type and the last bit; what it gives."""
+    old, new, loop = both(source, at, name)
+    given_old, given_new = copy.deepcopy(arguments), copy.deepcopy(arguments)
+    expected, result = old(*given_old), new(*given_new)
+    assert repr(result) == repr(expected)
+    assert repr(given_new) == repr(given_old)
+    assert [kernel is not None for kernel in loop.kernels.values()] == [True]
+    return result
+
+
+EDIT_DISTANCE = """
+    def distance(a, b):
+        previous = list(range(len(b) + 1))
+        for i, x in enumerate(a, 1):
+            current = [i]
+            for j, y in enumerate(b, 1):
+                current.append(min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (x != y)))
+            previous = current
+        return previous[-1]
+    """
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.lists(st.integers(0, 5), min_size=1, max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_one_row_after_the_other(a, b):
+    if not hasattr(test_one_row_after_the_other, "both"):
+        test_one_row_after_the_other.both = both(EDIT_DISTANCE, "current.append", "distance")
+    old, new, loop = test_one_row_after_the_other.both
+    assert new(a, b) == old(a, b)
+    assert all(kernel is not None for kernel in loop.kernels.values())
+
+
+def test_text_is_compared_as_text():
+    assert agree(EDIT_DISTANCE, "current.append", "distance", "kitten", "sitting") == 3
+
+
+def test_the_loop_becomes_a_function_and_the_rest_of_the_file_stays():
+    code = changed(
+        """
+        import torch
+
+        FRAME = 4  # samples
+
+
+        def energies(sounds):
+            # one row after the other
+            energies = []
+            for sound in sounds.tolist():
+                total = 0.0
+                for value in sound[:FRAME]:
+                    total += value * value  # squared
+                energies.append(total)
+            return torch.tensor(energies)
+        """,
+        "total += ",
+    )
+    assert textwrap.dedent(
+        """
+        @_compiled()
+        def _energies_loop(sounds, FRAME):
+            # one row after the other
+            energies = []
+            for sound in sounds:
+                total = 0.0
+                for value in sound[:FRAME]:
+                    total += value * value  # squared
+                energies.append(total)
+            return energies
+
+
+        FRAME = 4  # samples
+
+
+        def energies(sounds):
+            energies = _energies_loop(_Listed(sounds), FRAME)
+            return torch.tensor(energies)
+        """
+    ).strip() in code.replace("\n\n\n\n", "\n\n\n")
+
+
+def test_rows_of_a_tensor_are_those_of_its_list():
+    source = """
+        def nearest(points, centres):
+            found = []
+            for x, y in points.tolist():
+                best, place = 1e9, -1
+                for i, (u, v) in enumerate(centres.tolist()):
+                    distance = (x - u) ** 2.0 + abs(y - v)
+                    if distance < best:
+                        best, place = distance, i
+                found.append(place)
+            return found
+        """
+    generator = torch.Generator().manual_seed(1)
+    points, centres = torch.rand(20, 2, generator=generator), torch.rand(5, 2, generator=generator).requires_grad_()
+    assert len(set(agree(source, "distance < best", "nearest", points, centres))) > 1
+
+
+def test_cells_of_nested_lists_are_set_in_the_lists_themselves():
+    source = """
+        def relax(grid, size, rate):
+            for y in range(1, size - 1):
+                for x in range(1, size - 1):
+                    grid[y][x] = grid[y][x] + rate * (grid[y - 1][x] - grid[y][x + 1])
+        """
+    grid = [[float(x * y % 7) for x in range(6)] for y in range(6)]
+    agree(source, "grid[y][x] =", "relax", grid, 6, 0.25)
+
+
+def test_a_list_that_is_given_twice_is_left_to_python():
+    old, new, loop = both(
+        """
+        def shift(a, b):
+            for i in range(1, len(a)):
+                a[i] = b[i - 1] + 1.0
+        """,
+        "a[i] =",
+        "shift",
+    )
+    same_old, same_new = [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]
+    old(same_old, same_old)
+    new(same_new, same_new)
+    assert same_new == same_old == [1.0, 2.0, 3.0]
+    assert loop.kernels
+
+
+def test_items_of_a_tensor_are_set_in_it():
+    source = """
+        import torch
+
+        def match(values, limit):
+            target = torch.zeros(len(values), 3)
+            for i, row in enumerate(values.tolist()):
+                for j in range(3):
+                    if row[j] > limit:
+                        target[i, j] = row[j] * 1.1
+            return target
+        """
+    values = torch.arange(12.0).view(4, 3)
+    assert agree(source, "target[i, j]", "match", values, 3.0).count_nonzero() == 8
+
+
+def test_numbers_taken_of_an_array_one_by_one_are_those_of_its_list():
+    source = """
+        def pad(tokens, longest):
+            row, mask = [], []
+            for position in range(longest):
+                if position < len(tokens):
+                    row.append(int(tokens[position]))
+                    mask.append(1.0)
+                else:
+                    row.append(0)
+                    mask.append(0.0)
+            return row, mask
+        """
+    assert agree(source, "row.append(0)", "pad", np.arange(3, dtype=np.int32), 5)[0] == [0, 1, 2, 0, 0]
+    assert "_Listed(tokens)" in changed(source, "row.append(0)")
+
+
+def test_items_asked_one_by_one_are_indexed_as_lists():
+    source = """
+        def trace(matrix):
+            total = 0.0
+            for i in range(len(matrix)):
+                total += matrix[i, i].item() * 2.0
+            return total
+        """
+    assert "matrix[i][i] * 2.0" in changed(source, "total +=")
+    agree(source, "total +=", "trace", torch.rand(5, 5, dtype=torch.float64))
+
+
+def test_functions_that_it_calls_are_compiled_with_it():
+    source = """
+        def overlap(a, b):
+            width = min(a[1], b[1]) - max(a[0], b[0])
+            if width <= 0:
+                return 0.0
+            return width / (max(a[1], b[1]) - min(a[0], b[0]))
+
+
+        def keep(spans, limit):
+            spans = spans.tolist()
+            kept = []
+            for i in range(len(spans)):
+                if all(overlap(spans[i], spans[j]) < limit for j in kept):
+                    kept.append(i)
+            return kept
+        """
+    spans = torch.rand(40, 2, generator=torch.Generator().manual_seed(2)).sort(1).values
+    for at in ("width = ", "if all"):
+        assert 1 < len(agree(source, at, "keep", spans, 0.5)) < 40
+
+
+def test_attributes_are_passed_and_a_loop_may_leave_the_function():
+    source = """
+        class Search:
+            def __init__(self):
+                self.limit = 3
+
+            def first(self, values):
+                for i, value in enumerate(values):
+                    if value > self.limit:
+                        return i
+                return None
+
+
+        def first(values):
+            return Search().first(values)
+        """
+    assert agree(source, "value > self", "first", [1, 2, 5, 7]) == 2
+    assert agree(source, "value > self", "first", [1, 2]) is None
+
+
+def test_errors_are_those_of_python():
+    old, new, _ = both(
+        """
+        def means(values, counts):
+            out = []
+            for i in range(len(values)):
+                out.append(values[i] / counts[i])
+            return out
+        """,
+        "out.append",
+        "means",
+    )
+    for arguments, error in ((([1.0], [0]), ZeroDivisionError), (([1.0, 2.0], [1]), IndexError)):
+        for function in (old, new):
+            with pytest.raises(error):
+                function(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments"),
+    [
+        pytest.param("out.append(values[i] + values[i])", ([[1.0], [2.0]],), id="lists are joined"),
+        pytest.param("out[0] = values[i] / 2", ([1, 3],), id="a list of integers gets a float"),
+        pytest.param("out.append(values[i] * 3)", (np.float32([0.1, 0.2]),), id="numbers of 32 bits"),
+        pytest.param("out.append(values[i] * 3)", (torch.tensor([0.1, 0.2]),), id="tensors without a gradient"),
+        pytest.param("out.append(values[i] * 3)", ([1, 2.5],), id="integers and floats"),
+        pytest.param("out.append(values[i] ** 2)", ([3**30, 2],), id="integers that would overflow"),
+        pytest.param("out.append(values[i] + 1)", ([2**70, 2],), id="integers too long"),
+        pytest.param("out.append(values[i] * 2)", ([[1.0], [2.0, 3.0]],), id="rows of several lengths"),
+        pytest.param("out.append(1 if values[i] else 2)", ([[], [1.0]],), id="an empty row is false"),
+    ],
+)
+def test_what_would_not_mean_the_same_is_left_to_python(body, arguments):
+    source = f"""
+        def double(values):
+            out = [0]
+            for i in range(len(values)):
+                {body}
+            return out
+        """
+    old, new, loop = both(source, "out.append" if "append" in body else "out[0]", "double")
+    assert repr(new(*arguments)) == repr(old(*arguments))
+    assert not any(kernel is not None for kernel in loop.kernels.values())
+
+
+def test_division_by_zero_of_an_array_is_numpys():
+    old, new, loop = both(
+        """
+        def ratios(a, b, out):
+            for i in range(len(a)):
+                out[i] = a[i] / b[i]
+            return len(a)
+        """,
+        "out[i]",
+        "ratios",
+    )
+    arrays = [np.array([1.0, 0.0, 3.0]), np.array([0.0, 0.0, 2.0])]
+    results = [np.zeros(3), np.zeros(3)]
+    with np.errstate(all="ignore"):
+        old(*arrays, results[0])
+    new(*arrays, results[1])
+    assert results[0].tobytes() == results[1].tobytes()
+    assert math.isinf(results[1][0])
+    assert all(kernel is not None for kernel in loop.kernels.values())
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("print(values[i])", "does something else than to compute"),
+        ("total[values[i]] = {}", "a dictionary"),
+        ("values.append(i)", "appends to a list made elsewhere"),
+        ("total = random.random()", "calls random.random"),
+        ("yield i", "does something else than to compute"),
+        ("self.total = i", "sets an attribute"),
+        ("part = values[0]; part[0] = i", "may change a part of something else"),
+        ("total = self.model(values[i])", "calls self.model"),
+        ("total += sum(x * y for x, y in values)", "takes rows apart in a comprehension"),
+        ("total = i if values[i] is None else 0", "has"),
+        ("total += sum(map(abs, values))", "calls map"),
+        ("values[0:2] = [i]", "sets a slice"),
+    ],
+)
+def test_what_is_more_than_numbers_is_refused(body, reason):
+    source = textwrap.dedent(
+        f"""
+        import random
+
+
+        def loop(self, values):
+            total = 0
+            for i in range(len(values)):
+                {body}
+            return total
+        """
+    )
+    with pytest.raises(AnalysisRefused, match=reason):
+        compiled(make_module(source), line_of(source, "for i in"))
+
+
+def test_a_name_that_may_be_unbound_is_refused():
+    source = textwrap.dedent(
+        """
+        def last(values):
+            for value in values:
+                if value > 2:
+                    found = value
+            return [found]
+        """
+    )
+    with pytest.raises(AnalysisRefused, match="may read found unbound"):
+        compiled(make_module(source), line_of(source, "found = value"))
+
+
+def test_the_inner_loop_is_taken_where_the_outer_one_does_more():
+    source = """
+        def total(rows, log):
+            result = 0.0
+            for row in rows:
+                log.write("row")
+                part = 0.0
+                for value in row:
+                    part += value * 0.1
+                result += part
+            return result
+        """
+    code = changed(source, "part += ")
+    assert "        part = _total_loop(row)\n        result += part\n" in code
