@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
-from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER
+from unstall.optimize.compiling.helpers import is_bound, is_method
+from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER, helper
 from unstall.optimize.compiling.region import Region, regions
 from unstall.optimize.source.edit import Edit, apply_edits, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
@@ -27,11 +28,11 @@ def compiled(module: SourceModule, line: int) -> RewrittenLoop:
     for found in regions(module, line):
         try:
             kernel = _Kernel(module, found())
-            definition = kernel.definition()
+            definitions = (kernel.definition(), *kernel.functions())
         except AnalysisRefused as error:
             reason = error
             continue
-        tree = with_definition(edited(module.tree, kernel.call_in_place()), definition)
+        tree = with_definition(edited(module.tree, kernel.call_in_place()), *definitions)
         nodes = (*kernel.region.statements, *kernel.region.helpers)
         return RewrittenLoop(
             function=kernel.region.function.name.value,
@@ -57,12 +58,39 @@ class _Kernel:
         self.arguments: dict[str, str] = {name: name for name in found.taken}
         """By parameter: the source of what is passed."""
         self.edits: dict[cst.CSTNode, Edit] = {}
+        self.lifted: dict[cst.FunctionDef, str] = {}
+        """The methods that it calls, and their names as functions."""
         self.changed: set[str] = set()
         self.written: set[str] = set()
+        self._lift_methods()
         self._take_references()
         self._refuse_aliases()
         self._copy_slices()
         self._unpack_rows()
+
+    # ------------------------------------------------------------------ what it calls
+
+    def _lift_methods(self) -> None:
+        """Give the methods that are called, which become functions of their own, a name each."""
+        taken = {self.name, *(node.value for node in self.module.all(cst.Name))}
+        for function in self.region.helpers:
+            if is_method(self.module, function):
+                name = fresh_name(f"_{function.name.value.strip('_')}", taken)
+                taken.add(name)
+                self.lifted[function] = name
+        for node in (*self.region.nodes, *(inner for lifted in self.lifted for inner in self.module.inside(lifted))):
+            called = helper(self.module, node) if isinstance(node, cst.Call) else None
+            if isinstance(node, cst.Call) and called in self.lifted:
+                self.edits[node.func] = put(cst.Name(self.lifted[called]))
+
+    def functions(self) -> list[cst.FunctionDef]:
+        """The methods as functions."""
+        made = []
+        for function, name in self.lifted.items():
+            params = [param for param in function.params.params if not is_bound(function, param)]
+            changed = apply_edits(function, self.edits).with_changes(name=cst.Name(name), decorators=[])
+            made.append(changed.with_changes(params=changed.params.with_changes(params=params)))
+        return made
 
     # ------------------------------------------------------------------ what it takes
 

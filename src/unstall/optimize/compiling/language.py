@@ -115,72 +115,26 @@ def _refused_call(module: SourceModule, call: cst.Call) -> str | None:
 
 
 def helper(module: SourceModule, call: cst.Call) -> cst.FunctionDef | None:
-    """The function of the file's top level that is called, if it is one that only computes with numbers."""
-    if not isinstance(call.func, cst.Name):
-        return None
-    function = module.top_level(cst.FunctionDef, call.func.value)
-    if function is None or len(module.global_scope[call.func.value]) != 1:
+    """The function or method of the file that is called, if it is one that can be read like a function of its own."""
+    function = _called(module, call.func)
+    if function is None or function.asynchronous:
         return None
     params = function.params
     plain = not (params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param))
-    if function.decorators or function.asynchronous or not plain:
+    is_static = [module.name(decorator.decorator) for decorator in function.decorators] == ["builtins.staticmethod"]
+    return function if plain and (is_static or not function.decorators) else None
+
+
+def _called(module: SourceModule, func: cst.BaseExpression) -> cst.FunctionDef | None:
+    """The only function of the top level, or method of the class around it, that a name or ``self.name`` can be."""
+    if isinstance(func, cst.Name):
+        known = len(module.global_scope[func.value]) == 1
+        return module.top_level(cst.FunctionDef, func.value) if known else None
+    cls = module.enclosing(func, cst.ClassDef)
+    if not isinstance(func, cst.Attribute) or cls is None or dotted(func.value) not in ("self", cls.name.value):
         return None
-    return function
-
-
-def helpers(module: SourceModule, node: cst.CSTNode) -> list[cst.FunctionDef]:
-    """The functions that a statement calls, and those that they call. Raises AnalysisRefused for one that does more."""
-    found: list[cst.FunctionDef] = []
-    waiting: list[cst.CSTNode] = [node]
-    while waiting:
-        for call in (inner for inner in module.inside(waiting.pop()) if isinstance(inner, cst.Call)):
-            function = helper(module, call)
-            if function is not None and function not in found:
-                _refuse_helper(module, function)
-                found.append(function)
-                waiting.append(function)
-    return found
-
-
-def _refuse_helper(module: SourceModule, function: cst.FunctionDef) -> None:
-    body = [line for line in function.body.body if not _is_docstring(line)]
-    own = {param.name.value for param in function.params.params}
-    for line in body:
-        refuse_other_than_numbers(module, line, returns=True)
-        own |= {
-            node.value
-            for node in module.inside(line)
-            if isinstance(node, cst.Name) and module.context(node) is ExpressionContext.STORE
-        }
-    for line in body:
-        for read in outer_references(module, line, own):
-            if not isinstance(read, cst.Name) or not _is_constant(module, read):
-                raise AnalysisRefused(f"{function.name.value} reads {module.code(read)} besides its arguments")
-        for node in module.inside(line):
-            if (
-                isinstance(node, cst.Subscript)
-                and module.context(node) is ExpressionContext.STORE
-                and root(node) in {param.name.value for param in function.params.params}
-            ):
-                raise AnalysisRefused(f"{function.name.value} changes what it is given")
-
-
-def _is_docstring(line: cst.CSTNode) -> bool:
-    return (
-        isinstance(line, cst.SimpleStatementLine)
-        and isinstance(line.body[0], cst.Expr)
-        and isinstance(line.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
-    )
-
-
-def _is_constant(module: SourceModule, node: cst.Name) -> bool:
-    """Whether a name of the top level is a number that is bound once: compiled code takes it for good."""
-    assignments = list(module.global_scope[node.value])
-    if len(assignments) != 1:
-        return False
-    above = module.parent(getattr(assignments[0], "node", node))
-    assign = module.parent(above) if above is not None else None
-    return isinstance(assign, cst.Assign) and isinstance(assign.value, (cst.Integer, cst.Float))
+    named = [function for function in module.all(cst.FunctionDef) if function.name.value == func.attr.value]
+    return named[0] if len(named) == 1 and named[0] in cls.body.body else None
 
 
 def outer_references(module: SourceModule, node: cst.CSTNode, own: set[str]) -> Iterator[cst.BaseExpression]:
@@ -192,6 +146,8 @@ def outer_references(module: SourceModule, node: cst.CSTNode, own: set[str]) -> 
         if isinstance(above, cst.Attribute) and above.value is inner and _is_reference(module, above):
             continue  # a part of what is read
         if isinstance(above, cst.Call) and above.func is inner:
+            continue
+        if isinstance(above, cst.Attribute) and above.value is inner and _is_helper(module, above):
             continue
         if isinstance(inner, cst.Attribute) and not dotted(inner):
             continue
@@ -206,6 +162,11 @@ def _is_reference(module: SourceModule, node: cst.Attribute) -> bool:
     """Whether it is an attribute that is read: not a method that is called."""
     above = module.parent(node)
     return bool(dotted(node)) and not (isinstance(above, cst.Call) and above.func is node)
+
+
+def _is_helper(module: SourceModule, method: cst.Attribute) -> bool:
+    call = module.parent(method)
+    return isinstance(call, cst.Call) and call.func is method and helper(module, call) is not None
 
 
 def is_of_comprehension(module: SourceModule, node: cst.BaseExpression) -> bool:

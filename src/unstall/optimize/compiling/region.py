@@ -9,10 +9,10 @@ from functools import cached_property, partial
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
+from unstall.optimize.compiling.helpers import helpers
 from unstall.optimize.compiling.language import (
     TO_LIST,
     helper,
-    helpers,
     is_of_comprehension,
     outer_references,
     refuse_other_than_numbers,

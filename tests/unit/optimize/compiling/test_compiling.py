@@ -385,3 +385,50 @@ def test_the_inner_loop_is_taken_where_the_outer_one_does_more():
         """
     code = changed(source, "part += ")
     assert "        part = _total_loop(row)\n        result += part\n" in code
+
+
+def test_methods_that_use_no_object_become_functions():
+    source = """
+        class Warp:
+            band = 3
+
+            def cost(self, a, b):
+                return self.gap(a, b) * 0.5
+
+            @staticmethod
+            def gap(a, b):
+                return abs(a - b)
+
+            def total(self, xs, ys):
+                result = 0.0
+                for x in xs:
+                    for y in ys:
+                        result += self.cost(x, y) / self.band
+                return result
+
+
+        def total(xs, ys):
+            return Warp().total(xs, ys)
+        """
+    code = changed(source, "result +=")
+    assert "\n\n\ndef _cost(a, b):\n    return _gap(a, b) * 0.5\n" in code
+    assert "return _total_loop(xs, ys, self.band)" in code
+    agree(source, "result +=", "total", [1.0, 2.0, 4.5], [0.5, 3.0])
+
+
+def test_a_method_that_uses_its_object_is_refused():
+    source = textwrap.dedent(
+        """
+        class Warp:
+            def cost(self, a, b):
+                return abs(a - b) * self.scale
+
+            def total(self, xs):
+                result = 0.0
+                for x in xs:
+                    result += self.cost(x, 1.0)
+                return [result]
+        """
+    )
+    with pytest.raises(AnalysisRefused, match=r"cost reads self\.scale besides its arguments"):
+        compiled(make_module(source), line_of(source, "result +="))
