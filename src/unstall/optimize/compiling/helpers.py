@@ -26,6 +26,10 @@ def helpers(module: SourceModule, node: cst.CSTNode) -> list[cst.FunctionDef]:
 
 def _refuse_helper(module: SourceModule, function: cst.FunctionDef) -> None:
     body = [line for line in function.body.body if not _is_docstring(line)]
+    if is_method(module, function) and any(
+        param.default and not _is_literal(param.default) for param in function.params.params
+    ):
+        raise AnalysisRefused(f"{function.name.value} has a default that is no number")
     own = {param.name.value for param in function.params.params if not is_bound(function, param)}
     for line in body:
         refuse_other_than_numbers(module, line, returns=True)
@@ -55,6 +59,12 @@ def is_method(module: SourceModule, function: cst.FunctionDef) -> bool:
 def is_bound(function: cst.FunctionDef, param: cst.Param) -> bool:
     """Whether a parameter is the object whose method it is."""
     return param is function.params.params[0] and param.name.value == "self"
+
+
+def _is_literal(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Integer, cst.Float)) or (
+        isinstance(node, cst.Name) and node.value in ("True", "False")
+    )
 
 
 def _is_docstring(line: cst.CSTNode) -> bool:

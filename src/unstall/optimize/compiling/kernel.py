@@ -87,8 +87,12 @@ class _Kernel:
         """The methods as functions."""
         made = []
         for function, name in self.lifted.items():
-            params = [param for param in function.params.params if not is_bound(function, param)]
-            changed = apply_edits(function, self.edits).with_changes(name=cst.Name(name), decorators=[])
+            params = [
+                param.with_changes(annotation=None)  # the classes that they name may come later in the file
+                for param in function.params.params
+                if not is_bound(function, param)
+            ]
+            changed = apply_edits(function, self.edits).with_changes(name=cst.Name(name), decorators=[], returns=None)
             made.append(changed.with_changes(params=changed.params.with_changes(params=params)))
         return made
 

@@ -76,9 +76,20 @@ def _refused(module: SourceModule, node: cst.CSTNode, returns: bool) -> str | No
         return "has None"
     if isinstance(node, cst.Attribute) and module.context(node) is not ExpressionContext.LOAD:
         return "sets an attribute"
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Power):
+        return _refused_power(node.right)
     if isinstance(node, cst.Call):
         return _refused_call(module, node)
     return None
+
+
+def _refused_power(exponent: cst.BaseExpression) -> str | None:
+    """Powers are multiplied out, which rounds otherwise than Python does, but for a square."""
+    return (
+        None
+        if isinstance(exponent, cst.Float) or (isinstance(exponent, cst.Integer) and exponent.value == "2")
+        else "has a power"
+    )
 
 
 _OF_ITERABLES = ("builtins.all", "builtins.any", "builtins.sum", "builtins.min", "builtins.max", "builtins.list")
@@ -106,6 +117,8 @@ def _appends(node: cst.CSTNode) -> bool:
 
 def _refused_call(module: SourceModule, call: cst.Call) -> str | None:
     name = module.name(call)
+    if name == "builtins.round" and len(call.args) > 1:
+        return "rounds to decimal places"
     if name in _FUNCTIONS or helper(module, call) is not None:
         return None
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""

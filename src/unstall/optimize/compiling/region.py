@@ -76,6 +76,7 @@ class Region:
     @cached_property
     def taken(self) -> list[str]:
         """Those of the names that they bind which they read first, or may leave as they were."""
+        self._refuse_other_scopes()
         flow = _Flow(self.module, self.function, self.stored)
         bound = flow.through(self.statements, set())
         names = flow.early | ({*self.given} - bound)
@@ -87,6 +88,14 @@ class Region:
         """What they read of outside: names, and attributes of names."""
         for line in self.statements:
             yield from outer_references(self.module, line, self.stored)
+
+    def _refuse_other_scopes(self) -> None:
+        """Refuse names of other scopes, and those that are looked at after an error in the midst of it."""
+        for node in self.module.inside(self.function.body):
+            if isinstance(node, (cst.Global, cst.Nonlocal)) and {item.name.value for item in node.names} & self.stored:
+                raise AnalysisRefused(f"line {self.module.first_line(node)} declares a name that the loop binds")
+        if self.given and any(isinstance(node, cst.Try) for node in self._ancestors()):
+            raise AnalysisRefused(f"line {self.module.first_line(self.loop)} is in a try")
 
     def _ancestors(self) -> Iterator[cst.CSTNode]:
         """What the statements stand in, up to the function."""

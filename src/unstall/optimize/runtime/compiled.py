@@ -169,7 +169,7 @@ class _CompiledLoop:
         kernel = self._with_functions(self.loop, functions, options)
         try:
             kernel.compile(tuple(map(numba.typeof, numbers)))
-        except (numba.core.errors.NumbaError, ValueError, NotImplementedError):
+        except Exception:  # whatever it is that the compiler cannot do
             return None
         mixed = by_numpy and any(not isinstance(number, (int, float, str, numpy.ndarray)) for number in numbers)
         results = [compiled for each in (kernel, *functions.values()) for compiled in each.overloads.values()]

@@ -338,6 +338,8 @@ def test_division_by_zero_of_an_array_is_numpys():
         ("total = i if values[i] is None else 0", "has"),
         ("total += sum(map(abs, values))", "calls map"),
         ("values[0:2] = [i]", "sets a slice"),
+        ("total += values[i] ** 3", "has a power"),
+        ("total += round(values[i], 2)", "rounds to decimal places"),
     ],
 )
 def test_what_is_more_than_numbers_is_refused(body, reason):
@@ -432,3 +434,46 @@ def test_a_method_that_uses_its_object_is_refused():
     )
     with pytest.raises(AnalysisRefused, match=r"cost reads self\.scale besides its arguments"):
         compiled(make_module(source), line_of(source, "result +="))
+
+
+def test_a_method_that_becomes_a_function_names_no_class_of_the_file():
+    source = """
+        class Warp:
+            def cost(self, a: float, b: float = 1.0) -> "Warp | float":
+                return abs(a - b)
+
+            def total(self, xs: "list[Later]"):
+                result = 0.0
+                for x in xs:
+                    result += self.cost(x)
+                return result
+
+
+        class Later:
+            pass
+
+
+        def total(xs):
+            return Warp().total(xs)
+        """
+    assert "def _cost(a, b = 1.0):" in changed(source, "result +=")
+    agree(source, "result +=", "total", [1.0, 2.0, 4.5])
+
+
+@pytest.mark.parametrize(
+    ("before", "around", "reason"),
+    [("global total", "", "line 4 declares a name that the loop binds"), ("total = 0", "try:", "is in a try")],
+)
+def test_names_that_others_look_at_are_refused(before, around, reason):
+    lines = [
+        "def loop(values):",
+        f"    {before}",
+        f"    {around or 'if True:'}",
+        "        for value in values:",
+        "            total = value",
+        "    finally:" if around else "    if True:",
+        "        print(total)",
+    ]
+    source = "\n\n" + "\n".join(lines) + "\n"
+    with pytest.raises(AnalysisRefused, match=reason):
+        compiled(make_module(source), line_of(source, "total = value"))
