@@ -67,6 +67,7 @@ class _Kernel:
         self._refuse_aliases()
         self._copy_slices()
         self._unpack_rows()
+        self._append_items()
 
     # ------------------------------------------------------------------ what it calls
 
@@ -241,6 +242,20 @@ class _Kernel:
             elif isinstance(node, cst.Assign) and isinstance(node.targets[0].target, (cst.Tuple, cst.List)):
                 self._unpack_value(node)
 
+    def _append_items(self) -> None:
+        """``row += [a, b]`` appends them: only so does the compiler see what an empty list is for."""
+        for node in self.region.nodes:
+            line = self.module.parent(node)
+            if (
+                not isinstance(node, cst.AugAssign) or not isinstance(node.operator, cst.AddAssign)
+                or not isinstance(node.target, cst.Name) or not isinstance(node.value, cst.List)
+                or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1
+            ):  # fmt: skip
+                continue
+            names = {part.value for part in self.module.inside(node.value) if isinstance(part, cst.Name)}
+            if node.target.value not in names:
+                self.edits[line] = _appending
+
     def _row_targets(self, target: cst.BaseExpression, values: cst.BaseExpression) -> list[cst.BaseExpression]:
         """The parts of a loop's target that are bound to rows taken apart."""
         if not isinstance(target, (cst.Tuple, cst.List)):
@@ -361,6 +376,17 @@ def _chained(item: cst.Subscript) -> cst.BaseExpression:
     for element in item.slice:
         made = cst.Subscript(made, [element.with_changes(comma=cst.MaybeSentinel.DEFAULT)])
     return made
+
+
+def _appending(line: cst.SimpleStatementLine) -> cst.FlattenSentinel[cst.SimpleStatementLine]:
+    """A statement that adds a list to another as one for each item."""
+    (added,) = line.body
+    assert isinstance(added, cst.AugAssign)
+    assert isinstance(added.value, cst.List)
+    append = cst.Attribute(added.target, cst.Name("append"))
+    items = [cst.Expr(cst.Call(append, [cst.Arg(element.value)])) for element in added.value.elements]
+    rest = [cst.SimpleStatementLine([item]) for item in items[1:]]
+    return cst.FlattenSentinel([line.with_changes(body=items[:1]), *rest])
 
 
 def _names(target: cst.BaseExpression) -> set[str]:

@@ -32,7 +32,7 @@ class _Listed:
             return _CompiledLoop._array(values)
         if isinstance(values, torch.Tensor):
             values = values.detach().cpu()
-            values = (values.double() if values.is_floating_point() else values).numpy()
+            values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
         kind = getattr(getattr(values, "dtype", None), "kind", "")
         if kind not in "fiub" or not values.ndim or values.dtype in ("uint64", "longdouble"):
             raise TypeError("no list of numbers")

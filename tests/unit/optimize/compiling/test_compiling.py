@@ -477,3 +477,21 @@ def test_names_that_others_look_at_are_refused(before, around, reason):
     source = "\n\n" + "\n".join(lines) + "\n"
     with pytest.raises(AnalysisRefused, match=reason):
         compiled(make_module(source), line_of(source, "total = value"))
+
+
+def test_items_that_are_added_to_a_row_are_appended():
+    source = """
+        def features(sounds, frame):
+            features = []
+            for sound in sounds:
+                row = []
+                for start in range(0, len(sound), frame):
+                    crossings, energy = 0, 0.0
+                    for value in sound[start : start + frame]:
+                        energy += value * value
+                        crossings += value < 0
+                    row += [crossings / frame, energy]  # of a frame
+                features.append(row)
+            return features
+        """
+    agree(source, "energy += ", "features", [[0.5, -1.0, 2.0, 3.0], [-0.5, -1.0, -2.0, 3.0]], 2)
