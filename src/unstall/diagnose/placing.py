@@ -20,7 +20,7 @@ from unstall.child.user_files import is_program_file
 from unstall.diagnose import dataflow, source, vocabulary
 from unstall.records.measurements import Measurement, Site
 from unstall.records.observations import Frame, StackSample
-from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, IDLE, Plugins, Seam, Tick, seam_of
+from unstall.records.vocabulary import BACKWARD, CALLBACK, DATA_WAIT, FORWARD, IDLE, Plugins, Seam, Tick, seam_of
 
 ProgramFrames = Sequence[tuple[Frame, source.Function]]
 """The program's frames of a stack, outermost first, with the functions they are in."""
@@ -28,6 +28,8 @@ ProgramFrames = Sequence[tuple[Frame, source.Function]]
 _CallPath = Sequence[tuple[str, str, int]]
 """(file, function, line) of the program's frames that lead to a call of a seam, outermost first."""
 
+_OPTIMIZER = re.compile(r"[/\\]torch[/\\]optim[/\\]")
+_TORCH = re.compile(r"[/\\]torch[/\\]")
 _FUNCTIONAL = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
 
 
@@ -61,9 +63,10 @@ class Placer:
 
     def place(self, sample: StackSample) -> Placed:
         program = program_frames(sample.frames)
-        called = (self.lines.get((frame.file, frame.line), "") for frame, _ in reversed(program))
+        inner = _in_closure(sample.frames)
+        called = (self.lines.get((frame.file, frame.line), "") for frame, _ in reversed(program_frames(inner)))
         in_event = any((frame.file, short(frame.function)) in self.callbacks for frame in sample.frames)
-        seam = CALLBACK.name if in_event else self.seams.phase(sample.frames) or next(filter(None, called), "")
+        seam = CALLBACK.name if in_event else self.seams.phase(inner) or next(filter(None, called), "")
         seam = seam or self._compiled(program)
         phase = self._phase(seam, sample.frames, program)
         in_seam = seam == phase
@@ -124,6 +127,19 @@ class _Seams:
         return next(shown, "")
 
 
+def _in_closure(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """The frames below the call of a closure by an optimizer of torch's; all of them where there is none.
+
+    A step calls nothing else outside of torch, but for that of an optimizer of the program's own, which it is around.
+    """
+    pairs = zip(frames, frames[1:], range(1, len(frames)))
+    calls = (
+        place for above, below, place in pairs
+        if _OPTIMIZER.search(above.file) and not _TORCH.search(below.file) and short(below.function) != "step"
+    )  # fmt: skip
+    return frames[max(calls, default=0) :]
+
+
 def _lines(measurement: Measurement, known: Sequence[Seam]) -> dict[tuple[str, int], str]:
     """The program's lines that call these seams, and their phase: the functions' own frames need not be known."""
     phases = {}
@@ -166,6 +182,11 @@ class _Positions:
         relations = {_compare(program, path) for path in self.paths.get(seam, ())} - {0}
         return relations.pop() if len(relations) == 1 else 0
 
+    def _precedes_training(self, program: ProgramFrames) -> bool:
+        """Whether a line stands before the model's call in every place that training calls it from."""
+        relations = {_compare(program, path) for path in self.training}
+        return -1 in relations and 1 not in relations
+
     def _hands_batch(self, program: ProgramFrames) -> bool:
         """Whether the line in the loop makes what the model is called with, whoever wrote what it calls."""
         if environments.STEP.event in self.paths:
@@ -194,18 +215,21 @@ class _Positions:
         optimized = self.relation(program, optimizer.STEP.event)
         trains = optimizer.STEP.event in self.paths or autograd.BACKWARD.event in self.paths
         called = [function.qualname for _, function in inner]
+        named = _named(called)
         makes_data = _makes_data(inner) or _is_iterated(frames, inner)
         if forward < 0 or (forward == 0 and makes_data):
-            if called and any(vocabulary.names_callback(name) for name in called) and not makes_data:
-                return "callback"
+            if named == CALLBACK.name and not makes_data:
+                return CALLBACK.name
             if vocabulary.is_server(frames):  # what a request brings is no batch of data
                 loads = vocabulary.calls_storage(calls) or vocabulary.is_network_library(_called(frames))
             else:
                 loads = makes_data or any(vocabulary.names_data(name) for name in called) or self._hands_batch(program)
                 loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
             return "data_wait" if loads and not self.has_loader else "before"
-        if any(vocabulary.names_callback(name) for name in called) or vocabulary.calls_callback(calls):
-            return "callback"
+        if named == DATA_WAIT.name and self._precedes_training(program) and not vocabulary.is_server(frames):
+            return "before" if self.has_loader else DATA_WAIT.name
+        if named == CALLBACK.name or vocabulary.calls_callback(calls):
+            return CALLBACK.name
         if forward == 0 and not program:
             return "other"
         if forward > 0 and trains and backward < 0:
@@ -215,6 +239,15 @@ class _Positions:
         if optimized > 0 or backward > 0:
             return "late"
         return "other"
+
+
+def _named(called: Sequence[str]) -> str:
+    """What the functions' names say that they do, callback or data: the outermost that says one thing of them only."""
+    for name in called:
+        is_callback, makes_data = vocabulary.names_callback(name), vocabulary.names_data(name)
+        if is_callback != makes_data:
+            return CALLBACK.name if is_callback else DATA_WAIT.name
+    return CALLBACK.name if any(vocabulary.names_callback(name) for name in called) else ""
 
 
 def _of_model(site: Site, plugins: Plugins) -> Site:

@@ -107,6 +107,22 @@ def test_optimizer_steps_are_recorded_by_their_hooks(recorded):
     assert ticks(recorded, Tick.OPTIMIZER) == 1
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_closure_that_a_step_is_given_is_no_part_of_the_update(recorded, monkeypatch, named):
+    library = FakeOptimizer()
+    optimizer.TARGETS["torch.optim.optimizer"](library)
+    torch = SimpleNamespace(compiler=SimpleNamespace(is_compiling=lambda: False))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    (begin, replace), (end,) = library.pre, library.post
+    begin(library, (), {})
+    args, kwargs = replace(library, *(((library,), {"closure": abs}) if named else ((library, abs), {})))
+    assert (kwargs["closure"] if named else args[1])(-3) == 3
+    end(library, (), {})
+    assert recorded.names() == ["~closure", "~optimizer"]
+    inner, outer = recorded.spans()
+    assert int(outer["self"]) == int(outer["dur"]) - int(inner["dur"])
+
+
 @pytest.mark.parametrize("compiling", [False, True])
 def test_once_torch_can_compile_its_traces_are_left_alone(recorded, monkeypatch, compiling):
     library = FakeOptimizer()

@@ -170,6 +170,71 @@ def test_what_makes_the_models_batch_is_its_loader_whatever_it_is_called(tmp_pat
     assert phases([*called, loop.site("~env.step", "fit", "# model")]) == ["before", "before"]
 
 
+def test_what_an_optimizer_calls_to_compute_the_loss_is_no_update(tmp_path):
+    text = """
+    def training_step(batch):
+        loss = model(batch)  # model
+        scores.update(loss)  # update
+        return loss
+
+    def update(loss):
+        return sorted(loss)  # scores
+
+    def fit():
+        trainer.fit()  # fit
+    """
+    program = Source(tmp_path / "program.py", text)
+    sites = [
+        program.site("~forward", "training_step", "# model", ("fit", "# fit")),
+        program.site("~optimizer", "fit", "# fit"),
+    ]
+    above = (program.at("fit", "# fit"), lib("lightning/pytorch/trainer/trainer.py", "fit"), STEP)
+    closure = lib("lightning/pytorch/loops/optimization/closure.py", "__call__")
+    inside = (*above, closure, program.at("training_step", "# update"), program.at("update", "# scores"))
+    forward = (*above, closure, program.at("training_step", "# model"), CALL)
+    of_its_own = (
+        program.at("fit", "# fit"), lib("torch/optim/optimizer.py", "wrapper"), lib("lion/lion.py", "step"),
+        lib("lion/lion.py", "update_fn"),
+    )  # fmt: skip
+    placed = blame_of([stack(*frames) for frames in (above, inside, forward, of_its_own)], sites=sites).main
+    assert [each.phase for each in placed] == ["optimizer", "other", "forward", "optimizer"]
+
+
+@pytest.mark.parametrize(("name", "phase"), [("sample", "data_wait"), ("log", "callback"), ("work", "other")])
+def test_what_a_function_is_for_is_said_by_the_outermost_that_is_named_for_it(tmp_path, name, phase):
+    text = f"""
+    def fit():
+        while True:
+            play()  # play
+            learn()  # learn
+
+    def play():
+        act(model(1))  # act
+
+    def learn():
+        rows = {name}()  # rows
+        loss = model(rows)  # model
+
+    def {name}():
+        return _history()  # history
+
+    def _history():
+        return 1  # made
+    """
+    loop = Source(tmp_path / "loop.py", text)
+    sites = [
+        loop.site("~forward", "learn", "# model", ("fit", "# learn")),
+        msgspec.structs.replace(loop.site("~forward", "play", "# act", ("fit", "# play")), grad=False),
+        loop.site("~optimizer", "learn", "# model", ("fit", "# learn")),
+    ]
+    makes = stack(loop.at("fit", "# learn"), loop.at("learn", "# rows"), loop.at(name, "# history"))
+    deep = stack(*makes.frames, loop.at("_history", "# made"))
+    assert [placed.phase for placed in blame_of([makes, deep], sites=sites).main] == [
+        phase,
+        phase if phase != "other" else "callback",
+    ]
+
+
 def test_what_a_request_brings_to_a_server_is_no_batch_of_data(tmp_path):
     text = """
     def handle(request):

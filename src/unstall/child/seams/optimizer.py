@@ -9,8 +9,8 @@ from types import FunctionType
 from typing import Any
 
 from unstall.child import finding
-from unstall.child.recording import hooks
-from unstall.records.vocabulary import OPTIMIZER, Seam, Tick
+from unstall.child.recording import hooks, wrap
+from unstall.records.vocabulary import OPTIMIZER, OTHER, Seam, Tick
 
 STEP = Seam(
     "~optimizer",
@@ -22,6 +22,10 @@ STEP = Seam(
         (r"keras[/\\]src[/\\]optimizers[/\\]|fastai[/\\]optimizer\.py$", r"apply|step|.*_update_step"),
     ),
 )
+
+CLOSURE = Seam("~closure", phase=OTHER.name)
+"""What an optimizer is given to call, which computes the loss: Lightning's whole training step. It is no part of the
+update, and as much the program's own code as if it had been called before."""
 
 _handles: list[Any] = []
 
@@ -62,6 +66,18 @@ def _register_traceable(module: Any) -> None:
 def _register(module: Any, before: Any, after: Any) -> None:
     _handles.append(module.register_optimizer_step_pre_hook(before))
     _handles.append(module.register_optimizer_step_post_hook(after))
+    _handles.append(module.register_optimizer_step_pre_hook(_with_recorded_closure))
+
+
+def _with_recorded_closure(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments of a step, its closure recorded; None where it has none, or is being compiled."""
+    given = args[1] if len(args) > 1 else kwargs.get("closure")
+    if given is None or sys.modules["torch"].compiler.is_compiling():
+        return None
+    closure = wrap(given, CLOSURE)
+    if len(args) > 1:
+        return (args[0], closure, *args[2:]), kwargs
+    return args, {**kwargs, "closure": closure}
 
 
 def recorded_step(original: Any) -> Any:
@@ -99,6 +115,6 @@ def _find() -> list[FunctionType]:
     return finding.functions(finding.inner(type(optimizer).step) for optimizer in _alive())
 
 
-SEAMS = (STEP,)
+SEAMS = (STEP, CLOSURE)
 FINDERS = {STEP.stub: _find}
 TARGETS = {"torch.optim.optimizer": _install, "torch._dynamo": _on_dynamo}
