@@ -37,6 +37,7 @@ def measure(
     root = primary(of_models(main, forwards))
     address = int(root["arg"][-1])
     fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
+    parts = next((fact for fact in main.facts.get("modules", []) if fact["root"] == address), {})
     batch_size = round(generated.sequences) if generated is not None else None
     sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
     shapes = {tuple(fact["sample"]) for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]}
@@ -48,6 +49,9 @@ def measure(
         dtype=fact.get("dtype", ""),
         device=fact.get("device", ""),
         parameters=int(fact.get("parameters", 0)),
+        gradients=int(parts.get("gradients", 0)),
+        updated=int(parts.get("updated", 0)),
+        idle_parts=tuple(parts.get("idle", ())),
         threads=threads,
         batch_size=int(np.median(sizes)) if sizes else batch_size,
         sample="×".join(str(length) for length in shapes.pop()) if len(shapes) == 1 else "",

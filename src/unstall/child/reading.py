@@ -73,6 +73,11 @@ def modules(root: Any, prefix: str = "", known: set[int] | None = None) -> Itera
         yield from modules(child, f"{prefix}.{name}" if prefix else name, known)
 
 
+def children(root: Any) -> list[tuple[str, Any]]:
+    """Name and module of those that a ``torch.nn.Module`` holds itself."""
+    return list(_held(root, "_modules"))
+
+
 def parameters(root: Any) -> Iterator[Any]:
     """The parameters of a ``torch.nn.Module`` and of all in it, each once."""
     known = set()

@@ -15,7 +15,7 @@ import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import flops, handlers, reading, recording, seams
+from unstall.child import flops, gradients, handlers, reading, recording, seams
 from unstall.child.seams import modules, optimizer
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 200
 """Of a call's stack: a path that lost its outermost frames could be compared with no other."""
 _MOST_LIBRARIES = 200
+_MOST_OPTIMIZERS = 64
 _NEAREST = 8
 """Frames by which places are told apart: a library calls the model of training and validation by the same helpers."""
 
@@ -134,6 +135,7 @@ class Windows:
         self.optimizer_seen = False
         self.roots: dict[int, weakref.ref[Any]] = {}
         """The models that were called, by their address: they live and die as without unstall."""
+        self.optimizers: dict[int, weakref.ref[Any]] = {}
 
     def event(self, name: str, first: Any, count: int) -> None:
         if self.state == "done":
@@ -141,6 +143,9 @@ class Windows:
         self.optimizer_seen = self.optimizer_seen or name == optimizer.STEP.event
         if name == modules.FORWARD.event and len(self.roots) < 8:
             self.roots[id(first)] = weakref.ref(first)
+        can_be_seen = name == optimizer.STEP.event and type(first).__weakrefoffset__
+        if can_be_seen and len(self.optimizers) < _MOST_OPTIMIZERS:
+            self.optimizers[id(first)] = weakref.ref(first)
         if self.state == "waiting":
             by_optimizer = name == optimizer.STEP.event and count == self.FLOPS_AT_OPTIMIZER
             by_forward = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
@@ -204,6 +209,7 @@ class Windows:
             recording.native.modules(False)
         self.state = "done"
         self.roots.clear()
+        self.optimizers.clear()
         self._leave_counter()
 
     def _open_modules(self) -> None:
@@ -217,11 +223,15 @@ class Windows:
         self.state = "done"
         assert self.key is not None
         self.tell("window", what="modules", marks=self.marks, per=self.key[0])
+        steps = self.key[0] == optimizer.STEP.event  # which is where all gradients are there
+        alive = [each for reference in self.optimizers.values() if (each := reference()) is not None]
         for address, reference in self.roots.items():
             root = reference()
             if root is not None:
-                self.tell("modules", root=address, modules=_module_table(root))
+                more = gradients.facts(root, alive) if steps else {}
+                self.tell("modules", root=address, modules=_module_table(root), **more)
         self.roots.clear()
+        self.optimizers.clear()
 
 
 def _path(frame: FrameType | None, most: int) -> tuple[tuple[str, str, int, int], ...]:

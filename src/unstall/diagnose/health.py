@@ -13,7 +13,9 @@ from unstall.diagnose.thresholds import (
     MOST,
     RECURRENT_RATE,
     SINGLE,
+    UNUSED_GRADIENTS,
 )
+from unstall.records.measurements import ModelMeasurement
 from unstall.records.vocabulary import MODEL_PHASES, PhaseName
 from unstall.text.units import percent
 
@@ -31,7 +33,21 @@ def objections(host: HostFeatures) -> list[str]:
         lines.append(f"only {share} of a step is the model's math; {name} takes {percent(host.share(name))}")
     if (model.batch_size or BATCHED) <= SINGLE and host.model_calls >= CALLED_OFTEN:
         lines.append(f"the model is called {model.forwards:.3g} times a step on single observations")
+    if wastes_gradients(host):
+        lines.append(
+            f"{percent(unused_gradients(model))} of the gradients that backward computes are used by no optimizer"
+        )
     return [*lines, *_slow_arithmetic(host)]
+
+
+def unused_gradients(model: ModelMeasurement) -> float:
+    """Share of the gradients, in elements, that no optimizer uses; 0 where that is not known."""
+    return 1 - model.updated / model.gradients if model.gradients else 0.0
+
+
+def wastes_gradients(host: HostFeatures) -> bool:
+    """Whether a good part of the step computes gradients that no optimizer uses."""
+    return unused_gradients(host.measurement.model) * host.share("backward") >= UNUSED_GRADIENTS
 
 
 def largest_phase(host: HostFeatures, besides: tuple[PhaseName, ...] = ()) -> PhaseName:

@@ -68,6 +68,12 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     dtype: str = ""
     device: str = ""
     parameters: int = 0
+    gradients: int = 0
+    """Elements that backward computes for the model's parameters; 0 where that is not known."""
+    updated: int = 0
+    """Those of them that an optimizer uses."""
+    idle_parts: tuple[str, ...] = ()
+    """Parts of the model none of whose gradients is used."""
     threads: int = 0
     compiled: bool = False
     batch_size: int | None = None

@@ -44,6 +44,13 @@ def test_rollouts_that_were_taken_for_validation_are_not_healthy(code):
     assert "63 %" in finding.evidence[0]
 
 
+def test_gradients_that_nothing_uses_are_not_healthy():
+    finding = verdict(TRAINING, msgspec.structs.replace(COMPUTING, gradients=1000, updated=100))
+    assert (finding.pattern, finding.cause) == ("compute-bound", "gradients")
+    few = verdict(TRAINING, msgspec.structs.replace(COMPUTING, gradients=1000, updated=900))
+    assert few.pattern == "healthy"
+
+
 def test_a_poor_rate_is_not_healthy():
     finding = verdict(TRAINING, slower(2.25e9))
     assert finding.pattern == "unexplained"

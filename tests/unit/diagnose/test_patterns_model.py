@@ -58,6 +58,19 @@ def test_compute_bound_by_the_optimizer(code):
     assert (finding.cause, finding.culprit.line) == ("optimizer", code.line("# optimizer"))
 
 
+def test_compute_bound_by_gradients_that_nothing_uses(tmp_path):
+    net = Source(tmp_path / "net.py", "class Net:\n    def forward(self, x):  # forward\n        return x\n")
+    model = ModelMeasurement(
+        threads=4, file=net.file, line=net.line("# forward"), gradients=100, updated=5, idle_parts=("backbone", "neck")
+    )
+    found = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model)
+    finding = check(found, "compute-bound", headroom=1 / (1 - 0.7 * 0.95))
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("gradients", "Net.forward", 2)
+    assert (
+        "95 % of the gradients that backward computes (`backbone`, `neck`) are used by no optimizer" in finding.evidence
+    )
+
+
 @pytest.mark.parametrize("type_name, cause", [("Conv2d", "kernel"), ("Attention", "model")])
 def test_compute_bound_by_a_layer_out_of_proportion(type_name, cause):
     modules = [module("big", type_name, 0.9), module("a", "Linear", 0.05), module("b", "Linear", 0.05)]

@@ -18,7 +18,7 @@ from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import claims, source
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.health import RECURRENT
+from unstall.diagnose.health import RECURRENT, unused_gradients, wastes_gradients
 from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
@@ -41,6 +41,7 @@ from unstall.diagnose.thresholds import (
     QUIET,
     SLOW_RATE,
     SPARE_CORE,
+    SUSPECTS,
     TIE,
     WORTH,
 )
@@ -63,7 +64,7 @@ class ComputeBound(Pattern):
     next_step = NextStep(label="time by module:", option="--modules")
     doing = (("model", "runs the model, its backward pass and its optimizer"),)
     device_uses = ("compute",)
-    causes = ("precision", "kernel", "model", "optimizer", "threads")
+    causes = ("precision", "gradients", "kernel", "model", "optimizer", "threads")
     phases = MODEL_PHASES
     residual = useful = True
     by_hand = (
@@ -73,6 +74,7 @@ class ComputeBound(Pattern):
             "precision",
             'compute in float32 or bfloat16; on a GPU, also try torch.set_float32_matmul_precision("high")',
         ),
+        ("gradients", "freeze them: `requires_grad_(False)`, and call what only they are in under `torch.no_grad()`"),
         ("optimizer", "update with fused=True, and let zero_grad() drop the gradients: no set_to_none=False"),
     )
 
@@ -86,7 +88,7 @@ class ComputeBound(Pattern):
             return None
         share = model_s / host.step_s
         top = _dominant(host)
-        sure = cause in ("precision", "optimizer") or top
+        sure = cause in ("precision", "gradients", "optimizer") or top
         return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, top),
@@ -168,6 +170,8 @@ def _cause(host: HostFeatures) -> str | None:
     measured = host.measurement
     if measured.model.dtype == "torch.float64":
         return "precision"
+    if wastes_gradients(host):
+        return "gradients"
     optimizer, passes = host.phase_s("optimizer"), (host.phase_s("forward"), host.phase_s("backward"))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
@@ -189,6 +193,10 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
     lines = [f"forward, backward and optimizer take {of_step(model_s / host.step_s, model_s)}"]
     if cause == "precision":
         lines.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
+    if cause == "gradients":
+        unused = percent(unused_gradients(measured.model))
+        of = f" ({_listed(measured.model.idle_parts)})" if measured.model.idle_parts else ""
+        lines.append(f"{unused} of the gradients that backward computes{of} are used by no optimizer")
     if cause == "threads":
         idle = f"{_idle_cores(host):.1f} of them are idle"
         lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores; {idle}")
@@ -198,6 +206,12 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
     if host.efficiency is not None:
         lines.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
     return lines
+
+
+def _listed(parts: Sequence[str]) -> str:
+    most = int(SUSPECTS)
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return ", ".join(f"`{name}`" for name in parts[:most]) + more
 
 
 def _idle_cores(host: HostFeatures) -> float:
@@ -219,6 +233,8 @@ def _waste(host: HostFeatures, cause: str) -> float:
         return PRECISION_COST * model_s
     if cause == "optimizer":
         return host.phase_s("optimizer")
+    if cause == "gradients":
+        return host.phase_s("backward") * unused_gradients(measured.model)
     if cause == "threads":
         threads = measured.model.threads
         return model_s * (1 - threads / (threads + _idle_cores(host)))
@@ -277,6 +293,14 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
         setter = _thread_setter(host)
         if setter is not None:
             return setter
+    model = host.measurement.model
+    if cause == "gradients" and model.file:
+        forward = source.function_at(model.file, model.line).qualname
+        code = source.code_at(model.file, model.line)
+        via = ", ".join(model.idle_parts)[:100]
+        return Culprit(
+            function=forward, file=model.file, line=model.line, share=host.share("backward"), code=code, via=via
+        )
     samples = host.blame.in_phase("forward")
     culprit = host.blame.main_culprit(samples) or host.caller(modules.FORWARD, share=host.share("forward"))
     if culprit is not None and top is not None:
@@ -299,6 +323,8 @@ def _advice(cause: str, top: ModuleMeasurement | None) -> str:
     name = f"{top.name} ({top.type})" if top else "the model"
     return {
         "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16",
+        "gradients": "compute no gradients that nothing uses: requires_grad_(False) for what is not trained, and "
+        "torch.no_grad() around what only it is in",
         "optimizer": "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings",
         "threads": "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS",
         "kernel": f"make {name} cheaper: a smaller kernel, downsampling before it, depthwise-separable",
