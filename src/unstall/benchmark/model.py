@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ def measure(
     parts = next((fact for fact in main.facts.get("modules", []) if fact["root"] == address), {})
     batch_size = round(generated.sequences) if generated is not None else None
     sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
+    batches = [fact for fact in main.facts.get("batch", []) if fact["root"] == address]
     shapes = {tuple(fact["sample"]) for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]}
     training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
     return ModelMeasurement(
@@ -52,6 +54,8 @@ def measure(
         gradients=int(parts.get("gradients", 0)),
         updated=int(parts.get("updated", 0)),
         idle_parts=tuple(parts.get("idle", ())),
+        padding=_mean(batches, "padding"),
+        spare=_mean(batches, "spare"),
         threads=threads,
         batch_size=int(np.median(sizes)) if sizes else batch_size,
         sample="×".join(str(length) for length in shapes.pop()) if len(shapes) == 1 else "",
@@ -59,6 +63,10 @@ def measure(
         peak_flops=peak_flops,
         **arithmetic,
     )
+
+
+def _mean(facts: Sequence[Mapping[str, Any]], name: str) -> float:
+    return float(np.mean([fact.get(name, 0.0) for fact in facts])) if facts else 0.0
 
 
 def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Bools) -> dict[str, Any]:

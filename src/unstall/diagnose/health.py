@@ -11,6 +11,7 @@ from unstall.diagnose.thresholds import (
     COUNTED_OPS,
     GOOD_RATE,
     MOST,
+    PADDING,
     RECURRENT_RATE,
     SINGLE,
     UNUSED_GRADIENTS,
@@ -37,6 +38,8 @@ def objections(host: HostFeatures) -> list[str]:
         lines.append(
             f"{percent(unused_gradients(model))} of the gradients that backward computes are used by no optimizer"
         )
+    if computes_on_padding(host):
+        lines.append(f"{percent(model.padding)} of the positions in a batch are padding")
     return [*lines, *_slow_arithmetic(host)]
 
 
@@ -48,6 +51,11 @@ def unused_gradients(model: ModelMeasurement) -> float:
 def wastes_gradients(host: HostFeatures) -> bool:
     """Whether a good part of the step computes gradients that no optimizer uses."""
     return unused_gradients(host.measurement.model) * host.share("backward") >= UNUSED_GRADIENTS
+
+
+def computes_on_padding(host: HostFeatures) -> bool:
+    """Whether a good part of the step computes on the padding of sequences."""
+    return host.measurement.model.padding * host.share("forward", "backward") >= PADDING
 
 
 def largest_phase(host: HostFeatures, besides: tuple[PhaseName, ...] = ()) -> PhaseName:

@@ -91,6 +91,7 @@ FEW_ITEMS = Threshold(2, "samples a call: the model is called once an item")
 LARGE_MODEL_OPS = Threshold(2000, "operators a call: so many are no item's, whatever the size of the batch")
 DEAR_OPTIMIZER = Threshold(0.4, "of the model's time: an update costs a few passes over the weights, never so much")
 UNUSED_GRADIENTS = Threshold(0.1, "share of a step that computes gradients for no optimizer: without it, 1.1x")
+PADDING = Threshold(0.25, "share of a step that computes on padding: without it, 1.33x; less is usual")
 IDLE_TEAM = Threshold(0.6, "threads over cores of a rank: less leaves whole cores idle")
 QUIET = Threshold(0.15, "of all cores taken by others: above it the arithmetic rate tells of the neighbours")
 LATE_SCATTER = Threshold(10.0, "median distances from the median rank, 6.7 σ: no healthy rank of thousands is later")
@@ -194,6 +195,9 @@ CALIBRATION: Mapping[tuple[str, str | None, Evidence | None], Range] = {
     ("compute-bound", "gradients", None): Range(
         0.5, 1.0, 2.0, "parameters are no measure of time; without gradients, forward keeps nothing either"
     ),
+    ("compute-bound", "padding", None): Range(
+        0.5, 1.0, 1.5, "attention takes the square of the length; what is no layer of tokens stays"
+    ),
     ("compute-bound", "precision", None): Range(0.6, 1.0, 1.6, "the zoo's twin gains 1.0 of it; some CPUs more"),
     ("compute-bound", None, None): Range(0.6, 1.0, 3.5, "no stub measures it; fixed twins gain 0.7 to 3.3 of it"),
     ("oversubscribed", None, None): Range(
@@ -250,6 +254,9 @@ REMEDIES: Mapping[tuple[str, str | None], Remedy] = {
     ("overhead-bound", None): Remedy("fused operators", Range(0.05, 0.3, 0.8, "zoo: 0.4; some loops cannot be fused")),
     ("compute-bound", "precision"): Remedy("float32", Range(0.0, 0.1, 0.5, "half the bytes, twice the lanes: zoo 0")),
     ("compute-bound", "gradients"): Remedy("frozen parameters", Range(0.0, 0.05, 0.4, "what is not computed is free")),
+    ("compute-bound", "padding"): Remedy(
+        "batches without padding", Range(0.0, 0.25, 0.9, "rows of one batch differ in length still")
+    ),
     ("compute-bound", "optimizer"): Remedy(
         "a fused or sparse update",
         Range(0.0, 0.2, 0.9, "the weights are read and written still; sparse ones are not"),

@@ -44,6 +44,8 @@ class LoaderMeasurement(msgspec.Struct, frozen=True):
     in_order: bool = True
     dataset: str = ""
     collate: str = ""
+    collate_at: tuple[str, int] = ("", 0)
+    """File and line of it."""
     batches_per_step: float = 0.0
     service_s: float = 0.0
     """To make one batch, wall time, in the process that makes it."""
@@ -74,6 +76,10 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     """Those of them that an optimizer uses."""
     idle_parts: tuple[str, ...] = ()
     """Parts of the model none of whose gradients is used."""
+    padding: float = 0.0
+    """Share of the positions of a batch of sequences, of its shorter rows."""
+    spare: float = 0.0
+    """Of those positions that are padding in every row: of the longest, too."""
     threads: int = 0
     compiled: bool = False
     batch_size: int | None = None

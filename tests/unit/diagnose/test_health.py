@@ -51,6 +51,12 @@ def test_gradients_that_nothing_uses_are_not_healthy():
     assert few.pattern == "healthy"
 
 
+def test_a_batch_of_padding_is_not_healthy():
+    finding = verdict(TRAINING, msgspec.structs.replace(COMPUTING, padding=0.5))
+    assert (finding.pattern, finding.cause) == ("compute-bound", "padding")
+    assert verdict(TRAINING, msgspec.structs.replace(COMPUTING, padding=0.1)).pattern == "healthy"
+
+
 def test_a_poor_rate_is_not_healthy():
     finding = verdict(TRAINING, slower(2.25e9))
     assert finding.pattern == "unexplained"

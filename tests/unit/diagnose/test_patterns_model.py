@@ -18,6 +18,7 @@ from unstall.diagnose.ranks import late_ranks, notes
 from unstall.records.measurements import (
     GradientExchange,
     GrowingObject,
+    LoaderMeasurement,
     MemoryMeasurement,
     ModelMeasurement,
     ModuleMeasurement,
@@ -69,6 +70,17 @@ def test_compute_bound_by_gradients_that_nothing_uses(tmp_path):
     assert (
         "95 % of the gradients that backward computes (`backbone`, `neck`) are used by no optimizer" in finding.evidence
     )
+
+
+def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):
+    text = "class Collator:\n    def __call__(self, rows):  # collate\n        return pad(rows)\n"
+    made = Source(tmp_path / "data.py", text)
+    loader = LoaderMeasurement(collate="Collator", collate_at=(made.file, made.line("# collate")))
+    model = ModelMeasurement(threads=4, padding=0.6, spare=0.5)
+    found = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model, loader=loader)
+    finding = check(found, "compute-bound", headroom=2.4)
+    assert (finding.cause, finding.culprit.function) == ("padding", "Collator.__call__")
+    assert "60 % of the positions in a batch are padding, 50 % in every row" in finding.evidence
 
 
 @pytest.mark.parametrize("type_name, cause", [("Conv2d", "kernel"), ("Attention", "model")])

@@ -78,7 +78,20 @@ def _facts(loader: Any) -> dict[str, Any]:
         "dataset": type(dataset).__qualname__,
         "iterable": issubclass(type(dataset), getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
         "collate": collate.__qualname__ if type(collate) in _NAMED else type(collate).__qualname__,
+        "collate_at": _written_at(collate),
     }
+
+
+def _written_at(collate: Any) -> tuple[str, int]:
+    """File and line of what makes a batch of samples: a function, a method, or an object that is called."""
+    kind = type(collate)
+    call = collate
+    if kind not in _NAMED:
+        classes = type.__getattribute__(kind, "__mro__")
+        call = next((each.__dict__["__call__"] for each in classes if "__call__" in each.__dict__), None)
+    call = native.inner(call.__func__ if type(call) is MethodType else call)
+    code = call.__code__ if type(call) is FunctionType else None
+    return (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
 
 
 SEAMS = (NEXT, EPOCH, FETCH, COLLATE)

@@ -10,7 +10,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import reading
+from unstall.child import padding, reading
 from unstall.child.recording import seam_ready, wrap_attribute
 from unstall.records import vocabulary
 from unstall.records.vocabulary import Group, Seam, Tick
@@ -64,7 +64,8 @@ def _facts(module: Any) -> dict[str, Any]:
 def _batch_facts(module: Any, batch: Any) -> dict[str, Any]:
     """Of the first tensor in a call's second argument: how many samples it holds, and the shape of one; None without.
 
-    The samples lie along the first dimension, or along the second of a recurrent layer that has time first.
+    The samples lie along the first dimension, or along the second of a recurrent layer that has time first. Of rows of
+    tokens, how much of them is padding.
     """
     with reading.unobserved():
         for _ in range(4):
@@ -74,7 +75,7 @@ def _batch_facts(module: Any, batch: Any) -> dict[str, Any]:
                     return {"size": None, "sample": None}
                 along = int(len(shape) == 3 and reading.attributes(module).get("batch_first") is False)
                 lengths = [int(length) for length in shape]
-                return {"size": lengths.pop(along), "sample": lengths}
+                return {"size": lengths.pop(along), "sample": lengths, **padding.facts(batch)}
             batch = _first(batch)
     return {"size": None, "sample": None}
 

@@ -18,7 +18,7 @@ from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import claims, source
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.health import RECURRENT, unused_gradients, wastes_gradients
+from unstall.diagnose.health import RECURRENT, computes_on_padding, unused_gradients, wastes_gradients
 from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
@@ -64,7 +64,7 @@ class ComputeBound(Pattern):
     next_step = NextStep(label="time by module:", option="--modules")
     doing = (("model", "runs the model, its backward pass and its optimizer"),)
     device_uses = ("compute",)
-    causes = ("precision", "gradients", "kernel", "model", "optimizer", "threads")
+    causes = ("precision", "gradients", "padding", "kernel", "model", "optimizer", "threads")
     phases = MODEL_PHASES
     residual = useful = True
     by_hand = (
@@ -75,6 +75,7 @@ class ComputeBound(Pattern):
             'compute in float32 or bfloat16; on a GPU, also try torch.set_float32_matmul_precision("high")',
         ),
         ("gradients", "freeze them: `requires_grad_(False)`, and call what only they are in under `torch.no_grad()`"),
+        ("padding", "pad a batch to its own longest row, and make batches of rows of like length"),
         ("optimizer", "update with fused=True, and let zero_grad() drop the gradients: no set_to_none=False"),
     )
 
@@ -172,6 +173,8 @@ def _cause(host: HostFeatures) -> str | None:
         return "precision"
     if wastes_gradients(host):
         return "gradients"
+    if computes_on_padding(host):
+        return "padding"
     optimizer, passes = host.phase_s("optimizer"), (host.phase_s("forward"), host.phase_s("backward"))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
@@ -197,6 +200,9 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
         unused = percent(unused_gradients(measured.model))
         of = f" ({_listed(measured.model.idle_parts)})" if measured.model.idle_parts else ""
         lines.append(f"{unused} of the gradients that backward computes{of} are used by no optimizer")
+    if cause == "padding":
+        everywhere = f", {percent(measured.model.spare)} in every row" if measured.model.spare else ""
+        lines.append(f"{percent(measured.model.padding)} of the positions in a batch are padding{everywhere}")
     if cause == "threads":
         idle = f"{_idle_cores(host):.1f} of them are idle"
         lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores; {idle}")
@@ -235,6 +241,8 @@ def _waste(host: HostFeatures, cause: str) -> float:
         return host.phase_s("optimizer")
     if cause == "gradients":
         return host.phase_s("backward") * unused_gradients(measured.model)
+    if cause == "padding":
+        return host.phase_s("forward", "backward") * measured.model.padding
     if cause == "threads":
         threads = measured.model.threads
         return model_s * (1 - threads / (threads + _idle_cores(host)))
@@ -301,12 +309,24 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
         return Culprit(
             function=forward, file=model.file, line=model.line, share=host.share("backward"), code=code, via=via
         )
+    if cause == "padding" and (collate := _collate(host)) is not None:
+        return collate
     samples = host.blame.in_phase("forward")
     culprit = host.blame.main_culprit(samples) or host.caller(modules.FORWARD, share=host.share("forward"))
     if culprit is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
         return msgspec.structs.replace(culprit, via=via)
     return culprit
+
+
+def _collate(host: HostFeatures) -> Culprit | None:
+    """The program's own function that makes a batch of samples."""
+    loader = host.measurement.loader
+    file, line = loader.collate_at if loader is not None else ("", 0)
+    if not is_program_file(file):
+        return None
+    name, code = source.function_at(file, line).qualname, source.code_at(file, line)
+    return Culprit(function=name, file=file, line=line, share=host.share("forward", "backward"), code=code)
 
 
 def _thread_setter(host: HostFeatures) -> Culprit | None:
@@ -325,6 +345,7 @@ def _advice(cause: str, top: ModuleMeasurement | None) -> str:
         "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16",
         "gradients": "compute no gradients that nothing uses: requires_grad_(False) for what is not trained, and "
         "torch.no_grad() around what only it is in",
+        "padding": "pad a batch to its own longest row, not to a fixed length, and draw batches of rows of like length",
         "optimizer": "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings",
         "threads": "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS",
         "kernel": f"make {name} cheaper: a smaller kernel, downsampling before it, depthwise-separable",
