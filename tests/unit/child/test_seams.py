@@ -114,13 +114,28 @@ def test_a_closure_that_a_step_is_given_is_no_part_of_the_update(recorded, monke
     torch = SimpleNamespace(compiler=SimpleNamespace(is_compiling=lambda: False))
     monkeypatch.setitem(sys.modules, "torch", torch)
     (begin, replace), (end,) = library.pre, library.post
+
+    def closure():
+        return 3
+
     begin(library, (), {})
-    args, kwargs = replace(library, *(((library,), {"closure": abs}) if named else ((library, abs), {})))
-    assert (kwargs["closure"] if named else args[1])(-3) == 3
+    args, kwargs = replace(library, *(((library,), {"closure": closure}) if named else ((library, closure), {})))
+    assert (kwargs["closure"] if named else args[1])() == 3
     end(library, (), {})
     assert recorded.names() == ["~closure", "~optimizer"]
     inner, outer = recorded.spans()
     assert int(outer["self"]) == int(outer["dur"]) - int(inner["dur"])
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [((), {}), ((None,), {}), (([1.0],), {}), ((FakeOptimizer(),), {}), ((), {"closure": None}), ((), {"closure": 3})],
+)
+def test_what_else_a_step_is_given_stays_what_it_is(recorded, args, kwargs):
+    library = FakeOptimizer()
+    optimizer.TARGETS["torch.optim.optimizer"](library)
+    _, replace = library.pre
+    assert replace(library, (library, *args), kwargs) is None
 
 
 @pytest.mark.parametrize("compiling", [False, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from unstall.child import finding
@@ -27,6 +27,7 @@ CLOSURE = Seam("~closure", phase=OTHER.name)
 """What an optimizer is given to call, which computes the loss: Lightning's whole training step. It is no part of the
 update, and as much the program's own code as if it had been called before."""
 
+_FUNCTIONS = (FunctionType, MethodType, functools.partial)
 _handles: list[Any] = []
 
 
@@ -71,13 +72,17 @@ def _register(module: Any, before: Any, after: Any) -> None:
 
 def _with_recorded_closure(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The arguments of a step, its closure recorded; None where it has none, or is being compiled."""
-    given = args[1] if len(args) > 1 else kwargs.get("closure")
+    named = kwargs.get("closure")
+    if named is not None:
+        given = named if callable(named) else None
+    else:  # an optimizer of the program's own may take anything there
+        given = args[1] if len(args) > 1 and type(args[1]) in _FUNCTIONS else None
     if given is None or sys.modules["torch"].compiler.is_compiling():
         return None
     closure = wrap(given, CLOSURE)
-    if len(args) > 1:
-        return (args[0], closure, *args[2:]), kwargs
-    return args, {**kwargs, "closure": closure}
+    if named is not None:
+        return args, {**kwargs, "closure": closure}
+    return (args[0], closure, *args[2:]), kwargs
 
 
 def recorded_step(original: Any) -> Any:
