@@ -49,6 +49,39 @@ LIGHTNING = """
     trainer.fit(Model(), DataLoader(TensorDataset(torch.randn(240, 32)), batch_size=8))
 """
 
+IN_A_CLOSURE = """
+    import lightning
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+
+    class Ranking:
+        def update(self, scores):
+            for _ in range(200):
+                self.best = sum(sorted(scores.tolist(), key=abs)[-10:])
+
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(32, 64)
+            self.ranking = Ranking()
+
+        def training_step(self, batch):
+            out = self.layer(batch[0])
+            self.ranking.update(out.detach().flatten())
+            return out.square().mean()
+
+        def configure_optimizers(self):
+            return torch.optim.Adam(self.parameters())
+
+
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    trainer = lightning.Trainer(max_epochs=6, accelerator="cpu", **quiet)
+    trainer.fit(Model(), DataLoader(TensorDataset(torch.randn(600, 32)), batch_size=8))
+"""
+
 KERAS = """
     import os
     import time
@@ -187,6 +220,15 @@ def test_lightning(workspace):
     assert not any("training_step" in name or "configure" in name for name in callbacks)
     assert watched.report["verdict"]["pattern"] == "callback-bound"
     assert watched.report["verdict"]["culprit"]["function"] == "Slow.on_train_batch_end"
+
+
+@needs("lightning")
+def test_lightnings_training_step_is_no_part_of_the_optimizers(workspace):
+    watched, _, _ = run(workspace, IN_A_CLOSURE)
+    verdict = watched.report["verdict"]
+    assert (verdict["pattern"], verdict["culprit"]["function"]) == ("host-bound", "Ranking.update")
+    phases = {phase["name"]: phase["share"] for phase in watched.report["phases"]}
+    assert phases["other"] > phases["optimizer"]
 
 
 @needs("keras")

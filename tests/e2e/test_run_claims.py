@@ -53,6 +53,69 @@ HEADS = """
         optimizer.step()
 """
 
+UNUSED_GRADIENTS = """
+    import torch
+    from torch import nn
+
+
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.backbone = nn.Sequential(*(nn.Linear(256, 256) for _ in range(6)))
+            self.head = nn.Linear(256, 4)
+
+        def forward(self, x):
+            return self.head(self.backbone(x))
+
+
+    torch.set_num_threads(1)
+    model = Classifier()
+    optimizer = torch.optim.SGD(model.head.parameters(), lr=0.01)
+    inputs, labels = torch.randn(256, 256), torch.randint(4, (256,))
+    for step in range(400):
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+PADDED = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+
+    torch.set_num_threads(1)
+
+
+    class Collator:
+        def __call__(self, rows):
+            padded = torch.zeros(len(rows), 128, dtype=torch.long)
+            for row, tokens in zip(padded, rows):
+                row[: len(tokens)] = torch.tensor(tokens)
+            return padded
+
+
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(100, 64)
+            self.layers = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+
+        def forward(self, tokens):
+            return self.layers(self.embed(tokens)).mean()
+
+
+    rows = [[1 + (7 * n + place) % 99 for place in range(4 + n % 20)] for n in range(512)]
+    model = Reader()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range(8):
+        for tokens in DataLoader(rows, batch_size=16, collate_fn=Collator()):
+            loss = model(tokens)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+
 FAILS_EARLY = """
     import torch
     from torch import nn
@@ -119,3 +182,17 @@ def test_what_saw_no_step_has_no_verdict_anywhere(workspace, source):
     assert rows == [("no-verdict", None, None)]
     history = workspace.start([sys.executable, "-m", "unstall", "history"]).result()
     assert "no-verdict" in history.out and "healthy" not in history.out
+
+
+@pytest.mark.parametrize(
+    ("program", "cause", "function", "evidence"),
+    [
+        (UNUSED_GRADIENTS, "gradients", "Classifier.forward", "(`backbone`) are used by no optimizer"),
+        (PADDED, "padding", "Collator.__call__", "of the positions in a batch are padding, "),
+    ],
+)
+def test_what_the_model_computes_for_nothing_is_found(workspace, program, cause, function, evidence):
+    workspace.write("program.py", program)
+    finding = workspace.watched("program.py").report["findings"][0]
+    assert (finding["pattern"], finding["cause"], finding["culprit"]["function"]) == ("compute-bound", cause, function)
+    assert any(evidence in line for line in finding["evidence"])
