@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
+from unstall.optimize.compiling.fresh import refuse_aliases
 from unstall.optimize.compiling.helpers import is_bound, is_method
-from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER, helper
-from unstall.optimize.compiling.region import Region, regions
+from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER, helper, is_append
+from unstall.optimize.compiling.region import Region, names_of, regions
 from unstall.optimize.source.edit import Edit, apply_edits, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.loops import RewrittenLoop
-from unstall.optimize.source.module import SourceModule, dotted, root
+from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.toplevel import with_definition, with_runtime
 
@@ -64,7 +64,7 @@ class _Kernel:
         self.written: set[str] = set()
         self._lift_methods()
         self._take_references()
-        self._refuse_aliases()
+        refuse_aliases(found)
         self._copy_slices()
         self._unpack_rows()
         self._append_items()
@@ -173,49 +173,6 @@ class _Kernel:
 
     # ------------------------------------------------------------------ what is a list in Python and an array here
 
-    def _refuse_aliases(self) -> None:
-        """Refuse to set items of what may be a part of an argument: the argument would have to change with it."""
-        for node in self.region.nodes:
-            depth, of = 0, node
-            while isinstance(of, cst.Subscript):
-                depth, of = depth + 1, of.value
-            is_store = isinstance(node, cst.Subscript) and self.module.context(node) is ExpressionContext.STORE
-            if is_store and root(node) in self.region.stored and not self._is_fresh(root(node), depth, set()):
-                raise AnalysisRefused(f"line {self.module.first_line(node)} may change a part of something else")
-
-    def _is_fresh(self, name: str, depth: int, seen: set[str]) -> bool:
-        """Whether a name is only ever bound to new lists, with new lists in them as deep as items are set."""
-        if name in seen:
-            return True
-        bound = list(self._bound_to(name))
-        return name not in self.arguments and bool(bound) and all(
-            value is not None and self._is_new(value, depth, {*seen, name}) for value in bound
-        )  # fmt: skip
-
-    def _bound_to(self, name: str) -> Iterator[cst.BaseExpression | None]:
-        """What binds a name in the region; None for what cannot be said."""
-        for node in self.region.nodes:
-            if isinstance(node, cst.For) and name in _names(node.target):
-                yield None
-            if isinstance(node, cst.Assign):
-                for target in node.targets:
-                    yield from _parts(target.target, node.value, name)
-
-    def _is_new(self, value: cst.BaseExpression, depth: int, seen: set[str]) -> bool:
-        if isinstance(value, cst.Name):
-            return self._is_fresh(value.value, depth, seen)
-        if depth <= 1:
-            is_slice = isinstance(value, cst.Subscript) and isinstance(value.slice[0].slice, cst.Slice)
-            is_list = isinstance(value, cst.Call) and self.module.name(value) in ("builtins.list", "builtins.sorted")
-            is_sum = isinstance(value, cst.BinaryOperation) and isinstance(value.left, (cst.List, cst.ListComp))
-            return is_slice or is_list or is_sum or isinstance(value, (cst.List, cst.ListComp))
-        if isinstance(value, cst.ListComp):
-            return not isinstance(value.elt, cst.Name) and self._is_new(value.elt, depth - 1, seen)
-        return isinstance(value, cst.List) and all(
-            not isinstance(part.value, cst.Name) and self._is_new(part.value, depth - 1, seen)
-            for part in value.elements
-        )
-
     def _copy_slices(self) -> None:
         """A slice of a list is a copy: it matters where items are set."""
         if not any(
@@ -226,7 +183,8 @@ class _Kernel:
         for node in self.region.nodes:
             if isinstance(node, cst.Subscript) and isinstance(node.slice[0].slice, cst.Slice):
                 above = self.module.parent(node)
-                if isinstance(above, (cst.Assign, cst.Element, cst.ListComp)):
+                appended = is_append(self.module.parent(above)) if isinstance(above, cst.Arg) else False
+                if appended or isinstance(above, (cst.Assign, cst.Element, cst.ListComp)):
                     self.edits[node] = lambda copied: cst.Call(cst.Attribute(copied, cst.Name("copy")))
 
     def _unpack_rows(self) -> None:
@@ -308,7 +266,7 @@ class _Kernel:
         parts = [element.value for element in target.elements]
         if not all(isinstance(part, cst.Name) for part in parts):
             raise AnalysisRefused(f"line {self.module.first_line(target)} takes rows of rows apart")
-        if any(self._has_items(name) for name in _names(target)):
+        if any(self._has_items(name) for name in names_of(target)):
             raise AnalysisRefused(f"line {self.module.first_line(target)} takes rows apart that hold more than numbers")
         names = ", ".join(self.module.code(part) for part in parts)
         items = ", ".join(f"{name}[{place}]" for place in range(len(parts)))
@@ -387,22 +345,3 @@ def _appending(line: cst.SimpleStatementLine) -> cst.FlattenSentinel[cst.SimpleS
     items = [cst.Expr(cst.Call(append, [cst.Arg(element.value)])) for element in added.value.elements]
     rest = [cst.SimpleStatementLine([item]) for item in items[1:]]
     return cst.FlattenSentinel([line.with_changes(body=items[:1]), *rest])
-
-
-def _names(target: cst.BaseExpression) -> set[str]:
-    if isinstance(target, (cst.Tuple, cst.List)):
-        return set().union(*(_names(element.value) for element in target.elements))
-    return {target.value} if isinstance(target, cst.Name) else set()
-
-
-def _parts(target: cst.BaseExpression, value: cst.BaseExpression, name: str) -> Iterator[cst.BaseExpression | None]:
-    """What an assignment binds a name to."""
-    if isinstance(target, cst.Name):
-        if target.value == name:
-            yield value
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        if isinstance(value, (cst.Tuple, cst.List)) and len(value.elements) == len(target.elements):
-            for part, of in zip(target.elements, value.elements):
-                yield from _parts(part.value, of.value, name)
-        elif name in _names(target):
-            yield None

@@ -64,7 +64,7 @@ def _refused(module: SourceModule, node: cst.CSTNode, returns: bool) -> str | No
         return "leaves the function"
     if isinstance(node, (cst.For, cst.While)) and node.orelse is not None:
         return "has an else after a loop"
-    if isinstance(node, cst.Expr) and not _appends(node.value):
+    if isinstance(node, cst.Expr) and not is_append(node.value):
         return "does something else than to compute"
     if isinstance(node, (cst.CompFor, cst.Arg)) and (
         getattr(node, "asynchronous", None) or getattr(node, "star", "") or getattr(node, "keyword", None)
@@ -111,7 +111,8 @@ def _described(node: cst.CSTNode) -> str:
     return names.get(type(node).__name__, f"{type(node).__name__}, which is about more than numbers")
 
 
-def _appends(node: cst.CSTNode) -> bool:
+def is_append(node: cst.CSTNode | None) -> bool:
+    """Whether it is a call that appends to a list."""
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS
 
 

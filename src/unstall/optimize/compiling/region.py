@@ -108,7 +108,7 @@ class Region:
         """Whether a loop beside this one binds the name that is read in it."""
         return any(
             isinstance(outer, cst.For) and outer not in inside and self.statements[0] not in self.module.inside(outer)
-            and node.value in _targets(outer.target)
+            and node.value in names_of(outer.target)
             for outer in self.module.ancestors(node)
         )  # fmt: skip
 
@@ -123,7 +123,7 @@ class Region:
                 before = outer.body[: outer.body.index(inner)]  # type: ignore[arg-type]
                 bound |= flow.through(before, set())  # type: ignore[arg-type]
             elif isinstance(outer, cst.For) and inner is outer.body:
-                bound |= _targets(outer.target)
+                bound |= names_of(outer.target)
             inner = outer
         return bound
 
@@ -157,7 +157,7 @@ class _Flow:
                 bound = branches[0] & branches[1]
             elif isinstance(line, cst.For):
                 self._reads(line.iter, bound)
-                self._body(line.body, bound | _targets(line.target))
+                self._body(line.body, bound | names_of(line.target))
             elif isinstance(line, cst.While):
                 self._reads(line.test, bound)
                 self._body(line.body, bound)
@@ -175,9 +175,9 @@ class _Flow:
         if isinstance(part, cst.AugAssign) and isinstance(part.target, cst.Name):
             self._read(part.target.value, bound)
         if isinstance(part, cst.Assign):
-            return bound.union(*(_targets(target.target) for target in part.targets))
+            return bound.union(*(names_of(target.target) for target in part.targets))
         if isinstance(part, cst.AnnAssign) and part.value is not None:
-            return bound | _targets(part.target)
+            return bound | names_of(part.target)
         return bound
 
     def _reads(self, node: cst.CSTNode, bound: set[str]) -> None:
@@ -192,9 +192,10 @@ class _Flow:
             self.early.add(name)
 
 
-def _targets(node: cst.BaseExpression) -> set[str]:
+def names_of(node: cst.BaseExpression) -> set[str]:
+    """The names that a target binds."""
     if isinstance(node, (cst.Tuple, cst.List)):
-        return set().union(*(_targets(element.value) for element in node.elements))
+        return set().union(*(names_of(element.value) for element in node.elements))
     return {node.value} if isinstance(node, cst.Name) else set()
 
 
@@ -291,15 +292,16 @@ def _from(
 def _makes_new(module: SourceModule, line: cst.CSTNode) -> bool:
     """Whether it binds names to numbers and lists that it makes itself."""
     part = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
-    if not isinstance(part, cst.Assign) or not all(_targets(target.target) for target in part.targets):
+    if not isinstance(part, cst.Assign) or not all(names_of(target.target) for target in part.targets):
         return False
     try:
         refuse_other_than_numbers(module, line, returns=False)
         helpers(module, line)
     except AnalysisRefused:
         return False
-    names = set().union(*(_targets(target.target) for target in part.targets))
-    if any(isinstance(node, cst.Name) and node.value in names for node in module.inside(part.value)):
+    names = set().union(*(names_of(target.target) for target in part.targets))
+    read = [node.value for node in module.inside(part.value) if isinstance(node, cst.Name) and module.context(node)]
+    if not names.isdisjoint(read):
         return False  # it makes something else of what it was
     values = [element.value for element in part.value.elements] if isinstance(part.value, cst.Tuple) else [part.value]
     return all(_is_new(module, value) for value in values)

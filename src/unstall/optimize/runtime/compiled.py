@@ -79,10 +79,15 @@ class _CompiledLoop:
         if kernel is None or not self._apart(arguments):
             return self._in_python(arguments)
         try:
-            return self._plain(kernel(*numbers))
-        finally:
-            for place in self.changed:
-                self._put_back(arguments[place], numbers[place])
+            result = kernel(*numbers)
+        except BaseException:
+            self._put_back_all(arguments, numbers)
+            raise
+        if any(numpy.may_share_memory(array, number) for array in self._arrays(result) for number in numbers):
+            self.kernels[key] = None  # a part of a list that was given, and no other with the same numbers
+            return self._in_python(arguments)
+        self._put_back_all(arguments, numbers)
+        return self._plain(result)
 
     def _in_python(self, arguments: Any) -> Any:
         return self.loop(*(argument.tolist() if isinstance(argument, _Listed) else argument for argument in arguments))
@@ -140,6 +145,22 @@ class _CompiledLoop:
             for inner in values:
                 yield from self._lists(inner)
 
+    def _arrays(self, result: Any) -> Iterator[Any]:
+        """The arrays in a result."""
+        if isinstance(result, numpy.ndarray):
+            yield result
+        elif isinstance(result, tuple) or self._is_nested(result):
+            for inner in result:
+                yield from self._arrays(inner)
+
+    @staticmethod
+    def _is_nested(result: Any) -> bool:
+        return type(result) is list and bool(result) and isinstance(result[0], (list, numpy.ndarray))
+
+    def _put_back_all(self, arguments: Any, numbers: Any) -> None:
+        for place in self.changed:
+            self._put_back(arguments[place], numbers[place])
+
     def _put_back(self, values: Any, array: Any) -> None:
         """Change a list as its array was changed."""
         if type(values) is not list:
@@ -156,7 +177,7 @@ class _CompiledLoop:
             return result.tolist()
         if isinstance(result, tuple):
             return tuple(map(self._plain, result))
-        if type(result) is list and result and isinstance(result[0], (list, numpy.ndarray)):
+        if self._is_nested(result):
             return [*map(self._plain, result)]
         return result
 

@@ -275,6 +275,44 @@ def test_errors_are_those_of_python():
                 function(*arguments)
 
 
+ROWS = """
+    def drop(cells):
+        kept = []
+        for row in cells:
+            kept.append({row})
+        for y in range(len(kept)):
+            kept[y][0] = -1.0
+        return kept
+    """
+
+
+def test_rows_that_are_copied_are_a_lists_own():
+    agree(ROWS.format(row="row[:]"), "kept[y][0]", "drop", [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_rows_of_an_argument_stay_its_rows():
+    old, new, loop = both(ROWS.format(row="row"), "kept.append", "drop")
+    cells_old, cells_new = [[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]
+    assert new(cells_new) == old(cells_old)
+    assert cells_new == cells_old == [[-1.0, 2.0], [-1.0, 4.0]]
+    assert [*loop.kernels.values()] == [None]
+
+
+def test_to_set_items_of_rows_of_an_argument_is_refused():
+    source = textwrap.dedent(
+        """
+        def drop(cells):
+            kept = []
+            for row in cells:
+                kept.append(row)
+                kept[0][0] = -1.0
+            return [kept]
+        """
+    )
+    with pytest.raises(AnalysisRefused, match="may change a part of something else"):
+        compiled(make_module(source), line_of(source, "kept.append"))
+
+
 @pytest.mark.parametrize(
     ("body", "arguments"),
     [
