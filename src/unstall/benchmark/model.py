@@ -40,9 +40,9 @@ def measure(
     fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
     parts = next((fact for fact in main.facts.get("modules", []) if fact["root"] == address), {})
     batch_size = round(generated.sequences) if generated is not None else None
-    sizes = [fact["size"] for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]]
     batches = [fact for fact in main.facts.get("batch", []) if fact["root"] == address]
-    shapes = {tuple(fact["sample"]) for fact in main.facts.get("batch", []) if fact["root"] == address and fact["size"]}
+    sizes = [fact["size"] for fact in batches if fact["size"]]
+    shapes = {tuple(fact["sample"]) for fact in batches if fact["size"]}
     training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
     return ModelMeasurement(
         root=fact.get("type", ""),

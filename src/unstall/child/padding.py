@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,22 +30,18 @@ def facts(batch: Any) -> dict[str, float]:
 
 
 def _rows(batch: Any) -> list[Sequence[int]]:
-    torch = sys.modules.get("torch")
-    if torch is None or type(batch) is not torch.Tensor:
-        return []
     shape = reading.shape(batch)
-    if shape is None or len(shape) != 2 or shape[0] < 2 or shape[1] < _SHORTEST or shape[0] * shape[1] > _MOST:
+    if shape is None or len(shape) != 2:
         return []
-    try:
-        with reading.unobserved():
-            form = _FORMATS.get(str(batch.dtype))
-            if form is None or batch.device.type != "cpu" or not batch.is_contiguous():
-                return []
-            read = ctypes.string_at(batch.data_ptr(), shape[0] * shape[1] * batch.element_size())
-    except RuntimeError:  # it has no memory of its own: a stand-in of torch.func's, say
+    count, length = shape[0] * shape[1], shape[1]
+    if shape[0] < 2 or length < _SHORTEST or count > _MOST:
         return []
-    numbers = struct.unpack(f"{shape[0] * shape[1]}{form}", read)
-    return [numbers[start : start + shape[1]] for start in range(0, len(numbers), shape[1])]
+    known = reading.memory(batch, _FORMATS, count)
+    if known is None:
+        return []
+    dtype, read = known
+    numbers = struct.unpack(f"{count}{_FORMATS[dtype]}", read)
+    return [numbers[start : start + length] for start in range(0, count, length)]
 
 
 def _runs(rows: Sequence[Sequence[int]]) -> list[int]:

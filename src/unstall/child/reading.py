@@ -7,7 +7,7 @@ So attributes are read where instances keep them, and shapes by torch's and nump
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
@@ -88,12 +88,37 @@ def parameters(root: Any) -> Iterator[Any]:
                 yield parameter
 
 
-def written_at(module: Any) -> dict[str, Any]:
-    """File and line of a module's ``forward``; empty and 0 where it is not written in Python."""
-    classes = type.__getattribute__(type(module), "__mro__")
-    forward = next((kind.__dict__["forward"] for kind in classes if "forward" in kind.__dict__), None)
-    forward = native.inner(forward)
-    code = forward.__code__ if type(forward) is FunctionType else None
+def memory(tensor: Any, dtypes: Container[str], count: int) -> tuple[str, bytes] | None:
+    """The dtype, by its name, and the bytes of a contiguous tensor of torch's own on the CPU; None for all else.
+
+    None, too, where it has another dtype than these, or another number of elements. The bytes are read, because the
+    program's modes and profilers would see an operator.
+    """
+    import ctypes  # torch has imported it already
+
+    if type(tensor) is not getattr(sys.modules.get("torch"), "Tensor", None):
+        return None
+    try:
+        with unobserved():
+            dtype = str(tensor.dtype)
+            is_other = dtype not in dtypes or tensor.numel() != count
+            if is_other or tensor.device.type != "cpu" or not tensor.is_contiguous():
+                return None
+            return dtype, ctypes.string_at(tensor.data_ptr(), count * tensor.element_size())
+    except RuntimeError:  # it has no memory of its own: a stand-in of torch.func's, say
+        return None
+
+
+def written_at(value: Any, method: str = "forward") -> dict[str, Any]:
+    """File and line of a method of a value's class; empty and 0 where it is not written in Python."""
+    classes = type.__getattribute__(type(value), "__mro__")
+    return place_of(next((kind.__dict__[method] for kind in classes if method in kind.__dict__), None))
+
+
+def place_of(function: Any) -> dict[str, Any]:
+    """File and line of a function; empty and 0 where it is not written in Python."""
+    function = native.inner(function)
+    code = function.__code__ if type(function) is FunctionType else None
     return {"file": getattr(code, "co_filename", ""), "line": getattr(code, "co_firstlineno", 0)}
 
 

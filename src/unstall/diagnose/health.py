@@ -16,7 +16,6 @@ from unstall.diagnose.thresholds import (
     SINGLE,
     UNUSED_GRADIENTS,
 )
-from unstall.records.measurements import ModelMeasurement
 from unstall.records.vocabulary import MODEL_PHASES, PhaseName
 from unstall.text.units import percent
 
@@ -36,21 +35,16 @@ def objections(host: HostFeatures) -> list[str]:
         lines.append(f"the model is called {model.forwards:.3g} times a step on single observations")
     if wastes_gradients(host):
         lines.append(
-            f"{percent(unused_gradients(model))} of the gradients that backward computes are used by no optimizer"
+            f"{percent(model.unused_gradients)} of the gradients that backward computes are used by no optimizer"
         )
     if computes_on_padding(host):
         lines.append(f"{percent(model.padding)} of the positions in a batch are padding")
     return [*lines, *_slow_arithmetic(host)]
 
 
-def unused_gradients(model: ModelMeasurement) -> float:
-    """Share of the gradients, in elements, that no optimizer uses; 0 where that is not known."""
-    return 1 - model.updated / model.gradients if model.gradients else 0.0
-
-
 def wastes_gradients(host: HostFeatures) -> bool:
     """Whether a good part of the step computes gradients that no optimizer uses."""
-    return unused_gradients(host.measurement.model) * host.share("backward") >= UNUSED_GRADIENTS
+    return host.measurement.model.unused_gradients * host.share("backward") >= UNUSED_GRADIENTS
 
 
 def computes_on_padding(host: HostFeatures) -> bool:

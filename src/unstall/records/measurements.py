@@ -95,6 +95,11 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     peak_flops: float | None = None
     """Of this machine, single precision."""
 
+    @property
+    def unused_gradients(self) -> float:
+        """Share of the gradients, in elements, that no optimizer uses; 0 where that is not known."""
+        return 1 - self.updated / self.gradients if self.gradients else 0.0
+
 
 class ModuleMeasurement(msgspec.Struct, frozen=True):
     """One module's forward, from the early steps in which every module call is recorded."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -44,26 +43,14 @@ def _note(listener: Listener, count: int, outputs: Any, _: Any) -> None:
 
 
 def _is_nan(outputs: Any) -> bool:
-    """Whether the value that backward starts from, a single number on the CPU, is not a number.
-
-    Its bytes are read, because the program's modes and profilers would see ``item()``.
-    """
-    import ctypes  # torch has imported it already
-
+    """Whether the value that backward starts from, a single number on the CPU, is not a number."""
     loss: Any = outputs[0] if type(outputs) in (tuple, list) and outputs else None
-    torch: Any = sys.modules["torch"]
-    if type(loss) is not torch.Tensor:
+    known = reading.memory(loss, _LAYOUTS, 1)
+    if known is None:
         return False
-    try:
-        with reading.unobserved():
-            layout = _LAYOUTS.get(str(loss.dtype))
-            if layout is None or loss.numel() != 1 or loss.device.type != "cpu":
-                return False
-            size = loss.element_size()
-            read = ctypes.string_at(loss.data_ptr(), size)
-    except RuntimeError:  # it has no memory of its own: a stand-in of torch.func's, say
-        return False
-    (value,) = struct.unpack(layout, bytes(struct.calcsize(layout) - size) + read)
+    dtype, read = known
+    layout = _LAYOUTS[dtype]
+    (value,) = struct.unpack(layout, bytes(struct.calcsize(layout) - len(read)) + read)
     return bool(value != value)
 
 

@@ -84,14 +84,11 @@ def _facts(loader: Any) -> dict[str, Any]:
 
 def _written_at(collate: Any) -> tuple[str, int]:
     """File and line of what makes a batch of samples: a function, a method, or an object that is called."""
-    kind = type(collate)
-    call = collate
-    if kind not in _NAMED:
-        classes = type.__getattribute__(kind, "__mro__")
-        call = next((each.__dict__["__call__"] for each in classes if "__call__" in each.__dict__), None)
-    call = native.inner(call.__func__ if type(call) is MethodType else call)
-    code = call.__code__ if type(call) is FunctionType else None
-    return (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+    if type(collate) in _NAMED:
+        place = reading.place_of(collate.__func__ if type(collate) is MethodType else collate)
+    else:
+        place = reading.written_at(collate, "__call__")
+    return place["file"], place["line"]
 
 
 SEAMS = (NEXT, EPOCH, FETCH, COLLATE)

@@ -18,7 +18,7 @@ from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import claims, source
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.health import RECURRENT, computes_on_padding, unused_gradients, wastes_gradients
+from unstall.diagnose.health import RECURRENT, computes_on_padding, wastes_gradients
 from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
@@ -197,7 +197,7 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
     if cause == "precision":
         lines.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
     if cause == "gradients":
-        unused = percent(unused_gradients(measured.model))
+        unused = percent(measured.model.unused_gradients)
         of = f" ({_listed(measured.model.idle_parts)})" if measured.model.idle_parts else ""
         lines.append(f"{unused} of the gradients that backward computes{of} are used by no optimizer")
     if cause == "padding":
@@ -240,7 +240,7 @@ def _waste(host: HostFeatures, cause: str) -> float:
     if cause == "optimizer":
         return host.phase_s("optimizer")
     if cause == "gradients":
-        return host.phase_s("backward") * unused_gradients(measured.model)
+        return host.phase_s("backward") * measured.model.unused_gradients
     if cause == "padding":
         return host.phase_s("forward", "backward") * measured.model.padding
     if cause == "threads":
@@ -303,12 +303,8 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
             return setter
     model = host.measurement.model
     if cause == "gradients" and model.file:
-        forward = source.function_at(model.file, model.line).qualname
-        code = source.code_at(model.file, model.line)
         via = ", ".join(model.idle_parts)[:100]
-        return Culprit(
-            function=forward, file=model.file, line=model.line, share=host.share("backward"), code=code, via=via
-        )
+        return _culprit_at(model.file, model.line, host.share("backward"), via)
     if cause == "padding" and (collate := _collate(host)) is not None:
         return collate
     samples = host.blame.in_phase("forward")
@@ -325,18 +321,21 @@ def _collate(host: HostFeatures) -> Culprit | None:
     file, line = loader.collate_at if loader is not None else ("", 0)
     if not is_program_file(file):
         return None
-    name, code = source.function_at(file, line).qualname, source.code_at(file, line)
-    return Culprit(function=name, file=file, line=line, share=host.share("forward", "backward"), code=code)
+    return _culprit_at(file, line, host.share("forward", "backward"))
 
 
 def _thread_setter(host: HostFeatures) -> Culprit | None:
     """The line of the user's that limits torch's threads, if it is in a file that the loop runs through."""
     for file in dict.fromkeys(site.file for site in host.measurement.sites):
         for line in source.lines_calling(file, "set_num_threads"):
-            function = source.function_at(file, line)
-            code = source.code_at(file, line)
-            return Culprit(function=function.qualname, file=file, line=line, share=host.share("forward"), code=code)
+            return _culprit_at(file, line, host.share("forward"))
     return None
+
+
+def _culprit_at(file: str, line: int, share: float, via: str = "") -> Culprit:
+    """A culprit that is known from a line, with no samples of it."""
+    name, code = source.function_at(file, line).qualname, source.code_at(file, line)
+    return Culprit(function=name, file=file, line=line, share=share, code=code, via=via)
 
 
 def _advice(cause: str, top: ModuleMeasurement | None) -> str:

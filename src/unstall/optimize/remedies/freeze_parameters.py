@@ -25,8 +25,7 @@ class FreezeParameters(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         model = context.measurement.model
-        unused = 1 - model.updated / model.gradients if model.gradients else 0.0
-        share = context.share("backward") * unused
+        share = context.share("backward") * model.unused_gradients
         parts = [part for part in model.idle_parts if "." not in part]
         if share < _MIN_SHARE or not parts:
             raise NotApplicable("optimizers use the gradients that backward computes")
