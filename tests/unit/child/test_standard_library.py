@@ -30,3 +30,10 @@ def test_every_module_of_the_child_is_imported_with_the_standard_library_alone()
     folder = str(Path(unstall.__file__).parent.parent)
     done = subprocess.run([sys.executable, "-I", "-c", IMPORT_ALL, folder], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("alone\n", "")
+
+
+def test_what_starts_in_every_process_imports_no_ctypes():
+    folder = str(Path(unstall.__file__).parent.parent)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import unstall.child.watcher; print('ctypes' in sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code, folder], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("False\n", "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-from libcst.metadata import ExpressionContext
 
 from unstall.optimize.compiling.language import is_append
 from unstall.optimize.compiling.region import Region, names_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import root
+from unstall.optimize.source.purity import is_stored
 
 _LISTS = ("builtins.list", "builtins.sorted")
 
@@ -22,7 +22,7 @@ def refuse_aliases(region: Region) -> None:
         depth, of = 0, node
         while isinstance(of, cst.Subscript):
             depth, of = depth + 1, of.value
-        is_store = isinstance(node, cst.Subscript) and module.context(node) is ExpressionContext.STORE
+        is_store = isinstance(node, cst.Subscript) and is_stored(module, node)
         if is_store and root(node) in region.stored and not _is_fresh(region, root(node), depth, set()):
             raise AnalysisRefused(f"line {module.first_line(node)} may change a part of something else")
 

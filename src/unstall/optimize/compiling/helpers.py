@@ -8,6 +8,7 @@ from libcst.metadata import ExpressionContext
 from unstall.optimize.compiling.language import helper, outer_references, refuse_other_than_numbers
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, root
+from unstall.optimize.source.purity import is_stored, names
 
 
 def helpers(module: SourceModule, node: cst.CSTNode) -> list[cst.FunctionDef]:
@@ -33,11 +34,7 @@ def _refuse_helper(module: SourceModule, function: cst.FunctionDef) -> None:
     own = {param.name.value for param in function.params.params if not is_bound(function, param)}
     for line in body:
         refuse_other_than_numbers(module, line, returns=True)
-        own |= {
-            node.value
-            for node in module.inside(line)
-            if isinstance(node, cst.Name) and module.context(node) is ExpressionContext.STORE
-        }
+    own |= {*names(module, body, ExpressionContext.STORE)}
     for line in body:
         for read in outer_references(module, line, own):
             if not isinstance(read, cst.Name) or not _is_constant(module, read):
@@ -45,7 +42,7 @@ def _refuse_helper(module: SourceModule, function: cst.FunctionDef) -> None:
         for node in module.inside(line):
             if (
                 isinstance(node, cst.Subscript)
-                and module.context(node) is ExpressionContext.STORE
+                and is_stored(module, node)
                 and root(node) in {param.name.value for param in function.params.params}
             ):
                 raise AnalysisRefused(f"{function.name.value} changes what it is given")

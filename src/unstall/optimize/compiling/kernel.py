@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 import libcst as cst
-from libcst.metadata import ExpressionContext
 
 from unstall.optimize.compiling.fresh import refuse_aliases
 from unstall.optimize.compiling.helpers import is_bound, is_method
@@ -16,6 +15,7 @@ from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.names import fresh_name
+from unstall.optimize.source.purity import is_stored
 from unstall.optimize.source.toplevel import with_definition, with_runtime
 
 _NUMBERS = ("builtins.int", "builtins.float")
@@ -162,7 +162,7 @@ class _Kernel:
 
     def _is_store(self, node: cst.CSTNode) -> bool:
         item = self._item(node)
-        return item is not node and self.module.context(item) is ExpressionContext.STORE
+        return item is not node and is_stored(self.module, item)
 
     def _refuse_inner_lists(self) -> None:
         """Refuse lists and numbers that are made of what is no argument."""
@@ -175,10 +175,7 @@ class _Kernel:
 
     def _copy_slices(self) -> None:
         """A slice of a list is a copy: it matters where items are set."""
-        if not any(
-            isinstance(node, cst.Subscript) and self.module.context(node) is ExpressionContext.STORE
-            for node in self.region.nodes
-        ):
+        if not any(isinstance(node, cst.Subscript) and is_stored(self.module, node) for node in self.region.nodes):
             return
         for node in self.region.nodes:
             if isinstance(node, cst.Subscript) and isinstance(node.slice[0].slice, cst.Slice):
@@ -287,7 +284,7 @@ class _Kernel:
         return False
 
     def _is_slice_store(self, node: cst.Subscript) -> bool:
-        return self.module.context(node) is ExpressionContext.STORE and isinstance(node.slice[0].slice, cst.Slice)
+        return is_stored(self.module, node) and isinstance(node.slice[0].slice, cst.Slice)
 
     def _new_name(self, wanted: str) -> str:
         name = fresh_name(f"_{wanted}", self.used)

@@ -14,6 +14,7 @@ from libcst.metadata import ExpressionContext
 from unstall.optimize.source.effects import named
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
+from unstall.optimize.source.purity import binds_in_comprehensions
 
 _STATEMENTS = (
     cst.For, cst.While, cst.If, cst.Else, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite,
@@ -85,11 +86,8 @@ def _refused(module: SourceModule, node: cst.CSTNode, returns: bool) -> str | No
 
 def _refused_power(exponent: cst.BaseExpression) -> str | None:
     """Powers are multiplied out, which rounds otherwise than Python does, but for a square."""
-    return (
-        None
-        if isinstance(exponent, cst.Float) or (isinstance(exponent, cst.Integer) and exponent.value == "2")
-        else "has a power"
-    )
+    is_square = isinstance(exponent, cst.Integer) and exponent.value == "2"
+    return None if is_square or isinstance(exponent, cst.Float) else "has a power"
 
 
 _OF_ITERABLES = ("builtins.all", "builtins.any", "builtins.sum", "builtins.min", "builtins.max", "builtins.list")
@@ -188,11 +186,4 @@ def is_of_comprehension(module: SourceModule, node: cst.BaseExpression) -> bool:
     name: cst.CSTNode = node
     while isinstance(name, cst.Attribute):
         name = name.value
-    if not isinstance(name, cst.Name):
-        return False
-    around = [outer for outer in module.ancestors(name) if isinstance(outer, (cst.ListComp, cst.GeneratorExp))]
-    return any(
-        isinstance(inner, cst.Name) and inner.value == name.value and module.context(inner) is ExpressionContext.STORE
-        for outer in around
-        for inner in module.inside(outer)
-    )
+    return isinstance(name, cst.Name) and bool(module.bindings(name)) and binds_in_comprehensions(module, name)

@@ -19,6 +19,7 @@ from unstall.optimize.compiling.language import (
 )  # fmt: skip
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.source.purity import names
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _COMPREHENSIONS = (cst.ListComp, cst.GeneratorExp)
@@ -49,11 +50,7 @@ class Region:
     @cached_property
     def stored(self) -> set[str]:
         """The names that they bind, but for those of comprehensions."""
-        return {
-            node.value for node in self.nodes
-            if isinstance(node, cst.Name) and self.module.context(node) is ExpressionContext.STORE
-            and not is_of_comprehension(self.module, node)
-        }  # fmt: skip
+        return {*names(self.module, self.statements, ExpressionContext.STORE)}
 
     @cached_property
     def given(self) -> list[str]:
@@ -79,10 +76,10 @@ class Region:
         self._refuse_other_scopes()
         flow = _Flow(self.module, self.function, self.stored)
         bound = flow.through(self.statements, set())
-        names = flow.early | ({*self.given} - bound)
-        for name in names - self._bound_before():
+        needed = flow.early | ({*self.given} - bound)
+        for name in needed - self._bound_before():
             raise AnalysisRefused(f"line {self.module.first_line(self.statements[0])} may read {name} unbound")
-        return sorted(names)
+        return sorted(needed)
 
     def references(self) -> Iterator[cst.BaseExpression]:
         """What they read of outside: names, and attributes of names."""
@@ -299,9 +296,9 @@ def _makes_new(module: SourceModule, line: cst.CSTNode) -> bool:
         helpers(module, line)
     except AnalysisRefused:
         return False
-    names = set().union(*(names_of(target.target) for target in part.targets))
+    made = set().union(*(names_of(target.target) for target in part.targets))
     read = [node.value for node in module.inside(part.value) if isinstance(node, cst.Name) and module.context(node)]
-    if not names.isdisjoint(read):
+    if not made.isdisjoint(read):
         return False  # it makes something else of what it was
     values = [element.value for element in part.value.elements] if isinstance(part.value, cst.Tuple) else [part.value]
     return all(_is_new(module, value) for value in values)

@@ -206,6 +206,11 @@ def attributes_read(module: SourceModule, nodes: Iterable[cst.CSTNode]) -> set[s
     }  # fmt: skip
 
 
+def binds_in_comprehensions(module: SourceModule, name: cst.Name) -> bool:
+    """Whether nothing but comprehensions binds a name where it stands; of one that nothing binds, too."""
+    return all(isinstance(bound.scope, ComprehensionScope) for bound in module.bindings(name))
+
+
 def names(module: SourceModule, nodes: Iterable[cst.CSTNode], context: ExpressionContext) -> list[str]:
     """Names that are loaded or stored in these nodes, in order of appearance; not those of comprehensions alone."""
     present = (
@@ -213,6 +218,6 @@ def names(module: SourceModule, nodes: Iterable[cst.CSTNode], context: Expressio
         for node in nodes
         for inner in module.inside(node)
         if isinstance(inner, cst.Name) and module.context(inner) is context
-        and not all(isinstance(bound.scope, ComprehensionScope) for bound in module.bindings(inner))
+        and not binds_in_comprehensions(module, inner)
     )  # fmt: skip
     return list(dict.fromkeys(present))
