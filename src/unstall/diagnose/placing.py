@@ -179,13 +179,7 @@ class _Positions:
 
     def relation(self, program: ProgramFrames, seam: str) -> int:
         """-1 before the seam's first call, 1 after its last, 0 unknown."""
-        relations = {_compare(program, path) for path in self.paths.get(seam, ())} - {0}
-        return relations.pop() if len(relations) == 1 else 0
-
-    def _precedes_training(self, program: ProgramFrames) -> bool:
-        """Whether a line stands before the model's call in every place that training calls it from."""
-        relations = {_compare(program, path) for path in self.training}
-        return -1 in relations and 1 not in relations
+        return _relation(program, self.paths.get(seam, ()))
 
     def _hands_batch(self, program: ProgramFrames) -> bool:
         """Whether the line in the loop makes what the model is called with, whoever wrote what it calls."""
@@ -226,7 +220,7 @@ class _Positions:
                 loads = makes_data or any(vocabulary.names_data(name) for name in called) or self._hands_batch(program)
                 loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
             return "data_wait" if loads and not self.has_loader else "before"
-        if named == DATA_WAIT.name and self._precedes_training(program) and not vocabulary.is_server(frames):
+        if named == DATA_WAIT.name and _relation(program, self.training) < 0 and not vocabulary.is_server(frames):
             return "before" if self.has_loader else DATA_WAIT.name
         if named == CALLBACK.name or vocabulary.calls_callback(calls):
             return CALLBACK.name
@@ -255,6 +249,12 @@ def _of_model(site: Site, plugins: Plugins) -> Site:
     seam = seam_of(site.seam, seams.built_in() + plugins.seams)
     is_model = seam is not None and seam.counts == Tick.FORWARD
     return msgspec.structs.replace(site, seam=modules.FORWARD.event) if is_model else site
+
+
+def _relation(program: ProgramFrames, paths: Iterable[_CallPath]) -> int:
+    """-1 before all of these calls that it can be told of, 1 after them, 0 unknown."""
+    relations = {_compare(program, path) for path in paths} - {0}
+    return relations.pop() if len(relations) == 1 else 0
 
 
 def _compare(program: ProgramFrames, path: _CallPath) -> int:
