@@ -34,7 +34,7 @@ def _is_fresh(region: Region, name: str, depth: int, seen: set[str]) -> bool:
     seen = {*seen, name}
     bound = list(_bound_to(region, name))
     return (
-        name not in region.taken
+        name not in region.live_in
         and bool(bound)
         and all(value is not None and _is_new(region, value, depth, seen) for value in bound)
         and all(depth <= 1 or _is_new(region, value, depth - 1, seen) for value in _appended_to(region, name))

@@ -55,7 +55,7 @@ class _Kernel:
         )
         replaced = {part for node in found.references() for part in module.inside(node)}
         self.used = {node.value for node in found.nodes if isinstance(node, cst.Name) and node not in replaced}
-        self.arguments: dict[str, str] = {name: name for name in found.taken}
+        self.arguments: dict[str, str] = {name: name for name in found.live_in}
         """By parameter: the source of what is passed."""
         self.edits: dict[cst.CSTNode, Edit] = {}
         self.lifted: dict[cst.FunctionDef, str] = {}
@@ -305,8 +305,8 @@ class _Kernel:
         for line in self.region.statements:
             made = apply_edits(line, self.edits)
             body += made.nodes if isinstance(made, cst.FlattenSentinel) else [made]
-        if self.region.given:
-            body.append(statement(self.module.tree, f"return {', '.join(self.region.given)}"))
+        if self.region.live_out:
+            body.append(statement(self.module.tree, f"return {', '.join(self.region.live_out)}"))
         if not any(True for _ in self.arguments):
             raise AnalysisRefused(f"{self.region.function.name.value} computes with nothing that it is given")
         function = statement(self.module.tree, head)
@@ -317,8 +317,8 @@ class _Kernel:
         call = f"{self.name}({', '.join(self.arguments.values())})"
         if self.region.returns:
             call = f"return {call}"
-        elif self.region.given:
-            call = f"{', '.join(self.region.given)} = {call}"
+        elif self.region.live_out:
+            call = f"{', '.join(self.region.live_out)} = {call}"
         first, *others = self.region.statements
         blank = [line for line in first.leading_lines if line.comment is None]
         written = statement(self.module.tree, call).with_changes(leading_lines=blank)

@@ -53,7 +53,7 @@ class Region:
         return {*names(self.module, self.statements, ExpressionContext.STORE)}
 
     @cached_property
-    def given(self) -> list[str]:
+    def live_out(self) -> list[str]:
         """The names that they bind and that something else of the function reads, in order of appearance."""
         if self.returns:
             return []
@@ -71,12 +71,12 @@ class Region:
         return sorted(read, key=order.index)
 
     @cached_property
-    def taken(self) -> list[str]:
+    def live_in(self) -> list[str]:
         """Those of the names that they bind which they read first, or may leave as they were."""
         self._refuse_other_scopes()
         flow = _Flow(self.module, self.function, self.stored)
         bound = flow.through(self.statements, set())
-        needed = flow.early | ({*self.given} - bound)
+        needed = flow.early | ({*self.live_out} - bound)
         for name in needed - self._bound_before():
             raise AnalysisRefused(f"line {self.module.first_line(self.statements[0])} may read {name} unbound")
         return sorted(needed)
@@ -91,7 +91,7 @@ class Region:
         for node in self.module.inside(self.function.body):
             if isinstance(node, (cst.Global, cst.Nonlocal)) and {item.name.value for item in node.names} & self.stored:
                 raise AnalysisRefused(f"line {self.module.first_line(node)} declares a name that the loop binds")
-        if self.given and any(isinstance(node, cst.Try) for node in self._ancestors()):
+        if self.live_out and any(isinstance(node, cst.Try) for node in self._ancestors()):
             raise AnalysisRefused(f"line {self.module.first_line(self.loop)} is in a try")
 
     def _ancestors(self) -> Iterator[cst.CSTNode]:
