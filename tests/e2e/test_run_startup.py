@@ -1,5 +1,6 @@
 """How Python starts in a program is as without unstall: its own customizing modules, its names, its streams."""
 
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -207,7 +208,7 @@ def test_a_message_with_stderr_closed_goes_nowhere(workspace, problem):
 def test_the_report_does_not_go_to_a_program_that_reads_both_streams(workspace):
     workspace.write("program.py", "print('only this')\n")
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m unstall run --no-sampling program.py 2>&- | cat"],
+        ["sh", "-c", f"{shlex.quote(sys.executable)} -m unstall run --no-sampling program.py 2>&- | cat"],
         cwd=workspace.folder,
         capture_output=True,
         text=True,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 HOOK = "RAY_RUNTIME_ENV_HOOK"
 SETTING = "ray_job"
 """Of the settings: the environment variables of the job's workers."""
+
+_KEEP_PYTHON = frozenset(("config", "env_vars", "excludes", "py_modules", "worker_process_setup_hook", "working_dir"))
+"""What a runtime environment can hold and the workers still run the cluster's own Python."""
 
 _MODULE, _FUNCTION = "_unstall_ray_job", "recorded"
 
@@ -58,4 +62,12 @@ def _with_variables(variables: dict[str, str], theirs: str | None, runtime_env: 
     path = given.get("PYTHONPATH")
     if path:
         variables = {**variables, "PYTHONPATH": f"{variables['PYTHONPATH'].split(os.pathsep)[0]}{os.pathsep}{path}"}
-    return {**added, "env_vars": {**given, **variables}}
+    return {**_python(added), **added, "env_vars": {**given, **variables}}
+
+
+def _python(runtime_env: dict[str, Any]) -> dict[str, str]:
+    """The Python of the workers, where Ray would not find it: a shell reads its path once there is an environment."""
+    quoted = shlex.quote(sys.executable)
+    if quoted == sys.executable or not _KEEP_PYTHON.issuperset(runtime_env):
+        return {}
+    return {"py_executable": quoted}

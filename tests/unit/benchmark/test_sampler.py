@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -133,8 +134,11 @@ def test_a_program_that_ends_is_no_failure(program: subprocess.Popen[bytes], tmp
 
 
 def fake_py_spy(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    stand_in = folder / "py_spy.py"
+    stand_in.write_text(f"import os, signal, sys, time\n{body}\n")
     script = folder / "py-spy"
-    script.write_text(f"#!{sys.executable}\nimport os, signal, sys, time\n{body}\n")
+    # Not in the first line: the path of this Python may have a space in it.
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(stand_in))} "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sampler, "find_py_spy", lambda: str(script))
 

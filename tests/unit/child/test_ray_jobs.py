@@ -62,6 +62,21 @@ def test_a_programs_own_hook_is_asked_first(monkeypatch):
     assert os.environ[ray_jobs.HOOK] == "their_hook.hook"
 
 
+@pytest.mark.parametrize(
+    ("executable", "given", "python"),
+    [
+        ("/opt/bin/python", None, None),
+        ("/my env/bin/python", None, "'/my env/bin/python'"),
+        ("/my env/bin/python", {"working_dir": "/data"}, "'/my env/bin/python'"),
+        ("/my env/bin/python", {"py_executable": "theirs"}, "theirs"),
+        ("/my env/bin/python", {"pip": ["their-package"]}, None),
+    ],
+)
+def test_a_shell_finds_the_workers_python_in_a_folder_called_anything(monkeypatch, executable, given, python):
+    monkeypatch.setattr(sys, "executable", executable)
+    assert wrapped().init(runtime_env=given).get("py_executable") == python
+
+
 def test_nothing_is_left_in_the_process_whatever_init_does(monkeypatch):
     monkeypatch.delenv(ray_jobs.HOOK, raising=False)
     before = set(sys.modules)
