@@ -14,6 +14,12 @@ from unstall.child import ray_jobs
 VARIABLES = {"PYTHONPATH": "/bootstrap:${PYTHONPATH}", "UNSTALL_RUN_DIR": "/tmp/run-${RAY_RAYLET_PID}"}
 
 
+@pytest.fixture(autouse=True)
+def python(monkeypatch):
+    """Whatever the folder of the Python that runs the tests is called."""
+    monkeypatch.setattr(sys, "executable", "/opt/bin/python")
+
+
 class Recording:
     def __init__(self, variables):
         self.options = {"settings": {ray_jobs.SETTING: variables} if variables else {}}
