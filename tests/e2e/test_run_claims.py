@@ -116,6 +116,37 @@ PADDED = """
             optimizer.step()
 """
 
+SLICES = """
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.project = nn.Linear(16, 256)
+            self.head = nn.Linear(256, 1)
+
+        def forward(self, x):
+            features = self.project(x)
+            state = 0.0
+            for t in range(features.shape[1]):
+                state = 0.9 * state + features[:, t]
+            return self.head(state).mean()
+
+
+    model = Recurrent()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(60):
+        loss = model(torch.randn(16, 120, 16))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
 FAILS_EARLY = """
     import torch
     from torch import nn
@@ -189,6 +220,7 @@ def test_what_saw_no_step_has_no_verdict_anywhere(workspace, source):
     [
         (UNUSED_GRADIENTS, "gradients", "Classifier.forward", "(`backbone`) are used by no optimizer"),
         (PADDED, "padding", "Collator.__call__", "of the positions in a batch are padding, "),
+        (SLICES, "backward", "Recurrent.forward", "what its operators take in forward: SelectBackward0"),
     ],
 )
 def test_what_the_model_computes_for_nothing_is_found(workspace, program, cause, function, evidence):

@@ -90,6 +90,7 @@ def measure(
     regular = loop.durations[chosen & ~loop.gap]
     sites = _sites(main)
     generated = generation.measure(main, loop, chosen)
+    the_model = model_facts.measure(main, loop, chosen, peak_flops, generated)
     measurement = Measurement(
         kind=loop.kind,
         steps=int(chosen.sum()),
@@ -112,9 +113,10 @@ def measure(
         team_delay_s=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "team_delay_s")),
         other_cores=times.mean(lambda t0, t1: other_cores(observation.machine, observation.points, t0, t1)),
         loader=the_loader,
-        model=model_facts.measure(main, loop, chosen, peak_flops, generated),
+        model=the_model,
         generation=generated,
         modules=model_facts.modules(main),
+        operators=model_facts.operators(main, the_model.device),
         world_size=main.identity.world_size if main.identity else 1,
         ranks=the_ranks,
         unseen_ranks=ranks.unseen(main, the_ranks),

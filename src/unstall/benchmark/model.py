@@ -13,7 +13,8 @@ from unstall.benchmark.steps import Bools, Loop, main_spans, of_models, primary
 from unstall.child.layout import MODULE, NOGRAD
 from unstall.child.seams.modules import FORWARD
 from unstall.child.seams.optimizer import STEP
-from unstall.records.measurements import ModelMeasurement, ModuleMeasurement
+from unstall.records.measurements import ModelMeasurement, ModuleMeasurement, OperatorLine
+from unstall.records.observations import Frame
 from unstall.records.report import Generation
 
 
@@ -86,6 +87,22 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
             "flops_coverage": fact["known"] / heavy if heavy else None,
         }
     return fields
+
+
+def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
+    """The program's lines whose operators have a gradient, the dearest first; none for a model on a ``device``."""
+    if "cuda" in device:
+        return []
+    return [
+        OperatorLine(
+            frames=tuple(Frame(function, file, int(line)) for file, function, line in each["path"]),
+            forward_s=each["forward"],
+            backward_s=each["backward"],
+            node=each["node"],
+        )
+        for fact in main.facts.get("flops", [])
+        for each in fact.get("lines", ())
+    ]
 
 
 def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:

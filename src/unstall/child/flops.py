@@ -1,4 +1,4 @@
-"""Count FLOPs, operators and the bytes that these write in one cycle of the loop.
+"""Count FLOPs, operators and the bytes that these write in one cycle of the loop, and time the operators.
 
 FLOPs by the formulas of torch's own flop counter.
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from typing import Any
 
-from unstall.child import reading
+from unstall.child import op_times, reading
 
 _UNCOUNTED = (
     "rnn",
@@ -70,7 +71,10 @@ def _bytes(tensor: Any) -> int:
 
 
 def make_counter() -> Any:
-    """A dispatch mode with ``flops``, ``ops``, ``written``, ``known`` and ``unknown`` counts; enter and exit it."""
+    """A dispatch mode with ``flops``, ``ops``, ``written``, ``known`` and ``unknown`` counts, and ``times``.
+
+    Enter and exit it. ``times`` are the operators' :class:`op_times.OperatorTimes`; None where torch is too old.
+    """
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
@@ -80,6 +84,7 @@ def make_counter() -> Any:
         written = 0
         known = 0
         unknown = 0
+        times = op_times.of_this_torch()
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -89,7 +94,10 @@ def make_counter() -> Any:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
+            began = time.thread_time()  # one cycle is timed, in which others may take the core
             out = func(*args, **kwargs)
+            if self.times is not None:
+                self.times.add(time.thread_time() - began, sys._getframe(1))
             self.ops += 1
             self.written += _written(func, out)
             formula = flop_registry.get(func.overloadpacket)

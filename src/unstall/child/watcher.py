@@ -190,6 +190,7 @@ class Windows:
             written=counter.written,
             known=counter.known,
             unknown=counter.unknown,
+            lines=counter.times.told() if counter.times is not None else [],
         )
         self._open_modules()
 

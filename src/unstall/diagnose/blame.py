@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from unstall.child.user_files import is_program_file, is_user_file
-from unstall.diagnose import source
+from unstall.diagnose import backward_lines, source
 from unstall.diagnose.callers import Function, callers_of, loop_functions
 from unstall.diagnose.installed import distribution_of
 from unstall.diagnose.placing import Placed, Placer, ProgramFrames, count, is_import, program_frames, short
@@ -56,6 +56,7 @@ class Blame:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, "data_wait", program_frames(sample.frames)))
+        self.main = backward_lines.put_down(self.main, measurement.operators)
         self.total = count(self.main)
         self.loops = loop_functions(self.main, measurement.sites)
         """The functions that run the training loop."""

@@ -92,6 +92,10 @@ LARGE_MODEL_OPS = Threshold(2000, "operators a call: so many are no item's, what
 DEAR_OPTIMIZER = Threshold(0.4, "of the model's time: an update costs a few passes over the weights, never so much")
 UNUSED_GRADIENTS = Threshold(0.1, "share of a step that computes gradients for no optimizer: without it, 1.1x")
 PADDING = Threshold(0.25, "share of a step that computes on padding: without it, 1.33x; less is usual")
+DEAR_GRADIENT = Threshold(0.2, "share of a step that the gradient of one line takes: without it, 1.25x")
+GRADIENT_RATIO = Threshold(
+    5.0, "times what the operators take: for products of matrices and convolutions it is 2, for normalisations up to 4"
+)
 IDLE_TEAM = Threshold(0.6, "threads over cores of a rank: less leaves whole cores idle")
 QUIET = Threshold(0.15, "of all cores taken by others: above it the arithmetic rate tells of the neighbours")
 LATE_SCATTER = Threshold(10.0, "median distances from the median rank, 6.7 σ: no healthy rank of thousands is later")
@@ -198,6 +202,9 @@ CALIBRATION: Mapping[tuple[str, str | None, Evidence | None], Range] = {
     ("compute-bound", "padding", None): Range(
         0.5, 1.0, 1.5, "attention takes the square of the length; what is no layer of tokens stays"
     ),
+    ("compute-bound", "backward", None): Range(
+        0.7, 1.0, 1.6, "one early step tells how backward is divided; what a gradient fills, others read again"
+    ),
     ("compute-bound", "precision", None): Range(0.6, 1.0, 1.6, "the zoo's twin gains 1.0 of it; some CPUs more"),
     ("compute-bound", None, None): Range(0.6, 1.0, 3.5, "no stub measures it; fixed twins gain 0.7 to 3.3 of it"),
     ("oversubscribed", None, None): Range(
@@ -256,6 +263,9 @@ REMEDIES: Mapping[tuple[str, str | None], Remedy] = {
     ("compute-bound", "gradients"): Remedy("frozen parameters", Range(0.0, 0.05, 0.4, "what is not computed is free")),
     ("compute-bound", "padding"): Remedy(
         "batches without padding", Range(0.0, 0.25, 0.9, "rows of one batch differ in length still")
+    ),
+    ("compute-bound", "backward"): Remedy(
+        "an operator with a cheaper gradient", Range(0.0, 0.15, 0.7, "the gradient itself is still needed")
     ),
     ("compute-bound", "optimizer"): Remedy(
         "a fused or sparse update",

@@ -11,7 +11,7 @@ import msgspec
 
 from unstall.records.communication import NodeCommunication
 from unstall.records.compiled import CompiledFrame
-from unstall.records.observations import StackSample
+from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Between, CallbackTime, Generation, GpuState, Phase, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
 
@@ -99,6 +99,21 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     def unused_gradients(self) -> float:
         """Share of the gradients, in elements, that no optimizer uses; 0 where that is not known."""
         return 1 - self.updated / self.gradients if self.gradients else 0.0
+
+
+class OperatorLine(msgspec.Struct, frozen=True):
+    """The operators that a line of the program calls, in one early cycle of the loop, without the calling itself.
+
+    Seconds are of the thread's CPU time.
+    """
+
+    frames: tuple[Frame, ...]
+    """The program's, outermost first; empty for what is of no line, the adding up of a parameter's gradients say."""
+    forward_s: float
+    backward_s: float
+    """Of their gradients."""
+    node: str = ""
+    """What takes the most of that, as autograd calls it."""
 
 
 class ModuleMeasurement(msgspec.Struct, frozen=True):
@@ -268,6 +283,8 @@ class Measurement(msgspec.Struct, frozen=True):
     model: ModelMeasurement = msgspec.field(default_factory=ModelMeasurement)
     generation: Generation | None = None
     modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
+    operators: Sequence[OperatorLine] = ()
+    """Those with a gradient, the dearest first; none where they run on a device, and their calls tell nothing."""
     world_size: int = 1
     """Ranks of the program, seen or not."""
     ranks: Sequence[RankMeasurement] = msgspec.field(default_factory=list)

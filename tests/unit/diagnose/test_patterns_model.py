@@ -22,6 +22,7 @@ from unstall.records.measurements import (
     MemoryMeasurement,
     ModelMeasurement,
     ModuleMeasurement,
+    OperatorLine,
     RankMeasurement,
     Site,
 )
@@ -81,6 +82,18 @@ def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):
     finding = check(found, "compute-bound", headroom=2.4)
     assert (finding.cause, finding.culprit.function) == ("padding", "Collator.__call__")
     assert "60 % of the positions in a batch are padding, 50 % in every row" in finding.evidence
+
+
+def test_compute_bound_by_a_gradient_blames_the_line_that_it_is_of(tmp_path):
+    text = "class Net:\n    def forward(self, x):\n        return [self.cell(x[:, t]) for t in range(99)]  # parts\n"
+    made = Source(tmp_path / "net.py", text)
+    operators = [OperatorLine((made.at("forward", "# parts"),), 0.1, 8.0, "SelectBackward0"), OperatorLine((), 0, 2.0)]
+    model = ModelMeasurement(threads=4)
+    found = match("compute-bound", {"forward": 0.02, "backward": 0.08}, model=model, operators=operators)
+    finding = check(found, "compute-bound", headroom=2.7)
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("backward", "Net.forward", 3)
+    assert any("80× what its operators take in forward: SelectBackward0" in line for line in finding.evidence)
+    assert any("unbind" in line for line in finding.advice)
 
 
 @pytest.mark.parametrize("type_name, cause", [("Conv2d", "kernel"), ("Attention", "model")])

@@ -18,6 +18,7 @@ from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import claims, source
 from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.gradients import dear_gradient
 from unstall.diagnose.health import RECURRENT, computes_on_padding, wastes_gradients
 from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
@@ -64,7 +65,7 @@ class ComputeBound(Pattern):
     next_step = NextStep(label="time by module:", option="--modules")
     doing = (("model", "runs the model, its backward pass and its optimizer"),)
     device_uses = ("compute",)
-    causes = ("precision", "gradients", "padding", "kernel", "model", "optimizer", "threads")
+    causes = ("precision", "gradients", "padding", "backward", "kernel", "model", "optimizer", "threads")
     phases = MODEL_PHASES
     residual = useful = True
     by_hand = (
@@ -76,6 +77,10 @@ class ComputeBound(Pattern):
         ),
         ("gradients", "freeze them: `requires_grad_(False)`, and call what only they are in under `torch.no_grad()`"),
         ("padding", "pad a batch to its own longest row, and make batches of rows of like length"),
+        (
+            "backward",
+            "take all parts of a tensor at once: `unbind`, `split`, one index for all; sparse=True for embeddings",
+        ),
         ("optimizer", "update with fused=True, and let zero_grad() drop the gradients: no set_to_none=False"),
     )
 
@@ -89,7 +94,7 @@ class ComputeBound(Pattern):
             return None
         share = model_s / host.step_s
         top = _dominant(host)
-        sure = cause in ("precision", "gradients", "optimizer") or top
+        sure = cause in ("precision", "gradients", "backward", "optimizer") or top
         return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, top),
@@ -98,7 +103,7 @@ class ComputeBound(Pattern):
             headroom=host.headroom_without(_waste(host, cause)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
             evidence=_evidence(host, cause, top),
-            advice=[_advice(cause, top)],
+            advice=[_advice(host, cause, top)],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -175,6 +180,8 @@ def _cause(host: HostFeatures) -> str | None:
         return "gradients"
     if computes_on_padding(host):
         return "padding"
+    if dear_gradient(host) is not None:
+        return "backward"
     optimizer, passes = host.phase_s("optimizer"), (host.phase_s("forward"), host.phase_s("backward"))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
@@ -203,6 +210,8 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
     if cause == "padding":
         everywhere = f", {percent(measured.model.spare)} in every row" if measured.model.spare else ""
         lines.append(f"{percent(measured.model.padding)} of the positions in a batch are padding{everywhere}")
+    if cause == "backward" and (gradient := dear_gradient(host)) is not None:
+        lines.append(gradient.sentence)
     if cause == "threads":
         idle = f"{_idle_cores(host):.1f} of them are idle"
         lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores; {idle}")
@@ -243,6 +252,8 @@ def _waste(host: HostFeatures, cause: str) -> float:
         return host.phase_s("backward") * measured.model.unused_gradients
     if cause == "padding":
         return host.phase_s("forward", "backward") * measured.model.padding
+    if cause == "backward" and (gradient := dear_gradient(host)) is not None:
+        return gradient.share * host.step_s
     if cause == "threads":
         threads = measured.model.threads
         return model_s * (1 - threads / (threads + _idle_cores(host)))
@@ -307,7 +318,9 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
         return _culprit_at(model.file, model.line, host.share("backward"), via)
     if cause == "padding" and (collate := _collate(host)) is not None:
         return collate
-    samples = host.blame.in_phase("forward")
+    if cause == "backward" and (gradient := dear_gradient(host)) is not None:
+        return _culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
+    samples = host.blame.in_phase("forward", "backward")
     culprit = host.blame.main_culprit(samples) or host.caller(modules.FORWARD, share=host.share("forward"))
     if culprit is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
@@ -338,13 +351,15 @@ def _culprit_at(file: str, line: int, share: float, via: str = "") -> Culprit:
     return Culprit(function=name, file=file, line=line, share=share, code=code, via=via)
 
 
-def _advice(cause: str, top: ModuleMeasurement | None) -> str:
+def _advice(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> str:
     name = f"{top.name} ({top.type})" if top else "the model"
+    gradient = dear_gradient(host)
     return {
         "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16",
         "gradients": "compute no gradients that nothing uses: requires_grad_(False) for what is not trained, and "
         "torch.no_grad() around what only it is in",
         "padding": "pad a batch to its own longest row, not to a fixed length, and draw batches of rows of like length",
+        "backward": gradient.advice if gradient is not None else "",
         "optimizer": "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings",
         "threads": "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS",
         "kernel": f"make {name} cheaper: a smaller kernel, downsampling before it, depthwise-separable",

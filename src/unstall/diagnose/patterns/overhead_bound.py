@@ -220,11 +220,7 @@ def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit |
         return host.caller(optimizer.STEP, share=host.share("optimizer"))
     caller = _one_by_one(host) if cause == "batching" else None
     blame = host.blame
-    return (
-        caller
-        or blame.main_culprit(blame.in_phase("forward"))
-        or blame.main_culprit(blame.in_phase("forward", "backward"))
-    )
+    return caller or blame.main_culprit(blame.in_phase("forward", "backward"))
 
 
 def _one_by_one(host: HostFeatures) -> Culprit | None:

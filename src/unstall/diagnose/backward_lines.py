@@ -1,0 +1,66 @@
+"""What backward takes, at the lines whose gradients it computes.
+
+Stacks show one line for all of it, the call of ``loss.backward()``. Which operator a gradient belongs to was seen in
+one early cycle, and how much of backward each takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from unstall.diagnose.placing import Placed, count, program_frames
+from unstall.records.measurements import OperatorLine
+from unstall.records.vocabulary import BACKWARD
+
+_ENGINE = re.compile(r"[/\\]torch[/\\]autograd[/\\][^/\\]+$")
+
+
+def put_down(samples: Sequence[Placed], operators: Sequence[OperatorLine]) -> list[Placed]:
+    """The same samples, but those in autograd's engine at the lines whose gradients it computes, as many in all.
+
+    What is of no line stays where it is, and so does Python code that backward calls.
+    """
+    computing = [placed for placed in samples if _in_engine(placed)]
+    total_s = sum(line.backward_s for line in operators)
+    of_lines = [line for line in operators if line.frames]
+    if not computing or not of_lines or total_s <= 0:
+        return list(samples)
+    weights = [line.backward_s / total_s for line in of_lines]
+    moved = [
+        _at_line(computing[0], line, hits)
+        for line, hits in zip(of_lines, _divided(count(computing), [*weights, 1 - sum(weights)]))
+        if hits
+    ]
+    left = count(computing) - count(moved)
+    stay = _divided(left, [placed.count / count(computing) for placed in computing])
+    kept = [_counted(placed, hits) for placed, hits in zip(computing, stay) if hits]
+    return [*(placed for placed in samples if not _in_engine(placed)), *moved, *kept]
+
+
+def _in_engine(placed: Placed) -> bool:
+    """Whether backward was in torch's own code, and in no function of the program's that it calls."""
+    frames = placed.sample.frames
+    return placed.phase == BACKWARD.name and bool(frames) and bool(_ENGINE.search(frames[-1].file))
+
+
+def _at_line(placed: Placed, line: OperatorLine, hits: int) -> Placed:
+    sample = msgspec.structs.replace(placed.sample, frames=line.frames, count=hits)
+    return replace(placed, sample=sample, program=program_frames(line.frames))
+
+
+def _counted(placed: Placed, hits: int) -> Placed:
+    return replace(placed, sample=msgspec.structs.replace(placed.sample, count=hits))
+
+
+def _divided(total: int, weights: Sequence[float]) -> list[int]:
+    """A number of samples by weights that sum to 1, in whole ones that sum to it: largest remainders first."""
+    exact = [total * weight for weight in weights]
+    parts = [int(part) for part in exact]
+    remainders = sorted(range(len(parts)), key=lambda place: parts[place] - exact[place])
+    for place in remainders[: total - sum(parts)]:
+        parts[place] += 1
+    return parts

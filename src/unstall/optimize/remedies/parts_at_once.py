@@ -1,0 +1,79 @@
+"""The parts of a tensor that a loop takes one by one are taken before it: one gradient instead of one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.parts import Whole, at_once, wholes
+from unstall.records.vocabulary import BACKWARD
+from unstall.text.units import percent
+
+_NODES = ("SliceBackward", "SelectBackward", "AsStridedBackward")
+_MIN_SHARE = 0.03
+_SAVED = 0.9  # of the gradient's time: it is written once still
+
+
+class PartsAtOnce(Remedy):
+    """The lines whose gradient is that of slices, where the tensor is a local variable of the loop's function."""
+
+    name = "parts-at-once"
+    brief = "the parts of a tensor that a loop takes one by one (`x[:, t]`) are taken before it, by `unbind` or `split`"
+    needs = "a loop over the parts of a local variable that nothing changes in place, and backward through it"
+    patterns = ("compute-bound", "overhead-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        of_line = _slices(context)
+        return proposals_of(
+            _found(context, of_line),
+            lambda candidate: _proposal(context, *candidate),
+            "no line of your own takes parts of a tensor whose gradients take time",
+        )
+
+
+def _slices(context: RemedyContext) -> dict[tuple[Path, int], float]:
+    """By file and line: share of the step that the gradients of slices take, where they are the dearest of a line."""
+    operators = context.measurement.operators
+    total_s = sum(line.backward_s for line in operators)
+    shares: dict[tuple[Path, int], float] = {}
+    for each in operators:
+        if each.frames and each.node.startswith(_NODES):
+            path = context.user_file(each.frames[-1].file)
+            if path is not None:
+                place = path, each.frames[-1].line
+                shares[place] = shares.get(place, 0.0) + context.share(BACKWARD.name) * each.backward_s / total_s
+    return shares
+
+
+def _found(context: RemedyContext, of_line: dict[tuple[Path, int], float]) -> Iterator[tuple[Path, Whole, float]]:
+    """Each variable once, with the share of its dearest line."""
+    seen = set()
+    for (path, line), share in sorted(of_line.items(), key=lambda item: -item[1]):
+        with suppress(SourceError):
+            for whole in wholes(context.sources.module(path), line):
+                if (path, whole.loop, whole.name) not in seen:
+                    seen.add((path, whole.loop, whole.name))
+                    yield path, whole, share
+
+
+def _proposal(context: RemedyContext, path: Path, whole: Whole, share: float) -> Proposal:
+    module = context.sources.module(path)
+    if share < _MIN_SHARE:
+        raise NotApplicable(f"the gradients of the parts of {whole.name} take {percent(share)} of the step")
+    return Proposal(
+        f"the parts of {whole.name} at once ({path.name}:{module.first_line(whole.loop)})",
+        speedup_without(share, _SAVED),
+        f"the gradients of its slices take {percent(share)} of the step",
+        sources=context.sources.with_module(path, at_once(module, whole)),
+        key=f"{path.name}:{whole.function.name.value}:{whole.name}",
+        lines=Lines.of(path, module, whole.loop),
+    )
+
+
+REMEDY = PartsAtOnce()

@@ -1,0 +1,117 @@
+"""The time of operators in backward, at the lines whose gradients they compute: a real model, a clock of the test's."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from unstall.child import op_times
+
+torch = pytest.importorskip("torch", reason="times the operators of torch")
+dispatch = pytest.importorskip("torch.utils._python_dispatch")
+
+PROGRAM = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(50, 4)
+
+    def forward(self, ids):
+        rows = self.table(ids)
+        return sum(rows[:, place].exp().sum() for place in range(3))
+
+
+def step(net, ids):
+    loss = net(ids)
+    loss.backward()
+"""
+
+
+class Clock(dispatch.TorchDispatchMode):
+    """Each operator takes a second."""
+
+    def __init__(self):
+        super().__init__()
+        self.times = op_times.of_this_torch()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.times.add(1.0, sys._getframe(1))
+        return out
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text(PROGRAM)
+    module = types.ModuleType("net")
+    exec(compile(PROGRAM, path, "exec"), module.__dict__)
+    return module
+
+
+def told(net, ids, step):
+    with Clock() as clock:
+        step(net, ids)
+    return clock.times.told()
+
+
+def line_of(snippet):
+    return next(number for number, line in enumerate(PROGRAM.splitlines(), 1) if snippet in line)
+
+
+def test_each_gradient_is_put_down_to_the_line_of_its_operator(program):
+    lines = told(program.Net(), torch.zeros(2, 3, dtype=torch.long), program.step)
+    by_line = {each["path"][-1][2] if each["path"] else 0: each for each in lines}
+    slices, table = by_line[line_of("rows[:, place]")], by_line[line_of("self.table(ids)")]
+    assert ("step", line_of("loss = net(ids)")) in [frame[1:] for frame in slices["path"]]
+    assert slices["path"][-1][0].endswith("net.py")
+    # For each part: of exp a product, of the slice a tensor of the whole with the part in it; and adding these up.
+    assert slices["backward"] > 3 * 3
+    assert table["node"] == "EmbeddingBackward0"
+    assert line_of("loss.backward()") not in by_line
+    assert lines == sorted(lines, key=lambda each: -each["backward"])
+
+
+def test_without_backward_there_is_nothing_to_tell(program):
+    with torch.no_grad():
+        assert told(program.Net(), torch.zeros(2, 3, dtype=torch.long), lambda net, ids: net(ids)) == []
+
+
+def test_what_no_line_of_the_program_calls_has_no_path():
+    source = "def step(x, _):\n    (x * 2).sum().backward()\n"
+    space: dict = {}
+    exec(compile(source, str(Path(torch.__file__).parent / "library.py"), "exec"), space)
+    x = torch.ones(3, requires_grad=True)
+    with Clock() as clock:
+        space["step"](x, None)
+    assert [each["path"] for each in clock.times.told() if not each["path"]] == [()]
+    assert x.grad.tolist() == [2.0] * 3
+
+
+def test_more_lines_than_are_kept_are_one():
+    times = op_times.OperatorTimes(torch._C, most_lines=1)
+    x = torch.ones(3, requires_grad=True)
+    for source in ("def f(x): return x.exp()", "def g(x): return x.sin()", "def h(x): return x.cos()"):
+        space: dict = {}
+        exec(compile(source, f"/program/{source[4]}.py", "exec"), space)
+
+        class Timed(dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                out = func(*args, **(kwargs or {}))
+                times.add(1.0, sys._getframe(1))
+                return out
+
+        with Timed():
+            space[source[4]](x).sum().backward()
+    assert len(times.told()) <= 2
+
+
+def test_a_torch_that_tells_nothing_is_not_asked():
+    with pytest.raises(AttributeError):
+        op_times.OperatorTimes(types.SimpleNamespace())

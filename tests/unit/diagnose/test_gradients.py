@@ -1,0 +1,53 @@
+"""A gradient that costs far more than what it is of: which line, how much of the step, what to do."""
+
+from __future__ import annotations
+
+import pytest
+from factory import features
+
+from unstall.diagnose.gradients import dear_gradient
+from unstall.diagnose.health import objections
+from unstall.records.measurements import OperatorLine
+from unstall.records.observations import Frame
+
+LOOP, TABLE = Frame("forward", "/program/net.py", 12), Frame("forward", "/program/net.py", 7)
+
+
+def host(operators, **phases):
+    return features({"forward": 0.02, "backward": 0.08, **phases}, operators=operators)
+
+
+def test_the_dearest_line_with_all_paths_to_it():
+    driver = Frame("main", "/program/train.py", 3)
+    operators = [
+        OperatorLine((driver, LOOP), 0.5, 3.0, "SliceBackward0"),
+        OperatorLine((LOOP,), 0.1, 3.0, "AddBackward0"),
+        OperatorLine((TABLE,), 2.0, 4.0, "AddmmBackward0"),
+    ]
+    found = dear_gradient(host(operators))
+    assert (found.frame, found.node, found.share) == (LOOP, "SliceBackward0", pytest.approx(0.8 * 0.6))
+    assert found.sentence == (
+        "the gradient of one line takes 48 % of a step, 10× what its operators take in forward: SliceBackward0"
+    )
+    assert "unbind" in found.advice
+    assert found.sentence in objections(host(operators))
+
+
+@pytest.mark.parametrize(
+    ("node", "word"), [("EmbeddingBackward0", "sparse=True"), ("IndexBackward0", "index_select"), ("Mine", "detach")]
+)
+def test_the_advice_is_of_the_operator(node, word):
+    assert word in dear_gradient(host([OperatorLine((TABLE,), 0.1, 5.0, node)])).advice
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        [],
+        [OperatorLine((TABLE,), 2.0, 5.0, "ConvolutionBackward0")],  # twice to four times is usual
+        [OperatorLine((TABLE,), 0.1, 1.0, "SelectBackward0"), OperatorLine((), 0.0, 9.0, "AccumulateGrad")],  # little
+        [OperatorLine((TABLE,), 0.0, 0.0)],
+    ],
+)
+def test_what_is_not_dear(operators):
+    assert dear_gradient(host(operators)) is None
