@@ -162,5 +162,6 @@ CASES: tuple[Case, ...] = (
         "main",
         also_patterns=("overhead-bound",),
     ),
+    case("segment_pool", "compute-bound/backward", "Tagger.peaks"),
     case("threads_one", "compute-bound/threads", "train", also_causes=("kernel",), also_culprits=(MODULE,)),
 )

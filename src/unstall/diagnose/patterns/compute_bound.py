@@ -180,11 +180,11 @@ def _cause(host: HostFeatures) -> str | None:
         return "gradients"
     if computes_on_padding(host):
         return "padding"
-    if dear_gradient(host) is not None:
-        return "backward"
     optimizer, passes = host.phase_s("optimizer"), (host.phase_s("forward"), host.phase_s("backward"))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
+    if dear_gradient(host) is not None:
+        return "backward"
     if _idle_cores(host) >= SPARE_CORE and "cuda" not in measured.model.device:
         return "threads"
     top = _dominant(host)
