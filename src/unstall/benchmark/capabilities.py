@@ -15,6 +15,7 @@ import msgspec
 from unstall.benchmark import machine
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.sampler import NOTHING_READABLE, Sampler
+from unstall.benchmark.thresholds import ATTACH_LIMIT_S
 
 # Spins under the same leave to be traced that the bootstrap gives; ends by itself if left alone.
 _TARGET = """
@@ -25,7 +26,6 @@ print(flush=True)
 end = time.monotonic() + 20
 while time.monotonic() < end: pass
 """
-_ATTACH_LIMIT_S = 10.0
 
 
 class Check(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -78,7 +78,7 @@ def _try_to_sample() -> str | None:
         assert target.stdout is not None
         target.stdout.readline()
         sampler = Sampler(target.pid, Path(folder), window_s=0.3, pause_s=0.1)
-        end = time.monotonic() + _ATTACH_LIMIT_S
+        end = time.monotonic() + ATTACH_LIMIT_S
         while not sampler.samples and sampler.failure is None and time.monotonic() < end:
             sampler.poll(time.monotonic())
             time.sleep(0.02)

@@ -24,10 +24,10 @@ import msgspec
 from unstall.benchmark.environment import cpu_model, usable_cores
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.peaks import listed_peak as listed_peak
+from unstall.benchmark.thresholds import CEILINGS_LIMIT_S
 from unstall.benchmark.torch_probe import best_time
 
 _PROBE = Path(__file__).with_name("torch_probe.py")
-_PROBE_LIMIT_S = 180.0
 _BLOCK_BYTES = 1 << 20
 
 
@@ -146,7 +146,7 @@ def _ask_torch(interpreter: str, budget_s: float) -> _TorchFigures | None:
         process = subprocess.run(
             [interpreter, str(_PROBE), str(budget_s)],
             capture_output=True,
-            timeout=_PROBE_LIMIT_S,
+            timeout=CEILINGS_LIMIT_S,
         )
         return msgspec.json.decode(process.stdout, type=_TorchFigures)
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError):

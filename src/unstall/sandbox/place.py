@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-RESERVE_BYTES = 1 << 30
-"""No experiment begins with less free than this, and one is ended before the disk is full."""
+from unstall.sandbox.thresholds import RESERVE_BYTES
 
 PREFIX = "unstall-sandbox-"
 

@@ -18,7 +18,7 @@ from unstall.trace import thresholds as trace
 ROOMS = Path(unstall.__file__).parent
 
 
-@pytest.mark.parametrize("room", ["diagnose", "optimize"])
+@pytest.mark.parametrize("room", ["benchmark", "diagnose", "optimize", "repeat", "sandbox"])
 def test_no_number_decides_outside_its_table(room):
     decides = []
     for path in sorted((ROOMS / room).rglob("*.py")):
@@ -48,22 +48,23 @@ def test_every_number_of_a_table_has_its_reason(table):
     assert all(isinstance(value, Threshold) and len(value.why) > 20 for value in named.values())
 
 
-@pytest.mark.parametrize("room", ["data", "model", "optimize", "simplify"])
+@pytest.mark.parametrize("room", ["benchmark", "data", "model", "optimize", "repeat", "sandbox", "simplify"])
 def test_every_number_of_a_typed_table_has_its_unit_and_its_reason(room):
     """``NAME: Annotated[Share, "why it is that"] = 0.5``; what is another room's number has its reason there."""
     body = ast.parse((ROOMS / room / "thresholds.py").read_text()).body
-    assert not [node.lineno for node in body if isinstance(node, ast.Assign) and _is_number(node)]
+    assert not [node.lineno for node in body if isinstance(node, ast.Assign) and _has_number(node)]
     typed = [node.annotation for node in body if isinstance(node, ast.AnnAssign)]
     assert typed
     for annotation in typed:
         assert isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple)
         unit, *words = annotation.slice.elts
-        assert len(words) == (2 if ast.unparse(unit) in ("int", "float", "tuple[int, ...]") else 1)
+        is_plain = ast.unparse(unit).partition("[")[0] in ("int", "float", "tuple")
+        assert len(words) == (2 if is_plain else 1)
         assert len(ast.literal_eval(words[-1])) > 6
 
 
-def _is_number(node: ast.Assign) -> bool:
-    return any(isinstance(part, ast.Constant) and isinstance(part.value, (int, float)) for part in ast.walk(node.value))
+def _has_number(node: ast.Assign) -> bool:
+    return any(isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in ast.walk(node.value))
 
 
 RANGES = [*diagnose.CALIBRATION.values(), *diagnose.UNCALIBRATED.values()]

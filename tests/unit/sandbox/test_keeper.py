@@ -4,6 +4,7 @@ import sys
 
 from unstall.child.sandbox import vault
 from unstall.sandbox import place
+from unstall.sandbox.thresholds import RESERVE_BYTES
 
 sys.modules.setdefault("vault", vault)
 from unstall.sandbox import keeper  # noqa: E402  run as a script, it imports its neighbour by that name
@@ -45,7 +46,7 @@ def test_a_folder_beside_the_programs_is_the_last_resort_of_its_device(tmp_path,
     preferred, beside = tmp_path / "temporary", tmp_path / "beside"
     preferred.mkdir()
     beside.mkdir()
-    room = itertools.count(4 * place.RESERVE_BYTES)
+    room = itertools.count(4 * RESERVE_BYTES)
     monkeypatch.setattr(place, "roots", lambda folder: [preferred, beside])
     monkeypatch.setattr(place, "free_bytes", lambda path: next(room))
     assert [home.parent for home in place.homes(tmp_path)] == [preferred.resolve()]
