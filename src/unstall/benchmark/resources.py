@@ -56,6 +56,11 @@ class ResourceMonitor:
         self._look_at_machine(now)
         self._looks += 1
 
+    def rss_bytes(self) -> int:
+        """Resident memory of the tree, at the last look."""
+        last = self.points[-1].t if self.points else 0.0
+        return sum(point.rss_bytes for point in self.points[-64:] if point.t == last)
+
     def _look_at_tree(self, now: float) -> None:
         self._tree = self._descendants(every_thread=self._looks % THOROUGH_EVERY == 0)
         looks = (self._reader.look(pid, now) for pid in self._tree)

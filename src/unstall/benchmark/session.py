@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from unstall.benchmark.resources import ResourceMonitor
@@ -40,18 +41,21 @@ class Session:
         sampling: bool = True,
         probing: bool = True,
         gpu_window: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        resources: ResourceMonitor | None = None,
     ):
         self.pid = pid
+        self._clock = clock
         self.probing = probing
         self._gpu_window_due = gpu_window
         self.directory = directory
         self.wanted = steps
-        self.began = time.monotonic()
+        self.began = clock()
         self.stopped = False
         """Whether unstall has asked the program to end, after the steps asked for."""
         self.disturbed: list[tuple[float, float]] = []
         """When unstall itself took time from the program."""
-        self.resources = ResourceMonitor(pid)
+        self.resources = resources or ResourceMonitor(pid)
         self.sampler = Sampler(pid, directory) if sampling else None
         self.taps: dict[Path, Tap] = {}
         self.steps = 0
@@ -69,7 +73,7 @@ class Session:
 
     def poll(self) -> None:
         """Take every look that is due."""
-        now = time.monotonic()
+        now = self._clock()
         self.resources.poll(now)
         self._count_steps(now)
         if self.sampler is not None:
@@ -93,7 +97,7 @@ class Session:
             sampler.close()
         return Observation(
             began=self.began,
-            ended=time.monotonic(),
+            ended=self._clock(),
             points=self.resources.points,
             machine=self.resources.machine,
             samples=sampler.samples if sampler else [],
@@ -140,7 +144,7 @@ class Session:
         if steps > WARM_UP_STEPS and self._loop_began is None:
             self._loop_began = now
             self._stale_samples = True
-            self._rss_then = self._rss()
+            self._rss_then = self.resources.rss_bytes()
             self._rate = (now, steps)  # or the first rate would count the time before the loop, and none be slower
         self.steps = steps
         if self._rate is None or now - self._rate[0] > (
@@ -151,10 +155,6 @@ class Session:
                 if self._loop_began is not None:
                     self._first_rate = self._first_rate or self.rate
             self._rate = (now, steps)
-
-    def _rss(self) -> int:
-        last = self.resources.points[-1].t if self.resources.points else 0.0
-        return sum(point.rss_bytes for point in self.resources.points[-64:] if point.t == last)
 
     def _ask_for_gpu_window(self) -> None:
         """Once, of every process that runs the loop, after the early looks at its first steps."""
@@ -188,7 +188,7 @@ class Session:
     def _grows(self) -> bool:
         """Whether the program has more memory than at first, or takes longer over a step."""
         slower = bool(self.rate and self._first_rate and self.rate < PROBE_SLOWER * self._first_rate)
-        return slower or self._rss() > self._rss_then + PROBE_GROWTH_BYTES
+        return slower or self.resources.rss_bytes() > self._rss_then + PROBE_GROWTH_BYTES
 
     def _enough(self, now: float) -> bool:
         if self.wanted is None or self.clean_steps < self.wanted + self._reserve():

@@ -228,18 +228,27 @@ def test_the_half_width_is_a_share(counts: list[tuple[int, int]]):
     assert 0.0 < half_width([seen(count, line) for count, line in counts], 1) <= 1.0
 
 
-def test_nothing_is_in_the_way_of_a_process_that_is_gone(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ptrace, "_has_ptrace_capability", lambda: False)
-    assert ptrace.obstacle(2**22 + 1) is None
+def without_capability(proc: Path, scope: int | None = None) -> str:
+    """A ``/proc`` in which this process may not trace others by itself, and is process 1."""
+    (proc / "self").mkdir()
+    (proc / "self" / "status").write_text("CapEff:\t0000000000000000\n")
+    (proc / "1").mkdir()
+    if scope is not None:
+        (proc / "sys/kernel/yama").mkdir(parents=True)
+        (proc / "sys/kernel/yama/ptrace_scope").write_text(f"{scope}\n")
+    return str(proc)
 
 
-def test_obstacles_by_scope(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ptrace, "_has_ptrace_capability", lambda: False)
-    found = []
-    for scope in range(4):
-        monkeypatch.setattr(ptrace, "_ptrace_scope", lambda scope=scope: scope)
-        found.append(ptrace.obstacle(os.getpid()))
-    assert found[0] is None
-    assert all(text and f"ptrace_scope={scope}" in text for scope, text in enumerate(found) if scope)
+def test_nothing_is_in_the_way_of_a_process_that_is_gone(tmp_path: Path):
+    assert ptrace.obstacle(2, proc=without_capability(tmp_path)) is None
+
+
+@pytest.mark.parametrize("scope", [None, 0, 1, 2, 3])
+def test_obstacles_by_scope(tmp_path: Path, scope: int | None):
+    found = ptrace.obstacle(1, proc=without_capability(tmp_path, scope))
+    assert f"ptrace_scope={scope}" in (found or "") if scope else found is None
+
+
+def test_another_users_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "geteuid", lambda: -1)
-    assert "another user" in (ptrace.obstacle(os.getpid()) or "")
+    assert "another user" in (ptrace.obstacle(1, proc=without_capability(tmp_path)) or "")
