@@ -226,7 +226,7 @@ def open_sandbox(
 def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bool) -> Sandbox:
     """The strongest sandbox there is, in the first place that it works in."""
     reasons: list[str] = []
-    for home in place.homes(folder):
+    for home in place.homes(place.roots(folder)):
         keeper = Keeper(home)
         relay = None if network_writes else Relay(home)
         shared_network = "--allow-network-writes"
@@ -249,7 +249,7 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             f"nothing here can keep an experiment from changing your files ({reason});"
             " --no-sandbox runs it anyway, with only Python's own writes undone"
         )
-    for home in place.homes(folder):
+    for home in place.homes(place.roots(folder)):
         return Sandbox(folder, home, Keeper(home), None, None, reason, keep, network_writes)
     raise SandboxError("there is no folder to save files in before they are changed")
 
