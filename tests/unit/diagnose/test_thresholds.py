@@ -48,7 +48,7 @@ def test_every_number_of_a_table_has_its_reason(table):
     assert all(isinstance(value, Threshold) and len(value.why) > 20 for value in named.values())
 
 
-@pytest.mark.parametrize("room", ["benchmark", "data", "model", "optimize", "repeat", "sandbox", "simplify"])
+@pytest.mark.parametrize("room", ["benchmark", "data", "model", "optimize", "repeat", "report", "sandbox", "simplify"])
 def test_every_number_of_a_typed_table_has_its_unit_and_its_reason(room):
     """``NAME: Annotated[Share, "why it is that"] = 0.5``; what is another room's number has its reason there."""
     body = ast.parse((ROOMS / room / "thresholds.py").read_text()).body
