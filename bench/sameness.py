@@ -56,7 +56,7 @@ def main() -> int:
 
 def limits_of(program: Program) -> Limits:
     """What rounding does to a program."""
-    seeds = range(int(thresholds.PERTURBED_RUNS))
+    seeds = range(thresholds.PERTURBED_RUNS)
     return Limits(program.run(), [program.run(), *(program.run(seed=seed) for seed in seeds)])
 
 

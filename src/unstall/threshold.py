@@ -1,8 +1,18 @@
-"""A threshold: a number that decides something, and why it is that number. Each room has one table of its own."""
+"""A threshold: a number that decides something, and why it is that number. Each room has one table of its own.
+
+A table holds a :class:`Threshold`, or, where a number is also counted with or sent to another process, a plain one
+whose type says the same: ``WINDOW_S: Annotated[Seconds, "why it is that long"] = 4.0``.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+Share = Annotated[float, "share, 0 to 1"]
+Factor = Annotated[float, "times"]
+Seconds = Annotated[float, "seconds"]
+Steps = Annotated[int, "steps"]
+Bytes = Annotated[int, "bytes"]
 
 
 class Threshold(float):

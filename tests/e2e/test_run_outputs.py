@@ -158,9 +158,9 @@ def test_without_samples(workspace):
 
 
 WITHOUT_PY_SPY = """
-    from unstall.benchmark import sampler
+    import shutil
 
-    sampler.find_py_spy = lambda: None
+    shutil.which = lambda *_, **__: None
     from unstall.cli.main import main
 
     main()

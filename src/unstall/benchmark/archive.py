@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from unstall.benchmark import rundir
+from unstall.benchmark.thresholds import KEPT_FETCHES, KEPT_STEPS, MOST_ARCHIVE_BYTES
 from unstall.child.seams.loader import EPOCH, FETCH
 from unstall.records.archive import VERSION, Archive, Excerpt, FetchSeries, StepSeries
 from unstall.records.encoding import packed
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
 FILE_NAME = "recording.msgpack.gz"
 REPORT_NAME = "report.json"
 
-MAX_STEPS = 4_000_000
-"""Of a longer run the last so many steps are kept."""
-MAX_FETCHES = 200_000
-"""Of more batches than that, every n-th is kept."""
-MAX_BYTES = 1 << 29
-"""What an archive may take uncompressed; more is refused, on writing and on reading."""
 
 MAX_REPORT_BYTES = 1 << 26
 """Of a report alone."""
@@ -76,11 +71,11 @@ def make(
     )
 
 
-def write(path: Path, archive: Archive) -> None:
-    """Write it whole or not at all. Raises OSError where the disk does not take it."""
+def write(path: Path, archive: Archive, *, most_bytes: int = MOST_ARCHIVE_BYTES) -> None:
+    """Write it whole or not at all. Raises OSError where it is larger, uncompressed, or the disk does not take it."""
     data = packed(archive)
-    if len(data) > MAX_BYTES:
-        raise OSError(f"{path.name} would take {len(data) >> 20} MB; the most is {MAX_BYTES >> 20}")
+    if len(data) > most_bytes:
+        raise OSError(f"{path.name} would take {len(data) >> 20} MB; the most is {most_bytes >> 20}")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         partial.write_bytes(gzip.compress(data, _LEVEL, mtime=0))
@@ -133,7 +128,7 @@ def _from_report(path: Path) -> Archive:
 
 def _unpacked(path: Path) -> bytearray:
     """The file's content; ValueError if it swells to more than an archive may take."""
-    most = min(MAX_BYTES, max(_FREE_BYTES, path.stat().st_size * _DENSEST))
+    most = min(MOST_ARCHIVE_BYTES, max(_FREE_BYTES, path.stat().st_size * _DENSEST))
     data = bytearray()
     with gzip.open(path) as file:
         while chunk := file.read1(_CHUNK):
@@ -162,7 +157,7 @@ def step_series(measured: Measured) -> StepSeries:
     import numpy as np
 
     loop = measured.loop
-    first = max(0, len(loop) - MAX_STEPS)
+    first = max(0, len(loop) - KEPT_STEPS)
     phases = loop.phases[first:]
     return StepSeries(
         boundaries_f8=np.append(loop.starts[first:], loop.ends[-1]).astype("<f8").tobytes(),
@@ -191,7 +186,7 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     named = [(process.pid, process.named(FETCH.event, main_only=False)) for process in makers]
     spans = np.concatenate([spans for _, spans in named]) if named else main.spans[:0]
     pids = np.repeat([pid for pid, _ in named], [len(spans) for _, spans in named])
-    order = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // MAX_FETCHES]
+    order = np.argsort(spans["start"], kind="stable")[:: 1 + len(spans) // KEPT_FETCHES]
     spans, pids = spans[order], pids[order]
     known = spans["flags"] & CPU_KNOWN != 0
     wall = spans["dur"] / 1e9

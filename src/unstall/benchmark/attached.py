@@ -13,13 +13,11 @@ import psutil
 from unstall.benchmark import ptrace
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
+from unstall.benchmark.thresholds import MOST_BUSY_THREADS, SHORTEST_LOOK_S
 from unstall.child import launchers
 from unstall.records.observations import Observation
 
 _POLL_S = 0.1
-_SHORTEST_S = 5.0
-"""Of a look: shorter, a program that hangs looks like one that waits for a slow disk."""
-_MOST_THREADS = 3
 
 
 class CannotAttach(Exception):
@@ -63,7 +61,7 @@ def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float]
             if sampler.process_pid is not None:
                 monitor.ignore.add(sampler.process_pid)
             monitor.poll(now)
-            if sampler.done and now - began >= min(_SHORTEST_S, duration_s):
+            if sampler.done and now - began >= min(SHORTEST_LOOK_S, duration_s):
                 break
             on_poll(now - began)
             time.sleep(_POLL_S)
@@ -120,7 +118,7 @@ def _cores(before: Mapping[int, float], pid: int, seconds: float) -> dict[int, f
 
 
 def _busiest(pid: int, cores: Mapping[int, float]) -> list[tuple[str, float]]:
-    most = sorted(cores, key=lambda thread: -cores[thread])[:_MOST_THREADS]
+    most = sorted(cores, key=lambda thread: -cores[thread])[:MOST_BUSY_THREADS]
     return [(_thread_name(pid, thread), cores[thread]) for thread in most if cores[thread] > 0]
 
 

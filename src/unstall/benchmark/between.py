@@ -11,16 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from unstall.benchmark.steps import Bools, Loop
+from unstall.benchmark.thresholds import LONG, NOTABLE_BETWEEN, RARE
 from unstall.child.seams.modules import FORWARD
 from unstall.records.measurements import Site
 from unstall.records.report import Between
-
-LONG = 10.0
-"""Times the median step from which a step holds something else as well, if that recurs."""
-RARE = 0.05
-"""Share of the steps up to which that is the case: what is more frequent is part of training."""
-NOTABLE = 0.05
-"""Share of the mean step below which it is not worth a word: mean and median differ by more."""
 
 
 def between(loop: Loop, chosen: Bools, sites: Sequence[Site]) -> Between | None:
@@ -34,7 +28,7 @@ def between(loop: Loop, chosen: Bools, sites: Sequence[Site]) -> Between | None:
     if gap.sum() < 2 or not gap[chosen].any() or not len(usual):
         return None
     excess = np.clip(durations[gap[chosen]] - usual.mean(), 0, None)
-    if excess.sum() < NOTABLE * durations.sum():
+    if excess.sum() < NOTABLE_BETWEEN * durations.sum():
         return None
     evaluates = bool(loop.validation_calls[gap & chosen].any())
     quiet = [site for site in sites if evaluates and site.seam == FORWARD.event and not site.grad]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from unstall.benchmark import machine
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.sampler import NOTHING_READABLE, Sampler
+from unstall.benchmark.thresholds import ATTACH_LIMIT_S
 
 # Spins under the same leave to be traced that the bootstrap gives; ends by itself if left alone.
 _TARGET = """
@@ -25,7 +27,6 @@ print(flush=True)
 end = time.monotonic() + 20
 while time.monotonic() < end: pass
 """
-_ATTACH_LIMIT_S = 10.0
 
 
 class Check(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -40,35 +41,7 @@ class Check(msgspec.Struct, omit_defaults=True, frozen=True):
     """Wanted only on request: its absence takes nothing from a plain run."""
 
 
-def checks() -> list[Check]:
-    """Try every means out; takes a second or two."""
-    return [
-        _stack_samples(),
-        _recorder(),
-        _run_delay(),
-        _disk_counters(),
-        _gpus(),
-        _torch(),
-        _package("memray", "--memory", "memory"),
-        _package("nvtx", "--nvtx", "nvtx"),
-        _package("tensorboard", "--tensorboard", "tensorboard"),
-        _nsight(),
-    ]
-
-
-def _stack_samples() -> Check:
-    failure = _try_to_sample()
-    if failure is None:
-        return Check("stack samples", True, "py-spy reads a running program")
-    advice = "stacks are sampled inside the program instead, with less certainty"
-    if "ptrace_scope" in failure or failure == NOTHING_READABLE:
-        advice = "allow tracing: sysctl kernel.yama.ptrace_scope=0, or add CAP_SYS_PTRACE"
-    elif "not installed" in failure:
-        advice = "pip install py-spy"
-    return Check("stack samples", False, failure, advice)
-
-
-def _try_to_sample() -> str | None:
+def try_to_sample() -> str | None:
     """Why a program of this interpreter cannot be sampled; None if it was."""
     command = [sys.executable, "-c", _TARGET]
     with (
@@ -78,7 +51,7 @@ def _try_to_sample() -> str | None:
         assert target.stdout is not None
         target.stdout.readline()
         sampler = Sampler(target.pid, Path(folder), window_s=0.3, pause_s=0.1)
-        end = time.monotonic() + _ATTACH_LIMIT_S
+        end = time.monotonic() + ATTACH_LIMIT_S
         while not sampler.samples and sampler.failure is None and time.monotonic() < end:
             sampler.poll(time.monotonic())
             time.sleep(0.02)
@@ -87,6 +60,52 @@ def _try_to_sample() -> str | None:
     if sampler.samples:
         return None
     return sampler.failure or "py-spy saw nothing"
+
+
+def read_text(path: str) -> str:
+    """The content of a file; empty where it cannot be read."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def checks(
+    *,
+    sample: Callable[[], str | None] = try_to_sample,
+    read: Callable[[str], str] = read_text,
+    torch: Callable[[], str | None] = machine.installed_torch,
+) -> list[Check]:
+    """Try every means out; takes a second or two.
+
+    Args:
+        sample: why a program cannot be sampled, if it cannot.
+        read: what a file of ``/proc`` holds, nothing where it cannot be read.
+        torch: the version beside unstall, if there is one.
+    """
+    return [
+        _stack_samples(sample()),
+        _recorder(),
+        _run_delay(read("/proc/self/schedstat")),
+        _disk_counters(read("/proc/self/io")),
+        _gpus(),
+        _torch(torch()),
+        _package("memray", "--memory", "memory"),
+        _package("nvtx", "--nvtx", "nvtx"),
+        _package("tensorboard", "--tensorboard", "tensorboard"),
+        _nsight(),
+    ]
+
+
+def _stack_samples(failure: str | None) -> Check:
+    if failure is None:
+        return Check("stack samples", True, "py-spy reads a running program")
+    advice = "stacks are sampled inside the program instead, with less certainty"
+    if "ptrace_scope" in failure or failure == NOTHING_READABLE:
+        advice = "allow tracing: sysctl kernel.yama.ptrace_scope=0, or add CAP_SYS_PTRACE"
+    elif "not installed" in failure:
+        advice = "pip install py-spy"
+    return Check("stack samples", False, failure, advice)
 
 
 def _recorder() -> Check:
@@ -102,9 +121,9 @@ def _recorder() -> Check:
     )
 
 
-def _run_delay() -> Check:
+def _run_delay(statistics: str) -> Check:
     name = "run-delay"
-    fields = _read("/proc/self/schedstat").split()
+    fields = statistics.split()
     if len(fields) >= 2 and fields[0] != "0":
         return Check(name, True, "the scheduler tells how long a thread waits for a core")
     return Check(
@@ -115,9 +134,9 @@ def _run_delay() -> Check:
     )
 
 
-def _disk_counters() -> Check:
+def _disk_counters(counters: str) -> Check:
     name = "disk counters"
-    if "read_bytes" in _read("/proc/self/io"):
+    if "read_bytes" in counters:
         return Check(name, True, "bytes read and written, process by process")
     advice = "needs Linux built with CONFIG_TASK_IO_ACCOUNTING"
     return Check(name, False, "/proc/<pid>/io cannot be read", advice)
@@ -130,8 +149,7 @@ def _gpus() -> Check:
     return Check("GPU", bool(gpus.devices), detail, advice, optional=True)
 
 
-def _torch() -> Check:
-    version = machine.installed_torch()
+def _torch(version: str | None) -> Check:
     if version:
         return Check("torch", True, f"{version}, beside unstall")
     return Check(
@@ -154,10 +172,3 @@ def _nsight() -> Check:
     path = shutil.which("nsys")
     advice = "" if path else "only to record traces with Nsight Systems: install it from NVIDIA"
     return Check("nsys", path is not None, path or "not on the PATH", advice, optional=True)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""

@@ -7,11 +7,9 @@ import numpy.typing as npt
 
 from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
 from unstall.benchmark.steps import Bools, Loop, main_spans
+from unstall.benchmark.thresholds import MOST_GROW
 from unstall.child.seams.transformers import INPUTS, REQUEST, SEQUENCES_SHIFT
 from unstall.records.report import Generation
-
-_MOST_GROW = 0.5
-"""Share of the calls given one token more than the one before from which there is no cache: with one, none is."""
 
 
 def measure(process: ProcessRecording, loop: Loop, chosen: Bools) -> Generation | None:
@@ -40,7 +38,7 @@ def measure(process: ProcessRecording, loop: Loop, chosen: Bools) -> Generation 
         new_tokens=float(count.mean()),
         prefill_s=float((until[first] - starts(requests)).mean()),
         decode_s=float((until - starts(calls))[decoding].sum() / len(requests)),
-        cached=not (grows.size and grows.mean() > _MOST_GROW),
+        cached=not (grows.size and grows.mean() > MOST_GROW),
         longest_input=float(tokens[last].mean()),
     )
 

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
 
+from unstall.benchmark.thresholds import GPU_AT_WORK
 from unstall.records.observations import GpuClock, MachinePoint
 from unstall.records.report import GpuState
-
-AT_WORK = 0.3
-"""Utilization from which a look says how fast a device computes: one that idles lowers its clock itself."""
 
 
 def gpu_states(looks: Sequence[MachinePoint], begin: float, end: float) -> list[GpuState | None]:
@@ -19,7 +17,7 @@ def gpu_states(looks: Sequence[MachinePoint], begin: float, end: float) -> list[
     for look in looks:
         for device, clock in enumerate(look.gpu_clocks):
             clocks = by_device.setdefault(device, [])
-            if begin <= look.t <= end and clock is not None and look.gpu_utilization[device] >= AT_WORK:
+            if begin <= look.t <= end and clock is not None and look.gpu_utilization[device] >= GPU_AT_WORK:
                 clocks.append(clock)
     return [_state(clocks) if clocks else None for _, clocks in sorted(by_device.items())]
 

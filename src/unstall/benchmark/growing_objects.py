@@ -7,14 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unstall.benchmark.thresholds import GRAPH_NODE_BYTES, GROWING_SHARE, KEPT_SHARE
 from unstall.records.measurements import GrowingObject
-
-GRAPH_NODE_BYTES = 512
-"""What an autograd node is taken to hold at least, to rank graph growth beside plain bytes."""
-GROWING_SHARE = 0.8
-"""Share of the intervals between looks in which something must grow to be called growing."""
-KEPT_SHARE = 0.5
-"""Share of all its rises that it must keep."""
 
 Look = Mapping[str, Any]
 """What the program kept at one step, as :func:`unstall.child.retention.probe` says it."""

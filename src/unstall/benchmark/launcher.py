@@ -18,14 +18,13 @@ import psutil
 from unstall.benchmark import interpreter
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import Relay
+from unstall.benchmark.thresholds import ORPHANS_PATIENCE_S, STOP_PATIENCE_S
 from unstall.child.plugins import declared
 from unstall.environment import OPTIONS, RUN_DIR
 from unstall.records.observations import Observation
 
 BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
 _POLL_S = 0.1
-_STOP_PATIENCE_S = 8.0  # for a program that was asked to stop at a step, and again after SIGTERM
-_ORPHAN_PATIENCE_S = 6.0  # loader workers look for their parent every 5 s
 _ABANDONED_POLL_S = 0.02
 _IGNORED_BY_PYTHON = [signal.SIGPIPE, signal.SIGXFSZ]
 _PR_SET_CHILD_SUBREAPER = 36
@@ -55,6 +54,8 @@ class Options:
     """The command's first words where they are not the program's own: those that enter a sandbox."""
     output: Path | None = None
     """A file that takes the program's stdout and stderr; its stdin is then empty."""
+    stop_patience_s: float = STOP_PATIENCE_S
+    orphans_patience_s: float = ORPHANS_PATIENCE_S
 
     def programs_own(self, command: Sequence[str]) -> Sequence[str]:
         """The words of a command that start the program itself."""
@@ -104,6 +105,7 @@ class Program:
         self._earlier_children = {child.pid for child in psutil.Process().children()}
         self._stopping: float | None = None
         self._forced = False
+        self._options = options
         self._unrecorded = interpreter.unrecorded(options.programs_own(command))
         self.pid = _spawn(command, directory, options, mask)
         self._session_id = os.getsid(0)
@@ -143,7 +145,7 @@ class Program:
         """After its end: close the observation and see that nothing of it is left."""
         assert self.status is not None
         observation = self.session.finish()
-        self._wait_for_orphans(_ORPHAN_PATIENCE_S)
+        self._wait_for_orphans(self._options.orphans_patience_s)
         return Outcome(self.status, observation, self._unrecorded)
 
     def abandon(self) -> None:
@@ -157,9 +159,10 @@ class Program:
 
     def _insist(self, waited: float) -> None:
         """A program that catches every exception does not stop at a step: it gets SIGTERM, and then SIGKILL."""
-        if waited > _STOP_PATIENCE_S:
+        patience_s = self._options.stop_patience_s
+        if waited > patience_s:
             self._forced = True
-            _kill(self.pid, signal.SIGKILL if waited > 2 * _STOP_PATIENCE_S else signal.SIGTERM)
+            _kill(self.pid, signal.SIGKILL if waited > 2 * patience_s else signal.SIGTERM)
 
     def _wait_for_orphans(self, patience_s: float) -> None:
         """Reap what has ended. Loader workers of a program that was killed notice it and end; wait for that.

@@ -17,15 +17,14 @@ import psutil
 from unstall.benchmark import rundir
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import ProcessReader
+from unstall.benchmark.thresholds import JUST_STARTED_S, LEAST_WATCHED_RATE_S, WATCHED_RATE_S
 from unstall.child.recording import steps_of
 from unstall.records.observations import ResourcePoint, Usage, View
 from unstall.records.vocabulary import PhaseName
 
 _RECORDS_FIRST, _RECORDS_LATER = 20_000, 5_000  # looked at for the phases: the newest
 _LEVELS_ABOVE = 3
-_RATE_S = 3.0
 _RATES_KEPT = 60
-_JUST_STARTED_S = 120.0
 
 
 class NothingToWatch(LookupError):
@@ -91,10 +90,10 @@ class Follower:
     def _rate(self, steps: int) -> float | None:
         now = time.monotonic()
         self._step_counts.append((now, steps))
-        while len(self._step_counts) > 2 and now - self._step_counts[1][0] >= _RATE_S:
+        while len(self._step_counts) > 2 and now - self._step_counts[1][0] >= WATCHED_RATE_S:
             self._step_counts.popleft()
         then, before = self._step_counts[0]
-        if now - then < 0.2:
+        if now - then < LEAST_WATCHED_RATE_S:
             return None
         rate = (steps - before) / (now - then)
         if self._rates or rate > 0:
@@ -188,7 +187,7 @@ def _in_progress(directory: Path) -> bool:
         return False
     recordings = list(directory.glob("rec-*.bin"))
     if not recordings:  # it may be importing its libraries, or have been killed before it began
-        return time.time() - directory.stat().st_mtime < _JUST_STARTED_S
+        return time.time() - directory.stat().st_mtime < JUST_STARTED_S
     return any(psutil.pid_exists(int(path.stem.split("-")[1])) for path in recordings)
 
 

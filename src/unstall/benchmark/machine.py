@@ -24,10 +24,10 @@ import msgspec
 from unstall.benchmark.environment import cpu_model, usable_cores
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.peaks import listed_peak as listed_peak
+from unstall.benchmark.thresholds import CEILINGS_LIMIT_S
 from unstall.benchmark.torch_probe import best_time
 
 _PROBE = Path(__file__).with_name("torch_probe.py")
-_PROBE_LIMIT_S = 180.0
 _BLOCK_BYTES = 1 << 20
 
 
@@ -68,15 +68,16 @@ class _TorchFigures(msgspec.Struct, frozen=True):
     gpus: list[GpuCeilings]
 
 
-def measure(*, quick: bool = False, interpreter: str = sys.executable) -> Ceilings:
+def measure(*, quick: bool = False, interpreter: str = sys.executable, budget_s: float | None = None) -> Ceilings:
     """Measure this machine: some ten seconds, about half if ``quick``, and as many for each GPU.
 
     Args:
         quick: spend less time on each figure, so that they may come out a little low.
         interpreter: the Python whose torch is measured, in a process of its own. Without torch
             there, the matrix product is numpy's and there are no figures of GPUs.
+        budget_s: time to spend on each figure, where another is wanted.
     """
-    budget_s = 0.2 if quick else 1.0
+    budget_s = (0.2 if quick else 1.0) if budget_s is None else budget_s
     by_torch = _ask_torch(interpreter, budget_s)
     version = by_torch.torch if by_torch else None
     return Ceilings(
@@ -146,7 +147,7 @@ def _ask_torch(interpreter: str, budget_s: float) -> _TorchFigures | None:
         process = subprocess.run(
             [interpreter, str(_PROBE), str(budget_s)],
             capture_output=True,
-            timeout=_PROBE_LIMIT_S,
+            timeout=CEILINGS_LIMIT_S,
         )
         return msgspec.json.decode(process.stdout, type=_TorchFigures)
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError):

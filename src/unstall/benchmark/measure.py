@@ -25,6 +25,7 @@ from unstall.benchmark.resources import cpu_between, growth, other_cores
 from unstall.benchmark.slowing import slowing
 from unstall.benchmark.stacks import with_main_threads
 from unstall.benchmark.steps import Loop, driving_threads, find_loop, main_spans
+from unstall.benchmark.thresholds import MEMORY_POINTS
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
 from unstall.child.seams.loader import EPOCH
@@ -39,8 +40,6 @@ from unstall.records.report import SpanTime, Startup, StepTime
 from unstall.records.vocabulary import is_seam
 
 Bools = npt.NDArray[np.bool_]
-
-_MAX_RSS_POINTS = 2000
 
 
 @dataclass(frozen=True)
@@ -250,7 +249,7 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
 
     def by_step(series: list[tuple[float, int]]) -> list[tuple[float, float]]:
         inside = [(t, value) for t, value in series if begin <= t <= end]
-        inside = inside[:: max(1, len(inside) // _MAX_RSS_POINTS)]
+        inside = inside[:: max(1, len(inside) // MEMORY_POINTS)]
         steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 

@@ -12,16 +12,8 @@ from typing import Any
 
 import msgspec
 
+from unstall.benchmark.thresholds import GROWING_END, GROWING_LINE, GROWING_MOMENTS, GROWING_SPAN
 from unstall.child.user_files import is_program_file
-
-MIN_MOMENTS = 3
-"""A line grows memory only if what it left behind was allocated at three moments or more,"""
-MIN_SPAN = 0.2
-"""over a fifth of the program's progress at least,"""
-MIN_END = 0.75
-"""and still in its last quarter: what is loaded once and kept is no growth."""
-MIN_SHARE = 0.01
-"""Lines with less than this part of the first line's bytes are not named."""
 
 _Site = tuple[str, str, int]  # function, file, line
 
@@ -85,7 +77,7 @@ def _largest(allocations: Iterable[tuple[_Site, int]], top: int) -> list[Allocat
     for site, size in allocations:
         sums[site] += size
     lines = [AllocatingLine(*site, size) for site, size in sums.most_common(top)]
-    return [line for line in lines if line.bytes >= MIN_SHARE * lines[0].bytes]
+    return [line for line in lines if line.bytes >= GROWING_LINE * lines[0].bytes]
 
 
 def _peak_allocations(reader: Any) -> Iterator[tuple[_Site, int]]:
@@ -127,10 +119,10 @@ def _progress(allocations: Mapping[int, int]) -> dict[int, float]:
 def keeps_growing(progress: Iterable[float]) -> bool:
     """Whether allocations at these parts of the program's progress (0 to 1) are steady growth."""
     distinct = set(progress)
-    if len(distinct) < MIN_MOMENTS:
+    if len(distinct) < GROWING_MOMENTS:
         return False
     first, last = min(distinct), max(distinct)
-    return last - first >= MIN_SPAN and last >= MIN_END
+    return last - first >= GROWING_SPAN and last >= GROWING_END
 
 
 def _loads_code(stack: Iterable[_Site], site: _Site) -> bool:

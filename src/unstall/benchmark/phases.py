@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.benchmark.steps import Bools, Floats, Loop
+from unstall.benchmark.thresholds import UNHINDERED
 from unstall.records.report import Phase
 from unstall.records.vocabulary import PhaseName
-
-_UNHINDERED = 10
-"""Per cent of the steps in which it is taken that nothing keeps a team of threads from running: the quickest."""
 
 
 def mean_phases(loop: Loop, chosen: Bools) -> list[Phase]:
@@ -52,7 +50,7 @@ def quickest(seconds: Floats) -> float:
     0 where all are.
     """
     taken = seconds[seconds > 0]
-    return float(np.percentile(taken, _UNHINDERED)) if taken.size else 0.0
+    return float(np.percentile(taken, UNHINDERED)) if taken.size else 0.0
 
 
 def _known(seconds: float) -> float | None:

@@ -10,9 +10,8 @@ import os
 
 import psutil
 
+from unstall.benchmark.thresholds import MOST_DELAYED_THREADS
 from unstall.records.observations import ResourcePoint
-
-_MOST_THREADS = 64  # of one process are asked for their scheduling delay
 
 
 class ProcessReader:
@@ -48,7 +47,7 @@ class ProcessReader:
             read_bytes=int(io.get(b"read_bytes", 0)),
             write_bytes=int(io.get(b"write_bytes", 0)),
             read_chars=int(io.get(b"rchar", 0)),
-            team_delay_s=self._run_delay(pid, _threads(pid)[:_MOST_THREADS]),
+            team_delay_s=self._run_delay(pid, _threads(pid)[:MOST_DELAYED_THREADS]),
         )
 
     def machine_cpu(self) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 _CAP_SYS_PTRACE = 1 << 19
-_SCOPE_FILE = "/proc/sys/kernel/yama/ptrace_scope"
 _RESTRICTIONS = {
     1: "processes may trace only their own children here",
     2: "only root may trace here",
@@ -17,35 +16,35 @@ _RESTRICTIONS = {
 }
 
 
-def obstacle(pid: int) -> str | None:
+def obstacle(pid: int, *, proc: str = "/proc") -> str | None:
     """Why a sibling may not read the process ``pid``; None if nothing is known to be in the way.
 
     Looks at the owner of the process and at the system's ``ptrace_scope``, not at the leave that
-    the process may have given.
+    the process may have given. ``proc``: where the kernel tells of processes.
     """
-    if _has_ptrace_capability():
+    if _has_ptrace_capability(proc):
         return None
     try:
-        owner = os.stat(f"/proc/{pid}").st_uid
+        owner = os.stat(f"{proc}/{pid}").st_uid
     except OSError:
         return None
     if owner != os.geteuid():
         return f"process {pid} belongs to another user"
-    scope = _ptrace_scope()
+    scope = _ptrace_scope(proc)
     return f"{_RESTRICTIONS[scope]} (kernel.yama.ptrace_scope={scope})" if scope in _RESTRICTIONS else None
 
 
-def _ptrace_scope() -> int:
+def _ptrace_scope(proc: str) -> int:
     try:
-        with open(_SCOPE_FILE) as file:
+        with open(f"{proc}/sys/kernel/yama/ptrace_scope") as file:
             return int(file.read())
     except (OSError, ValueError):
         return 0
 
 
-def _has_ptrace_capability() -> bool:
+def _has_ptrace_capability(proc: str) -> bool:
     try:
-        with open("/proc/self/status") as status:
+        with open(f"{proc}/self/status") as status:
             effective = next(line.split()[1] for line in status if line.startswith("CapEff:"))
         return bool(int(effective, 16) & _CAP_SYS_PTRACE)
     except (OSError, StopIteration, ValueError):

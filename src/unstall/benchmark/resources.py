@@ -14,12 +14,8 @@ from typing import TypeVar
 
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import ProcessReader
+from unstall.benchmark.thresholds import MOST_POINTS, THINNED, THOROUGH_EVERY
 from unstall.records.observations import MachinePoint, ResourcePoint
-
-MAX_POINTS = 40_000
-"""More points are thinned: a run of days takes no more memory than one of hours."""
-
-_THOROUGH_EVERY = 4  # looks; in between, only main threads are asked for new children
 
 Point = TypeVar("Point", ResourcePoint, MachinePoint)
 
@@ -30,11 +26,13 @@ class ResourceMonitor:
     Args:
         pid: the root of the process tree.
         period_s: time between two looks, seconds; :meth:`poll` does nothing in between.
+        most_points: more are thinned.
     """
 
-    def __init__(self, pid: int, *, period_s: float = 0.25) -> None:
+    def __init__(self, pid: int, *, period_s: float = 0.25, most_points: int = MOST_POINTS) -> None:
         self.pid = pid
         self.period_s = period_s
+        self.most_points = most_points
         self.gpus = Gpus()
         self.points: list[ResourcePoint] = []
         """A point for each process at each look; all of a look bear the same time."""
@@ -58,11 +56,16 @@ class ResourceMonitor:
         self._look_at_machine(now)
         self._looks += 1
 
+    def rss_bytes(self) -> int:
+        """Resident memory of the tree, at the last look."""
+        last = self.points[-1].t if self.points else 0.0
+        return sum(point.rss_bytes for point in self.points[-64:] if point.t == last)
+
     def _look_at_tree(self, now: float) -> None:
-        self._tree = self._descendants(every_thread=self._looks % _THOROUGH_EVERY == 0)
+        self._tree = self._descendants(every_thread=self._looks % THOROUGH_EVERY == 0)
         looks = (self._reader.look(pid, now) for pid in self._tree)
         self.points.extend(point for point in looks if point is not None)
-        if len(self.points) > MAX_POINTS:
+        if len(self.points) > self.most_points:
             self.points = thin(self.points)
 
     def _look_at_machine(self, now: float) -> None:
@@ -74,7 +77,7 @@ class ResourceMonitor:
             gpu_clocks=self.gpus.clocks(),
         )
         self.machine.append(point)
-        if len(self.machine) > MAX_POINTS:
+        if len(self.machine) > self.most_points:
             self.machine = thin(self.machine)
 
     def _descendants(self, *, every_thread: bool) -> list[int]:
@@ -125,7 +128,7 @@ def thin(points: list[Point]) -> list[Point]:
     last = {getattr(point, "pid", None): point.t for point in points}
     thinned = [point for point in points if point.t not in dropped or last[getattr(point, "pid", None)] == point.t]
     # A program of very many short-lived processes: nothing but last points.
-    return thinned if len(thinned) < 0.95 * len(points) else points[::2]
+    return thinned if len(thinned) < THINNED * len(points) else points[::2]
 
 
 def growth(points: Sequence[ResourcePoint], pids: Collection[int], t0: float, t1: float, counter: str) -> float:

@@ -11,8 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from unstall.benchmark import state
-
-_NEEDED_BYTES = 4 << 20
+from unstall.benchmark.thresholds import NEEDED_BYTES
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def _make(path: Path) -> Path:
         path.mkdir(parents=True, mode=0o700)
         probe = path / "probe"
         with probe.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, _NEEDED_BYTES)
+            os.posix_fallocate(file.fileno(), 0, NEEDED_BYTES)
         probe.unlink()
     except OSError:
         shutil.rmtree(path, ignore_errors=True)

@@ -16,7 +16,7 @@ import sys
 import sysconfig
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import psutil
@@ -24,23 +24,26 @@ import psutil
 from unstall.benchmark import ptrace
 from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.stacks import merge, parse_raw, program_leaf, relevant
+from unstall.benchmark.thresholds import (
+    FEWEST_WINDOWS,
+    HALF_WIDTH,
+    LEAST_SAMPLE_RATE,
+    MOST_SAMPLES,
+    SAMPLE_ATTEMPTS,
+    SAMPLE_RATE,
+    SAMPLER_STOP_S,
+    SAMPLES_PER_CORE,
+)
 from unstall.records.observations import StackSample, StackWindow
-
-HALF_WIDTH = 0.03
-"""Sampling ends when 95 % intervals of the largest shares are no wider than this to either side."""
-
-_RATE = 100  # samples a second of each process
-_LEAST_RATE = 20
-_PER_CORE = 125
-"""Samples a second of all processes together for each core there is: of half a millisecond each (measured, with eight
-loader workers), they take a fifteenth of the cores while a window lasts."""
-_MAX_SAMPLES = 1100  # of one main thread, after which it ends in any case
-_MIN_WINDOWS = 3  # so that one odd second of the program is not taken for all of it
-_ATTEMPTS = 3  # a process that is just starting cannot be read yet
-_STOP_S = 2.0  # py-spy writes its file within milliseconds of a SIGINT
 
 NOTHING_READABLE = "py-spy found no Python process that it can read"
 """What is said when py-spy was not allowed to read the program."""
+
+
+def find_py_spy() -> str | None:
+    """The py-spy executable installed with this interpreter, or else the one on the PATH."""
+    folders = (sysconfig.get_path("scripts"), str(Path(sys.executable).parent))
+    return shutil.which("py-spy", path=os.pathsep.join(folders)) or shutil.which("py-spy")
 
 
 class Sampler:
@@ -54,12 +57,27 @@ class Sampler:
         directory: where the file of the open window lies; it is removed once read.
         window_s: length of a window, seconds.
         pause_s: shortest pause between two windows, seconds.
+        stop_s: patience for py-spy to end at :meth:`close`, seconds.
+        find: the path of py-spy, None where there is none.
+        obstacle: why a process may not be read, if it may not.
     """
 
-    def __init__(self, pid: int, directory: Path, *, window_s: float = 1.0, pause_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        pid: int,
+        directory: Path,
+        *,
+        window_s: float = 1.0,
+        pause_s: float = 1.0,
+        stop_s: float = SAMPLER_STOP_S,
+        find: Callable[[], str | None] = find_py_spy,
+        obstacle: Callable[[int], str | None] = ptrace.obstacle,
+    ) -> None:
         self.pid = pid
         self.window_s = window_s
         self.pause_s = pause_s
+        self.stop_s = stop_s
+        self.obstacle = obstacle
         self.enabled = True
         self.windows: list[tuple[float, float]] = []
         """Monotonic start and end of each window, from py-spy's start to its exit."""
@@ -73,7 +91,7 @@ class Sampler:
         """Whether the budget is met: the shares are known well enough, or it is used up."""
         self.failure: str | None = None
         """Why no stacks can be had, in one line; None as long as they can."""
-        self._executable = find_py_spy()
+        self._executable = find()
         self._output = directory / f"stacks-{os.getpid()}-{pid}.txt"
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
@@ -108,7 +126,7 @@ class Sampler:
             return
         self._interrupt()
         try:
-            process.wait(_STOP_S)
+            process.wait(self.stop_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -171,14 +189,14 @@ class Sampler:
             self._failed_attempts = 0
         elif process.returncode not in (0, -signal.SIGINT) and _is_alive(self.pid):
             self._failed_attempts += 1
-            if self._failed_attempts >= _ATTEMPTS:
-                self.failure = _explain(errors, self.pid)
+            if self._failed_attempts >= SAMPLE_ATTEMPTS:
+                self.failure = _explain(errors, self.obstacle(self.pid))
 
     def _add(self, samples: list[StackSample]) -> None:
         self.samples = merge([*self.samples, *samples])
         self.main_samples = max(_main_thread_counts(self.samples).values(), default=0)
         known = half_width(self.samples, self.pid) <= HALF_WIDTH
-        self.done = self.main_samples >= _MAX_SAMPLES or (known and len(self.windows) >= _MIN_WINDOWS)
+        self.done = self.main_samples >= MOST_SAMPLES or (known and len(self.windows) >= FEWEST_WINDOWS)
 
 
 def half_width(samples: Iterable[StackSample], pid: int) -> float:
@@ -199,7 +217,7 @@ def half_width(samples: Iterable[StackSample], pid: int) -> float:
 
 def rate(processes: int, cores: float) -> int:
     """Samples a second of each of so many processes: the budget is that of the machine."""
-    return round(min(_RATE, max(_LEAST_RATE, _PER_CORE * cores / max(1, processes))))
+    return round(min(SAMPLE_RATE, max(LEAST_SAMPLE_RATE, SAMPLES_PER_CORE * cores / max(1, processes))))
 
 
 def _processes(pid: int) -> int:
@@ -208,12 +226,6 @@ def _processes(pid: int) -> int:
         return 1 + len(psutil.Process(pid).children(recursive=True))
     except psutil.Error:
         return 1
-
-
-def find_py_spy() -> str | None:
-    """The py-spy executable installed with this interpreter, or else the one on the PATH."""
-    folders = (sysconfig.get_path("scripts"), str(Path(sys.executable).parent))
-    return shutil.which("py-spy", path=os.pathsep.join(folders)) or shutil.which("py-spy")
 
 
 def _half_width(lines: Counter[tuple[str, int] | None]) -> float:
@@ -233,9 +245,8 @@ def _main_thread_counts(samples: Iterable[StackSample]) -> Counter[int]:
     return counts
 
 
-def _explain(errors: str, pid: int) -> str:
+def _explain(errors: str, obstacle: str | None) -> str:
     """py-spy's complaint in one line that says what is in its way."""
-    obstacle = ptrace.obstacle(pid)
     if obstacle is not None:
         return f"py-spy may not read the program: {obstacle}"
     lines = [line.strip() for line in errors.splitlines() if line.strip()]

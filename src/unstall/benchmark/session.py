@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
+from unstall.benchmark.thresholds import (
+    GPU_WINDOW_AFTER,
+    MANY_STEPS,
+    MOST_WARM_UP,
+    NO_STEP_YET_S,
+    PROBE_AFTER_S,
+    PROBE_GROWTH_BYTES,
+    PROBE_PATIENCE_S,
+    PROBE_SLOWER,
+    RATE_OF_FEW_S,
+    RATE_S,
+    SAMPLES_PATIENCE_S,
+    SAMPLES_WANTED,
+    WARM_UP_STEPS,
+)
 from unstall.child.recording import drives, steps_of
 from unstall.child.tap import Tap
 from unstall.child.watcher import CALL, PROBE, SAMPLE, STOP
 from unstall.records.observations import Observation
-
-WARMUP_STEPS = 5
-"""Steps before any is counted towards ``--steps`` or any stack is sampled; the report's own rule may drop more."""
-
-_SAMPLES_WANTED = 120  # for a culprit, before a run is stopped after its steps
-_PATIENCE_S = 20.0  # beyond the last step asked for, for those samples
-_NO_STEP_YET_S = 3.0  # then stacks are sampled all the same: they tell what the program does
-_PROBE_AFTER_S = (0.5, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 89.0, 233.0, 610.0, 1597.0)  # of the loop
-_PROBE_GROWTH_BYTES = 4 << 20
-_MANY_STEPS = 50  # are enough to tell their rate in half a second
-_SLOWER = 0.9  # of the first rate of steps: then what is kept may be why
-_GPU_WINDOW_AFTER = 12
-"""Steps: operators and modules are counted before."""
 
 
 class Session:
@@ -38,18 +41,21 @@ class Session:
         sampling: bool = True,
         probing: bool = True,
         gpu_window: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        resources: ResourceMonitor | None = None,
     ):
         self.pid = pid
+        self._clock = clock
         self.probing = probing
         self._gpu_window_due = gpu_window
         self.directory = directory
         self.wanted = steps
-        self.began = time.monotonic()
+        self.began = clock()
         self.stopped = False
         """Whether unstall has asked the program to end, after the steps asked for."""
         self.disturbed: list[tuple[float, float]] = []
         """When unstall itself took time from the program."""
-        self.resources = ResourceMonitor(pid)
+        self.resources = resources or ResourceMonitor(pid)
         self.sampler = Sampler(pid, directory) if sampling else None
         self.taps: dict[Path, Tap] = {}
         self.steps = 0
@@ -67,12 +73,12 @@ class Session:
 
     def poll(self) -> None:
         """Take every look that is due."""
-        now = time.monotonic()
+        now = self._clock()
         self.resources.poll(now)
         self._count_steps(now)
         if self.sampler is not None:
             self._drop_stale_samples(self.sampler)
-            self.sampler.enabled = self.steps > WARMUP_STEPS or now - self.began > _NO_STEP_YET_S
+            self.sampler.enabled = self.steps > WARM_UP_STEPS or now - self.began > NO_STEP_YET_S
             self.sampler.poll(now)
             self._drop_stale_samples(self.sampler)
             if self.sampler.process_pid is not None:
@@ -91,7 +97,7 @@ class Session:
             sampler.close()
         return Observation(
             began=self.began,
-            ended=time.monotonic(),
+            ended=self._clock(),
             points=self.resources.points,
             machine=self.resources.machine,
             samples=sampler.samples if sampler else [],
@@ -133,28 +139,26 @@ class Session:
                     continue  # just being made
         steps = max((steps_of(tap.ticks) for tap in self.taps.values()), default=0)
         sampling = self.sampler is not None and self.sampler.process_pid is not None
-        if steps > WARMUP_STEPS and not sampling and self._probing is None:
-            self.clean_steps += steps - max(self.steps, WARMUP_STEPS)
-        if steps > WARMUP_STEPS and self._loop_began is None:
+        if steps > WARM_UP_STEPS and not sampling and self._probing is None:
+            self.clean_steps += steps - max(self.steps, WARM_UP_STEPS)
+        if steps > WARM_UP_STEPS and self._loop_began is None:
             self._loop_began = now
             self._stale_samples = True
-            self._rss_then = self._rss()
+            self._rss_then = self.resources.rss_bytes()
             self._rate = (now, steps)  # or the first rate would count the time before the loop, and none be slower
         self.steps = steps
-        if self._rate is None or now - self._rate[0] > (2.0 if steps < self._rate[1] + _MANY_STEPS else 0.5):
+        if self._rate is None or now - self._rate[0] > (
+            RATE_OF_FEW_S if steps < self._rate[1] + MANY_STEPS else RATE_S
+        ):
             if self._rate is not None and steps > self._rate[1]:
                 self.rate = (steps - self._rate[1]) / (now - self._rate[0])
                 if self._loop_began is not None:
                     self._first_rate = self._first_rate or self.rate
             self._rate = (now, steps)
 
-    def _rss(self) -> int:
-        last = self.resources.points[-1].t if self.resources.points else 0.0
-        return sum(point.rss_bytes for point in self.resources.points[-64:] if point.t == last)
-
     def _ask_for_gpu_window(self) -> None:
         """Once, of every process that runs the loop, after the early looks at its first steps."""
-        if self._gpu_window_due and self.steps > _GPU_WINDOW_AFTER and self._probing is None:
+        if self._gpu_window_due and self.steps > GPU_WINDOW_AFTER and self._probing is None:
             self._gpu_window_due = False
             for tap in self.taps.values():
                 if steps_of(tap.ticks):
@@ -164,13 +168,13 @@ class Session:
         """Ask the program's main process for a look at what it keeps, while its memory or its step grows."""
         if self._probing is not None:
             requested, tap = self._probing
-            if tap.control != PROBE or now - requested > 10.0:
+            if tap.control != PROBE or now - requested > PROBE_PATIENCE_S:
                 self.disturbed.append((requested, now))
                 self._probing = None
             return
-        if not self.probing or self._loop_began is None or self._probes >= len(_PROBE_AFTER_S):
+        if not self.probing or self._loop_began is None or self._probes >= len(PROBE_AFTER_S):
             return
-        due = now - self._loop_began >= _PROBE_AFTER_S[self._probes]
+        due = now - self._loop_began >= PROBE_AFTER_S[self._probes]
         if due and any(tap.control == CALL for tap in self.taps.values()):
             return  # a GPU window is being recorded: afterwards
         if due and (self._probes < 1 or self._grows()):
@@ -183,21 +187,21 @@ class Session:
 
     def _grows(self) -> bool:
         """Whether the program has more memory than at first, or takes longer over a step."""
-        slower = bool(self.rate and self._first_rate and self.rate < _SLOWER * self._first_rate)
-        return slower or self._rss() > self._rss_then + _PROBE_GROWTH_BYTES
+        slower = bool(self.rate and self._first_rate and self.rate < PROBE_SLOWER * self._first_rate)
+        return slower or self.resources.rss_bytes() > self._rss_then + PROBE_GROWTH_BYTES
 
     def _enough(self, now: float) -> bool:
         if self.wanted is None or self.clean_steps < self.wanted + self._reserve():
             return False
         if self._satisfied_at is None:
             self._satisfied_at = now
-        sampled = self.sampler is None or self.sampler.enough(_SAMPLES_WANTED)
-        return sampled or now - self._satisfied_at > _PATIENCE_S
+        sampled = self.sampler is None or self.sampler.enough(SAMPLES_WANTED)
+        return sampled or now - self._satisfied_at > SAMPLES_PATIENCE_S
 
     def _reserve(self) -> int:
         """Steps beyond those wanted that the report may leave out: warm-up, and the edges of each window."""
         windows = len(self.sampler.windows) if self.sampler is not None else 0
-        return 3 + int(0.2 * self.steps) + 2 * windows
+        return 3 + int(MOST_WARM_UP * self.steps) + 2 * windows
 
     def stop(self) -> None:
         """Let the program unwind at its next step."""

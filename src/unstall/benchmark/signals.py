@@ -18,6 +18,8 @@ from collections.abc import Collection
 from types import FrameType
 from typing import Any
 
+from unstall.benchmark.thresholds import SIGNAL_GRACE_S
+
 ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 """Those that ask for an end of unstall too."""
 STOPPING = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
@@ -29,7 +31,6 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.S
 _SELF_INFLICTED = {signal.SIGPIPE, signal.SIGXFSZ}
 _NEVER_HANDLED = _FAULTS | _SELF_INFLICTED | {signal.SIGTTIN, signal.SIGTTOU}
 """A handler would be called for ever (the instruction or the write is tried again); blocked, they can be collected."""
-_GRACE_S = 0.05  # between the first process that a signal is sent to and the last
 _FORGOTTEN_S = 1.0
 
 
@@ -83,8 +84,9 @@ class Relay(Signals):
     What other code of this process handles stays with it, except for requests to end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, grace_s: float = SIGNAL_GRACE_S) -> None:
         super().__init__()
+        self._grace_s = grace_s
         self.stop_asked = False
         """Whether a signal of :data:`STOPPING` came since this process was last continued."""
         self.mask: set[int] = set()
@@ -157,7 +159,7 @@ class Relay(Signals):
             wanted[number] = wanted[number] + 1 if number >= signal.SIGRTMIN else 1  # only those are queued
         self._ask()
         if self._missed_by_canary(wanted):
-            time.sleep(_GRACE_S)
+            time.sleep(self._grace_s)
             self._ask()
         alone = self._missed_by_canary(wanted)
         for number, count in wanted.items():

@@ -16,32 +16,22 @@ import numpy.typing as npt
 from unstall.benchmark.phases import quickest
 from unstall.benchmark.resources import growth, other_cores
 from unstall.benchmark.steps import Loop
+from unstall.benchmark.thresholds import (
+    GOES_ON,
+    IN_ALL,
+    IN_HALVES,
+    IN_ONE_PHASE,
+    LEAST_SLOWING,
+    NEIGHBOURS,
+    NO_REST,
+    SLOWING_BESIDE_NEIGHBOURS,
+    SLOWING_BLOCKS,
+    SLOWING_STEPS,
+    UNLIKE_THE_REST,
+)
 from unstall.records.measurements import Slowing
 from unstall.records.observations import Observation, StackSample
 from unstall.statistics import slope
-
-FEWEST_STEPS = 48
-"""Two in each of the blocks: fewer cannot be told from their noise."""
-BLOCKS = 24
-"""Twelve in each half: Kendall's test at 80 % then asks for two pairs of three to rise."""
-IN_ALL = 0.999
-"""Confidence that the whole grows."""
-IN_HALVES = 0.8
-"""Confidence that each half grows: a jump alone passes once in a hundred, and busy neighbours hide no growth."""
-LEAST_GROWTH = 0.15
-"""Of the step, over the run: less is within what a machine drifts by as it warms up."""
-NEIGHBOURS = 0.5
-"""Cores that other programs hold, from where on the two threads of one physical core may be shared with them."""
-BESIDE_NEIGHBOURS = 1.0
-"""Least growth beside them: a shared core makes a step up to twice as long, and no scheduler counts that as waiting."""
-GOES_ON = 0.4
-"""Of the rate in the first half that the second must reach: what fills up, slows down. As of memory's growth."""
-IN_ONE_PHASE = 0.6
-"""Share of the growth that one phase must hold."""
-UNLIKE_THE_REST = 0.5
-"""Of that phase's relative rate: if the other phases grow faster than so, the whole step has become slower."""
-NO_REST = 0.1
-"""Share of a step in other phases below which they say nothing."""
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -57,9 +47,9 @@ def slowing(loop: Loop, chosen: Bools, observation: Observation, pid: int) -> Sl
         pid: the process.
     """
     steps = np.flatnonzero(chosen & ~loop.gap)
-    if len(steps) < FEWEST_STEPS:
+    if len(steps) < SLOWING_STEPS:
         return None
-    blocks = np.array_split(steps, BLOCKS)
+    blocks = np.array_split(steps, SLOWING_BLOCKS)
     middle = np.array([float(block.mean()) for block in blocks])
     waited = np.array([_waited_s(loop, block, observation, pid) for block in blocks])
     for typical in (np.mean, np.median, quickest):
@@ -95,7 +85,7 @@ def _least_growth(loop: Loop, steps: npt.NDArray[np.int64], observation: Observa
     """Of the step over the run, that no neighbour can bring about."""
     begin, end = float(loop.starts[steps[0]]), float(loop.ends[steps[-1]])
     others = other_cores(observation.machine, observation.points, begin, end)
-    return BESIDE_NEIGHBOURS if others >= NEIGHBOURS else LEAST_GROWTH
+    return SLOWING_BESIDE_NEIGHBOURS if others >= NEIGHBOURS else LEAST_SLOWING
 
 
 def _goes_on(steps: Floats, times: Floats) -> bool:

@@ -14,10 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-TOLERANCE = 1.3
-_MOST = 0.2
-FEWEST = 5
-"""Undisturbed steps below which disturbed ones count as well."""
+from unstall.benchmark.thresholds import FEWEST_UNDISTURBED, MOST_WARM_UP, SETTLED
 
 
 def warmup_steps(durations: npt.NDArray[np.float64], prefetched: int = 0) -> int:
@@ -25,8 +22,8 @@ def warmup_steps(durations: npt.NDArray[np.float64], prefetched: int = 0) -> int
     n = len(durations)
     if n < 4:
         return min(1, max(n - 1, 0))
-    most = max(1, int(_MOST * n))
-    settled = TOLERANCE * float(np.median(durations[n // 2 :]))
+    most = max(1, int(MOST_WARM_UP * n))
+    settled = SETTLED * float(np.median(durations[n // 2 :]))
     first = most
     for index in range(1, most + 1):
         if float(np.median(durations[index : index + 3])) <= settled:
@@ -62,7 +59,7 @@ def measured(
     warmup = warmup_steps(ends - starts, prefetched)
     warm = np.arange(len(starts)) >= warmup
     chosen = warm & undisturbed(starts, ends, windows)
-    enough = int(chosen.sum()) >= min(FEWEST, int(warm.sum()))
+    enough = int(chosen.sum()) >= min(FEWEST_UNDISTURBED, int(warm.sum()))
     if not enough:
         chosen = warm
     if wanted is not None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from unstall.benchmark.idle import has_requests, without_request
 from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans, ends, held_s, starts
+from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, TAKES_TURNS
 from unstall.child.layout import CPU_KNOWN, ERROR, MAIN, MODULE, NETWORK, NOGRAD
 from unstall.child.seams.jax import COMPILE, TRACE
 from unstall.child.seams.loader import EPOCH
@@ -23,9 +24,6 @@ from unstall.records.vocabulary import PHASE_NAMES, PhaseName, Tick
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-
-_MIN_COVER = 0.3  # optimizer steps that fill less of the program than this are not its main loop
-_ENV_PER_OPTIMIZER = 0.2
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tu
     # In this order; the last two stand for loops that the first six leave out.
     candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
         ("explicit", len(explicit) >= 2, lambda: starts(explicit)),
-        ("env", len(env_steps) >= max(2, _ENV_PER_OPTIMIZER * len(optimizer)), lambda: starts(env_steps)),
+        ("env", len(env_steps) >= max(2, ENV_STEPS * len(optimizer)), lambda: starts(env_steps)),
         (
             "optimizer",
             len(optimizer) >= 2 and _covers(optimizer, forwards),
@@ -167,7 +165,7 @@ def primary(spans: Spans) -> Spans:
         return spans
     total = np.bincount(inverse, weights=spans["dur"].astype(np.float64))
     count = np.bincount(inverse)
-    total[count < 0.5 * count.max()] = 0
+    total[count < TAKES_TURNS * count.max()] = 0
     return spans[spans["arg"] == subjects[np.argmax(total)]]
 
 
@@ -179,7 +177,7 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
         min(starts(forwards)[0], starts(steps)[0]),
         max(ends(forwards)[-1], ends(steps)[-1]),
     )
-    return bool(ends(steps)[-1] - starts(steps)[0] >= _MIN_COVER * (ended - began))
+    return bool(ends(steps)[-1] - starts(steps)[0] >= MAIN_LOOP * (ended - began))
 
 
 def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:

@@ -29,8 +29,17 @@ _MAX_FRAMES = 60
 class InProcessSampler:
     """Samples the main thread in windows; ``tell("samples", stacks=[[frames, count], ...])`` after each."""
 
-    def __init__(self, tell: Callable[..., None]):
+    def __init__(
+        self,
+        tell: Callable[..., None],
+        *,
+        windows: int = _WINDOWS,
+        window_s: float = _WINDOW_S,
+        pause_s: float = _PAUSE_S,
+        period_s: float = _PERIOD_S,
+    ):
         self.tell = tell
+        self._windows, self._window_s, self._pause_s, self._period_s = windows, window_s, pause_s, period_s
         self._thread = threading.Thread(target=self._run, name="unstall sampler", daemon=True)
 
     def start(self) -> None:
@@ -39,11 +48,11 @@ class InProcessSampler:
 
     def _run(self) -> None:
         main = threading.main_thread().ident
-        for _ in range(_WINDOWS):
+        for _ in range(self._windows):
             stacks: Counter[tuple[Any, ...]] = Counter()
             began = time.monotonic()
-            while time.monotonic() - began < _WINDOW_S:
-                time.sleep(_PERIOD_S)
+            while time.monotonic() - began < self._window_s:
+                time.sleep(self._period_s)
                 stack = _stack(sys._current_frames().get(main or 0))
                 if stack:
                     stacks[stack] += 1
@@ -54,7 +63,7 @@ class InProcessSampler:
                 ended=time.monotonic(),
                 stacks=[[list(stack), count] for stack, count in stacks.items()],
             )
-            time.sleep(_PAUSE_S)
+            time.sleep(self._pause_s)
 
 
 def _stack(frame: FrameType | None) -> tuple[tuple[str, str, int], ...]:

@@ -45,11 +45,12 @@ _ENTERED = (types.SimpleNamespace, queue.Queue, UserDict, UserList)
 """The standard library's classes that programs keep things in."""
 
 
-def probe(frame: types.FrameType) -> dict[str, Any]:
-    """Count what the loop in `frame` and its callers hold, in at most about 30 ms.
+def probe(frame: types.FrameType, *, time_limit_s: float = TIME_LIMIT_S) -> dict[str, Any]:
+    """Count what the loop in `frame` and its callers hold.
 
     Args:
         frame: the live frame of the user's loop.
+        time_limit_s: about the most that it takes.
 
     Returns:
         JSON-serialisable: ``loop`` (file and function), ``complete``, and ``entries``: path →
@@ -57,7 +58,7 @@ def probe(frame: types.FrameType) -> dict[str, Any]:
         (None, or ``nodes``, ``span``: how many autograd operations ago its oldest node was made,
         and ``complete``).
     """
-    census = _Census(time.monotonic() + TIME_LIMIT_S)
+    census = _Census(time.monotonic() + time_limit_s)
     try:
         with reading.unobserved():
             census.add_frames(frame)

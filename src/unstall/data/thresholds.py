@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-Share = Annotated[float, "share, 0 to 1"]
-Seconds = Annotated[float, "seconds"]
+from unstall.threshold import Seconds, Share
 
 STEPS_WITHOUT_LOADER: Annotated[int, "steps", "after which a program without a DataLoader is taken to have none"] = 30
 LONGEST_S: Annotated[Seconds, "for the wanted loader to be iterated, before the program is stopped"] = 600.0

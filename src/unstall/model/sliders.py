@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from unstall.model.build import of_archive
 from unstall.model.changes import ChangeError, Changes
@@ -18,10 +18,10 @@ _FACTORS = (1.0, 0.75, 0.5, 0.25, 0.1, 0.0)
 _MOST_THREADS = 5
 
 
-def sliders(archive: Archive) -> Sliders | None:
+def sliders(archive: Archive, *, model: Callable[[Archive], Pipeline] = of_archive) -> Sliders | None:
     """The table of a run's pipeline model, about a hundred predictions; None where the run gives no model."""
     try:
-        pipeline = of_archive(archive)
+        pipeline = model(archive)
     except NotRecorded:
         return None
     knobs = list(_knobs(archive, pipeline))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-Share = Annotated[float, "share, 0 to 1"]
-Factor = Annotated[float, "times"]
-Seconds = Annotated[float, "seconds"]
+from unstall.threshold import Factor, Seconds, Share
 
 # The machine. Measured by ``bench/model.py`` on virtual machines of two cores.
 CONTENTION: Annotated[Share, "of a core's speed, lost while all others are busy: 0 to 0.4 from hour to hour"] = 0.2

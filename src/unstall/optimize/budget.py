@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import mean
 
-_RESERVE_SHARE, _MAX_RESERVE_S = 0.25, 120.0  # set aside for the last comparison
-_LEAST_RUNS = 7  # of a trial that ends in a kept change: two pairs, one that confirms them, and what it computes
+from unstall.optimize.thresholds import LEAST_RUNS, MOST_RESERVE_S, RESERVE_SHARE
 
 
 class Budget:
@@ -31,7 +30,7 @@ class Budget:
     @property
     def reserve_s(self) -> float:
         """Seconds set aside for the last comparison."""
-        return min(_RESERVE_SHARE * self.total_s, _MAX_RESERVE_S) if self.has_last_comparison else 0.0
+        return min(RESERVE_SHARE * self.total_s, MOST_RESERVE_S) if self.has_last_comparison else 0.0
 
     @property
     def remaining_s(self) -> float:
@@ -41,7 +40,7 @@ class Budget:
     @property
     def trial_s(self) -> float:
         """What a trial and the diagnosis after it take, by those before it; the first one, at least."""
-        return mean(self.trials_s) + self.diagnosis_s if self.trials_s else _LEAST_RUNS * self.run_s
+        return mean(self.trials_s) + self.diagnosis_s if self.trials_s else LEAST_RUNS * self.run_s
 
     def diagnosed(self) -> None:
         """The first diagnosis has just ended: each later one is taken to be as long."""

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from statistics import median, stdev
 from typing import Any
 
+from unstall.optimize.thresholds import (
+    FAIR_PAIRS,
+    HOPE,
+    HOPELESS,
+    LEAST_PAIRS,
+    MOST_PAIRS,
+    START_S,
+    STEPS_PATIENCE,
+    TIMED_ATTEMPTS,
+)
 from unstall.optimize.trial_runner import TrialRun, TrialRunner, Variant
 from unstall.statistics import Ratio, ratio_of_blocks
-
-MIN_PAIRS, MAX_PAIRS = 2, 5
-_FAIR_PAIRS = 3  # with two, the interval of a 30 % gain is as wide as the gain
-_HOPELESS = 1.005  # a mean ratio below this after the first pairs is not pursued,
-_HOPE = 1.1  # unless one of only two shows as much as this
-_START_S = 90.0  # for imports and set-up, beyond what the steps themselves should take
-_PATIENCE = 4.0
-_ATTEMPTS = 3  # when a run was suspended in between
 
 
 class TrialFailed(Exception):
@@ -82,7 +84,7 @@ class Comparison:
 
         If the gain is what it looks like: twice its standard error is then less than what it is beyond the least one.
         """
-        if not MIN_PAIRS <= len(self.pairs) < most_pairs:
+        if not LEAST_PAIRS <= len(self.pairs) < most_pairs:
             return False
         beyond = self.ratio().value / least
         return beyond > 1 and 2 * stdev(self.log_ratios) / math.sqrt(most_pairs) < math.log(beyond)
@@ -99,9 +101,9 @@ class Comparison:
 
 def time_variant(runner: TrialRunner, variant: Variant, window: Window) -> TimedRun:
     """Run one variant and read its clock. Raises TrialFailed."""
-    timeout = _START_S + (window.seconds or 20.0) * _PATIENCE
+    timeout = START_S + (window.seconds or 20.0) * STEPS_PATIENCE
     run = runner.run(variant, window.plan(), timeout=timeout)
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(TIMED_ATTEMPTS - 1):
         if run.suspended_s:
             run = runner.run(variant, window.plan(), timeout=timeout)
     return timed(run, window)
@@ -146,7 +148,7 @@ def compare(
     window: Window,
     *,
     enough: Callable[[Comparison], bool],
-    pairs: int = MAX_PAIRS,
+    pairs: int = MOST_PAIRS,
     limit_s: float = math.inf,
     earlier: Comparison | None = None,
 ) -> Comparison:
@@ -166,8 +168,8 @@ def compare(
             a = time_variant(runner, base, window)
             b = time_variant(runner, changed, window)
         comparison.pairs.append((a, b))
-        over_time = len(comparison.pairs) >= _FAIR_PAIRS and time.monotonic() - began > limit_s
-        if over_time or (len(comparison.pairs) >= MIN_PAIRS and enough(comparison)):
+        over_time = len(comparison.pairs) >= FAIR_PAIRS and time.monotonic() - began > limit_s
+        if over_time or (len(comparison.pairs) >= LEAST_PAIRS and enough(comparison)):
             break
     return comparison
 
@@ -177,8 +179,8 @@ def interval_excludes(least: float) -> Callable[[Comparison], bool]:
 
     def enough(comparison: Comparison) -> bool:
         ratio = comparison.ratio()
-        unlike = len(comparison.pairs) < _FAIR_PAIRS and max(comparison.log_ratios) > math.log(_HOPE)
-        hopeless = ratio.value < _HOPELESS and len(comparison.pairs) >= MIN_PAIRS and not unlike
+        unlike = len(comparison.pairs) < FAIR_PAIRS and max(comparison.log_ratios) > math.log(HOPE)
+        hopeless = ratio.value < HOPELESS and len(comparison.pairs) >= LEAST_PAIRS and not unlike
         return ratio.low > least or ratio.high < least or hopeless
 
     return enough

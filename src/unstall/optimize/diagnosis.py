@@ -17,11 +17,9 @@ from unstall.optimize.comparison import TrialFailed, last_line
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import read_runtime_facts
 from unstall.optimize.program import Program
+from unstall.optimize.thresholds import DIAGNOSIS_PATIENCE_S, DIAGNOSIS_S, LEAST_DIAGNOSED_STEPS
 from unstall.optimize.trial_runner import TrialRunner, Variant
 from unstall.records.report import Report
-
-WANTED_S = 12.0  # of steps under observation
-_PATIENCE_S = 150.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Diagnosis:
         return loader.workers if loader else 0
 
 
-def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds: float = WANTED_S) -> Diagnosis:
+def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds: float = DIAGNOSIS_S) -> Diagnosis:
     """Record a variant for some seconds and measure it. Raises TrialFailed when there is nothing to measure."""
     folder = runner.make_folder()
     words = runner.sandbox.command(runner.words(variant, folder))
@@ -100,7 +98,11 @@ class _Stop:
         now = time.monotonic()
         if session.steps > 0 and self.loop_began is None:
             self.loop_began = now
-        long_enough = self.loop_began is not None and now - self.loop_began > self.seconds and session.steps >= 12
-        too_long = now - session.began > _PATIENCE_S
+        long_enough = (
+            self.loop_began is not None
+            and now - self.loop_began > self.seconds
+            and session.steps >= LEAST_DIAGNOSED_STEPS
+        )
+        too_long = now - session.began > DIAGNOSIS_PATIENCE_S
         if (long_enough or too_long) and session.wanted is None:
             session.wanted = 1

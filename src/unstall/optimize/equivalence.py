@@ -19,9 +19,7 @@ from unstall.optimize.proposal import Attempt
 from unstall.optimize.sameness import Limits, ObservedTensor, Verdict
 from unstall.optimize.trial_runner import TrialRunner, Variant
 
-_STEPS = 12
 _SEED = 20260101
-_TIMEOUT_S = 180.0
 
 
 class Unobservable(Exception):
@@ -45,7 +43,7 @@ def observe(
     plan = {**Window(kind, 0, steps).plan(), "seed": {"seed": _SEED}, "observe": {}, "check": check}
     if perturbed is not None:
         plan["perturb"] = {"seed": perturbed}
-    run = runner.run(variant, plan, timeout=_TIMEOUT_S)
+    run = runner.run(variant, plan, timeout=thresholds.COMPARED_S)
     mismatch = run.folder / "mismatch.txt"
     if mismatch.exists():
         raise Unobservable(mismatch.read_text().strip())
@@ -84,15 +82,15 @@ class Reference:
         self.kind = ""
         self.variant = Variant()
         """The original; once a change is kept that is more than rounding, the program with it."""
-        self.steps = _STEPS
+        self.steps = thresholds.COMPARED_STEPS
         self.runs: list[Sequence[ObservedTensor]] = []
         """Of that, as it is: two."""
         self.limits: Limits | None = None
         """Made when first needed: it takes some runs."""
 
-    def observe(self, kind: str, *, steps: int = _STEPS) -> None:
+    def observe(self, kind: str, *, steps: int = thresholds.COMPARED_STEPS) -> None:
         """Run the original twice: what it computes, and whether it agrees with itself. Raises TrialFailed."""
-        self.kind, self.steps = kind, max(steps, _STEPS)
+        self.kind, self.steps = kind, max(steps, thresholds.COMPARED_STEPS)
         try:
             self.runs = [self.observe_variant(self.variant, kind, self.steps) for _ in range(2)]
         except Unobservable as error:
@@ -126,7 +124,7 @@ class Reference:
 
     def _perturbed(self) -> Iterator[list[ObservedTensor]]:
         """Runs of the original that are off by one unit in the last place; those that fail tell nothing."""
-        for seed in range(int(thresholds.PERTURBED_RUNS)):
+        for seed in range(thresholds.PERTURBED_RUNS):
             with suppress(Unobservable):
                 yield self.observe_variant(self.variant, self.kind, self.steps, perturbed=seed)
 

@@ -10,9 +10,9 @@ import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.source.errors import SourceError
+from unstall.optimize.thresholds import LEAST_LINE
 from unstall.records.report import Hotspot
 
-_MIN_SHARE = 0.005
 _FETCH = "_utils/fetch.py"
 
 
@@ -26,7 +26,7 @@ def hot_lines(context: RemedyContext) -> Iterator[tuple[Path, int, float]]:
         if path is None and spot.called_by is not None:
             path, line = context.user_file(spot.called_by.file), spot.called_by.line
         share = _of_step(context, spot)
-        if path is not None and share >= _MIN_SHARE:
+        if path is not None and share >= LEAST_LINE:
             yield path, line, share
 
 

@@ -12,9 +12,8 @@ from unstall.optimize.remedies.base import NotApplicable, proposals_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.thresholds import LEAST_SHARE_OF_ALL
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.03
 
 
 def loop_proposals(
@@ -47,7 +46,7 @@ def loop_proposals(
         except AnalysisRefused as reason:
             raise NotApplicable(f"{path.name}:{line}: {reason}") from reason
         share = sum(share for file, at, share in lines if file == path and any(a <= at <= b for a, b in loop.lines))
-        if share < _MIN_SHARE:
+        if share < LEAST_SHARE_OF_ALL:
             raise NotApplicable(f"the loop of {loop.function} takes {percent(share)} of the step")
         return Proposal(
             f"the loop of {loop.function} ({path.name}:{module.first_line(loop.node)}) {written}",

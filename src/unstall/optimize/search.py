@@ -20,7 +20,31 @@ from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.result import Options, Result
-from unstall.optimize.thresholds import AGENT_LEAST_S, AGENT_STEPS
+from unstall.optimize.thresholds import (
+    AGENT_LEAST_S,
+    AGENT_STEPS,
+    CONFIRM_PAIRS,
+    DIAGNOSIS_S,
+    FOLD_BATCHES,
+    LARGE_GAIN,
+    LEAST_GAIN,
+    LEAST_STEPS,
+    LEAST_TOTAL_PAIRS,
+    LEAST_TRIAL_S,
+    MOST_FAILURES,
+    MOST_PAIRS_IN_DOUBT,
+    MOST_STEPS,
+    NARROW,
+    QUICK_DIAGNOSIS_S,
+    QUICK_WINDOW_S,
+    TOTAL_CHANGED_S,
+    TOTAL_ORIGINAL_S,
+    TOTAL_PAIRS,
+    TOTAL_SHARE,
+    TRIAL_SHARE,
+    WARM_UP_STEPS,
+    WINDOW_S,
+)
 from unstall.optimize.trial_runner import TrialNotPossible, Trials, Variant
 from unstall.records.remedies import RemedyStatus
 from unstall.text.units import percent
@@ -28,25 +52,6 @@ from unstall.text.units import percent
 if TYPE_CHECKING:
     from unstall.optimize.agent import Agent
 
-LEAST_GAIN = 1.02
-"""A change must be faster than this with 95 % confidence to be kept: less is not worth a changed line."""
-_CONFIRM_PAIRS = 2
-_LARGE_GAIN = 1.3  # so large that one fresh pair is enough
-_MAX_PAIRS = 20  # of runs, spent on one change whose gain is not certain
-_WINDOW_S, _QUICK_WINDOW_S = 4.0, 2.0
-_QUICK_DIAGNOSIS_S = 6.0
-_MIN_TRIAL_S = 40.0
-_TRIAL_SHARE = 1 / 8  # of the budget, for the pairs of one trial
-_TOTAL_ORIGINAL_S, _TOTAL_CHANGED_S = 12.0, 3.0
-"""Seconds of steps in each run of the last comparison: at most of the original's, and of the changed program's if the
-original's allow it."""
-_TOTAL_SHARE = 1 / 8  # of what is set aside for the last comparison, for the steps of one run of the original
-_TOTAL_PAIRS, _MIN_TOTAL_PAIRS = 6, 3
-_NARROW = 1.2  # upper over lower end of the interval
-_MIN_STEPS, _MAX_STEPS = 12, 2000
-_WARMUP_STEPS = 8
-_FOLD_BATCHES = 6
-_MAX_FAILURES_OF_REMEDY = 2
 _CHANGES = {"output-changing": "what is written", "reduced": "results", "training-changing": "the training"}
 """What remedies change that are expected to compute something else."""
 
@@ -55,7 +60,7 @@ def search(
     program: Program, trials: Trials, options: Options, log: Callable[[str], None], agent: Agent | None = None
 ) -> Result:
     """Search over one program with real trials. Raises TrialFailed when the original fails."""
-    seconds = _QUICK_DIAGNOSIS_S if options.quick else diagnosis.WANTED_S
+    seconds = QUICK_DIAGNOSIS_S if options.quick else DIAGNOSIS_S
     return Search(
         diagnose=partial(trials.do, diagnosis.diagnose, program, seconds=seconds),
         compare=partial(trials.do, comparison.compare),
@@ -162,8 +167,8 @@ class Search:
 
     def _steps_to_compare(self, first: Diagnosis) -> int:
         """Of what is computed: where anybody may have written a change, as many as its speed is measured by."""
-        seconds = _QUICK_WINDOW_S if self.options.quick else _WINDOW_S
-        return min(int(AGENT_STEPS), _WARMUP_STEPS + int(seconds / first.step_s)) if self.agent else 0
+        seconds = QUICK_WINDOW_S if self.options.quick else WINDOW_S
+        return min(AGENT_STEPS, WARM_UP_STEPS + int(seconds / first.step_s)) if self.agent else 0
 
     def _measure_advice(self, result: Result) -> None:
         """Measure what the changes would bring that are not allowed, while there is time."""
@@ -178,7 +183,7 @@ class Search:
         window = self._window(result, result.last, attempt.proposal)
         try:
             trial = self.compare(
-                result.best, changed, window, enough=interval_excludes(LEAST_GAIN), limit_s=_MIN_TRIAL_S
+                result.best, changed, window, enough=interval_excludes(LEAST_GAIN), limit_s=LEAST_TRIAL_S
             )
         except (TrialFailed, TrialNotPossible) as error:
             attempt.end(RemedyStatus.ADVICE, f"its trial failed: {error}")
@@ -236,7 +241,7 @@ class Search:
         return cures, cures and not attempt.proposal.needs_revisits, _promise(attempt)
 
     def _is_open(self, attempt: Attempt) -> bool:
-        failed = self.failures.get(attempt.remedy.name, 0) > _MAX_FAILURES_OF_REMEDY
+        failed = self.failures.get(attempt.remedy.name, 0) > MOST_FAILURES
         return attempt.status is not RemedyStatus.ADVICE and attempt.id not in self.settled and not failed
 
     def _is_worthy(self, attempt: Attempt) -> bool:
@@ -290,7 +295,7 @@ class Search:
         """Whether it is faster for certain; where more pairs of runs could decide, it may be tried again."""
         trial = attempt.comparison = self.compare(
             result.best, changed, window, enough=interval_excludes(LEAST_GAIN),
-            limit_s=max(_MIN_TRIAL_S, self.options.budget_s * _TRIAL_SHARE), earlier=attempt.comparison,
+            limit_s=max(LEAST_TRIAL_S, self.options.budget_s * TRIAL_SHARE), earlier=attempt.comparison,
         )  # fmt: skip
         speedup = attempt.speedup = trial.ratio()
         result.other_cores.append(trial.other_cores())
@@ -302,7 +307,7 @@ class Search:
             attempt.end(RemedyStatus.SLOWER, "no gain")
             return False
         attempt.end(RemedyStatus.INCONCLUSIVE, "the gain is not certain")
-        if speedup.value - 1 >= self.options.worth and trial.could_be_decided(LEAST_GAIN, _MAX_PAIRS):
+        if speedup.value - 1 >= self.options.worth and trial.could_be_decided(LEAST_GAIN, MOST_PAIRS_IN_DOUBT):
             del self.settled[attempt.id]
         return False
 
@@ -321,9 +326,9 @@ class Search:
     def _is_confirmed(self, attempt: Attempt, changed: Variant, window: Window, result: Result) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         assert attempt.comparison is not None
-        if self.options.quick and not self.budget.trials_s and attempt.comparison.ratio().low > _LARGE_GAIN:
+        if self.options.quick and not self.budget.trials_s and attempt.comparison.ratio().low > LARGE_GAIN:
             return True  # the only one that was tried, and beyond doubt
-        pairs = 1 if attempt.comparison.ratio().low > _LARGE_GAIN else _CONFIRM_PAIRS
+        pairs = 1 if attempt.comparison.ratio().low > LARGE_GAIN else CONFIRM_PAIRS
         fresh = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=pairs)
         together = attempt.speedup = Comparison([*attempt.comparison.pairs, *fresh.pairs]).ratio()
         fresh_gain = math.exp(mean(fresh.log_ratios))
@@ -336,13 +341,13 @@ class Search:
     def _window(self, result: Result, state: Diagnosis, proposal: Proposal) -> Window:
         """The same steps for both variants; when samples must be met again, few different samples."""
         if proposal.batches_model_calls or result.batches_model_calls:
-            return Window("forward", _WARMUP_STEPS, None, seconds=_WINDOW_S)
-        seconds = _QUICK_WINDOW_S if self.options.quick else _WINDOW_S
-        steps = int(min(_MAX_STEPS, max(_MIN_STEPS, seconds / state.step_s)))
+            return Window("forward", WARM_UP_STEPS, None, seconds=WINDOW_S)
+        seconds = QUICK_WINDOW_S if self.options.quick else WINDOW_S
+        steps = int(min(MOST_STEPS, max(LEAST_STEPS, seconds / state.step_s)))
         if not (proposal.needs_revisits or result.needs_revisits):
-            return Window(state.kind, _WARMUP_STEPS, steps)
-        warmup = _WARMUP_STEPS + _FOLD_BATCHES * (max(1, state.workers) + 1)
-        return Window(state.kind, warmup, steps, fold=(state.batch_size or 1) * _FOLD_BATCHES)
+            return Window(state.kind, WARM_UP_STEPS, steps)
+        warmup = WARM_UP_STEPS + FOLD_BATCHES * (max(1, state.workers) + 1)
+        return Window(state.kind, warmup, steps, fold=(state.batch_size or 1) * FOLD_BATCHES)
 
     # ------------------------------------------------------------------ the last comparison
 
@@ -350,13 +355,13 @@ class Search:
         """The original and the changed program in turns, with nothing but a clock in them."""
         window = self._window(result, result.first, result.kept[0].proposal)
         if window.steps is not None:
-            original_s = min(_TOTAL_ORIGINAL_S, self.budget.reserve_s * _TOTAL_SHARE)
+            original_s = min(TOTAL_ORIGINAL_S, self.budget.reserve_s * TOTAL_SHARE)
             longest = max(window.steps, int(original_s / result.first.step_s))
-            steps = min(max(window.steps, int(_TOTAL_CHANGED_S / result.last.step_s)), longest, _MAX_STEPS)
+            steps = min(max(window.steps, int(TOTAL_CHANGED_S / result.last.step_s)), longest, MOST_STEPS)
             window = replace(window, steps=steps)
         try:
             trial = self.compare(
-                Variant(), result.best, window, enough=_is_narrow, pairs=_TOTAL_PAIRS, limit_s=self.budget.reserve_s / 2
+                Variant(), result.best, window, enough=_is_narrow, pairs=TOTAL_PAIRS, limit_s=self.budget.reserve_s / 2
             )
         except TrialFailed as error:
             result.notes.append(f"the last comparison failed: {error}")
@@ -378,4 +383,4 @@ def _promise(attempt: Attempt) -> float:
 def _is_narrow(trial: Comparison) -> bool:
     """Whether the total is known well enough to be reported."""
     ratio = trial.ratio()
-    return len(trial.pairs) >= _MIN_TOTAL_PAIRS and ratio.high < _NARROW * ratio.low
+    return len(trial.pairs) >= LEAST_TOTAL_PAIRS and ratio.high < NARROW * ratio.low

@@ -24,6 +24,7 @@ from unstall.child import trial
 from unstall.child.trial.sealing import sealed
 from unstall.environment import CHILD, PLAN, RUN_DIR
 from unstall.optimize.source.files import Sources
+from unstall.optimize.thresholds import STOP_PATIENCE_S, SUSPENDED_S
 
 if TYPE_CHECKING:
     from unstall.optimize.proposal import Proposal
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 _PUT_SOURCES = Path(trial.__file__).with_name("put_sources.py")
 _POLL_S = 0.05
-_STOP_PATIENCE_S = 10.0  # from the clock's last step to the end of the process
-_SUSPENDED_S = 2.0  # between two looks, which are a twentieth of a second apart
 _TAIL = 2000
 
 
@@ -151,13 +150,13 @@ class TrialRunner:
         last = time.monotonic()
         while process.poll() is None:
             now = time.monotonic()
-            if now - last > _SUSPENDED_S:  # a laptop's lid, Ctrl-Z
+            if now - last > SUSPENDED_S:  # a laptop's lid, Ctrl-Z
                 self.suspended_s += now - last
                 deadline += now - last
             last = now
             if written is None and (folder / "clock.json").exists():
                 written = now
-            if written is not None and now - written > _STOP_PATIENCE_S:
+            if written is not None and now - written > STOP_PATIENCE_S:
                 return False
             if now > deadline:
                 return written is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from unstall.optimize import thresholds as optimize
 from unstall.threshold import Threshold
 
-LEAST_GAIN = Threshold(1.02, "times faster: less is not worth a changed line, as in `unstall optimize`")
+LEAST_GAIN = Threshold(optimize.LEAST_GAIN, "times faster: less is not worth a changed line, as in `unstall optimize`")
 LEAST_PAIRS = Threshold(3, "the interval that holds whenever one looks is infinite for two")
 MOST_PAIRS = Threshold(24, "a gain that needs more pairs is less than a few per cent on a machine that noisy")
 MOST_PAIRS_IN_DOUBT = Threshold(8, "a gain that differs by chance between kinds of runs agrees within as many")

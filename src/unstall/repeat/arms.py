@@ -21,14 +21,11 @@ from unstall.benchmark.reader import read_all
 from unstall.benchmark.session import Session
 from unstall.records.measurements import Measurement
 from unstall.records.vocabulary import PhaseName
+from unstall.repeat.thresholds import FEWEST_STEPS, KILL_AFTER_S, MOST_STEPS, WANTED_ERROR
 from unstall.sandbox import Sandbox
 from unstall.statistics import autocorrelation
 
-_KILL_AFTER_S = 10.0  # of a program that does not heed SIGTERM
 _TAIL_LINES = 5
-FEWEST_STEPS = 50
-_MOST_STEPS = 2000
-_WANTED_ERROR = 0.025  # of a run's mean step, relative
 
 
 class ArmError(Exception):
@@ -112,8 +109,8 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
 
 def steps_for(pilot: Run) -> int:
     """How many steps a run needs for its mean to be known well enough; beyond, the noise between runs is larger."""
-    steps = pilot.steps * (pilot.error / _WANTED_ERROR) ** 2
-    return int(min(max(steps, FEWEST_STEPS), _MOST_STEPS))
+    steps = pilot.steps * (pilot.error / WANTED_ERROR) ** 2
+    return int(min(max(steps, FEWEST_STEPS), MOST_STEPS))
 
 
 def relative_error(durations: np.ndarray) -> float:
@@ -140,7 +137,7 @@ class _Limit:
         overdue_s = time.monotonic() - self._deadline
         if overdue_s > 0:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(session.pid, signal.SIGKILL if overdue_s > _KILL_AFTER_S else signal.SIGTERM)
+                os.kill(session.pid, signal.SIGKILL if overdue_s > KILL_AFTER_S else signal.SIGTERM)
 
 
 @contextlib.contextmanager

@@ -19,11 +19,9 @@ from unstall.records.comparison import CallbackChange, Comparison, Conclusion, D
 from unstall.records.vocabulary import PhaseName
 from unstall.repeat import differences, revision
 from unstall.repeat.noise import Noise
+from unstall.repeat.thresholds import BLOCKS, FEWEST_BLOCKS, SURE
 from unstall.statistics import Ratio
 from unstall.text import units
-
-_BLOCKS = 10
-_FEWEST_BLOCKS = 4
 
 
 def compare(a: Archive, b: Archive, noise: Noise | None = None) -> Comparison:
@@ -127,10 +125,10 @@ def _sure(a: Archive, b: Archive, name: PhaseName) -> bool | None:
     """Whether a phase's means differ by more than Student's t allows, over blocks of steps."""
     blocks = [_block_means(archive, name) for archive in (a, b)]
     fewest = min(len(block) for block in blocks)
-    if fewest < _FEWEST_BLOCKS:
+    if fewest < FEWEST_BLOCKS:
         return None
     error = math.sqrt(sum(float(block.var(ddof=1)) / len(block) for block in blocks))
-    return bool(abs(blocks[0].mean() - blocks[1].mean()) > statistics.student_quantile(0.975, fewest - 1) * error)
+    return bool(abs(blocks[0].mean() - blocks[1].mean()) > statistics.student_quantile(SURE, fewest - 1) * error)
 
 
 def _block_means(archive: Archive, name: PhaseName) -> np.ndarray:
@@ -138,7 +136,7 @@ def _block_means(archive: Archive, name: PhaseName) -> np.ndarray:
     if archive.steps is None:
         return np.empty(0)
     seconds = archive.steps.phase(name)[archive.steps.measured]
-    count = min(_BLOCKS, len(seconds) // 2)
+    count = min(BLOCKS, len(seconds) // 2)
     return np.array([block.mean() for block in np.array_split(seconds, count)]) if count else np.empty(0)
 
 

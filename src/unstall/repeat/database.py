@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from unstall import environment
+from unstall.repeat.thresholds import BUSY_S, STATEMENT_S
 from unstall.text.sanitize import plain
 
-_BUSY_S = 10.0  # to wait for another run that is writing
 _MISSING = 'a ledger on a server needs psycopg; run: pip install "unstall[team]"'
-_STATEMENT_S = 8.0  # none on a ledger takes longer, unless somebody made it so
 _LONGEST = 64 << 20  # bytes of a text in a ledger
 _OPERATIONS = 100_000  # of SQLite's virtual machine, between two looks at the clock
 _DAMAGE = ("not a database", "malformed", "no such table", "no such column", "decode to", "codec can't decode")
@@ -86,13 +85,13 @@ class Database:
         raise NotImplementedError
 
 
-def connect(address: str | Path) -> Database:
-    """Open the path of an SQLite file, or a ``postgresql://`` URL."""
+def connect(address: str | Path, *, busy_s: float = BUSY_S) -> Database:
+    """Open the path of an SQLite file, whose other writers are waited for, or a ``postgresql://`` URL."""
     scheme, separator, remainder = str(address).partition("://")
     if isinstance(address, Path) or not separator:
-        return _Sqlite(Path(address))
+        return _Sqlite(Path(address), busy_s)
     if scheme == "sqlite":
-        return _Sqlite(Path(remainder.removeprefix("/")))
+        return _Sqlite(Path(remainder.removeprefix("/")), busy_s)
     return _Postgres(f"{scheme.partition('+')[0]}://{remainder}")  # SQLAlchemy's name of a driver is allowed
 
 
@@ -104,13 +103,14 @@ class _Sqlite(Database):
     # The third: SQLite's messages quote damaged bytes. The fourth: an integer of the file that no 64 bits hold.
     _failures = (sqlite3.Error, OSError, UnicodeDecodeError, OverflowError)
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, busy_s: float):
         super().__init__(str(path))
+        self._busy_s = busy_s
         with self._in_one_line():
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not path.is_file():  # SQLite would leave a journal beside a device
                 raise OSError(errno.EINVAL, f"it is no file; name another by --ledger or {environment.LEDGER}")
-            self._connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+            self._connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
             try:
                 self._distrust()
                 self._use_write_ahead_log()
@@ -121,12 +121,12 @@ class _Sqlite(Database):
 
     def run(self, sql: str, values: Row | None = None) -> list[Row]:
         """Run a statement, see :meth:`Database.run`; it ends by itself where the file keeps it from ending."""
-        self._deadline = time.monotonic() + _STATEMENT_S
+        self._deadline = time.monotonic() + STATEMENT_S
         return super().run(sql, values)
 
     def _distrust(self) -> None:
         """Nothing that stands in the file, which may be a stranger's, takes long or has effects outside of it."""
-        self._deadline = time.monotonic() + _BUSY_S + _STATEMENT_S
+        self._deadline = time.monotonic() + self._busy_s + STATEMENT_S
         self._connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _OPERATIONS)
         if hasattr(self._connection, "setlimit"):  # Python 3.11
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
@@ -147,7 +147,7 @@ class _Sqlite(Database):
 
     def _use_write_ahead_log(self) -> None:
         """The switch takes the whole file, and SQLite does not wait for it by itself."""
-        deadline = time.monotonic() + _BUSY_S
+        deadline = time.monotonic() + self._busy_s
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
@@ -167,9 +167,9 @@ class _Sqlite(Database):
         if "readonly" in text or "unable to open" in text:
             return f"{text}; name another with --ledger or {environment.LEDGER}"
         if "interrupted" in text:
-            return f"a statement took more than {_STATEMENT_S:.0f} s; move it away, and the next run starts a new one"
+            return f"a statement took more than {STATEMENT_S:.0f} s; move it away, and the next run starts a new one"
         if "locked" in text:
-            return f"another run has been writing to it for {_BUSY_S:.0f} s"
+            return f"another run has been writing to it for {self._busy_s:.0f} s"
         return text
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from unstall.records.archive import Archive
 from unstall.records.comparison import Difference, Subject
 from unstall.records.measurements import Measurement
+from unstall.repeat.thresholds import LOAD_CORES, MEMORY_TOLERANCE, SAMPLES_TOLERANCE
 
 _SUBJECTS: dict[str, Subject] = {
     "cpu": "machine",
@@ -22,9 +23,6 @@ _SUBJECTS: dict[str, Subject] = {
     "torch_threads": "settings",
 }
 _NAMES = {"cpu_count": "cores", "memory_bytes": "memory", "torch_threads": "torch threads", "gpus": "GPUs"}
-_LOAD_CORES = 0.2  # other processes' cores by which two runs may differ
-_MEMORY_TOLERANCE = 0.02  # a virtual machine's varies a little from boot to boot
-_SAMPLES_TOLERANCE = 0.02
 _CODE_HEX = 8
 SAMPLES = "samples a step"
 """The name of the setting that changes the work in a step."""
@@ -65,7 +63,7 @@ def _libraries(a: Archive, b: Archive) -> list[Difference]:
 
 def _alike(key: str, a: Any, b: Any) -> bool:
     if key == "memory_bytes" and all(isinstance(value, (int, float)) for value in (a, b)):
-        return abs(a - b) <= _MEMORY_TOLERANCE * max(a, b)
+        return abs(a - b) <= MEMORY_TOLERANCE * max(a, b)
     return bool(a == b)
 
 
@@ -80,7 +78,7 @@ def _shown(key: str, value: Any) -> str:
 def _load(a: Archive, b: Archive) -> list[Difference]:
     first = a.report.utilization.other_processes_cores or 0.0
     second = b.report.utilization.other_processes_cores or 0.0
-    if abs(first - second) < _LOAD_CORES:
+    if abs(first - second) < LOAD_CORES:
         return []
     return [Difference("load", "cores taken by other processes", f"{first:.2g}", f"{second:.2g}")]
 
@@ -122,7 +120,7 @@ def settings(a: Measurement | None, b: Measurement | None) -> list[Difference]:
 
 def _samples(a: float | None, b: float | None) -> list[Difference]:
     """The last batch of an epoch may hold fewer, so the means of two runs differ a little."""
-    if a is None or b is None or abs(a - b) <= _SAMPLES_TOLERANCE * max(a, b):
+    if a is None or b is None or abs(a - b) <= SAMPLES_TOLERANCE * max(a, b):
         return []
     return [Difference("settings", SAMPLES, f"{a:.4g}", f"{b:.4g}")]
 

@@ -20,9 +20,8 @@ from unstall.records.measurements import Measurement
 from unstall.records.vocabulary import PhaseName
 from unstall.repeat import differences
 from unstall.repeat.arms import Arm, Run
-from unstall.repeat.sequential import FIRST_END, Finding, Plan, decide
-
-_UNEVEN_LOAD = 0.15  # of the machine's cores
+from unstall.repeat.sequential import Finding, Plan, decide
+from unstall.repeat.thresholds import FIRST_END, UNEVEN_LOAD
 
 Measure = Callable[[Arm, int], Run]
 """Runs an arm; the number is the run's, from 0."""
@@ -115,7 +114,7 @@ class Gate:
 def _pair(baseline: Run | Recorded, candidate: Run, *, patient: bool) -> Pair:
     """The two as a pair; ``patient``: set it aside if others used the machine much more during one of them."""
     load = baseline.other_cores if isinstance(baseline, Run) else 0.0
-    uneven = isinstance(baseline, Run) and abs(load - candidate.other_cores) > _UNEVEN_LOAD * baseline.cores
+    uneven = isinstance(baseline, Run) and abs(load - candidate.other_cores) > UNEVEN_LOAD * baseline.cores
     return Pair(
         baseline_s=baseline.step_s,
         candidate_s=candidate.step_s,

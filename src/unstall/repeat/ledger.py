@@ -20,6 +20,7 @@ from unstall.records.vocabulary import NO_VERDICT, UNEXPLAINED
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
 from unstall.repeat.revision import Revision
+from unstall.repeat.thresholds import BUSY_S
 
 _FILE = "ledger.sqlite"
 _COLUMNS = Entry.__struct_fields__
@@ -33,8 +34,8 @@ _UPSERT = (
 class Ledger:
     """An open ledger; use it as a context manager. Everything it does may raise :class:`LedgerError`."""
 
-    def __init__(self, address: str | Path):
-        self._database = connect(address)
+    def __init__(self, address: str | Path, *, busy_s: float = BUSY_S):
+        self._database = connect(address, busy_s=busy_s)
         self.name = self._database.name
         try:
             schema.migrate(self._database)

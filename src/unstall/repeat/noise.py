@@ -11,9 +11,8 @@ import numpy as np
 
 from unstall import statistics
 from unstall.records.comparison import Entry
+from unstall.repeat.thresholds import FEWEST_DEGREES
 from unstall.statistics import Ratio
-
-_FEWEST = 2  # degrees of freedom; with one, Student's t is so wide that nothing could be shown
 
 
 @dataclass(frozen=True)
@@ -50,4 +49,4 @@ def of_runs(entries: Iterable[Entry]) -> Noise | None:
             groups[key].append(math.log(entry.steps_per_s))
     squares = sum(float(np.square(np.array(speeds) - np.mean(speeds)).sum()) for speeds in groups.values())
     degrees = sum(len(speeds) - 1 for speeds in groups.values())
-    return Noise(math.sqrt(squares / degrees), degrees) if degrees >= _FEWEST else None
+    return Noise(math.sqrt(squares / degrees), degrees) if degrees >= FEWEST_DEGREES else None

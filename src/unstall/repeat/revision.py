@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-_PATIENCE_S = 3.0  # a run's end does not wait longer for git
+from unstall.repeat.thresholds import GIT_PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _git_bytes(folder: Path, *words: str) -> bytes:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE_S,
+            timeout=GIT_PATIENCE_S,
         )
     except (OSError, subprocess.TimeoutExpired):
         return b""

@@ -35,15 +35,10 @@ from typing import Literal
 
 import numpy as np
 
+from unstall.repeat.thresholds import FEWEST_PAIRS, FIRST_END, FIRST_LOOK, TRIM
 from unstall.statistics import Ratio, student_quantile
 
 Decision = Literal["regression", "pass", "cannot tell", "go on"]
-
-_FIRST_LOOK = 4
-FIRST_END = 32
-"""Pairs after which the milder rule holds; more are run only where these do not suffice."""
-_TRIM = 0.2
-_FEWEST = 3  # pairs for any answer at all
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class Plan:
 
     def looks(self) -> list[int]:
         """Numbers of pairs after which clear cases end."""
-        return _doubling(_FIRST_LOOK, min(self.most, FIRST_END))
+        return _doubling(FIRST_LOOK, min(self.most, FIRST_END))
 
     def ends(self) -> list[int]:
         """Numbers of pairs after which the milder rule may decide; the last one is the end."""
@@ -103,7 +98,7 @@ def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
     looks = plan.looks()
     end = last or len(values) in plan.ends()
     undecided: Decision = "cannot tell" if last else "go on"
-    if len(values) < _FEWEST or not (end or len(values) in looks):
+    if len(values) < FEWEST_PAIRS or not (end or len(values) in looks):
         return Finding(undecided, None)
     share = plan.end_share(len(values)) if end else 0.5 / len(looks)
     allowed = math.log1p(plan.allowance)
@@ -125,7 +120,7 @@ def trimmed(values: np.ndarray, *, recorded: bool = False) -> tuple[float, float
     """
     ordered = np.sort(values)
     n = len(ordered)
-    cut = int(_TRIM * n)
+    cut = int(TRIM * n)
     middle = ordered[cut : n - cut]
     winsorised = np.clip(ordered, middle[0], middle[-1])
     error = float(winsorised.std(ddof=1)) / (1 - 2 * cut / n) / math.sqrt(n)

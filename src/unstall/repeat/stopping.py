@@ -18,12 +18,10 @@ from unstall.records.comparison import Answer, Entry, Iteration, NextStep, Savin
 from unstall.records.report import Report
 from unstall.records.vocabulary import HEALTHY, WITHOUT_CULPRIT
 from unstall.repeat.ledger import gap_of
+from unstall.repeat.thresholds import CLOSE_ENOUGH, LITTLE, LOOK_BACK_WEEKS
 
-CLOSE_ENOUGH = 1.05
-"""Within five per cent of the bound the rest is not worth a person's day."""
-_LITTLE = 1.03  # a gain below this is called little, whatever the noise
 _WEEK = timedelta(days=7)
-_LOOK_BACK = 4 * _WEEK
+_LOOK_BACK = LOOK_BACK_WEEKS * _WEEK
 
 
 def judge(
@@ -57,7 +55,7 @@ def judge(
         saved = hours * (1 - 1 / best.gain) if best is not None else 0.0
         worth = saved * price if price is not None else None
         savings = Savings(hours, saved, worth, "history" if hours_per_week is None else "given")
-    little = max(_LITTLE, math.exp(2 * noise))
+    little = max(LITTLE, math.exp(2 * noise))
     answer, why = _answer(report, bound, history, expected, best, little)
     before = faster_before(on_host) if on_host else None
     if before is not None and before[1] > little and answer != "unknown":
@@ -142,7 +140,7 @@ def _alike(state: Sequence[Entry], entry: Entry) -> bool:
     if not state or state[0].revision or state[0].command != entry.command:
         return False
     before = statistics.median(run.steps_per_s or 0.0 for run in state)
-    return max(before, entry.steps_per_s or 0.0) <= _LITTLE * min(before, entry.steps_per_s or 0.0)
+    return max(before, entry.steps_per_s or 0.0) <= LITTLE * min(before, entry.steps_per_s or 0.0)
 
 
 def _label(entry: Entry) -> str:
@@ -232,7 +230,7 @@ def _answer(
         last = " and ".join(f"{iteration.gain:.3g}×" for iteration in history[-2:] if iteration.gain is not None)
         return "stop", [
             f"the last two changes gained {last}: one more is expected to gain {expected:.3g}×, "
-            f"and under {little:.3g}× is little{' compared with the noise between runs' if little > _LITTLE else ''}",
+            f"and under {little:.3g}× is little{' compared with the noise between runs' if little > LITTLE else ''}",
             f"{headroom}, but not by more of the same",
             *unsure,
         ]

@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from unstall.repeat.revision import git
+from unstall.repeat.thresholds import MOST_LINKS
 
 _NOT_LINKED = (".unstall", "__pycache__", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache")
-_MOST_LINKS = 20_000
 _SUBMODULE = "160000 "  # git's mode of one in its index
 
 
@@ -107,7 +107,7 @@ def _link_unknown(top: Path, into: Path) -> frozenset[Path]:
     """Link untracked files, ignored or not, unless the worktree has something of that name; returns them."""
     linked = set()
     listed = _git(top, "ls-files", "--others", "--directory", "-z").split("\0")
-    for name in listed[:_MOST_LINKS]:
+    for name in listed[:MOST_LINKS]:
         relative = Path(name.rstrip("/"))
         link = into / relative
         if not name or any(part in _NOT_LINKED for part in relative.parts) or os.path.lexists(link):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from unstall.records.attached import AttachedProcess, AttachReport
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
+from unstall.report.thresholds import NOTABLE_CORES
 from unstall.text import units
 
 _MOST_ROWS, _MOST_PHASES, _MOST_THREADS = 24, 2, 6
-_NOTABLE_CORES = 0.05
 
 
 def page(report: AttachReport, width: int = 100) -> Page:
@@ -38,7 +38,7 @@ def _fill(page: Page, report: AttachReport) -> Page:
         (f"{name} of {process.role} ({process.pid})", f"{cores:.2f}")
         for process in report.processes
         for name, cores in process.threads
-        if cores >= _NOTABLE_CORES
+        if cores >= NOTABLE_CORES
     ]
     page.table("Threads", ("", "cores"), sorted(threads, key=lambda row: row[1], reverse=True)[:_MOST_THREADS])
     page.blank()

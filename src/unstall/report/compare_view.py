@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from unstall.report import promise
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
+from unstall.report.thresholds import COMPARED_PHASE
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _PHASES = 6
 _CALLBACKS = 5
-_NOTABLE = 0.005  # of the largest phase
 
 
 def page(comparison: Comparison, width: int = 100) -> Page:
@@ -108,7 +108,7 @@ def _step_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
 def _phase_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
     rows: list[tuple[str, str, str, str]] = []
     largest = max((max(phase.a_s, phase.b_s) for phase in comparison.phases), default=0.0)
-    shown = [phase for phase in comparison.phases if max(phase.a_s, phase.b_s) >= _NOTABLE * largest]
+    shown = [phase for phase in comparison.phases if max(phase.a_s, phase.b_s) >= COMPARED_PHASE * largest]
     for phase in shown[:_PHASES]:
         change = _change(phase.a_s, phase.b_s) if phase.sure is not False else "within the noise"
         rows.append((phase.name, units.seconds(phase.a_s), units.seconds(phase.b_s), change))
@@ -118,7 +118,7 @@ def _phase_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
 def _callback_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
     """Seconds a step, of those that matter beside the phases."""
     largest = max((max(phase.a_s, phase.b_s) for phase in comparison.phases), default=0.0)
-    shown = [change for change in comparison.callbacks if max(change.a_s, change.b_s) >= _NOTABLE * largest]
+    shown = [change for change in comparison.callbacks if max(change.a_s, change.b_s) >= COMPARED_PHASE * largest]
     return [
         (plain(change.name), units.seconds(change.a_s), units.seconds(change.b_s), _change(change.a_s, change.b_s))
         for change in shown[:_CALLBACKS]

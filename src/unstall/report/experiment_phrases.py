@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from unstall.records.experiments import Experiment, Study
 from unstall.records.report import Report
+from unstall.report.thresholds import UNKNOWN
 from unstall.text import units
-
-_OPEN = 1e4  # times as fast: from an interval that ends beyond, nothing can be read
 
 
 def baseline_speed(report: Report) -> float | None:
@@ -20,7 +19,7 @@ def baseline_speed(report: Report) -> float | None:
 
 def bounded(interval: tuple[float, float] | None) -> bool:
     """Whether both ends of a ratio's interval tell something."""
-    return interval is not None and all(map(units.known, interval)) and interval[1] < _OPEN
+    return interval is not None and all(map(units.known, interval)) and interval[1] < UNKNOWN
 
 
 def result(trial: Experiment) -> str:

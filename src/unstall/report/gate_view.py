@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage, escape
+from unstall.report.thresholds import COMPARED_PHASE, UNKNOWN_RATIO
 from unstall.text import units
 from unstall.text.sanitize import plain
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from unstall.records.comparison import GateResult, Pair, Slowdown
 
 _PHASES = 5
-_NOTABLE = 0.005  # of a step
-_UNKNOWN = 10.0  # an interval from one bound to so many times that tells nothing
 _COLOURS = {"pass": "green", "regression": "red", "cannot tell": "yellow"}
 _SIGNS = {"pass": "✅", "regression": "❌", "cannot tell": "❔"}
 
@@ -88,7 +87,7 @@ def _rows(result: GateResult) -> list[tuple[str, str, str, str]]:
     step = [statistics.median(times) for times in zip(*[(pair.baseline_s, pair.candidate_s) for pair in counted])]
     change = result.slowdown.value if result.slowdown else step[1] / step[0]
     rows = [("step", units.seconds(step[0]), units.seconds(step[1]), _signed(change))]
-    notable = [phase for phase in result.phases if max(phase.baseline_s, phase.candidate_s) > _NOTABLE * step[0]]
+    notable = [phase for phase in result.phases if max(phase.baseline_s, phase.candidate_s) > COMPARED_PHASE * step[0]]
     for phase in notable[:_PHASES]:
         grown = _signed(phase.candidate_s / phase.baseline_s) if phase.baseline_s else "new"
         rows.append((phase.name, units.seconds(phase.baseline_s), units.seconds(phase.candidate_s), grown))
@@ -105,7 +104,7 @@ def _counts(result: GateResult) -> list[str]:
 
 
 def _between(slowdown: Slowdown) -> str:
-    if slowdown.high > _UNKNOWN * slowdown.low:
+    if slowdown.high > UNKNOWN_RATIO * slowdown.low:
         return "too noisy for an interval"
     return f"{_signed(slowdown.low)} to {_signed(slowdown.high)}"
 

@@ -7,9 +7,9 @@ from unstall.records.trace import TraceFacts
 from unstall.report import promise
 from unstall.report.device_labels import DEVICE_USES
 from unstall.report.layout import Page
+from unstall.report.thresholds import NOTABLE_USE
 from unstall.text import units
 
-_LEAST = 0.02
 _BUSY = {"communication": "only communicates", "copies": "only copies"}
 _WIDE = 70
 
@@ -26,7 +26,7 @@ def add(page: Page, report: Report, rows: int) -> None:
 
 def parts(page: Page, trace: TraceFacts, rows: int) -> None:
     """A line a part of the program, the largest first; nothing where there is only one."""
-    shown = [region for region in trace.regions if region.share >= _LEAST][:rows]
+    shown = [region for region in trace.regions if region.share >= NOTABLE_USE][:rows]
     if len(shown) < 2:
         return
     rows_of = [
@@ -53,7 +53,7 @@ def _uses(trace: TraceFacts) -> list[str]:
     """What the device does when it does not compute, the largest first, each with what it means."""
     phrases = []
     for name, share in sorted(trace.device.items(), key=lambda item: -item[1]):
-        if name not in DEVICE_USES or name == "compute" or share < _LEAST:
+        if name not in DEVICE_USES or name == "compute" or share < NOTABLE_USE:
             continue
         percent = units.percent(share)
         phrases.append(f"{_BUSY[name]} {percent}" if name in _BUSY else f"idle {percent}: {DEVICE_USES[name][1]}")

@@ -8,13 +8,9 @@ from __future__ import annotations
 from unstall.records.report import Finding, Report
 from unstall.records.speedup import Speedup
 from unstall.records.vocabulary import WITHOUT_CULPRIT
+from unstall.report.thresholds import NOTICEABLE, UNBOUNDED
 from unstall.text import units
 from unstall.text.sanitize import plain
-
-NOTICEABLE = 1.02
-"""Speed-ups below this are not worth a word."""
-_OPEN = 999.0
-"""An upper end from here on says only that nothing bounds it."""
 
 
 def ceiling(finding: Finding, condition: str = "") -> str:
@@ -84,7 +80,7 @@ def size(speedup: Speedup) -> str:
     if not _is_range(speedup):
         return factor(speedup.value)
     low = factor(speedup.low)
-    return f"{low} or more" if speedup.high >= _OPEN else f"{low.removesuffix('×')} to {factor(speedup.high)}"
+    return f"{low} or more" if speedup.high >= UNBOUNDED else f"{low.removesuffix('×')} to {factor(speedup.high)}"
 
 
 def knowledge(speedup: Speedup) -> str:

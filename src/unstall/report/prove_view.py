@@ -9,10 +9,10 @@ from unstall.records.remedies import SAMENESS_MEANS
 from unstall.records.report import Report
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
+from unstall.report.thresholds import MORE_MEMORY
 from unstall.text import units
 
 COLOURS = {"proven": "green", "different": "red", "not-faster": "yellow", "inconclusive": "yellow", "refused": "red"}
-_MORE_MEMORY = 1.2  # times the original's: less is not worth a word, as allocators vary
 _SIGNS = {"proven": "✅", "different": "❌", "not-faster": "🐢", "inconclusive": "❔", "refused": "⛔"}
 
 
@@ -71,7 +71,7 @@ def figures(proof: Proof) -> list[tuple[str, str, str]]:
 def _but(proof: Proof) -> str:
     """What a faster program takes more of, where that is worth a word."""
     memory = proof.memory_bytes
-    if memory is None or memory.changed < _MORE_MEMORY * memory.original:
+    if memory is None or memory.changed < MORE_MEMORY * memory.original:
         return ""
     return f"; it takes {units.factor(memory.changed / memory.original)} the memory"
 

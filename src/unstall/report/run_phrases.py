@@ -11,14 +11,9 @@ from unstall.records.communication import GroupCommunication, RankCommunication
 from unstall.records.compiled import CompiledFrame
 from unstall.records.report import Between, Phase, Report, RunInfo, Throughput, Utilization
 from unstall.report import wording
+from unstall.report.thresholds import NOTABLE_BYTES, NOTABLE_CORES, NOTABLE_PART, NOTABLE_S, NOTABLE_SHARE, NOTABLE_SKEW
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten
-
-_NOTABLE_S = 0.5
-_NOTABLE_SHARE = 0.05
-_NOTABLE_BYTES = 1000.0
-_NOTABLE_CORES = 0.05
-_NOTABLE_SKEW = 0.25  # of the longest wait: less difference between ranks is chance
 
 
 class PhaseList(NamedTuple):
@@ -44,13 +39,13 @@ def phase_note(phase: Phase) -> str:
     if phase.functions:
         named = (f"{shorten(plain(line.name), 30)} {units.percent(line.share)}" for line in phase.functions[:2])
         notes.append(", ".join(named))
-    if phase.share < _NOTABLE_SHARE or phase.mean_s <= 0:
+    if phase.share < NOTABLE_SHARE or phase.mean_s <= 0:
         return ", ".join(notes)
     blocked = min(phase.blocked_s / phase.mean_s, 1.0)
     network = min(phase.network_s / phase.mean_s, 1.0)
-    if blocked >= 0.1:
+    if blocked >= NOTABLE_PART:
         notes.append(f"{units.percent(blocked)} blocked")
-    if network >= 0.1:
+    if network >= NOTABLE_PART:
         size = f" ({units.bytes_(phase.network_bytes)})" if phase.network_bytes > 0 else ""
         notes.append(f"{units.percent(network)} on network{size}")
     return ", ".join(notes)
@@ -140,7 +135,7 @@ def utilization(report: Report) -> list[str]:
     phrases += _memory("GPU memory", use.gpu_memory_peak_bytes, use.gpu_memory_growth_bytes_per_step)
     phrases += _traffic(use)
     other_cores = use.other_processes_cores
-    if units.known(other_cores) and other_cores >= _NOTABLE_CORES:
+    if units.known(other_cores) and other_cores >= NOTABLE_CORES:
         phrases.append(f"other processes {units.number(other_cores)} cores")
     return phrases
 
@@ -267,7 +262,7 @@ def skew(report: Report) -> list[str]:
     if units.known(communication.efficiency):
         scaling.append(f"scaling efficiency {units.percent(communication.efficiency)} at most (estimated)")
     longest = max((rank.exposed_s for rank in communication.ranks), default=0.0)
-    if communication.skew_s < _NOTABLE_SKEW * longest or longest <= 0:
+    if communication.skew_s < NOTABLE_SKEW * longest or longest <= 0:
         return ["all wait alike", *scaling]
     late = communication.waits_least
     skewed = f"skew {units.seconds(communication.skew_s)} a step"
@@ -298,7 +293,7 @@ def startup(report: Report) -> list[str]:
         (times.epoch_gaps_s, "between epochs"),
         (times.after_last_step_s, "after the last step"),
     )
-    least = max(_NOTABLE_S, _NOTABLE_SHARE * report.run.duration_s)
+    least = max(NOTABLE_S, NOTABLE_SHARE * report.run.duration_s)
     return [f"{units.seconds(t)} {span}" for t, span in spans if units.known(t) and t >= least]
 
 
@@ -324,7 +319,7 @@ def _memory(label: str, peak: float | None, growth: float | None) -> list[str]:
     phrases = []
     if units.known(peak):
         phrases.append(f"{units.bytes_(peak)} peak")
-    if units.known(growth) and growth >= _NOTABLE_BYTES:
+    if units.known(growth) and growth >= NOTABLE_BYTES:
         phrases.append(f"+{units.bytes_(growth)}/step")
     return [f"{label} {', '.join(phrases)}"] if phrases else []
 
@@ -338,7 +333,7 @@ def _traffic(use: Utilization) -> list[str]:
     return [
         f"{label} {units.bytes_(amount)}/step"
         for amount, label in amounts
-        if units.known(amount) and amount >= _NOTABLE_BYTES
+        if units.known(amount) and amount >= NOTABLE_BYTES
     ]
 
 

@@ -12,13 +12,13 @@ from unstall.records.report import Culprit, Phase, Report
 from unstall.records.vocabulary import HEALTHY, UNEXPLAINED
 from unstall.report import gpu_section, promise, run_markdown, run_phrases, wording
 from unstall.report.layout import LABEL_CELLS, Page, on_one_screen
+from unstall.report.thresholds import NOTABLE_CALLBACK
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
 
 _WIDEST_BAR = 40
 _NARROWEST_BAR = 6
 _ALLOCATING_LINES = 3
-_NOTABLE_CALLBACK = 0.01  # of the run: the pages have the others
 
 
 class AllocatingLine(Protocol):
@@ -234,7 +234,7 @@ def _tables(page: Page, report: Report, limits: _Limits) -> None:
                 for m in modules
             ],
         )
-    callbacks = run_phrases.callbacks(report, _NOTABLE_CALLBACK)[: limits.rows]
+    callbacks = run_phrases.callbacks(report, NOTABLE_CALLBACK)[: limits.rows]
     if callbacks:
         rows = [(*figures, shorten_left(place, page.room // 3)) for *figures, place in callbacks]
         page.table("Callbacks", ("", *run_phrases.CALLBACK_COLUMNS), rows, align="lrrrrl")

@@ -11,6 +11,7 @@ from unstall.records.experiments import Ceiling, Experiment, Study
 from unstall.records.report import Report
 from unstall.report import experiment_phrases, promise, run_markdown, wording
 from unstall.report.layout import Page, blocks
+from unstall.report.thresholds import LARGE_GAP, SOME_GAP, UNKNOWN
 from unstall.text import units
 from unstall.text.sanitize import shorten
 
@@ -19,8 +20,6 @@ _FIGURE_CELLS = 36
 _LEAST_BAR, _MOST_BAR = 8, 40
 _MOST_CEILINGS = 10
 _MOST_NOTES = 6
-_LARGE_GAP, _SOME_GAP = 0.5, 0.2
-_UNKNOWN = 1e4  # times as fast: the end of an interval from which nothing can be read
 
 
 def page(report: Report, width: int = 100) -> Page:
@@ -75,7 +74,7 @@ def _colour(gap: float | None) -> str:
     """Of a row: the more the program would gain, the warmer. The figure beside it says the same without colour."""
     if gap is None:
         return "bold"
-    return "red" if gap >= _LARGE_GAP else "yellow" if gap >= _SOME_GAP else "green"
+    return "red" if gap >= LARGE_GAP else "yellow" if gap >= SOME_GAP else "green"
 
 
 def _table(page: Page, experiments: Sequence[Experiment]) -> None:
@@ -85,7 +84,7 @@ def _table(page: Page, experiments: Sequence[Experiment]) -> None:
         predicted = f"{trial.predicted_ratio:.2f}×" if trial.predicted_ratio is not None else ""
         slope = f"{trial.elasticity:.2f}" if trial.elasticity is not None else ""
         result = f"{trial.ratio:.2f}×" if trial.conclusive else "inconclusive"
-        between = f"{low:.2f} to {high:.2f}" if high < _UNKNOWN else "unknown"
+        between = f"{low:.2f} to {high:.2f}" if high < UNKNOWN else "unknown"
         rows.append((shorten(f"{number:2} {trial.name}", 44), result, between, predicted, slope))
     if rows:
         page.table("Tried", ("in this order", "speed-up", "95 %", "predicted", "elasticity"), rows)

@@ -8,13 +8,12 @@ from unstall.records.trace import TraceChanged, TraceComparison
 from unstall.report.device_labels import DEVICE_USES
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
+from unstall.report.thresholds import COMPARED_CHANGE, SAME
 from unstall.text import units
 from unstall.text.sanitize import plain
 
 _ROWS = 8
 _NAMESPACES = re.compile(r"^void |\b(?:at::native|at|c10|std|cutlass)::|\(anonymous namespace\)::")
-_SAME = 1.005  # of the step: a smaller change is none
-_LEAST_SHARE = 0.002  # of the step before: a smaller change is not shown
 
 
 def page(comparison: TraceComparison, width: int = 100) -> Page:
@@ -45,7 +44,7 @@ def _fill(page: Page, comparison: TraceComparison) -> Page:
         ("Operators", comparison.operators),
         ("Kernels", comparison.kernels),
     ):
-        least = _LEAST_SHARE * comparison.step_s[0]
+        least = COMPARED_CHANGE * comparison.step_s[0]
         shown = [change for change in changes if abs(change.after_s - change.before_s) >= least]
         shown.sort(key=lambda change: -abs(change.after_s - change.before_s))
         if shown:
@@ -58,7 +57,7 @@ def headline(comparison: TraceComparison) -> str:
     """The change of the step in one sentence."""
     times = " → ".join(map(units.seconds, comparison.step_s))
     factor = max(comparison.ratio, 1 / comparison.ratio)
-    if factor < _SAME:
+    if factor < SAME:
         return f"a step takes as long as before, {times}"
     largest = max(comparison.uses, key=lambda change: abs(change.after_s - change.before_s))
     label, meaning = DEVICE_USES[largest.name]

@@ -10,11 +10,11 @@ from unstall.records.vocabulary import UNEXPLAINED
 from unstall.report import gpu_section, promise, run_markdown, run_phrases, wording
 from unstall.report.device_labels import CRITICAL_PATH_KINDS, DEVICE_USES
 from unstall.report.layout import Page, on_one_screen
+from unstall.report.thresholds import NOTABLE_KIND, NOTABLE_OPERATOR
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
 
 _FOLD = 0.005
-_NOTABLE = 0.03
 _LONGEST_COMMAND = 120
 
 
@@ -99,9 +99,11 @@ def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
     phrases = [f"{plain(change.what_if)} → {promise.factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
     page.phrases("What if", phrases or ["no standard what-if would gain half a per cent"])
     path = sorted(trace.critical_path.items(), key=lambda item: -item[1])
-    parts = [f"{CRITICAL_PATH_KINDS.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= 0.01]
+    parts = [
+        f"{CRITICAL_PATH_KINDS.get(kind, kind)} {units.percent(share)}" for kind, share in path if share >= NOTABLE_KIND
+    ]
     page.phrases("Critical", parts[:rows])
-    named = [(name, share) for name, share in trace.critical_operators.items() if share >= _NOTABLE][:3]
+    named = [(name, share) for name, share in trace.critical_operators.items() if share >= NOTABLE_OPERATOR][:3]
     operators = [f"{shorten(plain(name), 40)} {units.percent(share)}" for name, share in named]
     page.phrases("", [f"by operator: {operators[0]}", *operators[1:]] if operators else [])
 

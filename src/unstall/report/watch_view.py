@@ -6,6 +6,7 @@ from unstall.records.observations import Usage, View
 from unstall.records.vocabulary import PhaseName
 from unstall.report.layout import Page, sparkline
 from unstall.report.markdown import escape
+from unstall.report.thresholds import SHOWN_AS_ZERO
 from unstall.text import units
 
 _BAR_CELLS, _FIGURE_CELLS = 30, 18
@@ -54,7 +55,7 @@ def _phases(page: Page, view: View) -> None:
     cells = min(_BAR_CELLS, page.room - _FIGURE_CELLS)
     for name, seconds in _ordered(view):
         share = seconds / _step_s(view)
-        if share >= 0.005:
+        if share >= SHOWN_AS_ZERO:
             page.bar(name, share, f"{units.percent(share):>7} {units.seconds(seconds):>8}", cells, "blue")
 
 

@@ -7,10 +7,9 @@ import math
 from unstall.records.what_if import WhatIf, WhatIfReport
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
+from unstall.report.thresholds import FASTER, SHOWN_AS_ZERO
 from unstall.text import units
 from unstall.text.sanitize import plain
-
-_FASTER = 1.03  # below it, a gain is none to speak of
 
 
 def page(report: WhatIfReport, width: int = 100) -> Page:
@@ -36,7 +35,7 @@ def _fill(page: Page, report: WhatIfReport) -> Page:
 
 
 def _one(page: Page, report: WhatIfReport, answer: WhatIf) -> None:
-    page.paragraph(headline(answer), "bold green" if answer.speedup > _FASTER else "bold yellow")
+    page.paragraph(headline(answer), "bold green" if answer.speedup > FASTER else "bold yellow")
     page.field("What if", answer.changes)
     page.phrases(
         "Step",
@@ -68,7 +67,7 @@ def _survey(page: Page, report: WhatIfReport) -> None:
 
 def _elasticities(page: Page, report: WhatIfReport) -> None:
     ordered = sorted(report.elasticities.items(), key=lambda item: -abs(item[1]))
-    phrases = [f"{plain(name)} {value:.2f}" for name, value in ordered if abs(value) >= 0.005]
+    phrases = [f"{plain(name)} {value:.2f}" for name, value in ordered if abs(value) >= SHOWN_AS_ZERO]
     page.phrases("Matters", [*phrases, f"sum {sum(report.elasticities.values()):.2f}"])
 
 
@@ -77,7 +76,7 @@ def headline(answer: WhatIf) -> str:
     if not answer.step_s:
         return "Nothing is left of the step: everything recorded in it is free"
     interval = f"{units.factor(answer.speedup_low)} to {units.factor(answer.speedup_high)}"
-    if answer.speedup_low <= 1 <= answer.speedup_high and abs(answer.speedup - 1) < _FASTER - 1:
+    if answer.speedup_low <= 1 <= answer.speedup_high and abs(answer.speedup - 1) < FASTER - 1:
         return f"No gain to speak of: {units.factor(answer.speedup)} as fast, predicted ({interval})"
     if answer.speedup < 1:
         return f"Slower: {units.factor(answer.speedup)} as fast, predicted ({interval})"

@@ -11,11 +11,10 @@ from typing import NamedTuple
 from unstall.records.report import Caller, Culprit, Finding, LineTime, Report
 from unstall.records.vocabulary import HEALTHY, WITHOUT_CULPRIT
 from unstall.report import promise
+from unstall.report.thresholds import BUSY_CORES, STABLE_STEPS
 from unstall.text import units
 from unstall.text.sanitize import plain, shorten, shorten_left
 
-_STABLE_STEPS = 200
-_BUSY_CORES = 0.5
 _NAME_CELLS = 60
 
 
@@ -146,12 +145,12 @@ def _surer(report: Report, command: str) -> NextCommand:
     if report.communication is not None and report.communication.unseen:
         return NextCommand("on the other nodes too, to see which rank waits least:", f"unstall run {command}")
     others = report.utilization.other_processes_cores
-    if units.known(others) and others >= _BUSY_CORES:
+    if units.known(others) and others >= BUSY_CORES:
         return NextCommand("other processes took the cores; when they are done:", f"unstall run {command}")
     if report.run.exit_code is not None:  # it ended by itself, so asking for more would get no more
         why = "low confidence: give the program more epochs or data, then:"
         return NextCommand(why, f"unstall run {command}")
-    steps = max(_STABLE_STEPS, 2 * report.run.steps)
+    steps = max(STABLE_STEPS, 2 * report.run.steps)
     return NextCommand("low confidence: watch more steps:", f"unstall run --steps {steps} {command}")
 
 

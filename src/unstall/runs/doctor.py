@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from unstall.benchmark import machine
@@ -42,20 +42,28 @@ class Rate(NamedTuple):
     """Of the peak that the vendor lists, where it is known."""
 
 
-def examine(*, quick: bool, progress: Progress) -> Examined:
+def examine(
+    *,
+    quick: bool,
+    progress: Progress,
+    try_out: Callable[[], list[Check]] = checks,
+    measure: Callable[..., Ceilings] = machine.measure,
+    save: Callable[[Ceilings], None] = machine.save,
+    load: Callable[[], Load] = Load,
+) -> Examined:
     """Try out every means of measuring, and measure the ceilings. ``quick``: spend less time on them; they may be low.
 
     The ceilings are cached for the commands that compare with them, unless other programs kept the machine busy.
     """
     progress.update("trying out what can be measured")
-    results = checks()
+    results = try_out()
     progress.update("measuring this machine's ceilings")
-    began, load = time.monotonic(), Load()
-    ceilings = machine.measure(quick=quick)
-    examined = Examined(results, ceilings, load.of_others(time.monotonic() - began))
+    began, others = time.monotonic(), load()
+    ceilings = measure(quick=quick)
+    examined = Examined(results, ceilings, others.of_others(time.monotonic() - began))
     if not examined.is_disturbed:
         with contextlib.suppress(OSError):  # without a cache they are measured again
-            machine.save(ceilings)
+            save(ceilings)
     return examined
 
 

@@ -17,7 +17,8 @@ from unstall.records.comparison import GateResult, Pair, Slowdown
 from unstall.repeat import arms, differences, revision
 from unstall.repeat.arms import Arm, ArmError
 from unstall.repeat.gate import Gate, Recorded
-from unstall.repeat.sequential import FIRST_END, Finding, Plan
+from unstall.repeat.sequential import Finding, Plan
+from unstall.repeat.thresholds import FEWEST_STEPS, FIRST_END
 from unstall.repeat.worktree import Worktree, WorktreeError, check_out
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused, refusing
@@ -126,7 +127,7 @@ class _Runner:
 
     def __init__(self, sandbox: Sandbox, recordings: Path, request: Request):
         self._sandbox, self._recordings, self._request = sandbox, recordings, request
-        self._steps = request.steps or arms.FEWEST_STEPS
+        self._steps = request.steps or FEWEST_STEPS
 
     def __call__(self, arm: Arm, number: int) -> arms.Run:
         folder = self._recordings / f"{number:03}"

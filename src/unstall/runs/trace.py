@@ -21,8 +21,12 @@ _IN_MEMORY_BYTES = 64 << 20
 """Files of several ranks that are kept in memory together, so that all ranks can be replayed as one."""
 
 
-def diagnose(files: Sequence[Path], what_ifs: Sequence[str], progress: Progress) -> tuple[Report, list[str]]:
+def diagnose(
+    files: Sequence[Path], what_ifs: Sequence[str], progress: Progress, *, in_memory_bytes: int = _IN_MEMORY_BYTES
+) -> tuple[Report, list[str]]:
     """What stalls the device, over all ranks; and a line for each file that was left out.
+
+    ``in_memory_bytes``: files of several ranks up to this are kept in memory together.
 
     Raises:
         Refused: no file can be read as a trace, or a what-if makes no sense.
@@ -33,7 +37,7 @@ def diagnose(files: Sequence[Path], what_ifs: Sequence[str], progress: Progress)
     with refusing(TraceError):
         for text in what_ifs:
             parse(text)  # before a long reading, not after it
-        ranks, problems = _read_ranks(files, progress)
+        ranks, problems = _read_ranks(files, progress, in_memory_bytes)
         return report(ranks, [str(file) for file in files], what_ifs=what_ifs), problems
 
 
@@ -65,11 +69,11 @@ def _reading(progress: Progress, number: int, of: int) -> Callable[[float], None
     return lambda share: progress.update(f"reading {(number + share) / of:.0%}")
 
 
-def _read_ranks(files: Sequence[Path], progress: Progress) -> tuple[Ranks, list[str]]:
+def _read_ranks(files: Sequence[Path], progress: Progress, in_memory_bytes: int) -> tuple[Ranks, list[str]]:
     """All ranks in memory where they are small; of large ones little more than figures, until one is asked for."""
     from unstall.trace.ranks import Ranks
 
-    if len(files) == 1 or sum(file.stat().st_size for file in files) <= _IN_MEMORY_BYTES:
+    if len(files) == 1 or sum(file.stat().st_size for file in files) <= in_memory_bytes:
         timelines, problems = _read_all(files, progress)
         return Ranks.of(timelines), problems
     from unstall.trace.parallel import summaries_of

@@ -11,7 +11,7 @@ import os
 from itertools import islice
 from pathlib import Path
 
-_MOST_ENTRIES = 2000
+from unstall.sandbox.thresholds import MOST_ENTRIES
 
 
 def warning(folder: Path) -> str | None:
@@ -34,7 +34,7 @@ def warning(folder: Path) -> str | None:
 def _entries(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [entry.path for entry in islice(entries, _MOST_ENTRIES) if not entry.is_symlink()]
+            return [entry.path for entry in islice(entries, MOST_ENTRIES) if not entry.is_symlink()]
     except OSError:
         return []
 

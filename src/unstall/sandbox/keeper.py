@@ -22,19 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from unstall.child.sandbox import vault
-    from unstall.sandbox import census, control_group, door
+    from unstall.sandbox import census, control_group, door, thresholds
 else:
     _HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "child", "sandbox")]
     import census
     import control_group
     import door
+    import thresholds
     import vault
 
 STILL_RUNNING = "still running: "
-_LOOK_S = 2.0
-_ENDING_S = 10.0
-_LEAST_FREE_BYTES = 256 << 20
 
 
 class Home:
@@ -72,7 +70,7 @@ class Home:
 
     def end_all(self) -> set[int]:
         """Kill every process in the sandbox until there is none; those that would not end."""
-        deadline = time.monotonic() + _ENDING_S
+        deadline = time.monotonic() + thresholds.ENDING_S
         while (inside := self.inside()) and time.monotonic() < deadline:
             for pid in inside:
                 try:
@@ -162,10 +160,10 @@ class Home:
     def watch_disk(self) -> None:
         """End the experiments before they fill the disk."""
         while True:
-            time.sleep(_LOOK_S)
+            time.sleep(thresholds.DISK_LOOK_S)
             try:
                 facts = os.statvfs(self.path)
-                if facts.f_bavail * facts.f_frsize < _LEAST_FREE_BYTES and self.layers():
+                if facts.f_bavail * facts.f_frsize < thresholds.LEAST_FREE_BYTES and self.layers():
                     self.note("disk", "the experiment was ended: what it wrote had nearly filled the disk")
                     self.end_all()
                     self.tidy()

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from unstall.sandbox import leftovers
+from unstall.sandbox.thresholds import KEEPER_S
 
 _KEEPER = Path(__file__).with_name("keeper.py")
-_PATIENCE_S = 120.0
 STILL_RUNNING = "still running: "  # as keeper.py has it
 
 
@@ -66,12 +66,12 @@ class Keeper:
                 self._process = self._start()
                 answer = self._last_answer()
         except subprocess.TimeoutExpired:
-            return f"it takes longer than {_PATIENCE_S:.0f} s"
+            return f"it takes longer than {KEEPER_S:.0f} s"
         if self._claim is not None:
             self._claim.close()
         return "" if answer == "done" else answer or "the process that does it has ended"
 
     def _last_answer(self) -> str:
-        answers, _ = self._process.communicate(timeout=_PATIENCE_S)
+        answers, _ = self._process.communicate(timeout=KEEPER_S)
         lines = answers.decode(errors="replace").strip().splitlines()
         return lines[-1] if lines and self._process.returncode == 0 else ""

@@ -24,10 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unstall.sandbox.mountinfo import KERNEL, Mount, below, directly_below, inside, mount_of
-
-SHARED_MEMORY = "/dev/shm"
-_DEVICES = "/dev"
-_MOST_ENTRIES = 2000  # of a folder that has to be laid out entry by entry
+from unstall.sandbox.thresholds import MOST_ENTRIES
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,18 @@ def plan(mounts: Sequence[Mount], *, privileged: bool, reach: Sequence[str] = ()
 
 
 class _Layout:
-    def __init__(self, mounts: Sequence[Mount], privileged: bool, reach: Sequence[str] = ()):
-        self.mounts = [mount for mount in mounts if not inside(mount.path, _DEVICES)]
-        self.devices = [mount for mount in mounts if inside(mount.path, _DEVICES)]
+    def __init__(
+        self,
+        mounts: Sequence[Mount],
+        privileged: bool,
+        reach: Sequence[str] = (),
+        *,
+        devices: str = "/dev",
+        most_entries: int = MOST_ENTRIES,
+    ):
+        self.device_folder, self.most_entries = devices, most_entries
+        self.mounts = [mount for mount in mounts if not inside(mount.path, devices)]
+        self.devices = [mount for mount in mounts if inside(mount.path, devices)]
         self.mounted = {mount.path: mount for mount in self.mounts}
         self.privileged = privileged
         self.reach = reach
@@ -95,7 +101,7 @@ class _Layout:
 
     def cover_tree(self, path: str) -> None:
         """Lay an overlay over a folder that is not a kernel's, or over its parts where it cannot be whole."""
-        if path == _DEVICES:
+        if path == self.device_folder:
             return
         if self.privileged or not self._has_below(path):
             self.add("overlay", path, self._options(path))
@@ -107,15 +113,16 @@ class _Layout:
         """Devices work as they are, under an overlay and through a read-only mount alike; what a program makes, removes
         or changes beside them stays inside. Shared memory is the sandbox's own.
         """
-        itself = next((mount for mount in self.devices if mount.path == _DEVICES), Mount(_DEVICES))
+        itself = next((mount for mount in self.devices if mount.path == self.device_folder), Mount(self.device_folder))
         if self.privileged and not itself.readonly:  # an ordinary user's overlay would open no device
-            self.add("overlay", _DEVICES, _forbidden(itself))
+            self.add("overlay", self.device_folder, _forbidden(itself))
         else:
-            self.add("readonly", _DEVICES)
-        for mount in directly_below(_DEVICES, self.devices):
+            self.add("readonly", self.device_folder)
+        for mount in directly_below(self.device_folder, self.devices):
             self._show(mount, self.devices)
-        if os.path.isdir(SHARED_MEMORY):
-            self.add("shm", SHARED_MEMORY)
+        shared_memory = f"{self.device_folder}/shm"
+        if os.path.isdir(shared_memory):
+            self.add("shm", shared_memory)
 
     def _show(self, mount: Mount, mounts: Sequence[Mount], above: str = "") -> None:
         """What is the kernel's as it is, with what is mounted in it; all else there is read-only: a device can be
@@ -138,7 +145,7 @@ class _Layout:
             entries = sorted(os.scandir(path), key=lambda entry: entry.name)
         except OSError:
             entries = []
-        if not 0 < len(entries) <= _MOST_ENTRIES:
+        if not 0 < len(entries) <= self.most_entries:
             self._cover_known(path)
             return
         writable = os.access(path, os.W_OK)
@@ -179,7 +186,7 @@ class _Layout:
             self.plan.readonly[path] = folders
 
     def _has_below(self, path: str) -> bool:
-        return any(below(mount.path, path) for mount in self.mounts) or below(_DEVICES, path)
+        return any(below(mount.path, path) for mount in self.mounts) or below(self.device_folder, path)
 
     def _options(self, path: str) -> str:
         """What the mount forbids is forbidden above it too."""

@@ -16,14 +16,14 @@ TYPE_CHECKING = False  # as typing's, without the import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from unstall.sandbox import door, kernel, netlink
+    from unstall.sandbox import door, kernel, netlink, thresholds
 else:
     import door
     import kernel
     import netlink
+    import thresholds
 
 _DNS = 53
-_MOST_INTERFACES = 32
 _MOST_AT_ONCE = 200  # descriptors in a message; the kernel takes 253
 _BACKLOG = 4096
 
@@ -58,7 +58,7 @@ def _interfaces() -> dict[str, list[tuple[int, bytes]]]:
 def _furnish(interfaces: dict[str, list[tuple[int, bytes]]], name_servers: Sequence[str]) -> None:
     """Start the loopback, and give the namespace the machine's own interfaces, as programs look for them by name."""
     netlink.bring_up(netlink.LOOPBACK)
-    for name, addresses in list(interfaces.items())[:_MOST_INTERFACES]:
+    for name, addresses in list(interfaces.items())[: thresholds.MOST_INTERFACES]:
         try:
             index = netlink.add_dummy(name)
         except OSError:  # the kernel has no such interface: its addresses are known at least

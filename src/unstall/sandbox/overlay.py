@@ -14,10 +14,10 @@ from pathlib import Path
 
 from unstall.sandbox.mountinfo import KERNEL, mount_of, read_mounts
 from unstall.sandbox.mounts import plan
+from unstall.sandbox.thresholds import PROOF_S
 
 _ENTER = Path(__file__).with_name("enter.py")
 _PROOF = Path(__file__).with_name("proof.py")
-_PATIENCE_S = 60.0
 NO_NETWORK = "no network of its own: "  # as enter.py has it
 _LISTENING = 0x00010000  # __SO_ACCEPTCON in /proc/net/unix
 
@@ -104,7 +104,7 @@ def _write_probes(
     (home / "notes" / "readonly.json").unlink(missing_ok=True)
     probes = [sys.executable, "-I", "-S", str(_PROOF), name, json.dumps(reachable), json.dumps(written)]
     try:
-        trial = subprocess.run([*_entrance(home), *probes], capture_output=True, text=True, timeout=_PATIENCE_S)
+        trial = subprocess.run([*_entrance(home), *probes], capture_output=True, text=True, timeout=PROOF_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if trial.returncode != 0:

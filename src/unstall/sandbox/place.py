@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-RESERVE_BYTES = 1 << 30
-"""No experiment begins with less free than this, and one is ended before the disk is full."""
+from unstall.sandbox.thresholds import RESERVE_BYTES
 
 PREFIX = "unstall-sandbox-"
 
@@ -18,21 +17,6 @@ def roots(folder: Path) -> list[Path]:
     return [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home() / ".cache", folder.resolve().parent]
 
 
-def homes(folder: Path) -> Iterator[Path]:
-    """New folders to try, the one with most room first; each is made, with one for notes, when it is asked for."""
-    by_device: dict[int, Path] = {}
-    for path in roots(folder):
-        if os.access(path, os.W_OK) and free_bytes(path) > 2 * RESERVE_BYTES:
-            # Folders of one device are not compared by their room: it changes while one looks, and a folder beside
-            # the program's is the last resort.
-            by_device.setdefault(path.stat().st_dev, path)
-    # In memory only when nothing else will do: what is there is taken from the program.
-    for path in sorted(by_device.values(), key=lambda path: (_in_memory(path), -free_bytes(path))):
-        home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
-        (home / "notes").mkdir()
-        yield home
-
-
 def free_bytes(path: Path) -> int:
     """Bytes an ordinary user may still write there; 0 when that cannot be told."""
     try:
@@ -40,6 +24,24 @@ def free_bytes(path: Path) -> int:
     except OSError:
         return 0
     return facts.f_bavail * facts.f_frsize
+
+
+def homes(places: Sequence[Path], *, room: Callable[[Path], int] = free_bytes) -> Iterator[Path]:
+    """New folders in some of :func:`roots` to try, the one with most room first.
+
+    Each is made, with one for notes, when it is asked for. ``room``: the bytes that may be written in a folder.
+    """
+    by_device: dict[int, Path] = {}
+    for path in places:
+        if os.access(path, os.W_OK) and room(path) > 2 * RESERVE_BYTES:
+            # Folders of one device are not compared by their room: it changes while one looks, and a folder beside
+            # the program's is the last resort.
+            by_device.setdefault(path.stat().st_dev, path)
+    # In memory only when nothing else will do: what is there is taken from the program.
+    for path in sorted(by_device.values(), key=lambda path: (_in_memory(path), -room(path))):
+        home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)).resolve()
+        (home / "notes").mkdir()
+        yield home
 
 
 def _in_memory(path: Path) -> bool:

@@ -68,14 +68,16 @@ def _is_seen(mount: mountinfo.Mount) -> bool:
         os.close(handle)
 
 
-def write_probes(name: str, folders: Iterable[str], written: Sequence[str]) -> list[str]:
-    """Make a file of this name in the folders and in every mount that can be written to; where that went well.
+def write_probes(
+    name: str, folders: Iterable[str], written: Sequence[str], mounts: Iterable[mountinfo.Mount]
+) -> list[str]:
+    """Make a file of this name in the folders, and in the mounts that can be written to; where that went well.
 
     The kernel's own file systems, and what is written to for real, are left out.
     """
     mounted = [
         mount.path
-        for mount in mountinfo.read_all()
+        for mount in mounts
         if not (mount.readonly or mount.kind in mountinfo.KERNEL) and os.path.isdir(mount.path)
     ]
     done = []
@@ -91,4 +93,4 @@ def write_probes(name: str, folders: Iterable[str], written: Sequence[str]) -> l
 
 
 if __name__ == "__main__":
-    print(json.dumps(write_probes(sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3]))))
+    print(json.dumps(write_probes(sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3]), mountinfo.read_all())))

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from unstall.child.sandbox import refusals
-    from unstall.sandbox import door
+    from unstall.sandbox import door, thresholds
 else:
     _HERE = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "child", "sandbox")]
     import door
     import refusals
+    import thresholds
 
 _CHUNK_BYTES = 1 << 18
-_PATIENCE_S = 10.0  # for a service to take a connection, and for a name server to answer
 _LOOK_MS = 1000  # between two looks whether the program has ended
 _REQUEST = re.compile(rb"([A-Z]{3,20}) (\S{1,4000}) HTTP/1\.[01]\r?\n")
 _READING = {b"GET", b"HEAD", b"OPTIONS", b"TRACE"}
@@ -173,7 +173,7 @@ class Network:
 
     def ask(self, listener: socket.socket, question: bytes, asker: Any, host: str, port: int) -> None:
         with socket.socket(listener.family, socket.SOCK_DGRAM) as outer:
-            outer.settimeout(_PATIENCE_S)
+            outer.settimeout(thresholds.SERVICE_S)
             outer.connect((host, port))
             outer.send(question)
             listener.sendto(outer.recv(1 << 16), asker)
@@ -183,7 +183,7 @@ class Network:
         host = inner.getsockname()[0].removeprefix("::ffff:")
         address = name_of(host, port)
         self.relay.count(address, connections=1)
-        with inner, socket.create_connection((host, port), _PATIENCE_S) as outer:
+        with inner, socket.create_connection((host, port), thresholds.SERVICE_S) as outer:
             outer.settimeout(None)
             for sock in (inner, outer):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -20,6 +20,7 @@ from unstall.child.sandbox.refusals import read_refusals
 from unstall.sandbox import groups, leftovers, overlay, place
 from unstall.sandbox.keeping import STILL_RUNNING, Keeper
 from unstall.sandbox.relaying import Relay
+from unstall.sandbox.thresholds import RESERVE_BYTES
 from unstall.sandbox.trackers import offline
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Sandbox:
         only one is then the child's own. Raises SandboxError when the disk that takes what children write is nearly
         full, or, under the guard, when the files could not be put back after the last child.
         """
-        if place.free_bytes(self._home) < place.RESERVE_BYTES:
+        if place.free_bytes(self._home) < RESERVE_BYTES:
             raise SandboxError(f"no room for what an experiment writes: {self._home.parent} is nearly full")
         try:
             self._keeper.tidy(wait=settled or self._overlays is None)
@@ -225,7 +226,7 @@ def open_sandbox(
 def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bool) -> Sandbox:
     """The strongest sandbox there is, in the first place that it works in."""
     reasons: list[str] = []
-    for home in place.homes(folder):
+    for home in place.homes(place.roots(folder)):
         keeper = Keeper(home)
         relay = None if network_writes else Relay(home)
         shared_network = "--allow-network-writes"
@@ -248,7 +249,7 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             f"nothing here can keep an experiment from changing your files ({reason});"
             " --no-sandbox runs it anyway, with only Python's own writes undone"
         )
-    for home in place.homes(folder):
+    for home in place.homes(place.roots(folder)):
         return Sandbox(folder, home, Keeper(home), None, None, reason, keep, network_writes)
     raise SandboxError("there is no folder to save files in before they are changed")
 

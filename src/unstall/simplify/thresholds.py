@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from unstall import threshold
+from unstall.threshold import Factor, Seconds, Share, Steps
 
-Share = Annotated[float, "share, 0 to 1"]
-Factor = Annotated[float, "times"]
 LogRatio = Annotated[float, "half-width in logarithms of a ratio"]
-Seconds = Annotated[float, "seconds"]
-Steps = Annotated[int, "steps"]
 Blocks = Annotated[int, "ABBA blocks"]
 
 # What is tried.

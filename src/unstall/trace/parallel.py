@@ -23,7 +23,9 @@ PACKED_FACTOR, PLAIN_FACTOR = 8.0, 0.5
 (bench/trace.py), with room for the analysis."""
 
 
-def summaries_of(paths: Sequence[Path], progress: Progress | None = None) -> tuple[list[Summary], list[str]]:
+def summaries_of(
+    paths: Sequence[Path], progress: Progress | None = None, *, cores: float | None = None
+) -> tuple[list[Summary], list[str]]:
     """The figures of each rank in the files, in their order; and a line for each file that cannot be read.
 
     As many files are read at a time as there are cores and memory allows.
@@ -31,8 +33,9 @@ def summaries_of(paths: Sequence[Path], progress: Progress | None = None) -> tup
     Args:
         paths: the files.
         progress: told the share of the files that is done, 0..1.
+        cores: those to use, if not all that there are.
     """
-    with ProcessPoolExecutor(jobs_for(paths), multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs_for(paths, cores), multiprocessing.get_context("spawn")) as pool:
         try:
             futures = _submit(pool, paths)
             for done, _ in enumerate(as_completed(futures), 1):
@@ -71,12 +74,12 @@ def _summaries(path: Path) -> list[Summary]:
     return [summary_of(TimelineMetrics(timeline), part) for part, timeline in enumerate(read(path))]
 
 
-def jobs_for(paths: Sequence[Path]) -> int:
+def jobs_for(paths: Sequence[Path], cores: float | None = None) -> int:
     """As many as there are cores to use, and as fit in half of the free memory with the largest files."""
     free = psutil.virtual_memory().available / 2
     needs = sorted((_memory(path) for path in paths), reverse=True)
     fitting = sum(sum(needs[: n + 1]) <= free for n in range(len(needs)))
-    return max(1, min(int(usable_cores()), fitting))
+    return max(1, min(int(usable_cores() if cores is None else cores), fitting))
 
 
 def _memory(path: Path) -> float:

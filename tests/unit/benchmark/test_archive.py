@@ -109,10 +109,9 @@ def test_a_run_without_steps_is_kept_too(path):
     assert archive.read(path).steps is None
 
 
-def test_nothing_is_left_of_a_write_that_fails(path, monkeypatch):
-    monkeypatch.setattr(archive, "MAX_BYTES", 100)
+def test_nothing_is_left_of_a_write_that_fails(path):
     with pytest.raises(OSError, match="would take"):
-        archive.write(path, _full())
+        archive.write(path, _full(), most_bytes=100)
     assert not list(path.parent.iterdir())
 
 

@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 
-from unstall.benchmark import capabilities, machine
 from unstall.benchmark.capabilities import Check, checks
 
 
@@ -19,8 +18,8 @@ def test_every_check_explains_itself():
     assert all(not check.advice for check in found if check.works)
 
 
-def by_name() -> dict[str, Check]:
-    return {check.name: check for check in checks()}
+def by_name(**given) -> dict[str, Check]:
+    return {check.name: check for check in checks(**given)}
 
 
 @pytest.mark.parametrize(
@@ -33,20 +32,16 @@ def by_name() -> dict[str, Check]:
         ("py-spy failed: odd", "inside the program"),
     ],
 )
-def test_stack_samples(monkeypatch: pytest.MonkeyPatch, failure: str | None, advice: str):
-    monkeypatch.setattr(capabilities, "_try_to_sample", lambda: failure)
-    check = by_name()["stack samples"]
+def test_stack_samples(failure: str | None, advice: str):
+    check = by_name(sample=lambda: failure)["stack samples"]
     assert check.works is (failure is None)
     assert advice in check.advice
 
 
 def test_a_bare_system(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(capabilities, "_try_to_sample", lambda: None)
-    monkeypatch.setattr(capabilities, "_read", lambda path: "")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setattr(machine, "installed_torch", lambda: None)
-    found = by_name()
+    found = by_name(sample=lambda: None, read=lambda path: "", torch=lambda: None)
     missing = {name for name, check in found.items() if not check.works and not check.optional}
     assert missing - {"C recorder"} == {"run-delay", "disk counters"}
     assert 'pip install "unstall[memory]"' in found["memray"].advice

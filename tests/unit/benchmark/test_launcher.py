@@ -17,10 +17,10 @@ import sys
 from pathlib import Path
 from unstall.benchmark import launcher
 
-launcher._ORPHAN_PATIENCE_S = launcher._STOP_PATIENCE_S = 0.4
 folder = Path(sys.argv[1])
 (folder / "run").mkdir()
-options = launcher.Options(steps={steps}, sampling=False, probing=False)
+patience = dict(stop_patience_s=0.4, orphans_patience_s=0.4)
+options = launcher.Options(steps={steps}, sampling=False, probing=False, **patience)
 outcome = launcher.launch([sys.executable, str(folder / "program.py")], folder / "run", options, lambda session: None)
 print(outcome.status)
 """

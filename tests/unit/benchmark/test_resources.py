@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.benchmark import resources
 from unstall.benchmark.process_readers import ProcessReader
 from unstall.benchmark.resources import (
     ResourceMonitor,
@@ -85,9 +84,8 @@ def test_a_process_that_is_gone_gives_no_points():
     assert len(monitor.machine) == 1
 
 
-def test_memory_of_the_points_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(resources, "MAX_POINTS", 50)
-    monitor = ResourceMonitor(os.getpid())
+def test_memory_of_the_points_is_bounded():
+    monitor = ResourceMonitor(os.getpid(), most_points=50)
     for now in range(1000):
         monitor.poll(float(now))
     assert len(monitor.points) <= 50

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.benchmark import ptrace, sampler
+from unstall.benchmark import ptrace
 from unstall.benchmark.sampler import Sampler, half_width, rate
 from unstall.benchmark.stacks import program_leaf
 from unstall.records.observations import Frame, StackSample
@@ -133,14 +133,15 @@ def test_a_program_that_ends_is_no_failure(program: subprocess.Popen[bytes], tmp
     assert watcher.failure is None
 
 
-def fake_py_spy(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+def fake_py_spy(folder: Path, body: str) -> Callable[[], str]:
+    """What finds a stand-in that runs this."""
     stand_in = folder / "py_spy.py"
     stand_in.write_text(f"import os, signal, sys, time\n{body}\n")
     script = folder / "py-spy"
     # Not in the first line: the path of this Python may have a space in it.
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(stand_in))} "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(sampler, "find_py_spy", lambda: str(script))
+    return lambda: str(script)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +155,9 @@ def fake_py_spy(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Non
         ("", "py-spy failed: no reason given"),
     ],
 )
-def test_it_gives_up_after_a_few_attempts_and_says_why(
-    message: str, failure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    fake_py_spy(tmp_path, monkeypatch, f"sys.stderr.write('''{message}'''); sys.exit(1)")
-    monkeypatch.setattr(ptrace, "obstacle", lambda pid: None)
-    watcher = Sampler(os.getpid(), tmp_path, pause_s=0.0)
+def test_it_gives_up_after_a_few_attempts_and_says_why(message: str, failure: str, tmp_path: Path):
+    find = fake_py_spy(tmp_path, f"sys.stderr.write('''{message}'''); sys.exit(1)")
+    watcher = Sampler(os.getpid(), tmp_path, pause_s=0.0, find=find, obstacle=lambda pid: None)
     poll_until(watcher, lambda: watcher.failure)
     assert failure in watcher.failure
     assert "\n" not in watcher.failure
@@ -170,19 +168,17 @@ def test_it_gives_up_after_a_few_attempts_and_says_why(
     assert watcher.process_pid is None
 
 
-def test_it_names_what_forbids_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    fake_py_spy(tmp_path, monkeypatch, "sys.exit(1)")
-    monkeypatch.setattr(ptrace, "obstacle", lambda pid: "only root may trace here")
-    watcher = Sampler(os.getpid(), tmp_path, pause_s=0.0)
+def test_it_names_what_forbids_it(tmp_path: Path):
+    find = fake_py_spy(tmp_path, "sys.exit(1)")
+    obstacle = "only root may trace here"
+    watcher = Sampler(os.getpid(), tmp_path, pause_s=0.0, find=find, obstacle=lambda pid: obstacle)
     poll_until(watcher, lambda: watcher.failure)
     assert watcher.failure == "py-spy may not read the program: only root may trace here"
 
 
-def test_a_py_spy_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_py_spy_that_does_not_stop_is_killed(tmp_path: Path):
     body = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nopen(sys.argv[-1], 'w').write('half a li')\ntime.sleep(1000)"
-    fake_py_spy(tmp_path, monkeypatch, body)
-    monkeypatch.setattr(sampler, "_STOP_S", 0.2)
-    watcher = Sampler(os.getpid(), tmp_path)
+    watcher = Sampler(os.getpid(), tmp_path, stop_s=0.2, find=fake_py_spy(tmp_path, body))
     watcher.poll(time.monotonic())
     pid = watcher.process_pid
     poll_until(watcher, lambda: list(tmp_path.glob("stacks-*")))
@@ -191,17 +187,15 @@ def test_a_py_spy_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.glob("stacks-*")) == []
 
 
-def test_without_py_spy_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sampler, "find_py_spy", lambda: None)
-    watcher = Sampler(os.getpid(), tmp_path)
+def test_without_py_spy_it_says_what_to_install(tmp_path: Path):
+    watcher = Sampler(os.getpid(), tmp_path, find=lambda: None)
     watcher.poll(time.monotonic())
     assert watcher.process_pid is None
     assert watcher.failure == "py-spy is not installed: pip install py-spy"
 
 
-def test_a_py_spy_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sampler, "find_py_spy", lambda: str(tmp_path / "gone"))
-    watcher = Sampler(os.getpid(), tmp_path)
+def test_a_py_spy_that_cannot_be_started(tmp_path: Path):
+    watcher = Sampler(os.getpid(), tmp_path, find=lambda: str(tmp_path / "gone"))
     watcher.poll(time.monotonic())
     assert watcher.failure is not None and "cannot be started" in watcher.failure
 
@@ -234,18 +228,27 @@ def test_the_half_width_is_a_share(counts: list[tuple[int, int]]):
     assert 0.0 < half_width([seen(count, line) for count, line in counts], 1) <= 1.0
 
 
-def test_nothing_is_in_the_way_of_a_process_that_is_gone(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ptrace, "_has_ptrace_capability", lambda: False)
-    assert ptrace.obstacle(2**22 + 1) is None
+def without_capability(proc: Path, scope: int | None = None) -> str:
+    """A ``/proc`` in which this process may not trace others by itself, and is process 1."""
+    (proc / "self").mkdir()
+    (proc / "self" / "status").write_text("CapEff:\t0000000000000000\n")
+    (proc / "1").mkdir()
+    if scope is not None:
+        (proc / "sys/kernel/yama").mkdir(parents=True)
+        (proc / "sys/kernel/yama/ptrace_scope").write_text(f"{scope}\n")
+    return str(proc)
 
 
-def test_obstacles_by_scope(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ptrace, "_has_ptrace_capability", lambda: False)
-    found = []
-    for scope in range(4):
-        monkeypatch.setattr(ptrace, "_ptrace_scope", lambda scope=scope: scope)
-        found.append(ptrace.obstacle(os.getpid()))
-    assert found[0] is None
-    assert all(text and f"ptrace_scope={scope}" in text for scope, text in enumerate(found) if scope)
+def test_nothing_is_in_the_way_of_a_process_that_is_gone(tmp_path: Path):
+    assert ptrace.obstacle(2, proc=without_capability(tmp_path)) is None
+
+
+@pytest.mark.parametrize("scope", [None, 0, 1, 2, 3])
+def test_obstacles_by_scope(tmp_path: Path, scope: int | None):
+    found = ptrace.obstacle(1, proc=without_capability(tmp_path, scope))
+    assert f"ptrace_scope={scope}" in (found or "") if scope else found is None
+
+
+def test_another_users_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(os, "geteuid", lambda: -1)
-    assert "another user" in (ptrace.obstacle(os.getpid()) or "")
+    assert "another user" in (ptrace.obstacle(1, proc=without_capability(tmp_path)) or "")

@@ -8,7 +8,7 @@ import pytest
 from recorders import load, silence
 
 from unstall.benchmark import sampler as sampler_module
-from unstall.benchmark import session as session_module
+from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.session import Session, steps_of
 from unstall.child.tap import Tap
 from unstall.child.watcher import PROBE, SAMPLE, STOP
@@ -72,19 +72,29 @@ def program(tmp_path):
     silence(api)
 
 
+class Clock:
+    """Moved by the test."""
+
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
 @pytest.fixture
-def clock(monkeypatch):
-    """The session's clock, moved by the test."""
+def clock():
+    return Clock()
 
-    class Clock:
-        now = 1000.0
 
-        def monotonic(self):
-            return self.now
+class Memory(ResourceMonitor):
+    """Of a program that takes as much as the test says."""
 
-    clock = Clock()
-    monkeypatch.setattr(session_module, "time", clock)
-    return clock
+    def __init__(self, taken):
+        super().__init__(os.getpid())
+        self._taken = taken
+
+    def rss_bytes(self):
+        return self._taken()
 
 
 def test_a_session_counts_the_programs_steps(program, tmp_path):
@@ -133,7 +143,7 @@ def test_without_a_wish_a_run_is_never_stopped(program, tmp_path):
 
 
 def test_the_rate_is_that_of_the_last_seconds(program, tmp_path, clock):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     watch.poll()
     assert watch.rate is None
     for _ in range(4):
@@ -144,8 +154,8 @@ def test_the_rate_is_that_of_the_last_seconds(program, tmp_path, clock):
     watch.finish()
 
 
-def test_what_a_growing_program_keeps_is_asked_for_and_that_time_is_disturbed(program, tmp_path, clock, monkeypatch):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
+def test_what_a_growing_program_keeps_is_asked_for_and_that_time_is_disturbed(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     program.steps(10)
     watch.poll()
     clock.now += 1.0
@@ -160,9 +170,14 @@ def test_what_a_growing_program_keeps_is_asked_for_and_that_time_is_disturbed(pr
 
 
 @pytest.mark.parametrize("grows", [True, False])
-def test_more_probes_are_for_memory_that_grows(program, tmp_path, clock, monkeypatch, grows):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
-    monkeypatch.setattr(watch, "_rss", lambda: int((clock.now - 1000) * 100e6) if grows else 500)
+def test_more_probes_are_for_memory_that_grows(program, tmp_path, clock, grows):
+    watch = Session(
+        os.getpid(),
+        tmp_path,
+        sampling=False,
+        clock=clock,
+        resources=Memory(lambda: int((clock.now - 1000) * 100e6) if grows else 500),
+    )
     asked = 0
     program.steps(10)
     for _ in range(200):
@@ -174,9 +189,8 @@ def test_more_probes_are_for_memory_that_grows(program, tmp_path, clock, monkeyp
     watch.finish()
 
 
-def test_more_probes_are_for_steps_that_take_longer(program, tmp_path, clock, monkeypatch):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
-    monkeypatch.setattr(watch, "_rss", lambda: 500)
+def test_more_probes_are_for_steps_that_take_longer(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock, resources=Memory(lambda: 500))
     asked = 0
     program.steps(10)
     for turn in range(100):
@@ -189,9 +203,8 @@ def test_more_probes_are_for_steps_that_take_longer(program, tmp_path, clock, mo
     watch.finish()
 
 
-def test_the_time_before_the_loop_does_not_hide_that_its_steps_take_longer(program, tmp_path, clock, monkeypatch):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
-    monkeypatch.setattr(watch, "_rss", lambda: 500)
+def test_the_time_before_the_loop_does_not_hide_that_its_steps_take_longer(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock, resources=Memory(lambda: 500))
     watch.poll()
     clock.now += 1.9  # a window for the rate is nearly over when the first steps come
     asked = 0
@@ -206,7 +219,7 @@ def test_the_time_before_the_loop_does_not_hide_that_its_steps_take_longer(progr
 
 
 def test_a_program_that_does_not_answer_is_not_waited_for(program, tmp_path, clock):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     program.steps(10)
     watch.poll()
     clock.now += 1.0
@@ -256,7 +269,7 @@ def test_where_the_sampler_may_not_attach_the_program_samples_itself(program, tm
 
 
 def test_stacks_are_sampled_after_warm_up(program, tmp_path, clock):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     watch.sampler = Sampler()
     watch.poll()
     assert not watch.sampler.enabled
@@ -284,7 +297,7 @@ class Windows(Sampler):
 
 def test_the_first_window_in_the_loop_counts(program, tmp_path, clock):
     """A short run may have no other."""
-    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     watch.sampler = Windows()
     watch.poll()
     program.steps(100)
@@ -294,7 +307,7 @@ def test_the_first_window_in_the_loop_counts(program, tmp_path, clock):
 
 
 def test_a_window_that_the_loop_begins_in_does_not(program, tmp_path, clock):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     watch.sampler = Windows()
     clock.now += 30
     for _ in range(3):  # two windows begin before the loop does
@@ -307,7 +320,7 @@ def test_a_window_that_the_loop_begins_in_does_not(program, tmp_path, clock):
 
 
 def test_a_program_without_steps_is_sampled_all_the_same(program, tmp_path, clock):
-    watch = Session(os.getpid(), tmp_path, sampling=False)
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     watch.sampler = Sampler()
     clock.now += 30
     watch.poll()
@@ -316,7 +329,7 @@ def test_a_program_without_steps_is_sampled_all_the_same(program, tmp_path, cloc
 
 
 def test_a_stop_waits_for_samples_but_not_for_ever(program, tmp_path, clock):
-    watch = Session(os.getpid(), tmp_path, steps=5, sampling=False)
+    watch = Session(os.getpid(), tmp_path, steps=5, sampling=False, clock=clock)
     watch.sampler = Sampler()
     program.steps(100)
     watch.poll()
@@ -334,5 +347,5 @@ def test_memory_is_summed_over_the_last_look(program, tmp_path):
         ResourcePoint(t=2.0, pid=1, cpu_s=0, run_delay_s=0, rss_bytes=30),
         ResourcePoint(t=2.0, pid=2, cpu_s=0, run_delay_s=0, rss_bytes=4),
     ]
-    assert watch._rss() == 34
+    assert watch.resources.rss_bytes() == 34
     watch.finish()

@@ -14,10 +14,9 @@ PROGRAM = """
 import os, signal, sys
 from unstall.benchmark import signals
 
-signals._GRACE_S = {grace}
 number = signal.{name}
 before = signal.getsignal(number)
-with signals.Relay() as watch:
+with signals.Relay(grace_s={grace}) as watch:
     {send}
     lone, waits = [], 0
     while waits < 3:

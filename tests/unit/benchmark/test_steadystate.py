@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.benchmark.steadystate import FEWEST, measured, undisturbed, warmup_steps
+from unstall.benchmark.steadystate import measured, undisturbed, warmup_steps
+from unstall.benchmark.thresholds import FEWEST_UNDISTURBED
 
 durations = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=200).map(np.array)
 
@@ -71,7 +72,7 @@ def test_what_is_measured_is_warm_and_not_empty(steps, windows):
     assert not chosen[:warmup].any()
     if not disturbed:
         assert not (chosen & ~undisturbed(starts, ends, windows)).any()
-        assert chosen.sum() >= min(FEWEST, len(steps) - warmup)
+        assert chosen.sum() >= min(FEWEST_UNDISTURBED, len(steps) - warmup)
 
 
 @given(durations, st.integers(1, 50))

@@ -65,7 +65,6 @@ def test_a_look_at_memory_lets_it_through(handler, monkeypatch):
     def measure(self, value):
         os.kill(os.getpid(), signal.SIGUSR1)
 
-    monkeypatch.setattr("unstall.child.retention.TIME_LIMIT_S", 60.0)
     monkeypatch.setattr("unstall.child.sizes.Sizer.measure", measure)
     with pytest.raises(Preempted):
-        retention.probe(sys._getframe())
+        retention.probe(sys._getframe(), time_limit_s=60.0)

@@ -9,8 +9,6 @@ import threading
 import time
 import weakref
 
-import pytest
-
 from unstall.child import inprocess
 from unstall.child.inprocess import InProcessSampler
 
@@ -46,21 +44,16 @@ def test_a_deep_stack_keeps_its_innermost_frames():
     assert stack[-1][0] == "here"
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    monkeypatch.setattr(inprocess, "_WINDOW_S", 0.05)
-    monkeypatch.setattr(inprocess, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(inprocess, "_PERIOD_S", 0.001)
-    monkeypatch.setattr(inprocess, "_WINDOWS", 2)
+QUICK = {"windows": 2, "window_s": 0.05, "pause_s": 0.0, "period_s": 0.001}
 
 
-def test_the_main_thread_is_sampled_in_windows_and_told(quick):
+def test_the_main_thread_is_sampled_in_windows_and_told():
     told = []
 
     def tell(kind, **facts):
         told.append((kind, json.loads(json.dumps(facts))))
 
-    sampler = InProcessSampler(tell)
+    sampler = InProcessSampler(tell, **QUICK)
     sampler.start()
     sampler._thread.join(timeout=60)
     assert not sampler._thread.is_alive()
@@ -83,10 +76,9 @@ class Model:
     """Something large."""
 
 
-def test_what_a_function_held_is_gone_when_it_has_ended(quick, monkeypatch):
+def test_what_a_function_held_is_gone_when_it_has_ended(monkeypatch):
     """The sampler sleeps for long between two looks: nothing of the program's may live in it meanwhile."""
     looked, real = threading.Event(), inprocess._stack
-    monkeypatch.setattr(inprocess, "_PERIOD_S", 0.6)
 
     def stack(frame):
         seen = real(frame)
@@ -100,7 +92,7 @@ def test_what_a_function_held_is_gone_when_it_has_ended(quick, monkeypatch):
         return weakref.ref(model)
 
     monkeypatch.setattr(inprocess, "_stack", stack)
-    sampler = InProcessSampler(lambda kind, **facts: None)
+    sampler = InProcessSampler(lambda kind, **facts: None, **{**QUICK, "period_s": 0.6})
     sampler.start()
     model = train()
     deadline = time.monotonic() + 0.4  # the sampler may be in the middle of its look, and sleeps for longer after it

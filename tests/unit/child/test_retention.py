@@ -19,14 +19,13 @@ from unstall.benchmark.growing_objects import growing_objects
 from unstall.child import retention
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch):
+def look(frame):
     """A busy machine must not cut the census short."""
-    monkeypatch.setattr(retention, "TIME_LIMIT_S", 10.0)
+    return retention.probe(frame, time_limit_s=10.0)
 
 
 def probe():
-    return retention.probe(sys._getframe(1))
+    return look(sys._getframe(1))
 
 
 def grown(loop, probes=4, steps=3):
@@ -94,7 +93,7 @@ def test_names_of_callers_and_of_their_modules_are_found():
 
     def loop():
         outer_of_loop = [3]
-        return retention.probe(sys._getframe()), outer_of_loop
+        return look(sys._getframe()), outer_of_loop
 
     entries = loop()[0]["entries"]
     assert entries["outer"]["len"] == len(outer)
@@ -127,7 +126,7 @@ class Trainer:
             self.by_class[i % 2].append("x" * 100)
             self.recent.append(i)
             Trainer.seen.append(i)
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
 
 def test_attributes_slots_and_class_attributes_are_found():
@@ -196,7 +195,7 @@ def test_a_defaultdict_with_ever_new_keys_grows():
         groups = collections.defaultdict(list)
         for i in range(steps):
             groups[i].append(bytes(500))
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
     item = grown(loop)["groups"]
     assert (item.kind, item.len_per_step) == ("dict", 1)
@@ -210,7 +209,7 @@ def test_lists_that_grow_inside_a_container_of_constant_length_are_found(length)
         for i in range(steps):
             for row in rows:
                 row.append(float(i))
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
     assert any(path.startswith("rows") for path in grown(loop))
 
@@ -223,7 +222,7 @@ def test_names_that_are_bound_anew_grow_too():
             array = np.append(array, np.ones(100))
             text += "step"
             items = (*items, i)
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
     found = grown(loop)
     assert found["array"].bytes_per_step == pytest.approx(800)
@@ -236,7 +235,7 @@ def test_a_cache_that_is_full_after_the_warm_up_does_not_grow():
         cache = {}
         for i in range(steps):
             cache[i % 10] = bytes(100)
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
     assert "cache" not in grown(loop, probes=10)
 
@@ -246,7 +245,7 @@ def test_sizes_that_go_up_and_down_do_not_grow():
         for i in range(steps):
             batch = np.zeros(100 + 50 * (i % 7))
             words = ["w"] * (10 + i % 5)
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
         del batch, words
 
     assert not {"batch", "words"} & set(grown(loop, probes=12, steps=1))
@@ -262,7 +261,7 @@ def train(steps, keep):
         loss = model(torch.full((8, 4), float(i))).mean()
         loss.backward()
         keep(loss)
-        yield retention.probe(sys._getframe(1))
+        yield look(sys._getframe(1))
 
 
 def test_a_sum_of_losses_that_keeps_its_graph_grows():
@@ -273,7 +272,7 @@ def test_a_sum_of_losses_that_keeps_its_graph_grows():
             kept.total = kept.total + loss
 
         for _ in train(steps, add):
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
     found = grown(loop)
     assert found["kept.total"].graph_per_step >= 5
@@ -285,7 +284,7 @@ def test_kept_losses_keep_a_graph_each_unless_detached(detached):
     def loop(steps):
         losses = []
         for _ in train(steps, lambda loss: losses.append(loss.detach() if detached else loss)):
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
     item = grown(loop)["losses"]
     assert item.len_per_step == 1
@@ -300,7 +299,7 @@ def test_tensors_count_with_the_whole_storage_that_they_keep():
         for _ in range(steps):
             kept.append(torch.zeros(1000))
             views.append(np.zeros(1000)[:2])
-            yield retention.probe(sys._getframe())
+            yield look(sys._getframe())
 
     found = grown(loop)
     assert found["kept"].bytes_per_step == pytest.approx(4000, rel=0.1)

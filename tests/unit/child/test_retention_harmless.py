@@ -21,14 +21,13 @@ from unstall.child import retention
 SOURCE = Path(retention.__file__)
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch):
+def look(frame):
     """A busy machine must not cut the census short."""
-    monkeypatch.setattr(retention, "TIME_LIMIT_S", 10.0)
+    return retention.probe(frame, time_limit_s=10.0)
 
 
 def probe():
-    return retention.probe(sys._getframe(1))
+    return look(sys._getframe(1))
 
 
 def test_no_code_of_the_programs_classes_is_called():
@@ -65,7 +64,7 @@ def test_nothing_is_kept_alive():
         thing = Thing()
         alive = weakref.ref(thing)
         held = [thing]
-        retention.probe(sys._getframe())
+        look(sys._getframe())
         del thing, held
         return alive()
 
@@ -77,14 +76,14 @@ def test_a_dictionary_of_locals_that_the_program_holds_is_not_refreshed():
         value = 1
         mine = snapshot()
         value = 2
-        retention.probe(sys._getframe())
+        look(sys._getframe())
         return mine["value"], value
 
     def plain_loop():
         value = 1
         mine = locals()
         value = 2
-        retention.probe(sys._getframe())
+        look(sys._getframe())
         return mine["value"], value
 
     assert plain_loop() == (1, 2)

@@ -38,23 +38,14 @@ CHECKS = [
 ]
 
 
-class SimpleLoad:
-    """A machine of which other programs take so many cores."""
-
-    def __init__(self, cores):
-        self.cores = cores
-
-    def of_others(self, seconds):
-        return self.cores
-
-
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(doctor, "checks", lambda: CHECKS)
-    monkeypatch.setattr(machine, "measure", lambda quick: CEILINGS)
-    monkeypatch.setattr(machine, "save", lambda ceilings: None)
-    monkeypatch.setattr(doctor, "Load", lambda: SimpleLoad(0.1))
-    return lambda *options, **more: CliRunner(**more).invoke(verb, options)
+    def run(*options, other_cores=0.1, **more):
+        examined = doctor.Examined(CHECKS, CEILINGS, other_cores)
+        monkeypatch.setattr(doctor, "examine", lambda *, quick, progress: examined)
+        return CliRunner(**more).invoke(verb, options)
+
+    return run
 
 
 def test_tables(run):
@@ -81,19 +72,8 @@ def test_json(run):
     assert "disk_read_bytes_per_s" not in answer["ceilings"]
 
 
-@pytest.mark.parametrize(("cores", "is_kept"), [(0.1, True), (1.4, False)])
-def test_figures_of_a_busy_machine_are_not_kept(run, monkeypatch: pytest.MonkeyPatch, cores, is_kept):
-    kept = []
-    monkeypatch.setattr(machine, "save", kept.append)
-    monkeypatch.setattr(doctor, "Load", lambda: SimpleLoad(cores))
-    result = run()
-    assert result.exit_code == 0 and kept == [CEILINGS] * is_kept
-    assert ("other programs took 1.4 cores meanwhile" in result.stderr) is not is_kept
-
-
-def test_a_cache_that_cannot_be_written_does_no_harm(run, monkeypatch: pytest.MonkeyPatch):
-    def full(ceilings: machine.Ceilings) -> None:
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(machine, "save", full)
-    assert run().exit_code == 0
+@pytest.mark.parametrize(("cores", "is_told"), [(0.1, False), (1.4, True)])
+def test_a_busy_machine_is_told_of(run, cores, is_told):
+    result = run(other_cores=cores)
+    assert result.exit_code == 0
+    assert ("other programs took 1.4 cores meanwhile" in result.stderr) is is_told

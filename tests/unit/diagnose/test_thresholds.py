@@ -7,33 +7,64 @@ from pathlib import Path
 
 import pytest
 
+import unstall
 from unstall.agents import thresholds as agents
 from unstall.diagnose import thresholds as diagnose
 from unstall.diagnose.patterns import all_patterns
-from unstall.optimize import thresholds as optimize
 from unstall.prove import thresholds as prove
 from unstall.threshold import Range, Threshold
 from unstall.trace import thresholds as trace
 
+ROOMS = Path(unstall.__file__).parent
 
-def test_no_number_decides_a_diagnosis_outside_its_table():
-    room = Path(diagnose.__file__).parent
-    decides = [
-        f"{path.relative_to(room)}:{node.lineno}"
-        for path in sorted(room.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Compare)
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, float) and 1e-9 < abs(part.value % 1) < 1
-    ]
+
+@pytest.mark.parametrize("room", ["benchmark", "diagnose", "optimize", "repeat", "sandbox"])
+def test_no_number_decides_outside_its_table(room):
+    decides = []
+    for path in sorted((ROOMS / room).rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        named = {
+            target.id for node in tree.body if path.name != "thresholds.py" and isinstance(node, ast.Assign)
+            for target in node.targets if isinstance(target, ast.Name) and _is_fraction(node.value)
+        }  # fmt: skip
+        decides += [
+            f"{path.relative_to(ROOMS)}:{node.lineno}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Compare)
+            for part in ast.walk(node)
+            if _is_fraction(part) or (isinstance(part, ast.Name) and part.id in named)
+        ]
     assert not decides
 
 
-@pytest.mark.parametrize("table", [agents, diagnose, optimize, prove, trace])
+def _is_fraction(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and 1e-9 < abs(node.value % 1) < 1
+
+
+@pytest.mark.parametrize("table", [agents, diagnose, prove, trace])
 def test_every_number_of_a_table_has_its_reason(table):
     named = {name: value for name, value in vars(table).items() if name.isupper() and not isinstance(value, dict)}
     assert named
     assert all(isinstance(value, Threshold) and len(value.why) > 20 for value in named.values())
+
+
+@pytest.mark.parametrize("room", ["benchmark", "data", "model", "optimize", "repeat", "report", "sandbox", "simplify"])
+def test_every_number_of_a_typed_table_has_its_unit_and_its_reason(room):
+    """``NAME: Annotated[Share, "why it is that"] = 0.5``; what is another room's number has its reason there."""
+    body = ast.parse((ROOMS / room / "thresholds.py").read_text()).body
+    assert not [node.lineno for node in body if isinstance(node, ast.Assign) and _has_number(node)]
+    typed = [node.annotation for node in body if isinstance(node, ast.AnnAssign)]
+    assert typed
+    for annotation in typed:
+        assert isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple)
+        unit, *words = annotation.slice.elts
+        is_plain = ast.unparse(unit).partition("[")[0] in ("int", "float", "tuple")
+        assert len(words) == (2 if is_plain else 1)
+        assert len(ast.literal_eval(words[-1])) > 6
+
+
+def _has_number(node: ast.Assign) -> bool:
+    return any(isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in ast.walk(node.value))
 
 
 RANGES = [*diagnose.CALIBRATION.values(), *diagnose.UNCALIBRATED.values()]

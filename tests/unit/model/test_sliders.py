@@ -37,7 +37,7 @@ def archive(function="decode"):
 
 
 @pytest.fixture
-def recorded(monkeypatch):
+def recorded():
     """A loader of one worker that takes 20 ms for a batch, half of it in ``decode``, for a step of 10 ms."""
     key = ("a", "decode")
     pipeline = Pipeline(
@@ -50,11 +50,11 @@ def recorded(monkeypatch):
         function_shares=FunctionShares({"data": ((frozenset({key}), 50), (frozenset(), 50))}, own=frozenset({key})),
         measured_s=0.02,
     )
-    monkeypatch.setattr(sliders, "of_archive", lambda kept: pipeline)
+    return lambda kept: pipeline
 
 
 def test_every_combination_has_an_outcome(recorded):
-    table = sliders.sliders(archive())
+    table = sliders.sliders(archive(), model=recorded)
     assert [knob.kind for knob in table.knobs] == ["workers", "decode", "threads"]
     assert len(table.outcomes) == math.prod(len(knob.values) for knob in table.knobs)
     workers, decode, threads = table.knobs
@@ -72,7 +72,11 @@ def test_every_combination_has_an_outcome(recorded):
 
 
 def test_a_culprit_that_no_sample_shows_gives_way_to_the_data(recorded):
-    assert [knob.kind for knob in sliders.sliders(archive("unseen")).knobs] == ["workers", "data", "threads"]
+    assert [knob.kind for knob in sliders.sliders(archive("unseen"), model=recorded).knobs] == [
+        "workers",
+        "data",
+        "threads",
+    ]
 
 
 def test_a_run_without_a_recording_has_none():

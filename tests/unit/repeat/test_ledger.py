@@ -172,13 +172,12 @@ def test_a_folder_that_takes_no_file_is_told(tmp_path):
         Ledger(tmp_path / "file" / "ledger.sqlite")
 
 
-def test_a_writer_that_does_not_end_is_waited_for_and_told(path, monkeypatch):
-    monkeypatch.setattr(database, "_BUSY_S", 0.2)
+def test_a_writer_that_does_not_end_is_waited_for_and_told(path):
     with Ledger(path):
         pass
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    with Ledger(path) as opened, pytest.raises(LedgerError, match="another run has been writing"):
+    with Ledger(path, busy_s=0.2) as opened, pytest.raises(LedgerError, match="another run has been writing"):
         opened.add([entry("a")])
     blocker.close()
 

@@ -53,9 +53,8 @@ def test_a_what_if_that_makes_no_sense_is_refused_before_anything_is_read(tmp_pa
         trace.diagnose([tmp_path / "not there"], ["launch"], Shown())
 
 
-def test_large_files_are_read_one_by_one(rank0, broken, monkeypatch):
-    monkeypatch.setattr(trace, "_IN_MEMORY_BYTES", 0)
-    report, problems = trace.diagnose([rank0, broken], [], Shown())
+def test_large_files_are_read_one_by_one(rank0, broken):
+    report, problems = trace.diagnose([rank0, broken], [], Shown(), in_memory_bytes=0)
     assert report.run.steps == 3 and len(problems) == 1
 
 

@@ -4,6 +4,7 @@ import sys
 
 from unstall.child.sandbox import vault
 from unstall.sandbox import place
+from unstall.sandbox.thresholds import RESERVE_BYTES
 
 sys.modules.setdefault("vault", vault)
 from unstall.sandbox import keeper  # noqa: E402  run as a script, it imports its neighbour by that name
@@ -40,18 +41,17 @@ def test_a_namespace_whose_number_was_given_to_another_is_left_alone(tmp_path):
     assert home.inside() == set()
 
 
-def test_a_folder_beside_the_programs_is_the_last_resort_of_its_device(tmp_path, monkeypatch):
+def test_a_folder_beside_the_programs_is_the_last_resort_of_its_device(tmp_path):
     """However the room changes while one looks: what is freed meanwhile makes no folder the better one."""
     preferred, beside = tmp_path / "temporary", tmp_path / "beside"
     preferred.mkdir()
     beside.mkdir()
-    room = itertools.count(4 * place.RESERVE_BYTES)
-    monkeypatch.setattr(place, "roots", lambda folder: [preferred, beside])
-    monkeypatch.setattr(place, "free_bytes", lambda path: next(room))
-    assert [home.parent for home in place.homes(tmp_path)] == [preferred.resolve()]
+    room = itertools.count(4 * RESERVE_BYTES)
+    homes = place.homes([preferred, beside], room=lambda path: next(room))
+    assert [home.parent for home in homes] == [preferred.resolve()]
 
 
 def test_places_have_room_and_differ(tmp_path):
-    for home in place.homes(tmp_path):
+    for home in place.homes(place.roots(tmp_path)):
         assert home.name.startswith(place.PREFIX) and (home / "notes").is_dir()
         keeper.remove(str(home))

@@ -69,14 +69,13 @@ def test_homes_that_are_mounted_on_demand(tree, privileged):
     assert layout.plan.readonly == {f"{tree}/home": []}
 
 
-def test_a_folder_of_too_many_entries(tree, monkeypatch):
+def test_a_folder_of_too_many_entries(tree):
     """It stays read-only but for what is known: what is mounted there, and what programs write to."""
-    monkeypatch.setattr(mounts, "_MOST_ENTRIES", 1)
     for name in ("mounted", "written/within", "mounted/within", "holds/mounted"):
         (tree / "home" / name).mkdir(parents=True)
     known = [mount(f"{tree}/home/mounted"), mount(f"{tree}/home/holds/mounted")]
     reach = [f"{tree}/home/{name}" for name in ("written/within", "written", "mounted/within", "holds")]
-    layout = mounts._Layout(known, False, reach)
+    layout = mounts._Layout(known, False, reach, most_entries=1)
     layout.cover_tree(f"{tree}/home")
     assert steps(layout.plan.steps, tree) == [
         ("overlay", "home/written"),
@@ -115,14 +114,12 @@ def test_what_a_mount_forbids_is_forbidden_above_it(tree):
 
 
 @pytest.mark.parametrize("privileged", [False, True])
-def test_devices_work_and_what_is_made_beside_them_stays_inside(tree, monkeypatch, privileged):
+def test_devices_work_and_what_is_made_beside_them_stays_inside(tree, privileged):
     for name in ("dev/pts", "dev/hugepages"):
         (tree / name).mkdir()
-    monkeypatch.setattr(mounts, "_DEVICES", f"{tree}/dev")
-    monkeypatch.setattr(mounts, "SHARED_MEMORY", f"{tree}/dev/shm")
     known = [mount("/"), mount(f"{tree}/dev", "devtmpfs", "rw", "nosuid"), mount(f"{tree}/dev/pts", "devpts")]
     known += [mount(f"{tree}/dev/hugepages", "hugetlbfs"), mount(f"{tree}/dev/shm", "tmpfs")]
-    layout = mounts._Layout(known, privileged)
+    layout = mounts._Layout(known, privileged, devices=f"{tree}/dev")
     layout.cover_devices()
     assert steps(layout.plan.steps, tree) == [
         ("overlay" if privileged else "readonly", "dev"),

@@ -64,12 +64,11 @@ def test_a_process_outside_is_not_safe():
     proof.check_mounts(known, _LAYER, ["/"])
 
 
-def test_probes_are_written_where_they_can_be(tmp_path, monkeypatch):
+def test_probes_are_written_where_they_can_be(tmp_path):
     names = ("open", "written for real", "mounted", "mounted read-only", "kernel")
     for name in names:
         (tmp_path / name).mkdir()
     known, real, mounted, readonly, kernel = (str(tmp_path / name) for name in names)
     machine = [mount("ext4", path=mounted), mount("ext4", "ro", path=readonly), mount("cgroup2", path=kernel)]
-    monkeypatch.setattr(mountinfo, "read_all", lambda: machine)
-    assert proof.write_probes("probe", [known, real, f"{known}/missing"], [real]) == [known, mounted]
+    assert proof.write_probes("probe", [known, real, f"{known}/missing"], [real], machine) == [known, mounted]
     assert sorted(path.parent.name for path in tmp_path.rglob("probe")) == ["mounted", "open"]

@@ -18,11 +18,10 @@ def ranks(tmp_path):
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_results_come_in_the_order_of_the_files(ranks, tmp_path, cores, monkeypatch):
-    monkeypatch.setattr(parallel, "usable_cores", lambda: cores)
+def test_results_come_in_the_order_of_the_files(ranks, tmp_path, cores):
     shares = []
     bad = write(tmp_path / "bad.json", b"nothing")
-    summaries, errors = summaries_of([ranks[2], bad, ranks[0], ranks[1]], shares.append)
+    summaries, errors = summaries_of([ranks[2], bad, ranks[0], ranks[1]], shares.append, cores=cores)
     assert [(summary.rank, summary.steps, summary.part) for summary in summaries] == [(2, 3, 0), (0, 1, 0), (1, 2, 0)]
     assert len(errors) == 1 and errors[0].startswith(str(bad))
     assert shares == sorted(shares)
@@ -30,10 +29,9 @@ def test_results_come_in_the_order_of_the_files(ranks, tmp_path, cores, monkeypa
 
 
 def test_no_more_at_a_time_than_memory_allows(ranks, monkeypatch):
-    monkeypatch.setattr(parallel, "usable_cores", lambda: 4.0)
-    assert jobs_for(ranks) == 3
+    assert jobs_for(ranks, cores=4.0) == 3
     need = parallel._memory(ranks[2])
     memory = psutil.virtual_memory()
     monkeypatch.setattr(parallel.psutil, "virtual_memory", lambda: memory._replace(available=int(need * 2 * 1.1)))
-    assert jobs_for(ranks) == 1
-    assert jobs_for([Path("not there")]) == 1
+    assert jobs_for(ranks, cores=4.0) == 1
+    assert jobs_for([Path("not there")], cores=4.0) == 1

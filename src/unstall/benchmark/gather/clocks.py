@@ -13,14 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from unstall.benchmark.thresholds import CALLS_IN_BLOCK, CLOCK_BLOCKS, FEWEST_CALLS
 from unstall.records.part import Exchanges, RankPart
 
 Floats = npt.NDArray[np.float64]
-
-_BLOCKS = 16
-_FEWEST_IN_BLOCK = 8
-_FEWEST = 5
-"""Calls in common: fewer give a median that one disturbed call moves."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +72,12 @@ def _by_kind(reference: Exchanges, other: Exchanges) -> Clock | None:
     ahead = times - reference.ends[ours]
     usable = np.isfinite(times) & np.isfinite(ahead)
     times, ahead = times[usable], ahead[usable]
-    if len(times) < _FEWEST:
+    if len(times) < FEWEST_CALLS:
         return None
     began = other.starts[theirs][usable] - reference.ends[ours][usable]
     ended = times - reference.starts[ours][usable]
     order = np.argsort(times, kind="stable")
-    blocks = np.array_split(order, int(np.clip(len(times) // _FEWEST_IN_BLOCK, 1, _BLOCKS)))
+    blocks = np.array_split(order, int(np.clip(len(times) // CALLS_IN_BLOCK, 1, CLOCK_BLOCKS)))
     block_times = np.array([np.median(times[block]) for block in blocks])
     block_ahead = np.array([np.median(ahead[block]) for block in blocks])
     drift = np.polyfit(block_times - times.min(), block_ahead, 1)[0] if len(blocks) > 1 else 0.0

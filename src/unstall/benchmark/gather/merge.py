@@ -11,6 +11,7 @@ import numpy as np
 
 from unstall.benchmark.gather.clocks import SAME, Clock
 from unstall.benchmark.gather.clocks import between as clocks_between
+from unstall.benchmark.thresholds import MOST_OF
 from unstall.records.communication import NodeCommunication
 from unstall.records.measurements import Measurement, RankMeasurement
 from unstall.records.observations import StackSample
@@ -18,7 +19,6 @@ from unstall.records.part import Part, RankPart
 
 _PIDS = 1 << 22
 """Linux has no higher process id, so each machine's get a range of their own."""
-_MOST_OF = 0.9  # of the steps, or calls, of the rank that made the most: the others ended early
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def merge(own: Measurement, parts: Sequence[Part]) -> Merged:
 def _timed(part: Part, reference: RankPart) -> tuple[str, Clock] | None:
     """A machine's clock against the reference rank's, by the rank of its own that fits best, and the kind of call."""
     longest = max(rank.measurement.steps for rank in part.ranks)
-    lasting = [rank for rank in part.ranks if rank.measurement.steps >= _MOST_OF * longest]
+    lasting = [rank for rank in part.ranks if rank.measurement.steps >= MOST_OF * longest]
     clocks = [timed for rank in lasting if (timed := clocks_between(reference, rank)) is not None]
     return min(clocks, key=lambda item: item[1].error_s, default=None)
 
@@ -106,7 +106,7 @@ def _arrives_last(parts: Sequence[Part], clocks: Sequence[Clock | None], kind: s
         if clock is not None and exchanges.kind == kind
     ]
     longest = max((exchanges.covered for _, _, exchanges in rows), default=0)
-    rows = [row for row in rows if row[2].covered >= _MOST_OF * longest]
+    rows = [row for row in rows if row[2].covered >= MOST_OF * longest]
     if len(rows) < 2:
         return {}
     stride = max(exchanges.stride for _, _, exchanges in rows)

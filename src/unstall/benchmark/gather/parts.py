@@ -18,6 +18,7 @@ from unstall.benchmark.gather.store import Store, StoreError
 from unstall.benchmark.measure import Measured
 from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
 from unstall.benchmark.steps import main_spans
+from unstall.benchmark.thresholds import FEWEST_CALLS, MOST_KINDS
 from unstall.child.seams.autograd import BACKWARD
 from unstall.child.seams.collectives import COLLECTIVE, GROUP_SHIFT
 from unstall.records.encoding import packed
@@ -29,8 +30,6 @@ T = TypeVar("T")
 
 MOST_BYTES = 1 << 26
 """Of a file of a part, packed or not: eight ranks take 200 KB."""
-_MOST_KINDS = 3
-_FEWEST_CALLS = 5
 _NAME = re.compile(r"\d{7}-[\w.-]{1,80}-[0-9a-f]{8}\.part")
 _DAMAGED = (msgspec.MsgspecError, zlib.error, ValueError, RecursionError, MemoryError)
 
@@ -74,8 +73,8 @@ def exchanges_of(process: ProcessRecording) -> list[Exchanges]:
         for number in np.unique(collectives["name"])
     }
     kinds["backward"] = spans[spans["name"] == process.ids.get(BACKWARD.event, -1)]
-    most = sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))[:_MOST_KINDS]
-    return [_thinned(kind, calls) for kind, calls in most if len(calls) >= _FEWEST_CALLS]
+    most = sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_KINDS]
+    return [_thinned(kind, calls) for kind, calls in most if len(calls) >= FEWEST_CALLS]
 
 
 def _thinned(kind: str, calls: Spans) -> Exchanges:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.templates import Templates
+from unstall.optimize.thresholds import NO_WEIGHT
 
 _MATRIX_PRODUCT = Templates(["A @ B", "torch.matmul(A, B)", "torch.bmm(A, B)", "A.matmul(B)", "A.bmm(B)"])
 _TRANSPOSED = Templates(
@@ -37,7 +38,6 @@ _MASKED_FILL, _WHERE = Templates(["S.masked_fill(M, V)"]), Templates(["torch.whe
 _VERY_NEGATIVE = Templates(
     ["-math.inf", "-torch.inf", "-numpy.inf", "float('-inf')", "-float('inf')", "torch.finfo(D).min"]
 )
-_NO_WEIGHT = -1e4  # a score of less is as good as minus infinity
 _NOT, _EQUAL, _UNEQUAL = Templates(["~M"]), Templates(["A == B"]), Templates(["A != B"])
 _ATOMS = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BaseNumber, cst.BaseString)
 Pair = tuple[cst.BaseExpression, cst.BaseExpression]
@@ -83,7 +83,7 @@ def masked(module: SourceModule, node: cst.CSTNode) -> tuple[cst.BaseExpression,
 def _is_very_negative(module: SourceModule, node: cst.BaseExpression) -> bool:
     """Whether the softmax of it is as good as none: minus infinity, or nearly."""
     try:
-        return bool(ast.literal_eval(module.code(node)) <= _NO_WEIGHT)
+        return bool(ast.literal_eval(module.code(node)) <= NO_WEIGHT)
     except (ValueError, TypeError, SyntaxError):
         return _VERY_NEGATIVE.match(module, node) is not None
 

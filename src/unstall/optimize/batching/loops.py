@@ -19,6 +19,7 @@ from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
 from unstall.optimize.source.places import CallSite
 from unstall.optimize.source.purity import is_stored, method_of, names
+from unstall.optimize.thresholds import BATCHED_DEPTH
 
 _LOAD, _STORE = ExpressionContext.LOAD, ExpressionContext.STORE
 _AROUND = (
@@ -32,7 +33,6 @@ _LEAVES = (cst.Return, cst.Break, cst.Yield, cst.Await, cst.Global, cst.Nonlocal
            cst.ClassDef, cst.Asynchronous)  # fmt: skip
 _DISPLAYS = (cst.List, cst.Tuple, cst.ListComp, cst.Set, cst.Dict)
 _CONSTANTS = (cst.BaseNumber, cst.BaseString)
-_MAX_DEPTH = 4
 
 
 class NotInLoop(AnalysisRefused):
@@ -276,7 +276,7 @@ class _Splitter:
             if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
                 receiver = dotted(node.func.value)
                 method = method_of(cls, node.func.attr.value) if cls is not None and receiver == "self" else None
-                if method is not None and depth < _MAX_DEPTH:
+                if method is not None and depth < BATCHED_DEPTH:
                     yield from self._changed([method.body], (), cls, depth + 1)
                 elif receiver or isinstance(node.func.value, (cst.Subscript, cst.Attribute)):
                     yield receiver or root(node.func.value)

@@ -14,14 +14,10 @@ from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.toplevel import with_import
+from unstall.optimize.thresholds import AUTOCAST_SAVES, GPU_AUTOCAST_SAVES, LEAST_ARITHMETIC, REACHED_PEAK
 from unstall.records.measurements import Site
 from unstall.text.units import percent
 
-_MIN_SHARE = 0.4
-_INSTRUCTIONS = {"amx_bf16": 0.6, "avx512_bf16": 0.35}
-"""What removes how much of the model's time: products of bfloat16 that the processor has instructions for."""
-_ON_GPU = 0.4
-_BUSY = 0.3  # of the machine's peak: below it, the products are not what takes the time
 _APART = "the model's call and backward are not in one block of the program's own code"
 
 
@@ -40,9 +36,9 @@ class Autocast(Remedy):
         if dtype != "torch.float32":
             raise NotApplicable(f"the model is in {dtype.removeprefix('torch.') or 'no known type'}")
         share = context.share("forward", "backward")
-        if share < _MIN_SHARE or context.report.verdict.pattern == "overhead-bound":
-            raise NotApplicable(f"arithmetic takes less than {percent(max(share, _MIN_SHARE))} of the step")
-        removed = _ON_GPU if context.on_gpu else removed_by(cpu_flags())
+        if share < LEAST_ARITHMETIC or context.report.verdict.pattern == "overhead-bound":
+            raise NotApplicable(f"arithmetic takes less than {percent(max(share, LEAST_ARITHMETIC))} of the step")
+        removed = GPU_AUTOCAST_SAVES if context.on_gpu else removed_by(cpu_flags())
         if removed is None:
             raise NotApplicable("the processor has no instructions for bfloat16")
         saved = removed * arithmetic_bound(context.report.throughput.mfu)
@@ -67,12 +63,12 @@ def _proposal(context: RemedyContext, forward: Site, backward: Site, removed: fl
 
 def removed_by(flags: frozenset[str]) -> float | None:
     """The part of the model's time that a processor with these flags saves; None where it would save nothing."""
-    return next((removed for flag, removed in _INSTRUCTIONS.items() if flag in flags), None)
+    return next((removed for flag, removed in AUTOCAST_SAVES.items() if flag in flags), None)
 
 
 def arithmetic_bound(utilization: float | None) -> float:
     """How much of the model's time is arithmetic, 0 to 1, from the share of the machine's peak that it reaches."""
-    return 0.5 if utilization is None else min(1.0, utilization / _BUSY)
+    return 0.5 if utilization is None else min(1.0, utilization / REACHED_PEAK)
 
 
 def cpu_flags() -> frozenset[str]:

@@ -13,20 +13,24 @@ from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.places import CallSite
+from unstall.optimize.thresholds import (
+    BATCHED_BYTES,
+    BATCHED_CALLS_MAY_SAVE,
+    BATCHED_CALLS_SAVES,
+    BATCHED_ITEMS,
+    LEAST_MODEL,
+    REACHED_PEAK,
+)
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.1
-_SIZE = 256
-_INPUT_BYTES = 16 << 20  # in one call: activations are many times that
-_REMOVED, _REMOVED_ELSE = 0.9, 0.6  # of the model's time, at most; and where neither its arithmetic nor more is known
-_EFFICIENCY = 0.3  # of the machine's peak, in a call with many items
 
 
 class BatchCalls(Remedy):
     """Loops of a program that trains nothing, in which the model is called for one item."""
 
     name = "batch-calls"
-    brief = f"a loop that calls the model, or a function around it, for one item calls it for up to {_SIZE} at once"
+    brief = (
+        f"a loop that calls the model, or a function around it, for one item calls it for up to {BATCHED_ITEMS} at once"
+    )
     needs = "a program that trains nothing, and a loop over a collection with a length"
     patterns = ("overhead-bound",)
     exactness = "close"
@@ -38,7 +42,7 @@ class BatchCalls(Remedy):
         if any(not loader.map_style for loader in context.runtime.loaders):
             raise NotApplicable("its dataset is iterable: it may be a stream, which is not known ahead")
         share = context.share("forward")
-        if share < _MIN_SHARE:
+        if share < LEAST_MODEL:
             raise NotApplicable(f"the model takes {percent(share)} of the step")
         return proposals_of(
             (call for call in context.runtime.model_calls if size_of(call) > 1),
@@ -65,15 +69,15 @@ def size_of(call: ObservedModelCall) -> int:
     shapes = call.shapes
     if not shapes or not shapes[0] or (len(shapes[0]) > 1 and shapes[0][0] != 1):
         return 1
-    return min(_SIZE, _INPUT_BYTES // max(1, call.bytes))
+    return min(BATCHED_ITEMS, BATCHED_BYTES // max(1, call.bytes))
 
 
 def removed(context: RemedyContext) -> float:
     """The part of the model's time that is not its arithmetic: it is paid once for many items."""
     model, forward = context.measurement.model, context.measurement.phase_s("forward")
     if not model.flops or not model.peak_flops or not forward:
-        return _REMOVED if context.report.verdict.pattern == "overhead-bound" else _REMOVED_ELSE
-    return max(0.0, min(_REMOVED, 1 - model.flops / (_EFFICIENCY * model.peak_flops) / forward))
+        return BATCHED_CALLS_SAVES if context.report.verdict.pattern == "overhead-bound" else BATCHED_CALLS_MAY_SAVE
+    return max(0.0, min(BATCHED_CALLS_SAVES, 1 - model.flops / (REACHED_PEAK * model.peak_flops) / forward))
 
 
 def in_batches(context: RemedyContext, observed: ObservedModelCall) -> tuple[Sources, CallSite, str]:

@@ -17,11 +17,9 @@ from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import Edit, edited, keyword, put, with_keyword
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_runtime
+from unstall.optimize.thresholds import INDEXED_BATCH_SAVES, LEAST_BATCH, LEAST_SHARE
 from unstall.text.units import percent
 
-_REMOVED = 0.8  # of the making of batches: an index for all takes about as long as that for a few
-_MIN_SHARE = 0.05
-_MIN_BATCH = 4
 _POSITIONAL = 6  # arguments of a DataLoader before its collate
 _LOADER = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 _TENSOR_DATASET = ("torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset")
@@ -44,17 +42,17 @@ class BatchIndex(Remedy):
         size = loader.batch_size
         if size is None:
             raise NotApplicable("the loader leaves the making of batches to its sampler or its dataset")
-        if size < _MIN_BATCH:
+        if size < LEAST_BATCH:
             raise NotApplicable(f"the loader makes batches of {size}")
         share = share_of_loading(context, in_workers=bool(loader.num_workers))
-        if share < _MIN_SHARE:
+        if share < LEAST_SHARE:
             raise NotApplicable(f"making the batches takes {percent(share)} of the step")
         sources, lines = _with_batches(context, loader)
         place = f"{lines.path.name}:{lines.first}"
         return [
             Proposal(
                 f"a batch of {loader.dataset} indexed at once ({place})",
-                speedup_without(share, _REMOVED),
+                speedup_without(share, INDEXED_BATCH_SAVES),
                 f"making the batches sample by sample takes {percent(share)} of the step",
                 sources=sources,
                 key=place,

@@ -11,12 +11,11 @@ from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_statement_before_imports
+from unstall.optimize.thresholds import ONE_TEAM_SAVES
 from unstall.text.units import percent
 
 VARIABLE = "OPENBLAS_NUM_THREADS"
 """Of NumPy's own wheels. Not MKL's: torch computes with that."""
-
-_REMOVED = 0.9  # of the waiting
 
 
 class BlasThreads(Remedy):
@@ -37,7 +36,7 @@ class BlasThreads(Remedy):
         return [
             Proposal(
                 f"one thread for NumPy's BLAS ({VARIABLE}=1)",
-                speedup_without(share, _REMOVED),
+                speedup_without(share, ONE_TEAM_SAVES),
                 f"for {percent(share)} of the step the model's threads wait for cores that others of the program have",
                 sources=_before_imports(context),
                 key="1",

@@ -23,10 +23,9 @@ from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import Steadiness, attributes_read, method_of, names
 from unstall.optimize.source.toplevel import with_runtime
+from unstall.optimize.thresholds import CACHED_SAMPLE_SAVES, LEAST_SHARE_OF_ALL
 from unstall.text.units import percent
 
-_READ_BACK = 0.06  # of the time to make a sample: reading it back from the page cache instead
-_MIN_SHARE = 0.03
 _LOAD = "_load_sample"
 
 
@@ -56,13 +55,13 @@ class CacheSamples(Remedy):
         first, last = module.first_line(head.statements[0]), module.last_line(head.statements[-1])
         share = share_of_sample_lines(context, path, first, last, in_workers=bool(loader.num_workers))
         cls = head.cls.name.value
-        if share < _MIN_SHARE:
+        if share < LEAST_SHARE_OF_ALL:
             raise NotApplicable(f"what stays the same in {cls}.__getitem__ takes only {percent(share)} of the step")
         part = "" if head.is_whole_method else f", its first {last - first + 1} lines"
         return [
             Proposal(
                 f"the samples of {cls} ({path.name}:{first}{part}) kept for the next epoch",
-                speedup_without(share, 1 - _READ_BACK),
+                speedup_without(share, CACHED_SAMPLE_SAVES),
                 f"making them takes {percent(share)} of the step, and gives the same in every epoch",
                 sources=context.sources.with_module(path, with_cache(head)),
                 needs_revisits=True,

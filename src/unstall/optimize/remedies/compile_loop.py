@@ -10,8 +10,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_loops import loop_proposals
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import NotApplicable, Remedy
-
-_REMOVED = 0.9  # of the loop's time: less than of array operations, for the lists that go in and out
+from unstall.optimize.thresholds import COMPILED_LOOP_SAVES
 
 
 class CompileLoop(Remedy):
@@ -29,7 +28,7 @@ class CompileLoop(Remedy):
             context,
             compiled,
             written="compiled by Numba",
-            removed=_REMOVED,
+            removed=COMPILED_LOOP_SAVES,
             otherwise="no loop over numbers takes a noticeable share",
         )
         if find_spec(self.compiler) is None:

@@ -13,10 +13,8 @@ from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.frames import by_columns, row_accesses
+from unstall.optimize.thresholds import FRAME_ROWS_SAVES, LEAST_SHARE
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.05
-_SAVED = 0.9  # of the time on these lines: an item takes a microsecond, a row of pandas thirty
 
 
 class FrameRows(Remedy):
@@ -60,11 +58,11 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_
         *(node for node in module.inside(function) if isinstance(node, cst.Name) and node.value in names),
     ]
     share = sum(of_line.get(line, 0.0) for line in {module.first_line(node) for node in nodes})
-    if share < _MIN_SHARE:
+    if share < LEAST_SHARE:
         raise SourceError(f"{name} takes no rows in a loop that could be taken from columns")
     return Proposal(
         f"{name} takes rows from columns ({path.name}:{module.first_line(accesses[0].node)})",
-        speedup_without(share, _SAVED),
+        speedup_without(share, FRAME_ROWS_SAVES),
         f"rows of pandas take {percent(share)} of the step",
         sources=context.sources.with_module(path, by_columns(module, function, accesses)),
         key=f"{path.name}:{name}",

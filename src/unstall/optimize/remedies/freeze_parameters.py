@@ -9,9 +9,8 @@ from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.thresholds import LEAST_SHARE
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.05
 
 
 class FreezeParameters(Remedy):
@@ -27,7 +26,7 @@ class FreezeParameters(Remedy):
         model = context.measurement.model
         share = context.share("backward") * model.unused_gradients
         parts = [part for part in model.idle_parts if "." not in part]
-        if share < _MIN_SHARE or not parts:
+        if share < LEAST_SHARE or not parts:
             raise NotApplicable("optimizers use the gradients that backward computes")
         if len(context.runtime.optimizers) != 1:
             raise NotApplicable("the program makes more than one optimizer")

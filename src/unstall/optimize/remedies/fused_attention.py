@@ -17,10 +17,8 @@ from unstall.optimize.source.edit import Edit, edited, put
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import
+from unstall.optimize.thresholds import FUSED_ATTENTION_SAVES, FUSED_SPREAD_ATTENTION_SAVES, LEAST_SHARE_OF_ALL
 from unstall.text.units import percent
-
-_REMOVED, _REMOVED_SPREAD = 0.6, 0.9  # of the time of a module's own operators: as matrices, and by broadcasting
-_MIN_SHARE = 0.03
 
 
 class FusedAttention(Remedy):
@@ -50,12 +48,12 @@ def _candidates(context: RemedyContext) -> Iterator[tuple[Path, SourceModule, At
 
 def _proposal(context: RemedyContext, path: Path, module: SourceModule, attention: Attention) -> Proposal:
     share = share_of(context, path, module, attention)
-    if share < _MIN_SHARE:
+    if share < LEAST_SHARE_OF_ALL:
         raise NotApplicable(f"the attention in {attention.name} takes {percent(share)} of the step")
     line = module.first_line(attention.result)
     return Proposal(
         f"scaled_dot_product_attention in {attention.name} ({path.name}:{line})",
-        speedup_without(share, _REMOVED_SPREAD if attention.spread else _REMOVED),
+        speedup_without(share, FUSED_SPREAD_ATTENTION_SAVES if attention.spread else FUSED_ATTENTION_SAVES),
         f"the operators of {attention.name} take {percent(share)} of the step",
         sources=context.sources.with_module(path, with_fused(module, attention)),
         key=f"{path.name}:{attention.name}:{line}",

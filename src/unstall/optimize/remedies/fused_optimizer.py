@@ -9,6 +9,7 @@ from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import replaced, with_keyword
+from unstall.optimize.thresholds import FUSED_OPTIMIZER_SAVES, LEAST_OPTIMIZER
 from unstall.text.units import percent
 
 _HAVE = {
@@ -16,8 +17,6 @@ _HAVE = {
     "foreach": {"Adam", "AdamW", "SGD", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adadelta", "Adamax", "ASGD", "Rprop"},
 }
 """Optimizers of torch's that take each option."""
-_REMOVED = {"fused": 0.6, "foreach": 0.3}  # of the optimizer's time
-_MIN_SHARE = 0.04
 
 
 class FusedOptimizer(Remedy):
@@ -32,7 +31,7 @@ class FusedOptimizer(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         share = context.share("optimizer")
-        if share < _MIN_SHARE:
+        if share < LEAST_OPTIMIZER:
             raise NotApplicable(f"the optimizer takes {percent(share)} of the step")
         proposals = [
             _proposal(context, optimizer, option, share)
@@ -62,7 +61,7 @@ def _proposal(context: RemedyContext, optimizer: ObservedOptimizer, option: str,
         sources, place = context.sources.with_module(path, tree), f" ({path.name}:{module.first_line(call)})"
     return Proposal(
         f"{optimizer.type}({option}=True){place}",
-        speedup_without(share, _REMOVED[option]),
+        speedup_without(share, FUSED_OPTIMIZER_SAVES[option]),
         f"the optimizer takes {percent(share)} of the step",
         sources=sources,
         settings={"optimizer": {option: True}},

@@ -13,10 +13,8 @@ from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_import
+from unstall.optimize.thresholds import FROZEN_COLLECTIONS_SAVES, LEAST_COLLECTING
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.02
-_REMOVED = 0.9  # of the collections' time
 
 
 class GcFreeze(Remedy):
@@ -30,7 +28,7 @@ class GcFreeze(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         share = context.measurement.gc_s / context.measurement.step.mean
-        if share < _MIN_SHARE:
+        if share < LEAST_COLLECTING:
             raise NotApplicable(f"garbage collection takes {percent(share)} of the step")
         sources: Sources | None = None
         title = "gc.freeze() before the first step, at run time"
@@ -40,7 +38,7 @@ class GcFreeze(Remedy):
         return [
             Proposal(
                 title,
-                speedup_without(share, _REMOVED),
+                speedup_without(share, FROZEN_COLLECTIONS_SAVES),
                 f"garbage collection takes {percent(share)} of the step, over objects that live on",
                 sources=sources,
                 settings={"gc_freeze": True},

@@ -15,10 +15,8 @@ from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.joins import Join, in_spare_room, joins, refuse_changes_in_place
+from unstall.optimize.thresholds import LEAST_GROWING, SPARE_ROOM_SAVES
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.02  # of a step that is sampled: it grows
-_SAVED = 0.95  # of the time to join: each row is copied a few times in all
 
 
 class GrowableBuffer(Remedy):
@@ -60,13 +58,13 @@ def _proposal(
         line for join in found for line in range(module.first_line(join.call), module.last_line(join.call) + 1)
     }  # fmt: skip
     share = sum(of_line.get(line, 0.0) for line in lines)
-    if share < _MIN_SHARE:
+    if share < LEAST_GROWING:
         raise NotApplicable(f"{name} joins nothing to itself that takes time")
     for join in found:
         refuse_changes_in_place(module, join)
     return Proposal(
         f"{name} joins in spare room ({path.name}:{min(lines)})",
-        speedup_without(share, _SAVED),
+        speedup_without(share, SPARE_ROOM_SAVES),
         f"joining takes {percent(share)} of the step, and more with every step",
         sources=context.sources.with_module(path, in_spare_room(module, found)),
         key=f"{path.name}:{name}",

@@ -11,9 +11,9 @@ from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.edit import replaced, with_keyword, without_keyword
 from unstall.optimize.source.files import Sources
+from unstall.optimize.thresholds import MOST_WORKERS
 from unstall.text.units import percent
 
-_MAX_WORKERS = 32
 _LAW = "max(body, loading / workers, all core-seconds / cores)"
 
 
@@ -67,7 +67,7 @@ def _options(context: RemedyContext, loader: ObservedLoader) -> Iterator[_Option
 def counts(now: int, cores: int) -> list[int]:
     """Worker counts to try: concurrency is not monotone, so fewer as well as more."""
     wanted = {0, 1, cores - 1, cores, 2 * cores if cores <= 2 else cores + 2, max(1, now // 2), now + 1, 2 * now}
-    return sorted(count for count in wanted if 0 <= count <= _MAX_WORKERS and count != now)
+    return sorted(count for count in wanted if 0 <= count <= MOST_WORKERS and count != now)
 
 
 def predict(context: RemedyContext, count: int, now: int) -> float:

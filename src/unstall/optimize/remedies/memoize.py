@@ -20,11 +20,8 @@ from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import impurity
 from unstall.optimize.source.toplevel import with_import, with_runtime
+from unstall.optimize.thresholds import LEAST_SHARE, REMEMBERED_RESULTS, REMEMBERING_SAVES
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.05
-_REPEATED = 0.6  # of the calls, assumed: the trial shows how many
-_MAX_SIZE = 65536
 
 
 class Memoize(Remedy):
@@ -41,7 +38,7 @@ class Memoize(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         return proposals_of(
-            (item for item in _shares(context).items() if item[1] >= _MIN_SHARE),
+            (item for item in _shares(context).items() if item[1] >= LEAST_SHARE),
             lambda candidate: _proposal(context, *candidate[0], candidate[1]),
             "no function of the program's own takes a noticeable share",
         )
@@ -56,7 +53,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, sha
     module, name = context.sources.module(path), function.name.value
     return Proposal(
         f"{name} ({path.name}:{module.first_line(function)}) remembers its results",
-        speedup_without(share, _REPEATED),
+        speedup_without(share, REMEMBERING_SAVES),
         f"it takes {percent(share)} of the step; its arguments are assumed to repeat",
         sources=context.sources.with_module(path, with_memory(module, function)),
         key=f"{path.name}:{name}",
@@ -73,7 +70,7 @@ def with_memory(module: SourceModule, function: cst.FunctionDef) -> cst.Module:
     functools = module.alias("functools") or "functools"
     alone = module.enclosing(function, cst.ClassDef, cst.FunctionDef) is None
     lists = tuple(sorted(constant_arguments(module, function))) if alone else ()
-    memory = f"partial(_Remembered, lists={lists})" if lists else f"lru_cache(maxsize={_MAX_SIZE}, typed=True)"
+    memory = f"partial(_Remembered, lists={lists})" if lists else f"lru_cache(maxsize={REMEMBERED_RESULTS}, typed=True)"
     decorator = cst.Decorator(cst.parse_expression(f"{functools}.{memory}"))
     changed = replaced(module.tree, function, function.with_changes(decorators=[decorator, *function.decorators]))
     if lists:

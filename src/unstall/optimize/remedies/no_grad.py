@@ -11,10 +11,10 @@ from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of, prop
 from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.module import SourceModule, walk
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
+from unstall.optimize.thresholds import NO_GRADIENTS_SAVES
 from unstall.records.measurements import Site
 from unstall.text.units import percent
 
-_REMOVED = 0.3  # of the forward's time outside of training: what recording the graph costs, by experience
 _ASKING = {"backward", "grad", "autograd", "optim", "enable_grad", "requires_grad_"}
 """Names of a script that may ask for a gradient."""
 _ASKING_ATTRIBUTES = ("backward", "requires_grad_", "grad")
@@ -66,7 +66,7 @@ def _proposal(context: RemedyContext, frame: tuple[str, str, int], *, loop: bool
     tree = with_gradients_off(module) if at_module_level else with_no_grad(module, function, line, loop=loop)
     return Proposal(
         f"no gradients in {function} ({path.name}:{line})",
-        speedup_without(share, _REMOVED),
+        speedup_without(share, NO_GRADIENTS_SAVES),
         f"it calls the model for {percent(share)} of the step and never goes backward",
         sources=context.sources.with_module(path, tree),
         key=f"{path.name}:{function}",

@@ -16,10 +16,8 @@ from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.file_reads import FileRead, file_reads, reading_once, refuse_own_files
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_runtime
+from unstall.optimize.thresholds import LEAST_SHARE, READ_ONCE_SAVES
 from unstall.text.units import percent
-
-_MIN_SHARE = 0.05
-_SAVED = 0.97  # of the time to read and parse: the rest is a look at the file's date
 
 
 class ReadOnce(Remedy):
@@ -53,7 +51,7 @@ def _hot_reads(context: RemedyContext) -> Iterator[tuple[Path, cst.FunctionDef, 
         for function in functions:
             for read in file_reads(module, function) if function is not None else ():
                 share = sum(of_path.get(line, 0.0) for line in _lines(module, read))
-                if function is not None and share >= _MIN_SHARE:
+                if function is not None and share >= LEAST_SHARE:
                     yield path, function, read, share
 
 
@@ -72,7 +70,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, rea
     refuse_changes(module, read.value, samples_are_collated=loader is not None and loader.collates_by_default)
     return Proposal(
         f"the file that {function.name.value} reads ({path.name}:{line}) is parsed once",
-        speedup_without(share, _SAVED),
+        speedup_without(share, READ_ONCE_SAVES),
         f"reading it again takes {percent(share)} of the step",
         sources=context.sources.with_module(path, with_runtime(reading_once(module, read), "read_once")),
         key=f"{path.name}:{function.name.value}:{module.code(read.path)}",

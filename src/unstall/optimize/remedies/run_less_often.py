@@ -17,12 +17,11 @@ from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.toplevel import clashing, with_import, with_statement_after_imports
+from unstall.optimize.thresholds import THINNED, THINNED_TO
 from unstall.records.observations import Frame
 from unstall.records.report import Finding
 from unstall.text.units import percent
 
-_EVERY = (10, 20, 50, 100)
-_LEFT = 0.02  # of the step that it may still take: then a rarer one gains nothing worth having
 _COUNTER = "_calls_so_far"
 _TRAINING = (modules.FORWARD, autograd.BACKWARD, optimizer.STEP)
 
@@ -44,7 +43,7 @@ class RunLessOften(Remedy):
 def _proposal(context: RemedyContext, finding: Finding) -> Proposal:
     assert finding.culprit is not None
     share = finding.share or 0.0
-    every = next((every for every in _EVERY if share / every <= _LEFT * (1 - share)), _EVERY[-1])
+    every = next((every for every in THINNED if share / every <= THINNED_TO * (1 - share)), THINNED[-1])
     return first_of(
         _leading_to(context, finding),
         lambda place: _thinned(context, *place, every, share),

@@ -7,6 +7,7 @@ from typing import Any
 import libcst as cst
 
 from unstall.child.seams import modules
+from unstall.diagnose.thresholds import PRECISION_COST
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
@@ -17,7 +18,6 @@ from unstall.text.units import percent
 
 _NOWHERE = "the place where the model becomes float64 is not in the program's own code"
 _DOUBLE = ("torch.float64", "torch.double")
-_REMOVED = 0.5  # of the model's time: half the bytes, twice the arithmetic a second
 
 
 class SinglePrecision(Remedy):
@@ -50,7 +50,7 @@ def _proposal(context: RemedyContext, site: Site) -> Proposal:
     share = context.share("forward", "backward", "optimizer")
     return Proposal(
         f"float32 instead of float64 ({path.name})",
-        speedup_without(share, _REMOVED),
+        speedup_without(share, PRECISION_COST),
         f"the model takes {percent(share)} of the step in float64",
         sources=context.sources.with_module(path, in_single(context.sources.module(path), site)),
         key=path.name,

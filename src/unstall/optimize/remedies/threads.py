@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import libcst as cst
 
+from unstall.model.thresholds import PARALLEL
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
@@ -13,10 +14,8 @@ from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.places import CallSite
 from unstall.optimize.source.toplevel import with_statement_after_imports
+from unstall.optimize.thresholds import QUEUEING
 from unstall.text.units import percent
-
-_QUEUEING = 0.1  # of the step, spent ready to run without a core
-_PARALLEL_SHARE = 0.6  # of the model's time, when it runs on one thread only
 
 
 class Threads(Remedy):
@@ -67,13 +66,13 @@ def is_contended(context: RemedyContext) -> bool:
     measured = context.measurement
     workers = measured.loader.workers if measured.loader else 0
     queueing = max(measured.team_delay_s / measured.step.mean, measured.run_delay or 0.0)
-    return bool(workers) or queueing > _QUEUEING
+    return bool(workers) or queueing > QUEUEING
 
 
 def predict(model: float, now: int, count: int, *, contended: bool) -> tuple[float, str]:
     """(predicted speed-up, why): Amdahl with a parallel part for more threads; for fewer, what contention may cost."""
     if count > now:
-        left = 1 - model * _PARALLEL_SHARE * (1 - now / count)
+        left = 1 - model * PARALLEL * (1 - now / count)
         return 1 / left, f"the model takes {percent(model)} of the step, on {now} of {count} possible threads"
     if contended:
         return 1.06, "its threads and others contend for cores: fewer may be faster"

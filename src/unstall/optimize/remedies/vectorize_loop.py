@@ -6,9 +6,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_loops import loop_proposals
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.thresholds import VECTORIZED_LOOP_SAVES
 from unstall.optimize.vectorize import vectorize
-
-_REMOVED = 0.95  # of the loop's time: array operations take some tens of nanoseconds an element less, seldom nothing
 
 
 class VectorizeLoop(Remedy):
@@ -25,7 +24,7 @@ class VectorizeLoop(Remedy):
             context,
             vectorize,
             written="as array operations",
-            removed=_REMOVED,
+            removed=VECTORIZED_LOOP_SAVES,
             otherwise="no loop over pixels or cells takes a noticeable share",
         )
 

@@ -6,9 +6,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_loops import loop_proposals
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.thresholds import VECTORIZED_TENSORS_SAVES
 from unstall.optimize.vectorize import mapped
-
-_REMOVED = 0.9  # of the loop's time: an operator on many rows takes little longer than on one, until memory counts
 
 
 class VectorizeTensors(Remedy):
@@ -26,7 +25,7 @@ class VectorizeTensors(Remedy):
             context,
             mapped,
             written="with torch.vmap",
-            removed=_REMOVED,
+            removed=VECTORIZED_TENSORS_SAVES,
             otherwise="no loop over tensors takes a noticeable share",
         )
 

@@ -14,8 +14,8 @@ from unstall.optimize.source.bindings import changes_in_place, changing_name
 from unstall.optimize.source.effects import Effect, effect_of, may_differ
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.thresholds import PURE_DEPTH
 
-_MAX_DEPTH = 6
 _HAS_EFFECT = (cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del)
 
 
@@ -86,7 +86,7 @@ class Steadiness:
             self._refuse(call, f"calls {name.value}")
 
     def _check_body(self, call: cst.Call, function: cst.FunctionDef, depth: int) -> None:
-        if depth >= _MAX_DEPTH:
+        if depth >= PURE_DEPTH:
             self._refuse(call, "calls too deep to follow")
         self._check(function.body, depth + 1)
 
