@@ -144,6 +144,7 @@ FRAME_ROWS_SAVES: Annotated[
     Share, "of the time on these lines: an item takes a microsecond, a row of pandas thirty"
 ] = 0.9
 SPARE_ROOM_SAVES: Annotated[Share, "of the time to join: each row is copied a few times in all"] = 0.95
+PARTS_AT_ONCE_SAVE: Annotated[Share, "of the slices' gradients: one as large as the whole is still written"] = 0.9
 FROZEN_COLLECTIONS_SAVES: Annotated[Share, "of the collections' time: what was made since is still looked at"] = 0.9
 ONE_TEAM_SAVES: Annotated[Share, "of the waiting: threads of one team still share the cores with the loader's"] = 0.9
 NO_GRADIENTS_SAVES: Annotated[

@@ -11,12 +11,11 @@ from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.parts import Whole, at_once, wholes
+from unstall.optimize.thresholds import LEAST_SHARE, PARTS_AT_ONCE_SAVE
 from unstall.records.vocabulary import BACKWARD
 from unstall.text.units import percent
 
 _NODES = ("SliceBackward", "SelectBackward", "AsStridedBackward")
-_MIN_SHARE = 0.03
-_SAVED = 0.9  # of the gradient's time: it is written once still
 
 
 class PartsAtOnce(Remedy):
@@ -64,11 +63,11 @@ def _found(context: RemedyContext, of_line: dict[tuple[Path, int], float]) -> It
 
 def _proposal(context: RemedyContext, path: Path, whole: Whole, share: float) -> Proposal:
     module = context.sources.module(path)
-    if share < _MIN_SHARE:
+    if share < LEAST_SHARE:
         raise NotApplicable(f"the gradients of the parts of {whole.name} take {percent(share)} of the step")
     return Proposal(
         f"the parts of {whole.name} at once ({path.name}:{module.first_line(whole.loop)})",
-        speedup_without(share, _SAVED),
+        speedup_without(share, PARTS_AT_ONCE_SAVE),
         f"the gradients of its slices take {percent(share)} of the step",
         sources=context.sources.with_module(path, at_once(module, whole)),
         key=f"{path.name}:{whole.function.name.value}:{whole.name}",
