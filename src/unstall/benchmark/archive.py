@@ -24,7 +24,7 @@ from unstall.records.encoding import packed
 from unstall.records.report import Report
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
     from unstall.records.observations import Observation
 
 FILE_NAME = "recording.msgpack.gz"
@@ -57,7 +57,7 @@ class ArchiveError(ValueError):
 
 
 def make(
-    report: Report, measured: Measured | None, observation: Observation, excerpts: Sequence[Excerpt] = ()
+    report: Report, measured: LoopMeasurement | None, observation: Observation, excerpts: Sequence[Excerpt] = ()
 ) -> Archive:
     """What is kept of a run that has ended; ``excerpts`` are of the source that its report blames."""
     return Archive(
@@ -157,7 +157,7 @@ def _check(path: Path, archive: Archive) -> None:
         raise ArchiveError(f"{path} is not a recording of a run: it holds invalid times")
 
 
-def step_series(measured: Measured) -> StepSeries:
+def step_series(measured: LoopMeasurement) -> StepSeries:
     """Every step of a run that has just been measured."""
     import numpy as np
 
@@ -177,7 +177,7 @@ def step_series(measured: Measured) -> StepSeries:
     )
 
 
-def fetch_series(measured: Measured) -> FetchSeries | None:
+def fetch_series(measured: LoopMeasurement) -> FetchSeries | None:
     """The batches that the loop's loader made, from the processes that made them."""
     import numpy as np
 
@@ -204,7 +204,7 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     )
 
 
-def _epochs(measured: Measured) -> list[tuple[float, float]]:
+def _epochs(measured: LoopMeasurement) -> list[tuple[float, float]]:
     spans = measured.process.named(EPOCH.event, main_only=False)
     return [(float(span["start"]) / 1e9, float(span["dur"]) / 1e9) for span in spans]
 

@@ -27,7 +27,7 @@ class CannotAttach(Exception):
 
 
 @dataclass(frozen=True)
-class Look:
+class AttachedObservation:
     """What was seen of a program."""
 
     pid: int
@@ -41,7 +41,7 @@ class Look:
     """Cores that the main thread took, by process: what stands still takes none."""
 
 
-def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float], None]) -> Look:
+def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float], None]) -> AttachedObservation:
     """Look at a process and its descendants until the shares are known, or for so long.
 
     Args:
@@ -75,7 +75,7 @@ def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float]
     seen = {sample.pid for sample in sampler.samples}
     ended = time.monotonic()
     threads = {process: _cores(threads_before.get(process, {}), process, ended - began) for process in seen}
-    return Look(
+    return AttachedObservation(
         pid=pid,
         command=command,
         observation=Observation(began, ended, monitor.points, monitor.machine, sampler.samples),

@@ -12,7 +12,7 @@ import numpy as np
 
 from unstall.benchmark.steps import Bools, Loop
 from unstall.child.seams.modules import FORWARD
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.records.report import Between
 
 LONG = 10.0
@@ -23,7 +23,7 @@ NOTABLE = 0.05
 """Share of the mean step below which it is not worth a word: mean and median differ by more."""
 
 
-def between(loop: Loop, chosen: Bools, sites: Sequence[Site]) -> Between | None:
+def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | None:
     """What lies between the chosen steps; None where it hardly takes any time, or happened once only.
 
     ``sites``: where the program calls the model, to name the function that evaluates.
@@ -58,7 +58,7 @@ def _gaps(loop: Loop) -> Bools:
     return loop.gap | long if long.sum() <= RARE * len(loop) else loop.gap
 
 
-def _named(site: Site) -> tuple[str, str, int]:
+def _named(site: SeamSite) -> tuple[str, str, int]:
     """File, function and line of the innermost function that has a name: no comprehension, no module."""
     frames = [(site.file, site.function, site.line), *site.callers]
     return next((frame for frame in frames if not frame[1].startswith("<")), frames[0])

@@ -32,7 +32,7 @@ from unstall.child.user_files import is_program_file
 from unstall.records.measurements import (
     Measurement,
     MemoryMeasurement,
-    Site,
+    SeamSite,
 )
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
 from unstall.records.report import SpanTime, Startup, StepTime
@@ -44,7 +44,7 @@ _MAX_RSS_POINTS = 2000
 
 
 @dataclass(frozen=True)
-class Measured:
+class LoopMeasurement:
     """A loop that was found and measured, and where it lies in the run."""
 
     measurement: Measurement
@@ -60,7 +60,7 @@ def measure(
     *,
     wanted: int | None = None,
     peak_flops: float | None = None,
-) -> Measured | None:
+) -> LoopMeasurement | None:
     """Measure the main loop of a run; None when no process of it has one."""
     loops = {process.pid: find_loop(process) for process in processes}
     looping = [process for process in processes if loops[process.pid] is not None]
@@ -141,7 +141,7 @@ def measure(
         spans=_user_spans(processes),
         startup=_startup(loop, chosen, warmup, observation, main),
     )
-    return Measured(measurement, loop, chosen, main, list(processes))
+    return LoopMeasurement(measurement, loop, chosen, main, list(processes))
 
 
 class _Times:
@@ -266,13 +266,13 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
     )
 
 
-def _sites(main: ProcessRecording) -> list[Site]:
+def _sites(main: ProcessRecording) -> list[SeamSite]:
     sites = []
     for fact in main.facts.get("site", []):
         own = [(file, function, line) for file, function, line, _ in fact["stack"] if is_program_file(file)]
         if own:
             file, function, line = own[0]
-            sites.append(Site(fact["name"], file, function, line, tuple(own[1:]), bool(fact.get("grad", True))))
+            sites.append(SeamSite(fact["name"], file, function, line, tuple(own[1:]), bool(fact.get("grad", True))))
     return sites
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.benchmark.steps import Bools, Floats, Loop
-from unstall.records.report import Phase
+from unstall.records.report import PhaseTime
 from unstall.records.vocabulary import PhaseName
 
 _UNHINDERED = 10
 """Per cent of the steps in which it is taken that nothing keeps a team of threads from running: the quickest."""
 
 
-def mean_phases(loop: Loop, chosen: Bools) -> list[Phase]:
+def mean_phases(loop: Loop, chosen: Bools) -> list[PhaseTime]:
     """The phases of the mean of the chosen steps; those that take no time are left out."""
     total = float(loop.durations[chosen].mean())
     phases = []
@@ -22,7 +22,7 @@ def mean_phases(loop: Loop, chosen: Bools) -> list[Phase]:
         if mean <= 0:
             continue
         phases.append(
-            Phase(
+            PhaseTime(
                 name=name,
                 share=mean / total,
                 mean_s=mean,

@@ -33,7 +33,7 @@ _modules = False
 _local = threading.local()
 
 
-class _File:
+class _SpanFile:
     """The open recording of this process."""
 
     def __init__(self, path: str | bytes):
@@ -89,13 +89,13 @@ class _File:
         return control
 
 
-_file: _File | None = None
+_file: _SpanFile | None = None
 
 
 class _Thread:
     """The open spans of a thread: [name, start, ns inside]."""
 
-    def __init__(self, file: _File):
+    def __init__(self, file: _SpanFile):
         self.file = file
         self.id = threading.get_native_id()
         self.main = self.id == os.getpid()
@@ -103,7 +103,7 @@ class _Thread:
         self.roots = [0] * layout.ROOT_GROUPS
 
 
-def _thread(file: _File) -> _Thread:
+def _thread(file: _SpanFile) -> _Thread:
     state: _Thread | None = getattr(_local, "state", None)
     if state is None or state.file is not file:
         state = _local.state = _Thread(file)
@@ -173,7 +173,7 @@ class SpanFunction:
 def open(path: str | bytes) -> None:
     """Begin a new recording file; OSError when it cannot be made."""
     global _file
-    _file = _File(path)
+    _file = _SpanFile(path)
 
 
 def close() -> None:

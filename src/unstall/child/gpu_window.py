@@ -33,10 +33,10 @@ def install(child: Child) -> None:
     """Wait for the parent's request; the number of steps is in the settings as ``gpu_window``."""
     steps = int(child.options.get("settings", {}).get("gpu_window", 0))
     if steps > 0:
-        child.on_control = Window(child, steps).on_seam
+        child.on_control = WindowRecorder(child, steps).on_seam
 
 
-class Window:
+class WindowRecorder:
     """Called at each seam of the main thread from the parent's request on; see :meth:`on_seam`."""
 
     def __init__(self, child: Child, steps: int):
@@ -157,7 +157,7 @@ class Window:
 
 def _step_kind(name: str) -> Tick | None:
     """The kind of step that a seam's calls may mark; kinds are in order, the surest first."""
-    seam = seam_of(name, seams.every())
+    seam = seam_of(name, seams.all_seams())
     return seam.counts if seam is not None and seam.drives_loop else None
 
 

@@ -92,7 +92,7 @@ def _check_seams(module: Any, phases: Mapping[str, Phase]) -> None:
     added = getattr(module, "SEAMS", None)
     if not isinstance(added, tuple) or not added or not all(isinstance(seam, Seam) for seam in added):
         raise _Misfit("its SEAMS are no tuple of seams (unstall.records.vocabulary.Seam)")
-    present = {seam.event for seam in seams.every()}
+    present = {seam.event for seam in seams.all_seams()}
     for seam in added:
         if not is_seam(seam.event) or seam.event in present:
             raise _Misfit(f"a seam cannot be called {seam.event!r}: its name begins with ~ and is no other seam's")

@@ -46,7 +46,7 @@ class Watcher:
         self.seen: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
         self.names: dict[int, str] = {}
-        self.windows = Windows(tell, self, options)
+        self.windows = EarlyWindows(tell, self, options)
         self.introduced = False
 
     def __call__(self, number: int, control: int, first: Any, second: Any) -> None:
@@ -116,7 +116,7 @@ class Watcher:
         self.tell("site", name=name, stack=_path(frame, _MAX_FRAMES), grad=torch is None or torch.is_grad_enabled())
 
 
-class Windows:
+class EarlyWindows:
     """Two early looks, each between two calls of the same seam with the same subject: FLOPs, then modules."""
 
     FLOPS_AT_OPTIMIZER = 2

@@ -48,10 +48,10 @@ def verb(
     from unstall.report import gate_view
     from unstall.runs import gate
 
-    request = gate.Request(
+    request = gate.GateRequest(
         words=words,
         baseline=baseline,
-        plan=gate.Plan(allowance=max_regression, most=pairs),
+        plan=gate.SequentialPlan(allowance=max_regression, most=pairs),
         steps=steps,
         budget_s=budget,
         sandbox=sandbox,

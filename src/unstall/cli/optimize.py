@@ -76,7 +76,7 @@ def verb(
     interrupt_on_sigterm()
     if quick and click.get_current_context().get_parameter_source("budget") is ParameterSource.DEFAULT:
         budget = _QUICK_BUDGET_S
-    search = optimize.Options(budget_s=budget, worth=worth, allow=frozenset(allow), quick=quick)
+    search = optimize.SearchOptions(budget_s=budget, worth=worth, allow=frozenset(allow), quick=quick)
     with Progress() as progress:
         result = optimize.optimize(
             words, search, packages=packages, sandbox=sandbox, ledger=ledger, progress=progress, agent=agent, on=on
@@ -85,7 +85,7 @@ def verb(
         warn(result.problem)
     written = _write(result, patch, remedies_file)
     remarks = [*result.remarks, *_about_patch(result, patch)]
-    answer = optimize_view.OptimizeAnswer(result.report, result.interval, remarks)
+    answer = optimize_view.OptimizeResult(result.report, result.interval, remarks)
     code = deliver(
         optimize_view,
         answer,

@@ -59,9 +59,9 @@ def verb(
         from unstall.runs import prove
 
     interrupt_on_sigterm()
-    request = prove.Request(words, patch, against, sandbox)
+    request = prove.ProveRequest(words, patch, against, sandbox)
     with Progress() as progress:
-        report = prove.prove(request, prove.Options(budget, frozenset(allow)), progress)
+        report = prove.prove(request, prove.ProofOptions(budget, frozenset(allow)), progress)
     assert report.proof is not None
     if card is not None:
         write(card, prove_card.render(report.proof, report.run.command).encode())

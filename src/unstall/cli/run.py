@@ -62,21 +62,21 @@ def verb(
     if address is not None:
         with needs_extra("gather"):
             gathering = gather.open_gathering(address, gather_wait, warn)
-    wanted = launcher.Options(**recording)
+    wanted = launcher.RecordingOptions(**recording)
     with _nodes(wanted) if ray else contextlib.nullcontext() as nodes:
-        request = record.Request(words, wanted, modules, remedies, gathering, nodes)
+        request = record.RunRequest(words, wanted, modules, remedies, gathering, nodes)
         ended = _run(request)
         _diagnose(ended, outputs, ledger, {"chrome": chrome, "tensorboard": tensorboard})
     _end_like(ended.outcome)
 
 
-def _nodes(wanted: launcher.Options) -> contextlib.AbstractContextManager[Nodes]:
+def _nodes(wanted: launcher.RecordingOptions) -> contextlib.AbstractContextManager[Nodes]:
     from unstall.runs.ray_nodes import open_nodes
 
     return open_nodes(wanted, warn)
 
 
-def _run(request: record.Request) -> record.Ended:
+def _run(request: record.RunRequest) -> record.EndedProgram:
     try:
         with Progress() as progress:
             ended = record.run(request, lambda session: _update(progress, session))
@@ -87,7 +87,9 @@ def _run(request: record.Request) -> record.Ended:
     return ended
 
 
-def _diagnose(ended: record.Ended, outputs: Outputs, ledger: str | None, exported: dict[str, Path | None]) -> None:
+def _diagnose(
+    ended: record.EndedProgram, outputs: Outputs, ledger: str | None, exported: dict[str, Path | None]
+) -> None:
     try:
         recorded = record.diagnose(ended)
         _export(exported, recorded)
@@ -142,7 +144,7 @@ def _report(recorded: record.RecordedRun, outputs: Outputs, ledger: str | None) 
         warn(line)
 
 
-def _end_like(outcome: launcher.Outcome) -> NoReturn:
+def _end_like(outcome: launcher.ProgramExit) -> NoReturn:
     if outcome.observation.stopped:
         raise click.exceptions.Exit(Exit.OK)
     if outcome.status < 0:

@@ -13,7 +13,7 @@ from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.runs.errors import Refused
 
 if TYPE_CHECKING:
-    from unstall.agents.setup import Change
+    from unstall.agents.setup import FileChange
 
 CLIENTS = ("claude", "codex", "cursor", "gemini", "vscode")
 
@@ -44,7 +44,7 @@ def verb(client: str, remove: bool, yes: bool) -> int:
     return Exit.OK
 
 
-def _make(changes: list[Change]) -> None:
+def _make(changes: list[FileChange]) -> None:
     for change in changes:
         try:
             change.make()

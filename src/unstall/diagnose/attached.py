@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from unstall.benchmark.attached import Look
+from unstall.benchmark.attached import AttachedObservation
 from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.resources import growth, other_cores
 from unstall.child.seams.collectives import COLLECTIVE
@@ -46,7 +46,7 @@ class _Watched:
         return phases.get("comm", 0.0) + min(inside, max(0.0, 1 - self.process.cores))
 
 
-def judge(look: Look) -> AttachReport:
+def judge(look: AttachedObservation) -> AttachReport:
     """The verdict on a look, and what it rests on."""
     watched = _watched(look)
     trainers = [each for each in watched if each.process.role == "main" or each.process.role.startswith("rank ")]
@@ -70,7 +70,7 @@ def judge(look: Look) -> AttachReport:
 _Verdict = tuple[str, str, float | None, Culprit | None, list[str]]
 
 
-def _verdict(trainers: Sequence[_Watched], workers: Sequence[_Watched], look: Look) -> _Verdict:
+def _verdict(trainers: Sequence[_Watched], workers: Sequence[_Watched], look: AttachedObservation) -> _Verdict:
     watched_s = look.observation.ended - look.observation.began
     if watched_s >= STUCK_S and all(each.process.stuck for each in (*trainers, *workers)):
         return _hung(trainers, watched_s)
@@ -131,7 +131,7 @@ def _culprit_of(
     return culprit(samples, count(watched.placed), watched.process.role)
 
 
-def _watched(look: Look) -> list[_Watched]:
+def _watched(look: AttachedObservation) -> list[_Watched]:
     """Every process that showed a Python stack, ranks in order, then the rest as they came."""
     placer = Placer(_nothing_recorded(look))
     by_pid: dict[int, list[Placed]] = {}
@@ -146,7 +146,7 @@ def _watched(look: Look) -> list[_Watched]:
     return sorted(watched, key=lambda each: (look.ranks.get(each.process.pid, (1 << 30, 0))[0], each.process.pid))
 
 
-def _nothing_recorded(look: Look) -> Measurement:
+def _nothing_recorded(look: AttachedObservation) -> Measurement:
     """What places samples by their stacks alone."""
     return Measurement(
         kind="attached",
@@ -160,7 +160,7 @@ def _nothing_recorded(look: Look) -> Measurement:
     )
 
 
-def _role(pid: int, placed: Sequence[Placed], look: Look) -> str:
+def _role(pid: int, placed: Sequence[Placed], look: AttachedObservation) -> str:
     files = [frame.file for each in placed for frame in each.sample.frames]
     if any(_WORKER.search(file) for file in files):
         return "loader worker"
@@ -175,7 +175,7 @@ def _program_samples(placed: Sequence[Placed]) -> int:
     return sum(each.count for each in placed if each.program)
 
 
-def _process(pid: int, role: str, placed: Sequence[Placed], look: Look) -> AttachedProcess:
+def _process(pid: int, role: str, placed: Sequence[Placed], look: AttachedObservation) -> AttachedProcess:
     observation = look.observation
     points = [point for point in observation.points if point.pid == pid]
     began, ended = (points[0].t, points[-1].t) if points else (0.0, 0.0)
@@ -245,7 +245,7 @@ def _collective_on(placed: Placed) -> str:
     return ""
 
 
-def _cores(trainers: Sequence[_Watched], look: Look) -> list[str]:
+def _cores(trainers: Sequence[_Watched], look: AttachedObservation) -> list[str]:
     """Whether there were cores to run on."""
     observation = look.observation
     lines = []
@@ -258,7 +258,7 @@ def _cores(trainers: Sequence[_Watched], look: Look) -> list[str]:
     return lines
 
 
-def _unseen(look: Look) -> list[str]:
+def _unseen(look: AttachedObservation) -> list[str]:
     """Ranks that are not below this process."""
     if not look.ranks:
         return []

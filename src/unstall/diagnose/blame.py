@@ -17,11 +17,11 @@ import msgspec
 
 from unstall.child.user_files import is_program_file, is_user_file
 from unstall.diagnose import source
-from unstall.diagnose.callers import Function, callers_of, loop_functions
+from unstall.diagnose.callers import FunctionKey, callers_of, loop_functions
 from unstall.diagnose.installed import distribution_of
 from unstall.diagnose.placing import Placed, Placer, ProgramFrames, count, is_import, program_frames, short
 from unstall.diagnose.thresholds import CHANCE, HOLDS
-from unstall.records.measurements import Measurement, Site, Slowing
+from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Caller, Culprit, Hotspot, LineTime
 from unstall.records.vocabulary import OTHER
@@ -123,7 +123,7 @@ class Blame:
 
 
 def culprit(
-    samples: Sequence[Placed], total: int, where: str, loops: frozenset[Function] = frozenset()
+    samples: Sequence[Placed], total: int, where: str, loops: frozenset[FunctionKey] = frozenset()
 ) -> Culprit | None:
     """The deepest function that still holds the time of ``samples``; None when none of the program's is in them.
 
@@ -133,8 +133,8 @@ def culprit(
         where: the process.
         loops: functions that run the loop; they are not named as callers.
     """
-    weights: Counter[Function] = Counter()
-    depths: dict[Function, list[int]] = defaultdict(lambda: [0, 0])
+    weights: Counter[FunctionKey] = Counter()
+    depths: dict[FunctionKey, list[int]] = defaultdict(lambda: [0, 0])
     for placed in samples:
         counted = set()
         for depth, (frame, function) in enumerate(placed.program):
@@ -188,7 +188,7 @@ def _caller(above: ProgramFrames) -> Caller | None:
     return None
 
 
-def in_package(line: _Line, sites: Iterable[Site] = ()) -> _Line:
+def in_package(line: _Line, sites: Iterable[SeamSite] = ()) -> _Line:
     """The same with the package that it is in, where that is a library.
 
     Args:
@@ -202,7 +202,7 @@ def in_package(line: _Line, sites: Iterable[Site] = ()) -> _Line:
     return msgspec.structs.replace(line, package=installed.package, version=installed.version, called_by=called_by)
 
 
-def _site_caller(site: Site) -> Caller | None:
+def _site_caller(site: SeamSite) -> Caller | None:
     """The user's line that leads to the call of a seam."""
     for file, function, line in ((site.file, site.function, site.line), *site.callers):
         if is_user_file(file):
@@ -229,7 +229,7 @@ def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
     return f"{module}.{called.function}" if module and not module.startswith("<") else called.function
 
 
-def line_culprit(site: Site, share: float) -> Culprit:
+def line_culprit(site: SeamSite, share: float) -> Culprit:
     """A culprit that is known from where a seam is called, not from samples."""
     function = source.function_at(site.file, site.line, site.function).qualname
     code = source.code_at(site.file, site.line)

@@ -24,7 +24,7 @@ from unstall.diagnose.thresholds import (
     UNCALIBRATED,
     WIDE,
     Evidence,
-    Remedy,
+    UsualRemedy,
 )
 from unstall.records.report import Finding
 from unstall.records.speedup import ExpectedGain, Speedup
@@ -68,7 +68,7 @@ def measured(finding: Finding, value: float, low: float, high: float) -> Finding
     return _with(finding, _speedup(interval, "high", "measured"), usual_remedy(finding))
 
 
-def usual_remedy(finding: Finding) -> Remedy | None:
+def usual_remedy(finding: Finding) -> UsualRemedy | None:
     """What is usually done about a cause; None where time is not the matter, or nothing is known to help."""
     return REMEDIES.get((finding.pattern, finding.cause)) or REMEDIES.get((finding.pattern, None))
 
@@ -77,7 +77,7 @@ def _promises(finding: Finding) -> bool:
     return finding.pattern not in WITHOUT_CULPRIT and "untimed" not in finding.traits and finding.headroom > 1
 
 
-def _with(finding: Finding, ceiling: Speedup, remedy: Remedy | None) -> Finding:
+def _with(finding: Finding, ceiling: Speedup, remedy: UsualRemedy | None) -> Finding:
     gain = None
     if remedy is not None:
         interval = after(Interval(ceiling.value, ceiling.low, ceiling.high), remedy.remains)

@@ -12,8 +12,8 @@ from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import Placed, count, is_idle, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY, WRITTEN_BYTES_PER_S
-from unstall.records.measurements import Measurement, Site
-from unstall.records.report import Account, Culprit, LineTime, Phase
+from unstall.records.measurements import Measurement, SeamSite
+from unstall.records.report import Account, Culprit, LineTime, PhaseTime
 from unstall.records.vocabulary import ENV, FORWARD, OTHER, PhaseName, Seam, in_order
 
 HOST = ("before", "between", "after", "late", "other")
@@ -143,7 +143,7 @@ class HostFeatures:
         """Whether what other programs took has been taken out of ``seconds``."""
         return self.seconds != self.attributed
 
-    def sites(self, *seams: Seam) -> list[Site]:
+    def sites(self, *seams: Seam) -> list[SeamSite]:
         """Where the program calls these seams."""
         return [site for site in self.measurement.sites if any(seam.covers(site.seam) for seam in seams)]
 
@@ -167,7 +167,7 @@ class HostFeatures:
         """What the shares are of, where that is not the step as it was timed."""
         return Account(name="without_neighbours", step_s=self.step_s) if self.without_neighbours else None
 
-    def refined_phases(self) -> list[Phase]:
+    def refined_phases(self) -> list[PhaseTime]:
         """The phases of the report: the one account that every share on the screen is taken from."""
         measured = {phase.name: phase for phase in self.measurement.phases}
         added = {phase.name: phase.what for phase in self.measurement.plugins.phases}
@@ -179,7 +179,7 @@ class HostFeatures:
             old = measured.get(name)
             scale = seconds / old.mean_s if old and old.mean_s else 1.0
             phases.append(
-                Phase(
+                PhaseTime(
                     name=name,
                     share=self.share(name),
                     mean_s=seconds,

@@ -18,11 +18,11 @@ from unstall.child import seams
 from unstall.child.seams import autograd, environments, jax, loader, modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import dataflow, source, vocabulary
-from unstall.records.measurements import Measurement, Site
+from unstall.records.measurements import Measurement, SeamSite
 from unstall.records.observations import Frame, StackSample
 from unstall.records.vocabulary import BACKWARD, CALLBACK, DATA_WAIT, FORWARD, IDLE, Plugins, Seam, Tick, seam_of
 
-ProgramFrames = Sequence[tuple[Frame, source.Function]]
+ProgramFrames = Sequence[tuple[Frame, source.SourceFunction]]
 """The program's frames of a stack, outermost first, with the functions they are in."""
 
 _CallPath = Sequence[tuple[str, str, int]]
@@ -164,7 +164,7 @@ def _callback_functions(measurement: Measurement) -> set[tuple[str, str]]:
 class _Positions:
     """Where a line stands to the calls of the model, backward and the optimizer in the loop."""
 
-    def __init__(self, sites: Iterable[Site], plugins: Plugins):
+    def __init__(self, sites: Iterable[SeamSite], plugins: Plugins):
         self.paths: dict[str, list[_CallPath]] = defaultdict(list)
         self.training: list[_CallPath] = []
         sites = [_of_model(site, plugins) for site in sites]
@@ -244,7 +244,7 @@ def _named(called: Sequence[str]) -> str:
     return CALLBACK.name if any(vocabulary.names_callback(name) for name in called) else ""
 
 
-def _of_model(site: Site, plugins: Plugins) -> Site:
+def _of_model(site: SeamSite, plugins: Plugins) -> SeamSite:
     """The same, but whatever framework the model is of, its calls have one name."""
     seam = seam_of(site.seam, seams.built_in() + plugins.seams)
     is_model = seam is not None and seam.counts == Tick.FORWARD
@@ -321,7 +321,7 @@ def _is_idle(frames: Sequence[Frame], program: ProgramFrames) -> bool:
     return bool(server) and program[-1][0] == server[-1] and vocabulary.waits(frames)
 
 
-def _is_env_step(frame: Frame, function: source.Function) -> bool:
+def _is_env_step(frame: Frame, function: source.SourceFunction) -> bool:
     """An environment without a known base class: its class steps and resets.
 
     One that steps several at once may split that: ``step_wait`` is what they are waited for in.

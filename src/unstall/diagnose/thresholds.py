@@ -219,7 +219,7 @@ UNCALIBRATED: Mapping[Evidence, Range] = {
 }
 
 
-class Remedy(NamedTuple):
+class UsualRemedy(NamedTuple):
     """What is to be done about a cause, and the share of the component's time that then remains.
 
     Less than nothing remains where a remedy also saves time elsewhere.
@@ -231,50 +231,70 @@ class Remedy(NamedTuple):
 
 _rewrite = "experts' versions leave 0 to 0.2 (zoo); how much of a stranger's code is needed at all nobody knows"
 
-REMEDIES: Mapping[tuple[str, str | None], Remedy] = {
-    ("input-bound", "transform"): Remedy("a cheaper transform", Range(0.0, 0.08, 0.6, _rewrite)),
-    ("input-bound", "collate"): Remedy("collating by whole arrays", Range(0.0, 0.1, 0.4, "copying stays; zoo: 0.08")),
-    ("input-bound", "storage"): Remedy("reading less, or once", Range(0.0, 0.05, 0.5, "zoo: 0.01; else the disk's")),
-    ("input-bound", "network"): Remedy("fetching in parallel", Range(0.0, 0.1, 0.5, "zoo: 0; else the bandwidth's")),
-    ("input-bound", "workers"): Remedy("persistent workers", Range(0.0, 0.1, 0.4, "the first batch of an epoch stays")),
-    ("input-bound", "threads"): Remedy("fewer threads", Range(0.1, 0.5, 0.9, "the work stays, its waiting goes")),
-    ("input-bound", None): Remedy("loading ahead in workers", Range(0.0, 0.3, 0.8, "what the cores can hide")),
-    ("host-bound", "gc"): Remedy("collecting less", Range(0.0, 0.05, 0.3, "zoo: 0; young objects are still collected")),
-    ("host-bound", None): Remedy("array operations", Range(0.0, 0.08, 0.6, _rewrite)),
-    ("callback-bound", "checkpoint"): Remedy("saving less often", Range(0.0, 0.1, 0.5, "one save in ten stays")),
-    ("callback-bound", None): Remedy("doing it every ten steps", Range(0.0, 0.1, 0.3, "one turn in ten stays")),
-    ("environment-bound", "batching"): Remedy(
+REMEDIES: Mapping[tuple[str, str | None], UsualRemedy] = {
+    ("input-bound", "transform"): UsualRemedy("a cheaper transform", Range(0.0, 0.08, 0.6, _rewrite)),
+    ("input-bound", "collate"): UsualRemedy(
+        "collating by whole arrays", Range(0.0, 0.1, 0.4, "copying stays; zoo: 0.08")
+    ),
+    ("input-bound", "storage"): UsualRemedy(
+        "reading less, or once", Range(0.0, 0.05, 0.5, "zoo: 0.01; else the disk's")
+    ),
+    ("input-bound", "network"): UsualRemedy(
+        "fetching in parallel", Range(0.0, 0.1, 0.5, "zoo: 0; else the bandwidth's")
+    ),
+    ("input-bound", "workers"): UsualRemedy(
+        "persistent workers", Range(0.0, 0.1, 0.4, "the first batch of an epoch stays")
+    ),
+    ("input-bound", "threads"): UsualRemedy("fewer threads", Range(0.1, 0.5, 0.9, "the work stays, its waiting goes")),
+    ("input-bound", None): UsualRemedy("loading ahead in workers", Range(0.0, 0.3, 0.8, "what the cores can hide")),
+    ("host-bound", "gc"): UsualRemedy(
+        "collecting less", Range(0.0, 0.05, 0.3, "zoo: 0; young objects are still collected")
+    ),
+    ("host-bound", None): UsualRemedy("array operations", Range(0.0, 0.08, 0.6, _rewrite)),
+    ("callback-bound", "checkpoint"): UsualRemedy("saving less often", Range(0.0, 0.1, 0.5, "one save in ten stays")),
+    ("callback-bound", None): UsualRemedy("doing it every ten steps", Range(0.0, 0.1, 0.3, "one turn in ten stays")),
+    ("environment-bound", "batching"): UsualRemedy(
         "a vector of 16 environments",
         Range(-0.85, 0.15, 0.5, "1/16 of the overhead; the environment's own calls are shared out too: zoo -0.8"),
     ),
-    ("environment-bound", None): Remedy("a cheaper environment", Range(0.0, 0.2, 0.7, _rewrite)),
-    ("overhead-bound", "batching"): Remedy(
+    ("environment-bound", None): UsualRemedy("a cheaper environment", Range(0.0, 0.2, 0.7, _rewrite)),
+    ("overhead-bound", "batching"): UsualRemedy(
         "batched calls", Range(0.01, 0.08, 0.5, "1/n of the overhead; how many items can share a call is not known")
     ),
-    ("overhead-bound", None): Remedy("fused operators", Range(0.05, 0.3, 0.8, "zoo: 0.4; some loops cannot be fused")),
-    ("compute-bound", "precision"): Remedy("float32", Range(0.0, 0.1, 0.5, "half the bytes, twice the lanes: zoo 0")),
-    ("compute-bound", "gradients"): Remedy("frozen parameters", Range(0.0, 0.05, 0.4, "what is not computed is free")),
-    ("compute-bound", "padding"): Remedy(
+    ("overhead-bound", None): UsualRemedy(
+        "fused operators", Range(0.05, 0.3, 0.8, "zoo: 0.4; some loops cannot be fused")
+    ),
+    ("compute-bound", "precision"): UsualRemedy(
+        "float32", Range(0.0, 0.1, 0.5, "half the bytes, twice the lanes: zoo 0")
+    ),
+    ("compute-bound", "gradients"): UsualRemedy(
+        "frozen parameters", Range(0.0, 0.05, 0.4, "what is not computed is free")
+    ),
+    ("compute-bound", "padding"): UsualRemedy(
         "batches without padding", Range(0.0, 0.25, 0.9, "rows of one batch differ in length still")
     ),
-    ("compute-bound", "optimizer"): Remedy(
+    ("compute-bound", "optimizer"): UsualRemedy(
         "a fused or sparse update",
         Range(0.0, 0.2, 0.9, "the weights are read and written still; sparse ones are not"),
     ),
-    ("compute-bound", "threads"): Remedy(
+    ("compute-bound", "threads"): UsualRemedy(
         "all cores for torch", Range(0.0, 0.4, 0.95, "operators scale less than their threads: zoo 0.2")
     ),
-    ("compute-bound", "kernel"): Remedy("a cheaper kernel", Range(0.0, 0.3, 0.8, _rewrite)),
-    ("compute-bound", None): Remedy("a fused operator", Range(0.0, 0.4, 0.9, _rewrite)),
-    ("recompute-bound", "kv-cache"): Remedy(
+    ("compute-bound", "kernel"): UsualRemedy("a cheaper kernel", Range(0.0, 0.3, 0.8, _rewrite)),
+    ("compute-bound", None): UsualRemedy("a fused operator", Range(0.0, 0.4, 0.9, _rewrite)),
+    ("recompute-bound", "kv-cache"): UsualRemedy(
         "the key-value cache", Range(0.0, 0.05, 0.2, "each token is gone through once; keys and values are copied")
     ),
-    ("oversubscribed", None): Remedy("one thread for BLAS", Range(0.0, 0.0, 0.6, "two programs: 0")),
-    ("slows-down", None): Remedy("work that does not grow", Range(0.0, 0.05, 0.5, "zoo: 0; what is new is still done")),
-    ("sync-bound", None): Remedy("fewer synchronisations", Range(0.0, 0.2, 0.8, "the device's work is waited for")),
-    ("transfer-bound", None): Remedy("pinned, overlapped copies", Range(0.0, 0.3, 0.9, "the bytes still pass")),
-    ("communication-bound", None): Remedy("fewer, overlapped bytes", Range(0.0, 0.4, 0.9, "gradients still pass")),
-    ("straggler", None): Remedy(
+    ("oversubscribed", None): UsualRemedy("one thread for BLAS", Range(0.0, 0.0, 0.6, "two programs: 0")),
+    ("slows-down", None): UsualRemedy(
+        "work that does not grow", Range(0.0, 0.05, 0.5, "zoo: 0; what is new is still done")
+    ),
+    ("sync-bound", None): UsualRemedy(
+        "fewer synchronisations", Range(0.0, 0.2, 0.8, "the device's work is waited for")
+    ),
+    ("transfer-bound", None): UsualRemedy("pinned, overlapped copies", Range(0.0, 0.3, 0.9, "the bytes still pass")),
+    ("communication-bound", None): UsualRemedy("fewer, overlapped bytes", Range(0.0, 0.4, 0.9, "gradients still pass")),
+    ("straggler", None): UsualRemedy(
         "an even share of the work", Range(0.0, 0.2, 0.8, "the late rank's work goes elsewhere")
     ),
 }

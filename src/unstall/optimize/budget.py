@@ -10,7 +10,7 @@ _RESERVE_SHARE, _MAX_RESERVE_S = 0.25, 120.0  # set aside for the last compariso
 _LEAST_RUNS = 7  # of a trial that ends in a kept change: two pairs, one that confirms them, and what it computes
 
 
-class Budget:
+class SearchBudget:
     """A number of seconds from now on. ``clock`` gives seconds, those left out in which the machine was suspended."""
 
     def __init__(self, total_s: float, clock: Callable[[], float], *, has_last_comparison: bool = True):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unstall.optimize import thresholds
-from unstall.optimize.comparison import TrialFailed, Window, last_line
+from unstall.optimize.comparison import TimedWindow, TrialFailed, last_line
 from unstall.optimize.proposal import Attempt
 from unstall.optimize.sameness import Limits, ObservedTensor, Verdict
 from unstall.optimize.trial_runner import TrialRunner, Variant
@@ -42,7 +42,7 @@ def observe(
     ``check``: for the child's part of that name, which proves that what the variant keeps or remembers may be kept.
     ``perturbed``: the seed by which weights and inputs are off by one unit in the last place; None for as they are.
     """
-    plan = {**Window(kind, 0, steps).plan(), "seed": {"seed": _SEED}, "observe": {}, "check": check}
+    plan = {**TimedWindow(kind, 0, steps).plan(), "seed": {"seed": _SEED}, "observe": {}, "check": check}
     if perturbed is not None:
         plan["perturb"] = {"seed": perturbed}
     run = runner.run(variant, plan, timeout=_TIMEOUT_S)

@@ -13,7 +13,7 @@ from unstall.statistics import Ratio
 
 
 @dataclass(frozen=True)
-class Options:
+class SearchOptions:
     """What the person asked for."""
 
     budget_s: float = 900.0

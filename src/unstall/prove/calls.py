@@ -18,7 +18,7 @@ from unstall.prove import thresholds
 from unstall.text.units import times
 
 
-class Function(NamedTuple):
+class CalledFunction(NamedTuple):
     """A function of the program."""
 
     path: str
@@ -26,15 +26,15 @@ class Function(NamedTuple):
     first_line: int
 
 
-Calls = Mapping[Function, int]
-Quarters = Mapping[Function, Sequence[int]]
+Calls = Mapping[CalledFunction, int]
+Quarters = Mapping[CalledFunction, Sequence[int]]
 """How often each function was called in each quarter of the steps."""
 
 
 class Told(NamedTuple):
     """A function whose number of calls tells the program's own seeds from others."""
 
-    function: Function
+    function: CalledFunction
     own: int
     others: int
 
@@ -44,11 +44,11 @@ def counted_in(path: Path) -> tuple[Calls, Quarters]:
 
     In quarters nothing of a program of few steps.
     """
-    calls: Counter[Function] = Counter()
-    of_quarters: dict[Function, Sequence[int]] = {}
+    calls: Counter[CalledFunction] = Counter()
+    of_quarters: dict[CalledFunction, Sequence[int]] = {}
     try:
         for file, name, first_line, count, quarters in json.loads(path.read_text()):
-            function = Function(str(file), str(name), int(first_line))
+            function = CalledFunction(str(file), str(name), int(first_line))
             calls[function] += int(count)
             if quarters:
                 before = of_quarters.get(function, [0] * len(quarters))
@@ -58,7 +58,7 @@ def counted_in(path: Path) -> tuple[Calls, Quarters]:
     return calls, of_quarters
 
 
-def rising(quarters: Quarters) -> list[tuple[Function, tuple[int, ...]]]:
+def rising(quarters: Quarters) -> list[tuple[CalledFunction, tuple[int, ...]]]:
     """(function, its calls in each quarter) of those that are called more and more often.
 
     In the last quarter more than twice as often as in the first, in which they are called already: one that begins
@@ -71,7 +71,7 @@ def rising(quarters: Quarters) -> list[tuple[Function, tuple[int, ...]]]:
     )
 
 
-def rising_in_words(function: Function, counts: Sequence[int]) -> str:
+def rising_in_words(function: CalledFunction, counts: Sequence[int]) -> str:
     """That a function is called more and more often, for a person."""
     return (
         f"{_place(function)} is called more and more often, {times(counts[0])} in the first quarter of the steps and "
@@ -109,7 +109,7 @@ def in_words(one: Told, others: int) -> str:
     )
 
 
-def _place(function: Function) -> str:
+def _place(function: CalledFunction) -> str:
     return f"{function.name} ({Path(function.path).name}:{function.first_line})"
 
 

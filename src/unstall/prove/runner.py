@@ -63,7 +63,7 @@ class WholeRun:
     """How often each file was saved, as far as that was seen."""
 
 
-class Runner:
+class SandboxedRunner:
     """Runs one command with either side's files, one run at a time."""
 
     def __init__(self, line: Sequence[str], slot: Path, sandbox: Sandbox):

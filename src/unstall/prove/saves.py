@@ -32,7 +32,7 @@ from unstall.text.units import times
 
 if TYPE_CHECKING:
     from unstall.prove.runner import WholeRun
-    from unstall.prove.timing import Pair
+    from unstall.prove.timing import ProofPair
 
 # As in <sys/inotify.h>.
 _MODIFY, _CLOSE_WRITE, _OPEN, _MOVED_TO, _CREATE, _OVERFLOW = 0x2, 0x8, 0x20, 0x80, 0x100, 0x4000
@@ -184,7 +184,7 @@ class Saves:
                 self.found.add(entry.path)
 
 
-def fewer(pairs: Sequence[Pair]) -> Missed | None:
+def fewer(pairs: Sequence[ProofPair]) -> Missed | None:
     """The first file that the changed program saves less often in each of its runs than the original usually does.
 
     Texts are left out: whether one was written anew or appended to is not known, and an honest change keeps a log open.
@@ -205,7 +205,7 @@ def fewer(pairs: Sequence[Pair]) -> Missed | None:
     return None
 
 
-def late(pairs: Sequence[Pair]) -> Missed | None:
+def late(pairs: Sequence[ProofPair]) -> Missed | None:
     """The first file whose saves the changed program puts off, in each of these watched runs; None for none.
 
     A save may be written beside the next steps, but is there before the next one is due in the original: a run that is
@@ -218,7 +218,7 @@ def late(pairs: Sequence[Pair]) -> Missed | None:
     return None if path is None else found[0][path]
 
 
-def _late(pair: Pair) -> Iterator[tuple[str, Missed]]:
+def _late(pair: ProofPair) -> Iterator[tuple[str, Missed]]:
     """(path, when it is saved) of the files that are saved late in one pair of runs."""
     contents, end = pair.original.effects.contents, len((pair.original.clock or {})["times"])
     for path in set(pair.original.saves) & set(pair.changed.saves):
@@ -233,7 +233,7 @@ def _late(pair: Pair) -> Iterator[tuple[str, Missed]]:
                 break
 
 
-def _is_by_time(pair: Pair, path: str) -> bool:
+def _is_by_time(pair: ProofPair, path: str) -> bool:
     """Whether the changed program may save it every so many seconds, as the original: as late, and as far apart."""
     before, after = (
         [moment - (run.clock or {})["began"] for moment in run.saves[path].moments]

@@ -19,7 +19,7 @@ class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     gap: float | None = None
 
 
-class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+class ReportedExperiment(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """One intervention and what it did to the step time."""
 
     name: str

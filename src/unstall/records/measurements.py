@@ -12,11 +12,11 @@ import msgspec
 from unstall.records.communication import NodeCommunication
 from unstall.records.compiled import CompiledFrame
 from unstall.records.observations import StackSample
-from unstall.records.report import Between, CallbackTime, Generation, GpuState, Phase, SpanTime, Startup, StepTime
+from unstall.records.report import Between, CallbackTime, Generation, GpuState, PhaseTime, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
 
 
-class Site(msgspec.Struct, frozen=True):
+class SeamSite(msgspec.Struct, frozen=True):
     """Where the program calls a seam: its line, and its functions above it, innermost first.
 
     The program's own are the user's files and those of libraries that may be blamed.
@@ -244,7 +244,7 @@ class Measurement(msgspec.Struct, frozen=True):
     warmup: int
     total_steps: int
     step: StepTime
-    phases: Sequence[Phase]
+    phases: Sequence[PhaseTime]
     cores: float
     main_pid: int
     regular_s: float = 0.0
@@ -287,7 +287,7 @@ class Measurement(msgspec.Struct, frozen=True):
     gc_s: float = 0.0
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
-    sites: Sequence[Site] = msgspec.field(default_factory=list)
+    sites: Sequence[SeamSite] = msgspec.field(default_factory=list)
     plugins: Plugins = Plugins()
     """The phases and seams that plug-ins added."""
     envs: int = 1
@@ -339,5 +339,5 @@ class Measurement(msgspec.Struct, frozen=True):
         """Share of the step in these phases."""
         return self.phase_s(*names) / self.step.mean if self.step.mean else 0.0
 
-    def phase(self, name: PhaseName) -> Phase | None:
+    def phase(self, name: PhaseName) -> PhaseTime | None:
         return next((phase for phase in self.phases if phase.name == name), None)

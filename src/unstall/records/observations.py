@@ -101,7 +101,7 @@ class Usage(msgspec.Struct, frozen=True):
     rss_bytes: int = 0
 
 
-class View(msgspec.Struct, frozen=True):
+class LiveView(msgspec.Struct, frozen=True):
     """A run as it is at one moment. Times are seconds."""
 
     id: str

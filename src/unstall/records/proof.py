@@ -33,7 +33,7 @@ class Difference(msgspec.Struct, kw_only=True, frozen=True):
         return f"{self.place}: {self.detail}"
 
 
-class Sides(msgspec.Struct, kw_only=True, frozen=True):
+class SideFigures(msgspec.Struct, kw_only=True, frozen=True):
     """A figure of the original and of the changed program; the median over their runs."""
 
     original: float
@@ -54,9 +54,9 @@ class Proof(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     first_difference: Difference | None = None
     known_by: Sequence[str] = msgspec.field(default_factory=list)
     """What was compared, and how."""
-    seconds: Sides | None = None
+    seconds: SideFigures | None = None
     """Of a whole run, start-up included, until its last process has ended."""
-    memory_bytes: Sides | None = None
+    memory_bytes: SideFigures | None = None
     """Peak resident memory of the largest process."""
     break_even_steps: int | None = None
     """Steps after which a slower start has paid off; 0 where the start is no slower. None where that is not known."""

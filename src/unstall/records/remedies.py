@@ -40,7 +40,7 @@ SAMENESS_MEANS: dict[Sameness, str] = {
 """From the most to the least."""
 
 
-class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+class TriedRemedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """A change that ``unstall optimize`` thought of: what became of it, and why it is not kept."""
 
     name: str

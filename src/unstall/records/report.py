@@ -14,9 +14,9 @@ import msgspec
 from unstall.records.communication import Communication
 from unstall.records.compiled import CompiledFrame
 from unstall.records.encoding import indented_json
-from unstall.records.experiments import Ceiling, Experiment, Study
+from unstall.records.experiments import Ceiling, ReportedExperiment, Study
 from unstall.records.proof import Proof
-from unstall.records.remedies import SAMENESS_MEANS, Remedy, Sameness
+from unstall.records.remedies import SAMENESS_MEANS, Sameness, TriedRemedy
 from unstall.records.speedup import ExpectedGain, Speedup
 from unstall.records.trace import TraceFacts
 from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternName, PhaseName, Trait
@@ -184,7 +184,7 @@ class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
         return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
 
 
-class Phase(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+class PhaseTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """A disjoint part of the mean step on the main thread."""
 
     name: PhaseName
@@ -338,7 +338,7 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     run: RunInfo
     throughput: Throughput
     utilization: Utilization
-    phases: Sequence[Phase]
+    phases: Sequence[PhaseTime]
     """Of the step in the ``account`` below; their shares sum to 1."""
     verdict: Finding
     findings: Sequence[Finding]
@@ -346,9 +346,9 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     account: Account | None = None
     """What the shares are shares of, where that is not the step as it was timed."""
     ceilings: Sequence[Ceiling] = msgspec.field(default_factory=list)
-    experiments: Sequence[Experiment] = msgspec.field(default_factory=list)
+    experiments: Sequence[ReportedExperiment] = msgspec.field(default_factory=list)
     study: Study | None = None
-    remedies: Sequence[Remedy] = msgspec.field(default_factory=list)
+    remedies: Sequence[TriedRemedy] = msgspec.field(default_factory=list)
     total_speedup: float | None = None
     patch: str | None = None
     hotspots: Sequence[Hotspot] = msgspec.field(default_factory=list)

@@ -9,7 +9,7 @@ from unstall.records.report import Finding, Report
 from unstall.records.speedup import Speedup
 from unstall.records.vocabulary import WITHOUT_CULPRIT
 from unstall.text import units
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 NOTICEABLE = 1.02
 """Speed-ups below this are not worth a word."""
@@ -20,7 +20,7 @@ _OPEN = 999.0
 def ceiling(finding: Finding, condition: str = "") -> str:
     """As "ceiling without it 2.3× (1.8 to 3.1, estimated)", with its condition; empty where none is known."""
     told = ceiling_figure(finding)
-    return told and " ".join(filter(None, ("ceiling", plain(condition), told)))
+    return told and " ".join(filter(None, ("ceiling", sanitize_line(condition), told)))
 
 
 def ceiling_figure(finding: Finding) -> str:
@@ -40,7 +40,7 @@ def gain(finding: Finding) -> str:
     expected = finding.expected_gain
     if expected is None or expected.value < NOTICEABLE:
         return ""
-    return f"expected gain of {plain(expected.remedy)} {figure(expected)}"
+    return f"expected gain of {sanitize_line(expected.remedy)} {figure(expected)}"
 
 
 def first(finding: Finding) -> str:

@@ -8,7 +8,7 @@ from unstall.records.what_if import WhatIf, WhatIfReport
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 _FASTER = 1.03  # below it, a gain is none to speak of
 
@@ -68,7 +68,7 @@ def _survey(page: Page, report: WhatIfReport) -> None:
 
 def _elasticities(page: Page, report: WhatIfReport) -> None:
     ordered = sorted(report.elasticities.items(), key=lambda item: -abs(item[1]))
-    phrases = [f"{plain(name)} {value:.2f}" for name, value in ordered if abs(value) >= 0.005]
+    phrases = [f"{sanitize_line(name)} {value:.2f}" for name, value in ordered if abs(value) >= 0.005]
     page.phrases("Matters", [*phrases, f"sum {sum(report.elasticities.values()):.2f}"])
 
 

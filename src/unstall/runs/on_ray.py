@@ -43,7 +43,7 @@ class _Lost(Exception):
 
 
 @dataclass(frozen=True)
-class _Node:
+class _TrialNode:
     """One of the cluster's."""
 
     id: str
@@ -52,7 +52,7 @@ class _Node:
     gpus: float
 
 
-class Site:
+class NodeActor:
     """What runs on the node, as an actor: holds what was opened there, and calls functions with it."""
 
     def __init__(self, folder: str, variables: Mapping[str, str], mailbox: Any):
@@ -103,7 +103,7 @@ class OnRay:
         self._hear: Callable[[Any], None] = hear or tell
         self._wait = wait
         self._losses: Counter[str] = Counter()
-        self._node: _Node | None = None
+        self._node: _TrialNode | None = None
         self._site: Any = None
         self._is_busy = False
         self.moves: list[str] = []
@@ -142,16 +142,16 @@ class OnRay:
         """Take a node for itself, and open there."""
         self._node = node = self._next()
         self._tell(f"on the Ray node {node.name}, once all of its {node.cpus:g} cores are free")
-        actor = self._ray.remote(Site).options(
+        actor = self._ray.remote(NodeActor).options(
             num_cpus=node.cpus, num_gpus=node.gpus, scheduling_strategy=ray_cluster.pinned(node.id), max_restarts=0
         )
         self._site = actor.remote(os.getcwd(), dict(os.environ), self._mailbox)
         self._answer(self._site.open.remote(self._open))
 
-    def _next(self) -> _Node:
+    def _next(self) -> _TrialNode:
         """The strongest of the nodes that were lost the least: a process may be lost by itself. Raises NoNode."""
         nodes = [
-            _Node(
+            _TrialNode(
                 node["NodeID"], node["NodeManagerHostname"], node["Resources"]["CPU"], node["Resources"].get("GPU", 0)
             )
             for node in self._ray.nodes()

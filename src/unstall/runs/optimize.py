@@ -18,7 +18,7 @@ from unstall.optimize.comparison import TrialFailed
 from unstall.optimize.optimize_report import conclude
 from unstall.optimize.patch import place
 from unstall.optimize.remedies.base import Exactness
-from unstall.optimize.result import Options, Result
+from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.search import search
 from unstall.optimize.trial_runner import TrialRunner, Trials
 from unstall.records.vocabulary import HEALTHY
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.report.progress import Progress
 
-__all__ = ["Optimized", "Options", "apply", "optimize"]
+__all__ = ["Optimized", "SearchOptions", "apply", "optimize"]
 
 _FOLDER = "unstall-optimize-"
 _NOTABLE_CORES = 0.3
@@ -76,7 +76,7 @@ class Optimized:
 
 def optimize(
     words: Sequence[str],
-    options: Options,
+    options: SearchOptions,
     *,
     packages: Sequence[str] = (),
     sandbox: SandboxChoice,
@@ -143,7 +143,7 @@ def apply(optimized: Optimized) -> list[tuple[Path, Path | None]]:
 
 def _on_ray(
     target: program.Program,
-    options: Options,
+    options: SearchOptions,
     sandbox: SandboxChoice,
     tell: Callable[[str], None],
     agent: str | None,
@@ -171,7 +171,7 @@ def _inapplicable(result: Result) -> list[str]:
 
 
 def _searched(
-    target: program.Program, trials: Trials, options: Options, tell: Callable[[str], None], author: Agent | None
+    target: program.Program, trials: Trials, options: SearchOptions, tell: Callable[[str], None], author: Agent | None
 ) -> Result:
     result = search(target, trials, options, tell, author)
     with contextlib.suppress(TrialFailed):  # where no node is left to ask
@@ -186,7 +186,7 @@ def _remarks(runner: TrialRunner) -> list[str]:
 
 
 def _author(
-    agent: str, target: program.Program, runner: TrialRunner, options: Options, tell: Callable[[str], None]
+    agent: str, target: program.Program, runner: TrialRunner, options: SearchOptions, tell: Callable[[str], None]
 ) -> Agent:
     """The command that changes sources. Raises Refused where it could change them for real."""
     if runner.sandbox.force != "overlay":

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstall import environment
-from unstall.benchmark.launcher import BOOTSTRAP, Options, Outcome
+from unstall.benchmark.launcher import BOOTSTRAP, ProgramExit, RecordingOptions
 from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import RELAYED
@@ -98,7 +98,7 @@ class Watch:
         self._thread.join()
         if self._session is None:
             return Seen(0, None)
-        outcome = Outcome(asked.status, self._session.finish())
+        outcome = ProgramExit(asked.status, self._session.finish())
         directory = RunDir(asked.id, self._folder, None)
         self._diagnosis = make_report(
             asked.words, directory, asked.started, outcome, steps=asked.steps, modules=asked.modules
@@ -132,7 +132,7 @@ class Watch:
 
 
 @dataclass
-class _Node:
+class _RecordingNode:
     id: str
     name: str
     watch: Any
@@ -144,10 +144,10 @@ class Nodes:
     def __init__(self, ray: Any, tell: Tell):
         self._ray, self._tell = ray, tell
         self._prefix = str(Path(tempfile.gettempdir(), f"unstall-ray-{secrets.token_hex(4)}-"))
-        self._nodes: list[_Node] = []
+        self._nodes: list[_RecordingNode] = []
         self._paths: set[str | None] = set()
 
-    def open(self, options: Options) -> None:
+    def open(self, options: RecordingOptions) -> None:
         """Start a watch on each node; one that cannot be watched is told of."""
         watched = {"steps": options.steps, "sampling": options.sampling, "gpu_window": options.gpu_window > 0}
         actor = self._ray.remote(Watch)
@@ -155,7 +155,7 @@ class Nodes:
             if node["Alive"]:
                 place = ray_cluster.pinned(node["NodeID"])
                 watch = actor.options(num_cpus=0, scheduling_strategy=place).remote(self._prefix, watched)
-                self._nodes.append(_Node(node["NodeID"], node["NodeManagerHostname"], watch))
+                self._nodes.append(_RecordingNode(node["NodeID"], node["NodeManagerHostname"], watch))
         asked = [(node, node.watch.python_path.remote()) for node in self._nodes]
         for node, answer in asked:
             path = self._get(node, answer, _READY_S)
@@ -164,12 +164,12 @@ class Nodes:
         if not self._nodes:
             self._tell("no node of the Ray cluster can be watched: the report is of this process alone")
 
-    def recording(self, options: Options) -> Options:
+    def recording(self, options: RecordingOptions) -> RecordingOptions:
         """The options with which the program's process hands its recording on to its job's workers."""
         settings = {**options.settings, ray_jobs.SETTING: self._variables(options)}
         return replace(options, extensions=[*options.extensions, "unstall.child.ray_jobs"], settings=settings)
 
-    def _variables(self, options: Options) -> dict[str, str]:
+    def _variables(self, options: RecordingOptions) -> dict[str, str]:
         """The workers' environment variables; ``${X}`` is for Ray to fill in on the node."""
         above = [] if self._paths <= {None, ""} else ["${PYTHONPATH}"]
         return {
@@ -219,7 +219,7 @@ class Nodes:
             self._ray.kill(node.watch)
         self._ray.shutdown()
 
-    def _get(self, node: _Node, call: Any, patience_s: float) -> Any:
+    def _get(self, node: _RecordingNode, call: Any, patience_s: float) -> Any:
         """The answer of a node; None where there is none, and then it is told and the node left out."""
         from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
@@ -237,7 +237,7 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def open_nodes(options: Options, tell: Tell) -> Iterator[Nodes]:
+def open_nodes(options: RecordingOptions, tell: Tell) -> Iterator[Nodes]:
     """Watches on the nodes of the cluster, for as long as this is open. Raises Refused where no cluster answers."""
     own = dict(os.environ)  # Ray changes it, and it is the program's
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, RELAYED)  # for Ray's threads: signals are the main thread's

@@ -22,7 +22,7 @@ from unstall.runs.errors import Failed, Interrupted, refusing
 from unstall.runs.workplace import SandboxChoice, cannot_start, make_directory, open_sandbox
 from unstall.sandbox import leftovers
 from unstall.simplify import controlled_process
-from unstall.simplify.budget import Budget
+from unstall.simplify.budget import ExperimentBudget
 from unstall.simplify.program_starter import ProgramStarter
 from unstall.simplify.simplifier import Simplifier, SimplifyResult
 from unstall.simplify.simplify_report import make_report
@@ -73,7 +73,7 @@ def simplify(
     directory = make_directory()
     try:
         with Signals() as signals:
-            waiter = _Waiter(signals, progress, Budget(budget_s))
+            waiter = _Waiter(signals, progress, ExperimentBudget(budget_s))
             place = _Program(line, list(words), directory)
             if on is None:
                 with open_starter(place, sandbox, waiter.wait, progress.log) as starter:
@@ -85,7 +85,7 @@ def simplify(
         first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
         problem = ledgers.keep(report, ledger) or _keep_first_run(directory, first)
         return Simplified(report, first, result.interrupted, problem)
-    except controlled_process.Interrupted as error:
+    except controlled_process.StopRequested as error:
         raise Interrupted("none of the program's files was changed") from error
     finally:
         _discard(directory)
@@ -122,7 +122,7 @@ def open_starter(
 def experiment(
     starter: ProgramStarter,
     requested: Sequence[Experiment],
-    budget: Budget,
+    budget: ExperimentBudget,
     announce: Callable[[str], None],
     keep: Callable[[SimplifyResult], None] = lambda simplified: None,
     known: Sequence[ExperimentResult] = (),
@@ -155,7 +155,7 @@ def _on_ray(program: _Program, requested: Sequence[Experiment], sandbox: Sandbox
     with open_on_ray(open_there, waiter.progress.log, hear, waiter.wait) as place:
         try:
             told: _Told = place.do(_experiment_there, list(requested), deadline, latest)
-        except (NoNode, controlled_process.Interrupted) as error:
+        except (NoNode, controlled_process.StopRequested) as error:
             if not latest and isinstance(error, NoNode):
                 raise Failed(str(error)) from error
             if not latest:
@@ -185,13 +185,13 @@ def _experiment_there(
     """On the node: experiment until then; ``latest``: what a node that was lost had found, if one was."""
     starter, tell = opened
     known = latest[-1].results if latest else ()
-    return experiment(starter, requested, Budget(deadline - time.time()), tell, tell, known)
+    return experiment(starter, requested, ExperimentBudget(deadline - time.time()), tell, tell, known)
 
 
 class _Waiter:
     """Sleeps between two looks at the program, keeps the progress line going, and raises on a signal."""
 
-    def __init__(self, signals: Signals, progress: Progress, budget: Budget):
+    def __init__(self, signals: Signals, progress: Progress, budget: ExperimentBudget):
         self.signals, self.progress, self.budget = signals, progress, budget
         self.activity = ""
 
@@ -201,7 +201,7 @@ class _Waiter:
     def wait(self, seconds: float) -> None:
         self.signals.wait(seconds)
         if self.signals.end_requests:
-            raise controlled_process.Interrupted
+            raise controlled_process.StopRequested
         left = max(0, round(self.budget.left))
         self.progress.update(f"{self.activity} · {left // 60}:{left % 60:02d} left")
 

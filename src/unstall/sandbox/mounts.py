@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MountPlan:
     """What to lay where."""
 
     steps: list[Step] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Plan:
     """Folders that the user may write to, or below, and the program may not; with those below that it may."""
 
 
-def plan(mounts: Sequence[Mount], *, privileged: bool, reach: Sequence[str] = ()) -> Plan:
+def plan(mounts: Sequence[Mount], *, privileged: bool, reach: Sequence[str] = ()) -> MountPlan:
     """What to lay where.
 
     Args:
@@ -72,7 +72,7 @@ class _Layout:
         self.mounted = {mount.path: mount for mount in self.mounts}
         self.privileged = privileged
         self.reach = reach
-        self.plan = Plan()
+        self.plan = MountPlan()
 
     def add(self, action: str, path: str, detail: str = "") -> None:
         self.plan.steps.append(Step(action, path, detail))

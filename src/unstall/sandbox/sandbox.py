@@ -19,7 +19,7 @@ from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
 from unstall.sandbox import groups, leftovers, overlay, place
 from unstall.sandbox.keeping import STILL_RUNNING, Keeper
-from unstall.sandbox.relaying import Relay
+from unstall.sandbox.relaying import RelayProcess
 from unstall.sandbox.trackers import offline
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Sandbox:
         folder: Path,
         home: Path,
         keeper: Keeper,
-        relay: Relay | None,
+        relay: RelayProcess | None,
         overlays: overlay.Overlays | None,
         reason: str,
         keep: Sequence[Path],
@@ -227,7 +227,7 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
     reasons: list[str] = []
     for home in place.homes(folder):
         keeper = Keeper(home)
-        relay = None if network_writes else Relay(home)
+        relay = None if network_writes else RelayProcess(home)
         shared_network = "--allow-network-writes"
         if relay is not None:
             shared_network = "" if relay.wait_until_ready() else "its relay cannot be started"
@@ -253,7 +253,7 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
     raise SandboxError("there is no folder to save files in before they are changed")
 
 
-def _close(*helpers: Keeper | Relay | None) -> None:
+def _close(*helpers: Keeper | RelayProcess | None) -> None:
     for helper in helpers:
         if helper is not None:
             helper.close()

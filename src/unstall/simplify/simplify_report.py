@@ -131,11 +131,11 @@ def _scaling(result: ExperimentResult) -> list[str]:
     return [f"scaling efficiency {kept} ({low} to {high})"]
 
 
-def _experiment(result: ExperimentResult, predicted: float | None) -> records.Experiment:
+def _experiment(result: ExperimentResult, predicted: float | None) -> records.ReportedExperiment:
     ratio, experiment = result.ratio, result.experiment
     assert ratio is not None
     slope, disturbed = elasticity(result), len(result.disturbed_log_ratios)
-    return records.Experiment(
+    return records.ReportedExperiment(
         name=experiment.name,
         intervention=experiment.intervention,
         ratio=ratio.value,

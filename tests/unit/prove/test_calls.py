@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.calls import Function, Told, counted_in, in_words, not_the_originals, rising, told
+from unstall.prove.calls import CalledFunction, Told, counted_in, in_words, not_the_originals, rising, told
 
-F, G = (Function("/program/train.py", name, line) for name, line in (("f", 3), ("g", 9)))
+F, G = (CalledFunction("/program/train.py", name, line) for name, line in (("f", 3), ("g", 9)))
 
 
 def test_counts_of_one_function_are_summed(tmp_path):
@@ -55,7 +55,7 @@ def test_a_function_that_is_not_called_there_is_called_no_times():
 
 
 def test_a_function_of_the_original_is_known_by_its_name_though_its_line_has_moved():
-    moved = Function(F.path, F.name, 30)
+    moved = CalledFunction(F.path, F.name, 30)
     assert not_the_originals([Told(F, 1, 4)], {moved: 1}, {moved: 4}) is None
     assert not_the_originals([Told(F, 1, 4)], {moved: 4}, {moved: 4}) == Told(F, 1, 4)
     assert not_the_originals([Told(F, 1, 4)], {}, {}) == Told(F, 1, 4)

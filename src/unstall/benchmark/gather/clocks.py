@@ -24,7 +24,7 @@ _FEWEST = 5
 
 
 @dataclass(frozen=True)
-class Clock:
+class MachineClock:
     """How far a machine's clock is ahead of the reference's, over its own time."""
 
     times: Floats
@@ -50,11 +50,11 @@ class Clock:
         return np.asarray(times - np.interp(times, self.times, self.ahead), dtype=np.float64)
 
 
-SAME = Clock(np.zeros(1), np.zeros(1), 0.0)
+SAME = MachineClock(np.zeros(1), np.zeros(1), 0.0)
 """That of the reference's own machine."""
 
 
-def between(reference: RankPart, other: RankPart) -> tuple[str, Clock] | None:
+def between(reference: RankPart, other: RankPart) -> tuple[str, MachineClock] | None:
     """The other rank's clock by the kind of call that fits best, and that kind; None without calls in common."""
     own = {exchanges.kind: exchanges for exchanges in reference.exchanges}
     pairs = [(own[exchanges.kind], exchanges) for exchanges in other.exchanges if exchanges.kind in own]
@@ -70,7 +70,7 @@ def calls_in_common(first: Exchanges, second: Exchanges) -> tuple[slice, slice]:
     return slice(0, count * one, one), slice(0, count * two, two)
 
 
-def _by_kind(reference: Exchanges, other: Exchanges) -> Clock | None:
+def _by_kind(reference: Exchanges, other: Exchanges) -> MachineClock | None:
     ours, theirs = calls_in_common(reference, other)
     times = other.ends[theirs]
     ahead = times - reference.ends[ours]
@@ -95,7 +95,7 @@ def _by_kind(reference: Exchanges, other: Exchanges) -> Clock | None:
     if len(blocks) > 1:
         block_times, block_ahead = _to_the_ends(block_times, block_ahead, times.min(), times.max())
     error = np.abs(ahead - np.interp(times, block_times, block_ahead))
-    return Clock(block_times, block_ahead, float(np.median(error)))
+    return MachineClock(block_times, block_ahead, float(np.median(error)))
 
 
 def _in_bounds(ahead: float, least: Floats, most: Floats) -> float:

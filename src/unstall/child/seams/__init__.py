@@ -71,7 +71,7 @@ def built_in() -> tuple[Seam, ...]:
     return tuple(seam for module in _built_in() for seam in module.SEAMS)
 
 
-def every() -> tuple[Seam, ...]:
+def all_seams() -> tuple[Seam, ...]:
     """The seams of this process: the built-in ones, and those of plug-ins that were added."""
     return tuple(seam for module in _files() for seam in module.SEAMS)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import finding, reading
 from unstall.child.families import visit_family
 from unstall.child.recording import seam_ready, wrap
-from unstall.records.vocabulary import ENV, Group, Seam, Tick
+from unstall.records.vocabulary import ENV, Seam, SeamGroup, Tick
 
 if TYPE_CHECKING:
     from unstall.child.seams import Listener
@@ -22,11 +22,11 @@ STEP = Seam(
     "~env.step",
     phase=ENV.name,
     counts=Tick.ENV,
-    group=Group.ENVIRONMENTS,
+    group=SeamGroup.ENVIRONMENTS,
     stub="env",
     frames=((r"[/\\](gymnasium|gym|stable_baselines3[/\\]common[/\\]vec_env)[/\\]", r"step|reset|step_wait"),),
 )
-RESET = Seam("~env.reset", phase=ENV.name, counts=Tick.OTHER, group=Group.ENVIRONMENTS)
+RESET = Seam("~env.reset", phase=ENV.name, counts=Tick.OTHER, group=SeamGroup.ENVIRONMENTS)
 
 _WRAPPERS = 20
 """Most layers of wrappers that are looked through."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import padding, reading
 from unstall.child.recording import seam_ready, wrap_attribute
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Group, Seam, Tick
+from unstall.records.vocabulary import Seam, SeamGroup, Tick
 
 if TYPE_CHECKING:
     from unstall.child.seams import Listener
@@ -22,7 +22,7 @@ FORWARD = Seam(
     "~forward",
     phase=vocabulary.FORWARD.name,
     counts=Tick.FORWARD,
-    group=Group.MODULES,
+    group=SeamGroup.MODULES,
     frames=((r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl"),),
 )
 _BATCHES = 8

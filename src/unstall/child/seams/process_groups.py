@@ -11,9 +11,9 @@ from typing import Any
 
 from unstall.child import handlers, launchers, reading, recording
 from unstall.child.recording import wrap_attribute
-from unstall.records.vocabulary import COMM, Group, Seam
+from unstall.records.vocabulary import COMM, Seam, SeamGroup
 
-FORMING = Seam("~group.*", phase=COMM.name, group=Group.COLLECTIVES)
+FORMING = Seam("~group.*", phase=COMM.name, group=SeamGroup.COLLECTIVES)
 """All ranks make a group together, and wait for each other meanwhile."""
 
 _C10D = "torch.distributed.distributed_c10d"

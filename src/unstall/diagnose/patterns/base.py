@@ -17,12 +17,12 @@ from unstall.diagnose.thresholds import LEADS
 from unstall.records.report import Finding, NextStep
 from unstall.records.speedup import ExpectedGain
 from unstall.records.vocabulary import Confidence, KnownBy, Trait
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 from unstall.text.units import percent, seconds
 
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
-    from unstall.diagnose.thresholds import Remedy
+    from unstall.diagnose.thresholds import UsualRemedy
     from unstall.records.measurements import Slowing
     from unstall.records.report import Culprit, Utilization
     from unstall.trace.features import TraceFeatures
@@ -145,7 +145,7 @@ class Pattern:
         """The lowest and the highest ceiling that the run's own measurements allow, before chance and calibration."""
         return finding.headroom, finding.headroom
 
-    def remedy(self, finding: Finding, features: Features) -> Remedy | None:
+    def remedy(self, finding: Finding, features: Features) -> UsualRemedy | None:
         """What is to be done in this run, where that is known better than for the cause in general."""
         return None
 
@@ -202,7 +202,7 @@ def grows_by(slowing: Slowing) -> str:
 
 def name_of(culprit: Culprit | None) -> str:
     """The culprit's name, short and on one line; empty without a culprit."""
-    return shorten(plain(culprit.name), _NAME_CELLS) if culprit is not None else ""
+    return shorten(sanitize_line(culprit.name), _NAME_CELLS) if culprit is not None else ""
 
 
 def at(culprit: Culprit | None, before: str = " in ") -> str:

@@ -7,7 +7,7 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import Pattern, grows_by, name_of, of_step, part
 from unstall.diagnose.placing import Placed
-from unstall.diagnose.source import Function
+from unstall.diagnose.source import SourceFunction
 from unstall.diagnose.thresholds import BLOCKED, NOTABLE_CALLBACK, SEEN
 from unstall.records.observations import Frame
 from unstall.records.report import CallbackTime, Culprit, Finding, Utilization
@@ -119,7 +119,7 @@ def _cause(host: HostFeatures, samples: list[Placed]) -> str:
     return max(votes, key=lambda cause: votes[cause]) if votes else "logging"
 
 
-def _saves_model(frame: Frame, function: Function) -> bool:
+def _saves_model(frame: Frame, function: SourceFunction) -> bool:
     """Whether a function asks for a model's state: what it does with it, to compress it say, is saving it."""
     return vocabulary.calls_checkpoint(source.calls_in(frame.file, function))
 

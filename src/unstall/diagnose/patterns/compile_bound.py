@@ -17,7 +17,7 @@ from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
 from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.thresholds import IN_UNCOMPILED, MOSTLY_MODEL, OUTRANKS_GROWTH, SEEN, WORTH
 from unstall.records.compiled import CompiledFrame
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.records.vocabulary import MODEL_PHASES
 from unstall.text.units import seconds, times
@@ -170,7 +170,7 @@ def _broken_at(frame: CompiledFrame) -> list[str]:
 
 
 def _culprit(frame: CompiledFrame, line: int, share: float) -> Culprit:
-    return line_culprit(Site(seam="", file=frame.file, function=frame.function, line=line), share)
+    return line_culprit(SeamSite(seam="", file=frame.file, function=frame.function, line=line), share)
 
 
 PATTERN = CompileBound()

@@ -35,7 +35,7 @@ from unstall.diagnose.thresholds import (
     TEAM_DELAYED,
     THREADED,
     UNDISTURBED,
-    Remedy,
+    UsualRemedy,
 )
 from unstall.records.measurements import LoaderMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
@@ -158,7 +158,7 @@ class InputBound(Pattern):
         slowest_s = wait.body_s if by_others else min(wait.body_s, UNDISTURBED * wait.free_s)
         return min(finding.headroom, host.step_s / slowest_s), host.step_s * UNDISTURBED / wait.free_s
 
-    def remedy(self, finding: Finding, features: Features) -> Remedy | None:
+    def remedy(self, finding: Finding, features: Features) -> UsualRemedy | None:
         """More workers, where there are cores for them or they need none: as far as the cores can hide the loading."""
         host = features.host
         loader = host.measurement.loader if host is not None else None
@@ -173,7 +173,7 @@ class InputBound(Pattern):
         ahead_s = max(rest_s, loader.service_s * batches / workers, computing_s)
         remains = min(1.0, (ahead_s - rest_s) / max(host.phase_s("data_wait"), 1e-12))
         why = "the batch's own time over the workers, or all core-seconds over the cores"
-        return Remedy(
+        return UsualRemedy(
             f"num_workers={workers}", Range(max(0.0, remains - READ_AHEAD), remains, remains + READ_AHEAD, why)
         )
 

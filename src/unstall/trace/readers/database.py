@@ -20,7 +20,7 @@ _OPERATIONS = 100_000  # of SQLite's virtual machine, between two looks at the c
 _LONGEST = 16 << 20  # bytes of a text
 
 
-class Database:
+class TraceDatabase:
     """Read-only; the file and its folder are left as they are.
 
     A stranger may have made the file: only tables are read, for a view may never end, and no batch of rows takes long.
@@ -43,7 +43,7 @@ class Database:
             self._connection.close()
             raise sqlite3.DatabaseError("its list of tables cannot be read") from error
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> TraceDatabase:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -13,7 +13,7 @@ from unstall.trace.timeline import NONE, Codes, Ids, Ints
 Floats = NDArray[np.float64]
 
 
-class Kind(IntEnum):
+class EdgeKind(IntEnum):
     """What an edge's time is spent on."""
 
     COMPUTE = 0
@@ -86,7 +86,7 @@ class Edges:
     item: list[Ints] = field(default_factory=list)
     kind: list[Ints] = field(default_factory=list)
 
-    def add(self, src: Ints, dst: Ints, constant: Floats, kind: Kind | Ints, item: Ints | None = None) -> None:
+    def add(self, src: Ints, dst: Ints, constant: Floats, kind: EdgeKind | Ints, item: Ints | None = None) -> None:
         """Append edges; ``kind`` is of the constant, the item's own time has the item's kind."""
         n = len(src)
         if not n:
