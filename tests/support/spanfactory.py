@@ -44,9 +44,9 @@ class Recording:
         """Phases and seams that a plug-in added, as the process tells the parent, through JSON."""
         for one in added:
             kind = "phase" if isinstance(one, Phase) else "seam"
-            self.tell(kind, **{kind: json.loads(json.dumps(one))})
+            self.emit_fact(kind, **{kind: json.loads(json.dumps(one))})
 
-    def tell(self, kind, **facts):
+    def emit_fact(self, kind, **facts):
         """A line of facts, as the watcher tells it."""
         self.facts.setdefault(kind, []).append({"kind": kind, "t": self.t, **facts})
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from unstall.child.user_files import is_program_file
+from unstall.records.memory import AllocatingLine, MemoryLines
 
 MIN_MOMENTS = 3
 """A line grows memory only if what it left behind was allocated at three moments or more,"""
@@ -24,22 +23,6 @@ MIN_SHARE = 0.01
 """Lines with less than this part of the first line's bytes are not named."""
 
 _Site = tuple[str, str, int]  # function, file, line
-
-
-class AllocatingLine(msgspec.Struct, frozen=True):
-    """A user's line, and the bytes that it or what it called allocated."""
-
-    function: str
-    file: str
-    line: int
-    bytes: int
-
-
-class MemoryLines(msgspec.Struct, frozen=True):
-    """The largest allocating lines at the peak, and of what kept growing; the most bytes first."""
-
-    peak: list[AllocatingLine]
-    growth: list[AllocatingLine]
 
 
 def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:

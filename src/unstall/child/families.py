@@ -93,7 +93,7 @@ def _recorded(function: FunctionType | MethodType, seam: Seam, owner: str, event
     inner: Any = function
     while type(getattr(inner, "__wrapped__", None)) is FunctionType:  # Lightning's rank_zero_only, torch.no_grad
         inner = inner.__wrapped__
-    if recording.tell is not None:
+    if recording.emit_fact is not None:
         code = inner.__code__
-        recording.tell("callback", name=seam.named(member), file=code.co_filename, line=code.co_firstlineno)
+        recording.emit_fact("callback", name=seam.named(member), file=code.co_filename, line=code.co_firstlineno)
     return wrap(function, seam, member)

@@ -60,7 +60,7 @@ class WindowRecorder:
             elif self._is_step(seam):
                 self._stage()
         except Exception as error:
-            self._child.tell("error", what="GPU window", error=repr(error))
+            self._child.emit_fact("error", what="GPU window", error=repr(error))
             self._unguard()
             self._profiler = None
             self._finish()
@@ -89,7 +89,9 @@ class WindowRecorder:
     def _start(self) -> None:
         torch = sys.modules["torch"]
         if torch.autograd._profiler_enabled():
-            self._child.tell("error", what="GPU window", error="the program profiles itself: no window was recorded")
+            self._child.emit_fact(
+                "error", what="GPU window", error="the program profiles itself: no window was recorded"
+            )
             self._finish()
             return
         activity = torch.profiler.ProfilerActivity
@@ -120,7 +122,7 @@ class WindowRecorder:
             if write:
                 path = os.path.join(self._child.directory, f"gpu-{os.getpid()}.json")
                 profiler.export_chrome_trace(path)
-            self._child.tell("window", what="gpu", began=self._began, ended=time.monotonic())
+            self._child.emit_fact("window", what="gpu", began=self._began, ended=time.monotonic())
             self._finish()
 
     def _finish(self) -> None:
@@ -130,7 +132,7 @@ class WindowRecorder:
         events, self._events = self._events, []
         if len(events) > 1 and events[-1].query():
             step_s = [a.elapsed_time(b) / 1e3 for a, b in pairwise(events)]
-            self._child.tell("gpu_steps", step_s=step_s)
+            self._child.emit_fact("gpu_steps", step_s=step_s)
 
     def _guard(self, torch: Any) -> None:
         """Only one profiler can run: if the program starts its own meanwhile, it has the right of way."""

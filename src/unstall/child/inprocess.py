@@ -27,10 +27,10 @@ _MAX_FRAMES = 60
 
 
 class InProcessSampler:
-    """Samples the main thread in windows; ``tell("samples", stacks=[[frames, count], ...])`` after each."""
+    """Samples the main thread in windows; ``emit_fact("samples", stacks=[[frames, count], ...])`` after each."""
 
-    def __init__(self, tell: Callable[..., None]):
-        self.tell = tell
+    def __init__(self, emit_fact: Callable[..., None]):
+        self.emit_fact = emit_fact
         self._thread = threading.Thread(target=self._run, name="unstall sampler", daemon=True)
 
     def start(self) -> None:
@@ -47,7 +47,7 @@ class InProcessSampler:
                 stack = _stack(sys._current_frames().get(main or 0))
                 if stack:
                     stacks[stack] += 1
-            self.tell(
+            self.emit_fact(
                 "samples",
                 pid=os.getpid(),
                 began=began,

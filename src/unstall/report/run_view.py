@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from unstall.records.memory import MemoryLines
 from unstall.records.report import Culprit, PhaseTime, Report
 from unstall.records.vocabulary import HEALTHY, UNEXPLAINED
 from unstall.report import gpu_section, promise, run_markdown, run_phrases, wording
@@ -19,28 +20,6 @@ _WIDEST_BAR = 40
 _NARROWEST_BAR = 6
 _ALLOCATING_LINES = 3
 _NOTABLE_CALLBACK = 0.01  # of the run: the pages have the others
-
-
-class AllocatingLine(Protocol):
-    """A line of the user's, and the bytes that it allocated."""
-
-    @property
-    def function(self) -> str: ...
-    @property
-    def file(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-
-
-class MemoryLines(Protocol):
-    """The lines that allocated the most, at the peak and of what kept growing."""
-
-    @property
-    def peak(self) -> Sequence[AllocatingLine]: ...
-    @property
-    def growth(self) -> Sequence[AllocatingLine]: ...
 
 
 class _Limits(NamedTuple):

@@ -126,12 +126,14 @@ def optimize(
 
 
 @contextlib.contextmanager
-def open_trials(line: Sequence[str], sandbox: SandboxChoice, tell: Callable[[str], None]) -> Iterator[TrialRunner]:
+def open_trials(
+    line: Sequence[str], sandbox: SandboxChoice, on_message: Callable[[str], None]
+) -> Iterator[TrialRunner]:
     """A runner of trials on this machine. Raises Refused where there is no sandbox."""
     leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
     with (
         leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
-        open_sandbox(sandbox, folder, tell) as box,
+        open_sandbox(sandbox, folder, on_message) as box,
     ):
         yield TrialRunner(line, folder, box)
 
@@ -145,7 +147,7 @@ def _on_ray(
     target: program.Program,
     options: SearchOptions,
     sandbox: SandboxChoice,
-    tell: Callable[[str], None],
+    on_message: Callable[[str], None],
     agent: str | None,
 ) -> Result:
     """Search with trials on a Ray cluster."""
@@ -153,8 +155,8 @@ def _on_ray(
 
     if agent is not None:
         raise Refused("--agent changes files on this machine: leave out --on ray")
-    with open_on_ray(partial(open_trials, target.line, sandbox), tell) as place:
-        result = _searched(target, place, options, tell, None)
+    with open_on_ray(partial(open_trials, target.line, sandbox), on_message) as place:
+        result = _searched(target, place, options, on_message, None)
         result.notes += place.moves
     return result
 
@@ -171,9 +173,13 @@ def _inapplicable(result: Result) -> list[str]:
 
 
 def _searched(
-    target: program.Program, trials: Trials, options: SearchOptions, tell: Callable[[str], None], author: Agent | None
+    target: program.Program,
+    trials: Trials,
+    options: SearchOptions,
+    on_message: Callable[[str], None],
+    author: Agent | None,
 ) -> Result:
-    result = search(target, trials, options, tell, author)
+    result = search(target, trials, options, on_message, author)
     with contextlib.suppress(TrialFailed):  # where no node is left to ask
         result.notes += trials.do(_remarks)
     return result
@@ -186,13 +192,13 @@ def _remarks(runner: TrialRunner) -> list[str]:
 
 
 def _author(
-    agent: str, target: program.Program, runner: TrialRunner, options: SearchOptions, tell: Callable[[str], None]
+    agent: str, target: program.Program, runner: TrialRunner, options: SearchOptions, on_message: Callable[[str], None]
 ) -> Agent:
     """The command that changes sources. Raises Refused where it could change them for real."""
     if runner.sandbox.force != "overlay":
         raise Refused(f"--agent needs a sandbox with an overlay: {runner.sandbox.note}")
     exactness: Exactness = "reduced" if "reduced" in options.allow else "close"
-    return Agent(agent, target, runner, exactness, tell)
+    return Agent(agent, target, runner, exactness, on_message)
 
 
 def _locked(target: program.Program, result: Result) -> list[str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from unstall.records.observations import StackSample
     from unstall.records.part import Part
 
-Tell = Callable[[str], None]
+MessageHandler = Callable[[str], None]
 
 RAYLET = "RAY_RAYLET_PID"
 """What Ray sets for each worker: its node's own process, by which nodes on one machine are told apart."""
@@ -141,8 +141,8 @@ class _RecordingNode:
 class Nodes:
     """The nodes of a cluster, each with its watch."""
 
-    def __init__(self, ray: Any, tell: Tell):
-        self._ray, self._tell = ray, tell
+    def __init__(self, ray: Any, on_message: MessageHandler):
+        self._ray, self._on_message = ray, on_message
         self._prefix = str(Path(tempfile.gettempdir(), f"unstall-ray-{secrets.token_hex(4)}-"))
         self._nodes: list[_RecordingNode] = []
         self._paths: set[str | None] = set()
@@ -162,7 +162,7 @@ class Nodes:
             if node in self._nodes:
                 self._paths.add(path)
         if not self._nodes:
-            self._tell("no node of the Ray cluster can be watched: the report is of this process alone")
+            self._on_message("no node of the Ray cluster can be watched: the report is of this process alone")
 
     def recording(self, options: RecordingOptions) -> RecordingOptions:
         """The options with which the program's process hands its recording on to its job's workers."""
@@ -210,7 +210,7 @@ class Nodes:
         for seen in others:
             assert seen.part is not None
             parts.publish(store, seen.part, seen.stacks, secrets.token_hex(4))
-        return Gathering(store, since=None, wait_s=0.0, on_message=self._tell).gather(base).diagnosis
+        return Gathering(store, since=None, wait_s=0.0, on_message=self._on_message).gather(base).diagnosis
 
     def close(self) -> None:
         """Leave nothing on the nodes, and the cluster."""
@@ -231,18 +231,18 @@ class Nodes:
             reason = f"no answer within {patience_s:.0f} s"
         except RayError as error:
             reason = type(error).__name__
-        self._tell(f"the Ray node {node.name} is not seen: {reason}")
+        self._on_message(f"the Ray node {node.name} is not seen: {reason}")
         self._nodes = [other for other in self._nodes if other.id != node.id]
         return None
 
 
 @contextlib.contextmanager
-def open_nodes(options: RecordingOptions, tell: Tell) -> Iterator[Nodes]:
+def open_nodes(options: RecordingOptions, on_message: MessageHandler) -> Iterator[Nodes]:
     """Watches on the nodes of the cluster, for as long as this is open. Raises Refused where no cluster answers."""
     own = dict(os.environ)  # Ray changes it, and it is the program's
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, RELAYED)  # for Ray's threads: signals are the main thread's
     try:
-        nodes = Nodes(ray_cluster.connect("--ray"), tell)
+        nodes = Nodes(ray_cluster.connect("--ray"), on_message)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.environ.clear()

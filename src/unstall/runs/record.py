@@ -16,11 +16,11 @@ from unstall.runs.errors import refusing
 from unstall.runs.workplace import cannot_start, make_directory
 
 if TYPE_CHECKING:
-    from unstall.benchmark.memory import MemoryLines
     from unstall.benchmark.reader import ProcessRecording
     from unstall.benchmark.session import Session
     from unstall.exports import Spans
     from unstall.records.archive import Archive
+    from unstall.records.memory import MemoryLines
     from unstall.records.report import Report
     from unstall.repeat.revision import Revision
     from unstall.runs.gather import Gathered, Gathering

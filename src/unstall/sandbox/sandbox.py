@@ -63,7 +63,7 @@ class Sandbox:
         self._overlays = overlays
         self._keep = keep
         self._network_writes = network_writes
-        self._tell: Callable[[str], None] = lambda line: None
+        self._on_message: Callable[[str], None] = lambda line: None
         self._refused: list[str] = []
         self._doors: set[str] | None = None
 
@@ -170,7 +170,7 @@ class Sandbox:
         if failure.startswith(STILL_RUNNING):
             pids = failure.removeprefix(STILL_RUNNING)
             names = leftovers.named(map(int, pids.split()))
-            self._tell(f"processes of an experiment do not end ({names}): to end them, kill -9 {pids}")
+            self._on_message(f"processes of an experiment do not end ({names}): to end them, kill -9 {pids}")
         elif failure:
             raise SandboxError(f"the files could not be put back: {failure}; they are kept in {self._home / 'vault'}")
 
@@ -191,7 +191,7 @@ def open_sandbox(
     *,
     network_writes: bool = False,
     required: bool = True,
-    tell: Callable[[str], None] = lambda line: None,
+    on_message: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Sandbox]:
     """Open a sandbox for the programs of one working directory; closed, nothing of it is left.
 
@@ -200,7 +200,7 @@ def open_sandbox(
         keep: existing folders that stay writable for real, such as the recording's.
         network_writes: let programs write to the outside: HTTP POST, tracking servers and the like.
         required: raise when the files' safety cannot be guaranteed; else the guard does what it can.
-        tell: takes a line on what the person should know before a program starts, or after the last one.
+        on_message: takes a line on what the person should know before a program starts, or after the last one.
 
     Raises:
         SandboxError: nothing can guarantee it and it is required, or there is no room at all.
@@ -210,12 +210,12 @@ def open_sandbox(
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
     writable = [path.resolve() for path in keep]
     for line in leftovers.settle_sandboxes(place.roots(folder), place.PREFIX, lambda home: Keeper(home).close()):
-        tell(line)
+        on_message(line)
     sandbox = _open(folder.resolve(), writable, network_writes, required)
-    sandbox._tell = tell
+    sandbox._on_message = on_message
     foreign = groups.warning(folder.resolve()) if sandbox.knows_one_group else None
     if foreign is not None:
-        tell(foreign)
+        on_message(foreign)
     try:
         yield sandbox
     finally:

@@ -8,7 +8,8 @@ import shutil
 import pytest
 
 from unstall.benchmark import capabilities, machine
-from unstall.benchmark.capabilities import Check, checks
+from unstall.benchmark.capabilities import checks
+from unstall.records.machine import Capability
 
 
 def test_every_check_explains_itself():
@@ -19,7 +20,7 @@ def test_every_check_explains_itself():
     assert all(not check.advice for check in found if check.works)
 
 
-def by_name() -> dict[str, Check]:
+def by_name() -> dict[str, Capability]:
     return {check.name: check for check in checks()}
 
 

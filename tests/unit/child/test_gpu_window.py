@@ -18,7 +18,7 @@ class Child:
         self.on_control = None
         self.told = []
 
-    def tell(self, kind, **facts):
+    def emit_fact(self, kind, **facts):
         self.told.append((kind, facts))
 
     def facts(self, kind):

@@ -57,10 +57,10 @@ def quick(monkeypatch):
 def test_the_main_thread_is_sampled_in_windows_and_told(quick):
     told = []
 
-    def tell(kind, **facts):
+    def emit_fact(kind, **facts):
         told.append((kind, json.loads(json.dumps(facts))))
 
-    sampler = InProcessSampler(tell)
+    sampler = InProcessSampler(emit_fact)
     sampler.start()
     sampler._thread.join(timeout=60)
     assert not sampler._thread.is_alive()

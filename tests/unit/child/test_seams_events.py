@@ -26,7 +26,7 @@ FRAMEWORKS = {
 @pytest.fixture
 def facts(monkeypatch):
     lines = []
-    monkeypatch.setattr(recording, "tell", lambda kind, **facts: lines.append((kind, facts)))
+    monkeypatch.setattr(recording, "emit_fact", lambda kind, **facts: lines.append((kind, facts)))
     return lines
 
 

@@ -18,8 +18,8 @@ from unstall.runs.gather import Gathering
 def diagnosis(number, *, world=4, host="node0", work=0.02):
     """One rank's run, as its machine alone sees it."""
     r = Recording(pid=100 + number, parent=50)
-    r.tell("process", pid=r.pid, parent=50, host=host)
-    r.tell("rank", rank=number, world_size=world, host=host, job="job", restart=0)
+    r.emit_fact("process", pid=r.pid, parent=50, host=host)
+    r.emit_fact("rank", rank=number, world_size=world, host=host, job="job", restart=0)
     for _ in range(400):
         r.do("~forward", work)
         r.do("~backward", 0.2 - work, cpu=0.01)

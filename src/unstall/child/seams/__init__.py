@@ -25,10 +25,10 @@ Finder = Callable[[], list[FunctionType]]
 class Listener(Protocol):
     """Where a seam notes what it learns of the program."""
 
-    def tell(self, kind: str, /, **facts: Any) -> None:
+    def emit_fact(self, kind: str, /, **facts: Any) -> None:
         """Write a line of facts."""
 
-    def tell_once(self, kind: str, /, **facts: Any) -> None:
+    def emit_fact_once(self, kind: str, /, **facts: Any) -> None:
         """The same, for the first time of each kind only."""
 
 

@@ -50,7 +50,7 @@ def _tell_compiled() -> None:
     """A line of facts for each compilation that torch has kept the metrics of since the last time."""
     global _last
     try:
-        if recording.tell is None:
+        if recording.emit_fact is None:
             return
         kept = sys.modules[_UTILITIES].get_compilation_metrics()
         new = []
@@ -62,7 +62,7 @@ def _tell_compiled() -> None:
             _last = metrics
             facts = _facts(metrics)
             if facts is not None:
-                recording.tell("compiled", **facts)
+                recording.emit_fact("compiled", **facts)
     except Exception as error:  # other versions of torch keep other metrics
         if handlers.raised(error):
             raise

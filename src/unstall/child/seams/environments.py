@@ -72,7 +72,7 @@ def _parts(held: dict[str, Any]) -> list[Any]:
 
 def _note(listener: Listener, count: int, env: Any, _: Any) -> None:
     if count == 1:
-        listener.tell("env", id=id(env), type=type(env).__qualname__, num_envs=_count(env))
+        listener.emit_fact("env", id=id(env), type=type(env).__qualname__, num_envs=_count(env))
 
 
 def _count(env: Any) -> int:

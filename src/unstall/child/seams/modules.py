@@ -40,9 +40,9 @@ def _install(module: Any) -> None:
 
 def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
     if count == 1:
-        listener.tell("root", **_facts(module))
+        listener.emit_fact("root", **_facts(module))
     if count <= _BATCHES:
-        listener.tell("batch", root=id(module), **_batch_facts(module, batch))
+        listener.emit_fact("batch", root=id(module), **_batch_facts(module, batch))
 
 
 def _facts(module: Any) -> dict[str, Any]:
