@@ -24,7 +24,7 @@ from unstall.diagnose.thresholds import CHANCE, HOLDS
 from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Caller, Culprit, Hotspot, LineTime
-from unstall.records.vocabulary import OTHER
+from unstall.records.vocabulary import DATA_WAIT, OTHER
 
 _Line = TypeVar("_Line", bound=LineTime)
 
@@ -50,12 +50,12 @@ class Blame:
                 if sample.main_thread:
                     self.main.append(placer.place(sample))
                 elif program := program_frames(sample.frames):
-                    self.threads.append(Placed(sample, "data_wait", program))
+                    self.threads.append(Placed(sample, DATA_WAIT.name, program))
             elif sample.pid in roles:
                 if sample.main_thread:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
-                self.workers.append(Placed(sample, "data_wait", program_frames(sample.frames)))
+                self.workers.append(Placed(sample, DATA_WAIT.name, program_frames(sample.frames)))
         self.total = count(self.main)
         self.loops = loop_functions(self.main, measurement.sites)
         """The functions that run the training loop."""

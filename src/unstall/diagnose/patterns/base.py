@@ -9,26 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import msgspec
 
-from unstall.diagnose.thresholds import LEADS
+from unstall.diagnose.thresholds import LEADS, Evidence
 from unstall.records.report import Finding, NextStep
 from unstall.records.speedup import ExpectedGain
 from unstall.records.vocabulary import Confidence, KnownBy, Trait
 from unstall.text.sanitize import sanitize_line, shorten
 from unstall.text.units import percent, seconds
+from unstall.threshold import Range
 
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
-    from unstall.diagnose.thresholds import UsualRemedy
     from unstall.records.measurements import Slowing
     from unstall.records.report import Culprit, Utilization
     from unstall.trace.features import TraceFeatures
 
 
 _NAME_CELLS = 60
+
+
+BY_REWRITING = "experts' versions leave 0 to 0.2 (zoo); how much of a stranger's code is needed at all nobody knows"
+"""The reason for what remains where a person has to write the code anew."""
+
+
+class UsualRemedy(NamedTuple):
+    """What is usually done about a cause, and the share of the component's time that then remains.
+
+    Less than nothing remains where a remedy also saves time elsewhere.
+    """
+
+    name: str
+    remains: Range
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,14 @@ class Pattern:
     """Cause, or None for any other, and what a person can do where no remedy can write it."""
     by_hand_from: ClassVar[float] = 1.1
     """Headroom from which that is worth a person's time."""
+    usual_remedies: ClassVar[tuple[tuple[str | None, UsualRemedy], ...]] = ()
+    """Cause, or None for any other, and what is usually done: the expected gain follows from it."""
+    calibration: ClassVar[tuple[tuple[str | None, Evidence | None, Range], ...]] = ()
+    """Cause and kind of evidence, or None for any other, and how many times the estimate the truth is.
+
+    Of the gain over nothing, ceiling - 1, so that a ceiling of 1 stays 1. First guesses: `bench/accuracy.py` prints
+    how many truths the intervals hold, by which these are to be fitted.
+    """
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """The finding in a run as it was measured, or None when the numbers do not show the pattern."""
