@@ -67,7 +67,7 @@ class ToolCalls:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._count = 0
-        self._kept: deque[Path] = deque()
+        self._folders: deque[Path] = deque()
         self._running: set[Process] = set()
         self._measuring = anyio.Lock()
 
@@ -117,9 +117,9 @@ class ToolCalls:
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
-        self._kept.append(folder)
-        if len(self._kept) > KEPT_CALLS:
-            shutil.rmtree(self._kept.popleft(), ignore_errors=True)
+        self._folders.append(folder)
+        if len(self._folders) > KEPT_CALLS:
+            shutil.rmtree(self._folders.popleft(), ignore_errors=True)
         return self._count, folder
 
     async def _run(self, command: Sequence[str], call: ToolCall, cwd: Path, on_progress: OnProgress) -> ToolCall:

@@ -25,7 +25,7 @@ _COUNT_AT, _DROPPED_AT, _CONTROL_AT, _TICKS_AT, _FLUSHED_AT = (
 )
 
 _names: dict[str, int] = {}
-_told: dict[int, int] = {}
+_watched_calls: dict[int, int] = {}
 _on_name: Callable[[int, str], Any] | None = None
 _watcher: Callable[[int, int, Any, Any], Any] | None = None
 _every = False
@@ -150,9 +150,9 @@ def _tick(thread: _Thread, kind: int, name: int, first: Any, second: Any) -> Non
     control = thread.file.tick(kind)
     if not thread.main or _watcher is None:
         return
-    calls = _told.get(name, 0)
+    calls = _watched_calls.get(name, 0)
     if calls < layout.FIRST_CALLS:
-        _told[name] = calls + 1
+        _watched_calls[name] = calls + 1
     elif not _every and not control:
         return
     _watcher(name, control, first, second)

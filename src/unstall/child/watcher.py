@@ -45,7 +45,7 @@ class Watcher:
         self.options = options
         self.on_call = on_call
         self.notes = seams.notes()
-        self.seen: set[Any] = set()
+        self.noted: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
         self.names: dict[int, str] = {}
         self.windows = EarlyWindows(emit_fact, self, options)
@@ -104,16 +104,16 @@ class Watcher:
 
     def emit_fact_once(self, kind: str, /, **facts: Any) -> None:
         """Write a line of facts, for the first time of each kind only."""
-        if kind not in self.seen:
-            self.seen.add(kind)
+        if kind not in self.noted:
+            self.noted.add(kind)
             self.emit_fact(kind, **facts)
 
     def _site(self, name: str, frame: FrameType) -> None:
         """Write down who calls this seam, once for each place."""
         key = (name, _path(frame, _NEAREST))
-        if key in self.seen:
+        if key in self.noted:
             return
-        self.seen.add(key)
+        self.noted.add(key)
         torch = sys.modules.get("torch")
         self.emit_fact(
             "site", name=name, stack=_path(frame, _MAX_FRAMES), grad=torch is None or torch.is_grad_enabled()

@@ -124,16 +124,16 @@ def _stands(process: AttachedProcess) -> str:
     return f"{process.role} (process {process.pid}) stands{inside}{at}"
 
 
-def _straggler(late: _Watched, waiting: _Watched, workers: Sequence[_Watched]) -> _Verdict:
-    phases = {name: share for name, share in late.process.phases.items() if name not in (COMM.name, *MODEL_PHASES)}
-    phase, _ = _largest(phases or late.process.phases)
-    samples = [placed for placed in late.placed if _group(placed.phase) == phase]
-    share = waiting.waits - late.waits
-    headline = f"{late.process.role} waits least for the others: they wait for it up to {percent(share)} of the time"
+def _straggler(slowest: _Watched, waiting: _Watched, workers: Sequence[_Watched]) -> _Verdict:
+    phases = {name: share for name, share in slowest.process.phases.items() if name not in (COMM.name, *MODEL_PHASES)}
+    phase, _ = _largest(phases or slowest.process.phases)
+    samples = [placed for placed in slowest.placed if _group(placed.phase) == phase]
+    share = waiting.waits - slowest.waits
+    headline = f"{slowest.process.role} waits least for the others: they wait for it up to {percent(share)} of the time"
     evidence = [
-        f"{each.process.role} waits {percent(each.waits)} of the time in collectives" for each in (late, waiting)
+        f"{each.process.role} waits {percent(each.waits)} of the time in collectives" for each in (slowest, waiting)
     ]
-    return "straggler", headline, share, _culprit_of(late, phase, samples, workers), evidence
+    return "straggler", headline, share, _culprit_of(slowest, phase, samples, workers), evidence
 
 
 def _culprit_of(
@@ -141,8 +141,8 @@ def _culprit_of(
 ) -> Culprit | None:
     """Who holds the time; of a wait for batches, what its loader workers do."""
     if phase == DATA_WAIT.name and workers:
-        made = [placed for worker in workers for placed in worker.placed if not is_idle(placed)]
-        by_worker = culprit(made, sum(count(worker.placed) for worker in workers), "worker")
+        placed_in_workers = [placed for worker in workers for placed in worker.placed if not is_idle(placed)]
+        by_worker = culprit(placed_in_workers, sum(count(worker.placed) for worker in workers), "worker")
         if by_worker is not None:
             return by_worker
     return culprit(samples, count(watched.placed), watched.process.role)

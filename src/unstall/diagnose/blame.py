@@ -76,10 +76,10 @@ class Blame:
         worth = slowing.early_s / before / (slowing.late_s / after)  # an early sample's time, in late ones
         grown = []
         for functions, alike in late.items():
-            seen = count(alike)
-            more = seen - worth * count(early.get(functions, ()))
+            late_count = count(alike)
+            more = late_count - worth * count(early.get(functions, ()))
             timed = alike[0].phase if alike[0].in_seam else OTHER.name
-            if timed == slowing.phase and more > CHANCE * math.sqrt(seen):
+            if timed == slowing.phase and more > CHANCE * math.sqrt(late_count):
                 hottest = max(alike, key=lambda placed: placed.count)
                 grown.append(replace(hottest, sample=msgspec.structs.replace(hottest.sample, count=round(more))))
         return grown

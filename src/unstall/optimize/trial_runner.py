@@ -136,8 +136,8 @@ class TrialRunner:
 
     def environment(self, folder: Path, plan: Mapping[str, Any]) -> dict[str, str]:
         """The program's environment; what torch.compile makes would be lost with the sandbox, and is kept."""
-        kept = {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor")}
-        return trial_environment(self.sandbox, folder, plan, {**kept, **os.environ})
+        compiler_cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor")}
+        return trial_environment(self.sandbox, folder, plan, {**compiler_cache, **os.environ})
 
     def make_folder(self) -> Path:
         self.count += 1

@@ -31,8 +31,8 @@ Quarters = Mapping[CalledFunction, Sequence[int]]
 """How often each function was called in each quarter of the steps."""
 
 
-class Told(NamedTuple):
-    """A function whose number of calls tells the program's own seeds from others."""
+class SeedDependence(NamedTuple):
+    """A function that is called more or less often under the program's own seeds than under others."""
 
     function: CalledFunction
     own: int
@@ -79,33 +79,37 @@ def rising_in_words(function: CalledFunction, counts: Sequence[int]) -> str:
     )
 
 
-def told(own: Calls, others: Sequence[Calls]) -> list[Told]:
+def seed_dependent(own: Calls, others: Sequence[Calls]) -> list[SeedDependence]:
     """Functions that all other seeds call equally often, and the program's own not; none where nothing was counted."""
     if not own or not others or not all(others):
         return []
     functions = sorted(frozenset(own).union(*others))
     counts = [(function, own.get(function, 0), {calls.get(function, 0) for calls in others}) for function in functions]
-    return [Told(function, here, *there) for function, here, there in counts if len(there) == 1 and here not in there]
+    return [
+        SeedDependence(function, here, *there)
+        for function, here, there in counts
+        if len(there) == 1 and here not in there
+    ]
 
 
-def not_the_originals(found: Sequence[Told], own: Calls, other: Calls) -> Told | None:
+def not_the_originals(suspects: Sequence[SeedDependence], own: Calls, other: Calls) -> SeedDependence | None:
     """The first of these that the original calls equally often under both, or does not have; None if there is none.
 
     A function is the original's by its file and name: its lines may have moved.
     """
     here, there = _by_name(own), _by_name(other)
-    for one in found:
-        name = one.function.path, one.function.name
+    for suspect in suspects:
+        name = suspect.function.path, suspect.function.name
         if here.get(name, 0) == there.get(name, 0):
-            return one
+            return suspect
     return None
 
 
-def in_words(one: Told, others: int) -> str:
+def in_words(dependence: SeedDependence, others: int) -> str:
     """What tells the program's own seeds from so many others, for a person."""
     return (
-        f"{_place(one.function)} runs {times(one.own)} under the program's own seeds, and {times(one.others)} under "
-        f"{others} others: results may be known beforehand"
+        f"{_place(dependence.function)} runs {times(dependence.own)} under the program's own seeds, and "
+        f"{times(dependence.others)} under {others} others: results may be known beforehand"
     )
 
 
@@ -114,7 +118,7 @@ def _place(function: CalledFunction) -> str:
 
 
 def _by_name(calls: Calls) -> Mapping[tuple[str, str], int]:
-    found: Counter[tuple[str, str]] = Counter()
+    by_name: Counter[tuple[str, str]] = Counter()
     for function, count in calls.items():
-        found[function.path, function.name] += count
-    return found
+        by_name[function.path, function.name] += count
+    return by_name

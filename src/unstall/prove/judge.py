@@ -247,7 +247,7 @@ class Judge:
         reason = doubt(self.pairs, self.watched)
         if reason is not None:
             return ProofEnded("inconclusive", reason)
-        for missed in (saves.fewer(self.pairs), saves.late(self.watched)):
+        for missed in (saves.fewer(self.pairs), saves.delayed(self.watched)):
             if missed is not None and missed.is_by_time:
                 reason = f"{missed.difference}, which may be for the time that it takes: a longer run would tell"
                 return ProofEnded("inconclusive", reason)
@@ -280,17 +280,17 @@ class Judge:
         self.log("which lines of the change are reached")
         own = self._followed(lines, None)
         others = list(self._under_others(lines, own))
-        told = reached.only_here(own.reached, [other.reached for other in others])
-        if told is not None:
-            raise ProofEnded("inconclusive", reached.in_words(told, len(others)))
+        place = reached.only_here(own.reached, [other.reached for other in others])
+        if place is not None:
+            raise ProofEnded("inconclusive", reached.in_words(place, len(others)))
         self._refuse_more_and_more([own, *others])
-        by_calls = calls.told(own.calls, [other.calls for other in others])
+        by_calls = calls.seed_dependent(own.calls, [other.calls for other in others])
         if by_calls:
             plans = [{"reached": {"files": {}}, **reseeded(shift)} for shift in (None, other_seeds())]
             of_original = [self.runs.original(plan).calls for plan in plans]
-            one = calls.not_the_originals(by_calls, *of_original)
-            if one is not None:
-                raise ProofEnded("inconclusive", calls.in_words(one, len(others)))
+            dependence = calls.not_the_originals(by_calls, *of_original)
+            if dependence is not None:
+                raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
         places = own.reached.union(*(other.reached for other in others))
         self.unreached += reached.never(self.sides, lines, places)
 
@@ -311,8 +311,8 @@ class Judge:
         while self.has_seeds and len(others) < thresholds.MOST_OTHER_SEEDS:
             others.append(self._followed(lines, other_seeds()))
             yield others[-1]
-            is_told = reached.only_here(own.reached, [other.reached for other in others]) is not None
-            if not (is_told or calls.told(own.calls, [other.calls for other in others])):
+            is_distinct = reached.only_here(own.reached, [other.reached for other in others]) is not None
+            if not (is_distinct or calls.seed_dependent(own.calls, [other.calls for other in others])):
                 return
 
     def _followed(self, lines: Mapping[str, Sequence[int]], shift: int | None) -> WholeRun:

@@ -26,7 +26,7 @@ def markdown(report: WhatIfReport) -> str:
 def _fill(page: Page, report: WhatIfReport) -> Page:
     page.rule("unstall what-if")
     if len(report.answers) == 1:
-        _one(page, report, report.answers[0])
+        _prediction(page, report, report.answers[0])
     else:
         _survey(page, report)
     if report.elasticities:
@@ -35,7 +35,7 @@ def _fill(page: Page, report: WhatIfReport) -> Page:
     return page
 
 
-def _one(page: Page, report: WhatIfReport, answer: WhatIf) -> None:
+def _prediction(page: Page, report: WhatIfReport, answer: WhatIf) -> None:
     page.paragraph(headline(answer), "bold green" if answer.speedup > _FASTER else "bold yellow")
     page.field("What if", answer.changes)
     page.phrases(

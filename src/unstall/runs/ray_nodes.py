@@ -46,7 +46,7 @@ _JUDGE_S = 120.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class NodeAnswer:
     """What was recorded on a node."""
 
     steps: int
@@ -86,7 +86,7 @@ class Watch:
         """The PYTHONPATH that the node's workers have without us."""
         return os.environ.get("PYTHONPATH")
 
-    def finish(self, asked: Asked) -> Seen:
+    def finish(self, asked: Asked) -> NodeAnswer:
         """The program has ended: say what its workers did here."""
         from unstall.benchmark.gather import parts
         from unstall.diagnose.run_report import make_report
@@ -97,7 +97,7 @@ class Watch:
         self._ended.set()
         self._thread.join()
         if self._session is None:
-            return Seen(0, None)
+            return NodeAnswer(0, None)
         outcome = ProgramExit(asked.status, self._session.finish())
         directory = RunDir(asked.id, self._folder, None)
         self._diagnosis = make_report(
@@ -105,9 +105,9 @@ class Watch:
         )
         measured = self._diagnosis.measured
         if measured is None:
-            return Seen(0, None)
+            return NodeAnswer(0, None)
         part = parts.make(measured, asked.status)
-        return Seen(int(measured.chosen.sum()), part, list(measured.measurement.samples) if part else [])
+        return NodeAnswer(int(measured.chosen.sum()), part, list(measured.measurement.samples) if part else [])
 
     def diagnosis(self) -> DiagnosedRun | None:
         """All that was measured here."""
@@ -200,16 +200,16 @@ class Nodes:
             return base.noting(f"the loop ran on the Ray node {node.name}{others}")
         return self._together(base, [answer for id, (_, answer) in seen.items() if id in of_ranks and id != best])
 
-    def _together(self, base: DiagnosedRun, others: list[Seen]) -> DiagnosedRun:
+    def _together(self, base: DiagnosedRun, others: list[NodeAnswer]) -> DiagnosedRun:
         """As ``--gather`` puts parts together."""
         from unstall.benchmark.gather import parts
         from unstall.benchmark.gather.store import MemoryStore
         from unstall.runs.gather import Gathering
 
         store = MemoryStore()
-        for seen in others:
-            assert seen.part is not None
-            parts.publish(store, seen.part, seen.stacks, secrets.token_hex(4))
+        for answer in others:
+            assert answer.part is not None
+            parts.publish(store, answer.part, answer.stacks, secrets.token_hex(4))
         return Gathering(store, since=None, wait_s=0.0, on_message=self._on_message).gather(base).diagnosis
 
     def close(self) -> None:

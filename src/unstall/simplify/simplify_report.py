@@ -127,8 +127,8 @@ def _scaling(result: ExperimentResult) -> list[str]:
     ratio = result.ratio
     if ratio is None or "ranks" not in (result.experiment.settings or {}):
         return []
-    kept, low, high = (percent(1 / value) for value in (ratio.value, ratio.high, ratio.low))
-    return [f"scaling efficiency {kept} ({low} to {high})"]
+    efficiency, low, high = (percent(1 / value) for value in (ratio.value, ratio.high, ratio.low))
+    return [f"scaling efficiency {efficiency} ({low} to {high})"]
 
 
 def _experiment(result: ExperimentResult, predicted: float | None) -> records.ReportedExperiment:

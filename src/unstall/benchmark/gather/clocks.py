@@ -65,9 +65,9 @@ def between(reference: RankPart, other: RankPart) -> tuple[str, MachineClock] | 
 def calls_in_common(first: Exchanges, second: Exchanges) -> tuple[slice, slice]:
     """The same calls in either series: strides are powers of two, so the coarser one's are in both."""
     stride = max(first.stride, second.stride)
-    one, two = max(stride // first.stride, 1), max(stride // second.stride, 1)
-    count = min(len(first.ends[::one]), len(second.ends[::two]))
-    return slice(0, count * one, one), slice(0, count * two, two)
+    first_stride, second_stride = max(stride // first.stride, 1), max(stride // second.stride, 1)
+    count = min(len(first.ends[::first_stride]), len(second.ends[::second_stride]))
+    return slice(0, count * first_stride, first_stride), slice(0, count * second_stride, second_stride)
 
 
 def _by_kind(reference: Exchanges, other: Exchanges) -> MachineClock | None:

@@ -55,11 +55,11 @@ def merge(own: Measurement, parts: Sequence[Part]) -> Merged:
         for index, part in enumerate(parts)
         for rank in part.ranks
     ]
-    seen = {rank.rank for rank in ranks}
+    present = {rank.rank for rank in ranks}
     measurement = msgspec.structs.replace(
         own,
         ranks=sorted(ranks, key=lambda rank: rank.rank),
-        unseen_ranks=[rank for rank in range(own.world_size) if rank not in seen],
+        unseen_ranks=[rank for rank in range(own.world_size) if rank not in present],
         rank_pids=frozenset(rank.pid for rank in ranks),
         worker_pids=own.worker_pids.union(*(rank.worker_pids for rank in ranks)),
         nodes=[_node(part, clock) for part, clock in zip(parts, clocks)],

@@ -164,8 +164,8 @@ def _bytes(value: Any, tensor: Any) -> int:
     kind = type(value)
     if kind is list:
         return sum(_bytes(item, tensor) for item in value)
-    plain = kind is tensor or kind.__module__ == "torch.nn.parameter"
-    return int(tensor.nbytes.__get__(value)) if plain else 0
+    is_tensor = kind is tensor or kind.__module__ == "torch.nn.parameter"
+    return int(tensor.nbytes.__get__(value)) if is_tensor else 0
 
 
 def _find() -> list[FunctionType]:

@@ -25,10 +25,10 @@ _updates = 0
 
 
 def _install(module: Any) -> None:
-    wrap_attribute(module.DistributedDataParallel, "__init__", MADE, after=_made)
+    wrap_attribute(module.DistributedDataParallel, "__init__", MADE, after=_on_created)
 
 
-def _made(result: Any, model: Any, *args: Any, **kwargs: Any) -> int:
+def _on_created(result: Any, model: Any, *args: Any, **kwargs: Any) -> int:
     try:
         if not _models:
             _follow_updates()

@@ -52,9 +52,9 @@ def _tell_compiled() -> None:
     try:
         if recording.emit_fact is None:
             return
-        kept = sys.modules[_UTILITIES].get_compilation_metrics()
+        recorded = sys.modules[_UTILITIES].get_compilation_metrics()
         new = []
-        for metrics in reversed(kept):
+        for metrics in reversed(recorded):
             if metrics is _last:
                 break
             new.append(metrics)

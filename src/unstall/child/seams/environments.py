@@ -56,13 +56,13 @@ def _install(base: str, module: Any) -> None:
 
 def _find() -> list[FunctionType]:
     """``step`` of the environments that no other environment wraps."""
-    found: list[Any] = []
+    environments: list[Any] = []
     for name, base in BASES.items():
         module = sys.modules.get(name)
         if module is not None:
-            found += finding.instances(getattr(module, base))
-    inside = {id(part) for env in found for part in _parts(reading.attributes(env))}
-    return finding.functions(finding.inner(type(env).step) for env in found if id(env) not in inside)
+            environments += finding.instances(getattr(module, base))
+    inside = {id(part) for env in environments for part in _parts(reading.attributes(env))}
+    return finding.functions(finding.inner(type(env).step) for env in environments if id(env) not in inside)
 
 
 def _parts(held: dict[str, Any]) -> list[Any]:

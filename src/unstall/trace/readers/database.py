@@ -29,7 +29,7 @@ class TraceDatabase:
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        self._connection.set_progress_handler(self._late, _OPERATIONS)
+        self._connection.set_progress_handler(self._is_past_deadline, _OPERATIONS)
         self._deadline = time.monotonic() + BATCH_S
         if hasattr(self._connection, "setlimit"):  # Python 3.11
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
@@ -81,7 +81,7 @@ class TraceDatabase:
         self._deadline = time.monotonic() + BATCH_S
         return cursor.fetchmany(ROWS)
 
-    def _late(self) -> bool:
+    def _is_past_deadline(self) -> bool:
         """Whether SQLite is to give up."""
         return time.monotonic() > self._deadline
 
