@@ -190,4 +190,4 @@ CLIENTS = {
     "gemini": Client(".gemini/settings.json", _json_editor("mcpServers"), ".gemini/skills/unstall/SKILL.md"),
     "vscode": Client(".vscode/mcp.json", _json_editor("servers", type="stdio"), ".github/skills/unstall/SKILL.md"),
 }
-"""By the name that a person gives."""
+"""The coding agents that can be set up, by the name that a person gives."""

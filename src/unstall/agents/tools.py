@@ -158,7 +158,7 @@ async def history(
 TOOLS: tuple[Callable[..., Any], ...] = (
     run, simplify, data, what_if, optimize, prove, compare, trace, report, history,
 )  # fmt: skip
-"""In the order of the work; a new tool is a function above, with its answer in :mod:`unstall.agents.answers`."""
+"""The tools in the order of the work; a new one is a function above, its answer in :mod:`unstall.agents.answers`."""
 
 
 async def _make(

@@ -31,14 +31,14 @@ FILE_NAME = "recording.msgpack.gz"
 REPORT_NAME = "report.json"
 
 MAX_STEPS = 4_000_000
-"""Of a longer run the last so many steps are kept."""
+"""Steps that are kept: of a longer run, the last ones."""
 MAX_FETCHES = 200_000
-"""Of more batches than that, every n-th is kept."""
+"""Batches that are kept: of more than that, every n-th."""
 MAX_BYTES = 1 << 29
 """What an archive may take uncompressed; more is refused, on writing and on reading."""
 
 MAX_REPORT_BYTES = 1 << 26
-"""Of a report alone."""
+"""The largest size of a report alone."""
 _FREE_BYTES = 1 << 26
 _DENSEST = 100
 """Recordings unpack to ten times their size, or twenty. More than ``_FREE_BYTES`` that are packed denser than this are

@@ -18,7 +18,7 @@ from unstall.records.observations import Observation
 
 _POLL_S = 0.1
 _SHORTEST_S = 5.0
-"""Of a look: shorter, a program that hangs looks like one that waits for a slow disk."""
+"""The shortest observation: in less, a program that hangs looks like one that waits for a slow disk."""
 _MOST_THREADS = 3
 
 

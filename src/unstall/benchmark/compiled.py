@@ -21,7 +21,7 @@ from unstall.records.measurements import CompiledFunction
 
 _GRAPH_NAME = "a graph of torch.compile"
 _GUARD = re.compile(r"^\d+/\d+: (.*)$", re.DOTALL)
-"""Of a reason to compile again: "0/3: tensor 'x' size mismatch", by the compilation whose guard failed."""
+"""The reason to compile again: "0/3: tensor 'x' size mismatch", by the compilation whose guard failed."""
 _LONGEST = 120
 
 

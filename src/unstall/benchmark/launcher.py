@@ -48,7 +48,7 @@ class RecordingOptions:
     extensions: list[str] = field(default_factory=list)
     """Names of modules that the program's processes import first of all, to call their ``install(child)``."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """For the extensions, as JSON: ``child.options["settings"]``."""
+    """Settings of the extensions, as JSON: ``child.options["settings"]``."""
     environ: Callable[[dict[str, str]], dict[str, str]] | None = None
     """Makes the program's environment from the one it would have."""
     entrance: Sequence[str] = ()

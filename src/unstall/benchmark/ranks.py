@@ -16,7 +16,7 @@ from unstall.child.seams.loader import FETCH
 from unstall.records.measurements import GroupMeasurement, RankMeasurement
 
 Loops = Mapping[int, Loop | None]
-"""By process."""
+"""The main loop of each process."""
 
 _WHOLE_WORLD = ("default_pg", "mesh_default")
 _UNNAMED = ("", "undefined")

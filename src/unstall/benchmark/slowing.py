@@ -29,17 +29,17 @@ IN_ALL = 0.999
 IN_HALVES = 0.8
 """Confidence that each half grows: a jump alone passes once in a hundred, and busy neighbours hide no growth."""
 LEAST_GROWTH = 0.15
-"""Of the step, over the run: less is within what a machine drifts by as it warms up."""
+"""Growth of the step over the run: less is within what a machine drifts by as it warms up."""
 NEIGHBOURS = 0.5
 """Cores that other programs hold, from where on the two threads of one physical core may be shared with them."""
 BESIDE_NEIGHBOURS = 1.0
 """Least growth beside them: a shared core makes a step up to twice as long, and no scheduler counts that as waiting."""
 GOES_ON = 0.4
-"""Of the rate in the first half that the second must reach: what fills up, slows down. As of memory's growth."""
+"""Share of the first half's rate that the second must reach: what fills up, slows down. As of memory's growth."""
 IN_ONE_PHASE = 0.6
 """Share of the growth that one phase must hold."""
 UNLIKE_THE_REST = 0.5
-"""Of that phase's relative rate: if the other phases grow faster than so, the whole step has become slower."""
+"""Share of the phase's relative rate: if the other phases grow faster than so, the whole step has become slower."""
 NO_REST = 0.1
 """Share of a step in other phases below which they say nothing."""
 

@@ -40,18 +40,18 @@ class Loop:
     phases: Floats
     """Seconds, shape (steps, len(phase_names)); rows sum to the step."""
     blocked: Floats
-    """Of these, neither on a core nor waiting for one; same shape."""
+    """The seconds of ``phases`` spent neither on a core nor waiting for one; same shape."""
     cpu: Floats
-    """Of these, on a core; same shape. NaN where no call of the phase was measured."""
+    """The seconds of ``phases`` spent on a core; same shape. NaN where no call of the phase was measured."""
     network: Floats
-    """Of these, inside socket calls; same shape."""
+    """The seconds of ``phases`` spent inside socket calls; same shape."""
     network_bytes: Floats
     """Same shape."""
     gap: Bools
     """The step holds an epoch boundary or validation."""
     validation_calls: npt.NDArray[np.int64]
     phase_names: tuple[PhaseName, ...] = PHASE_NAMES
-    """Of the columns: the built-in phases, then those of plug-ins."""
+    """The phases of the columns: the built-in ones, then those of plug-ins."""
 
     @property
     def durations(self) -> Floats:

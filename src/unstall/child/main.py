@@ -38,7 +38,7 @@ class Child:
         self.watcher: Watcher | None = None
         self.plugins = Plugins()
         self.problems: list[tuple[str, str]] = []
-        """Of each plug-in that is ignored: which it is, and why."""
+        """Each plug-in that is ignored, and why."""
         self.on_control: Callable[[str], None] | None = None
         """An extension's: called as ``on_control(seam)`` at the main thread's next seam when the parent asks for it."""
         self.on_fork: Callable[[], None] | None = None

@@ -20,7 +20,7 @@ PHASES, SEAMS = "unstall.phases", "unstall.seams"
 """The groups of entry points."""
 
 Declared = dict[str, list[tuple[str, str]]]
-"""By group: name and ``module:attribute`` of each entry point."""
+"""Entry points by group: name and ``module:attribute`` of each."""
 
 
 @cache
@@ -39,7 +39,7 @@ class _Misfit(ValueError):
 
 
 Problems = list[tuple[str, str]]
-"""Of each plug-in that is ignored: which it is, and why."""
+"""Each plug-in that is ignored, and why."""
 
 
 def load(declared: Declared) -> tuple[Plugins, Problems]:

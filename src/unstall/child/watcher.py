@@ -28,7 +28,7 @@ extension, which clears the word itself when it is done."""
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 200
-"""Of a call's stack: a path that lost its outermost frames could be compared with no other."""
+"""Frames of a call's stack: a path that lost its outermost frames could be compared with no other."""
 _MOST_LIBRARIES = 200
 _MOST_OPTIMIZERS = 64
 _NEAREST = 8

@@ -16,7 +16,7 @@ from unstall.runs.errors import Refused
 from unstall.runs.workplace import SandboxChoice
 
 EXIT_CODES = {"pass": Exit.OK, "regression": Exit.FAILED, "cannot tell": Exit.REFUSED}
-"""By the gate's decision, whether or not the files could be written."""
+"""The exit code by the gate's decision, whether or not the files could be written."""
 
 
 @options.program_command("gate", short_help="Fail on a proven regression, for continuous integration.")

@@ -21,7 +21,7 @@ EXIT_CODES = {
     "inconclusive": Exit.INCONCLUSIVE,
     "refused": Exit.REFUSED_CHANGE,
 }
-"""By the verdict, whether or not the files could be written."""
+"""The exit code by the verdict, whether or not the files could be written."""
 
 
 @options.program_command("prove", short_help="Judge a change: is it faster, and the same?")

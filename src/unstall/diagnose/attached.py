@@ -53,7 +53,7 @@ class _Watched:
     process: AttachedProcess
     role: _Role
     placed: Sequence[Placed]
-    """Of its main thread."""
+    """Samples of its main thread."""
 
     @property
     def waits(self) -> float:

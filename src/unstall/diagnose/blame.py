@@ -39,7 +39,7 @@ class Blame:
         """Phases that claim all that happens in their calls."""
         self.main: list[Placed] = []
         self.threads: list[Placed] = []
-        """Of the main process, what its other threads do in the program's own code."""
+        """What other threads of the main process do in the program's own code."""
         self.workers: list[Placed] = []
         self.ranks: dict[int, list[Placed]] = defaultdict(list)
         roles = {rank.pid: rank.rank for rank in measurement.ranks}

@@ -26,7 +26,7 @@ class HostFeatures:
     attributed: dict[str, float]
     """Seconds a step by phase; what the samples could tell apart in `other` is in its own phase."""
     seconds: dict[str, float]
-    """The same without what other programs added: the time that threads waited for cores these had taken."""
+    """Seconds a step by phase, as ``attributed``, less what threads waited for cores that other programs took."""
     places: dict[str, float]
     """Seconds a step of host code by place; sums to ``seconds[OTHER.name]``."""
     python_in_forward: float

@@ -19,7 +19,7 @@ from unstall.records.vocabulary import BACKWARD, COMM, FORWARD, OPTIMIZER
 from unstall.text.units import percent
 
 INSIDE_BACKWARD = "in backward"
-"""In place of a group's name: what DDP exchanges there, or in the optimizer, is called by no Python."""
+"""Stands for a group's name: what DDP exchanges in backward or in the optimizer is called by no Python."""
 
 
 def exposed_s(rank: RankMeasurement) -> float:

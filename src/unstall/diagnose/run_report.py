@@ -29,7 +29,7 @@ class DiagnosedRun:
     measured: LoopMeasurement | None = None
     """None where no step was seen."""
     recordings: list[ProcessRecording] = field(default_factory=list)
-    """Of each process that recorded something."""
+    """The recording of each process that recorded something."""
     window: GpuWindow | None = None
 
     def of(self, measurement: Measurement, notes: list[str]) -> DiagnosedRun:

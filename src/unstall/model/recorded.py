@@ -32,15 +32,15 @@ class ModelInput:
     steps: Floats
     """Seconds of each phase in each regular step (no epoch boundary, no validation), shape (steps, len(names))."""
     fetches: Floats
-    """Of each batch made: wall, core and blocked seconds, shape (batches, 3)."""
+    """What each batch took to make: wall, core and blocked seconds, shape (batches, 3)."""
     gap_s: float
     """What all epoch boundaries and validations of the measured steps took beyond regular steps, a measured step."""
     device_busy: float | None = None
     """Share of the time that the device was at work, if its driver told."""
     gap_shares: Mapping[str, float] = field(default_factory=dict)
-    """Which phases the time of ``gap_s`` goes to, as shares of it."""
+    """The phases that the time of ``gap_s`` goes to, as shares of it."""
     names: tuple[PhaseName, ...] = PHASE_NAMES
-    """Of the phases: the built-in ones, then those of plug-ins."""
+    """Names of the phases: the built-in ones, then those of plug-ins."""
 
     @property
     def blocked(self) -> Floats:

@@ -30,7 +30,7 @@ class Diagnosis:
 
     context: RemedyContext
     kind: str
-    """Of step, one of :data:`unstall.child.trial.clock.KINDS`."""
+    """The kind of step, one of :data:`unstall.child.trial.clock.KINDS`."""
 
     @property
     def report(self) -> Report:

@@ -86,7 +86,7 @@ class Reference:
         """The original; once a change is kept that is more than rounding, the program with it."""
         self.steps = _STEPS
         self.runs: list[Sequence[ObservedTensor]] = []
-        """Of that, as it is: two."""
+        """Runs of the original as it is: two."""
         self.limits: Limits | None = None
         """Made when first needed: it takes some runs."""
 

@@ -22,7 +22,7 @@ class SearchOutcome:
 
     report: Report
     patch: bytes
-    """For ``git apply``; empty when nothing is changed in the source."""
+    """The patch for ``git apply``; empty when nothing is changed in the source."""
     patch_remarks: tuple[str, ...]
     """What a person should know before they apply the patch, a line each."""
 

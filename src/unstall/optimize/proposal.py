@@ -83,7 +83,7 @@ class Attempt:
     comparison: PairedRuns | None = None
     """The pairs of runs so far; None before the first trial."""
     speedup: Ratio | None = None
-    """As measured, fresh runs that confirm it included."""
+    """The speed-up as measured, fresh runs that confirm it included."""
     sameness: Sameness | None = None
     """How the same it computes, as measured; None where that was not asked or cannot be said."""
     observed: Sequence[ObservedTensor] = field(default=(), repr=False)

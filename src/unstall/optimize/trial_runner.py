@@ -102,7 +102,7 @@ class TrialRunner:
         self.sandbox = sandbox
         self.count = 0
         self.suspended_s = 0.0
-        """In all runs so far."""
+        """Seconds that the machine was suspended, in all runs so far."""
 
     def do(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Call a function with this runner first, as :class:`Trials` has it."""
@@ -190,7 +190,7 @@ def write_files(files: Mapping[Path, bytes | None], folder: Path) -> list[tuple[
 
 
 HASH_SEED = "20260101"
-"""Of runs that are compared with each other. Not 0: ``sys.flags`` would show it."""
+"""The hash seed of runs that are compared with each other. Not 0: ``sys.flags`` would show it."""
 
 
 def trial_environment(

@@ -28,7 +28,7 @@ _KINDS = {
     "F32": "float32", "F64": "float64", "F16": "float16", "BF16": "bfloat16",
     "float32": "float32", "float64": "float64", "float16": "float16",
 }  # fmt: skip
-"""By what torch, safetensors and NumPy call them."""
+"""Kinds of numbers, by what torch, safetensors and NumPy call them."""
 _OF_CONTENT = ".data/serialization_id"
 """A member that holds a digest of the others."""
 _MOST_HEADER = 100_000_000
@@ -46,7 +46,7 @@ class BinaryPart(NamedTuple):
 
     kind: str
     size: int
-    """In bytes."""
+    """Bytes."""
     digest: bytes
     sample: bytes
 
@@ -56,7 +56,7 @@ class BinaryPart(NamedTuple):
 
 
 Parts = Mapping[str, BinaryPart]
-"""By the names that a file gives them; one without a name where its format is not known."""
+"""Parts by the names that a file gives them; one without a name where its format is not known."""
 
 
 def beyond_rounding(original: Parts, changed: Parts, perturbed: Sequence[tuple[Parts, Parts]]) -> str | None:

@@ -37,7 +37,7 @@ class Comparer:
     furthest: float = 0.0
     """The largest difference that was taken for rounding, over its limit."""
     perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
-    """Of watched whole runs of the original: as it is, and off by one unit in the last place."""
+    """Watched whole runs of the original: as it is, and off by one unit in the last place."""
 
     @property
     def sameness(self) -> Sameness:

@@ -80,7 +80,7 @@ class Effects:
 
     status: int
     last_line: str
-    """Of what it wrote to stderr."""
+    """The last line that it wrote to stderr."""
     contents: Mapping[str, Content] = field(default_factory=dict)
     """What was printed, and each file that was written."""
 

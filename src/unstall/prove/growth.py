@@ -21,7 +21,7 @@ _COUNTED = {
     "descriptors": "it has more and more files open",
     "processes": "it starts more and more processes",
 }
-"""By the name in the account of a run, in words."""
+"""What is counted, in words, by its name in the account of a run."""
 
 
 def growing(pairs: Sequence[ProofPair]) -> str | None:

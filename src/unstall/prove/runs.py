@@ -48,7 +48,7 @@ class Runs:
     budget_s: float
     clock: Callable[[], float] = time.monotonic
     longest_s: float = 0.0
-    """Of the original's whole runs so far."""
+    """Seconds of the longest of the original's whole runs so far."""
     began: float = field(init=False)
 
     def __post_init__(self) -> None:

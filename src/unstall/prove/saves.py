@@ -59,7 +59,7 @@ class Saved(NamedTuple):
     least: int
     most: int
     moments: tuple[float, ...] = ()
-    """Of those that were seen, on the clock of ``time.monotonic``."""
+    """When the saves were seen, on the clock of ``time.monotonic``."""
 
 
 class Missed(NamedTuple):

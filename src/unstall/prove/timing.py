@@ -21,7 +21,7 @@ class ProofPair:
     original: WholeRun
     changed: WholeRun
     shift: int | None = None
-    """By how much the program's seeds were changed from outside; None for its own."""
+    """The number by which the program's seeds were changed from outside; None for its own."""
 
     @property
     def gain_s(self) -> float:

@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
     started: str
     host: str
     directory: str
-    """Where its recording is, on ``host``."""
+    """The folder of its recording, on ``host``."""
     command: Sequence[str]
     revision: str | None = None
     changes: str | None = None
@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
     gap: float | None = None
     """1 - actual/ceiling, by the best ceiling known."""
     speedup: float | None = None
-    """Of ``unstall optimize``: what its kept remedies brought."""
+    """What the kept remedies of ``unstall optimize`` brought."""
     other_cores: float | None = None
     environment: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
@@ -94,7 +94,7 @@ class Side(msgspec.Struct, kw_only=True, frozen=True):
     culprit: str | None
     headroom: float | None
     ceiling: Speedup | None = None
-    """Of the verdict, with its interval."""
+    """The verdict's ceiling, with its interval."""
 
 
 class SpeedupInterval(msgspec.Struct, frozen=True):
@@ -213,7 +213,7 @@ class Savings(msgspec.Struct, frozen=True):
     hours_saved: float
     """0 where no remedy is known."""
     money_saved: float | None
-    """In the currency of the price; None without one."""
+    """Money saved, in the currency of the price; None without one."""
     hours_known_by: Literal["history", "given"] = "history"
 
 
@@ -228,6 +228,6 @@ class Stopping(msgspec.Struct, kw_only=True, frozen=True):
     """Amdahl's: how many times faster it could get at most."""
     iterations: Sequence[Iteration]
     expected_gain: float | None
-    """Of one more iteration, if gains go on shrinking as they did."""
+    """Gain to expect of one more iteration, if gains go on shrinking as they did."""
     best: BestRemedy | None
     savings: Savings | None

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 # ------------------------------------------------------------------------------------------------ phases
 
 PhaseName = str
-"""Of a phase, as reports have it: one of :data:`PHASE_NAMES`, or a plug-in's."""
+"""The name of a phase, as reports have it: one of :data:`PHASE_NAMES`, or a plug-in's."""
 
 
 class Phase(NamedTuple):
@@ -111,7 +111,7 @@ class SeamGroup(IntEnum):
     COLLECTIVES = 2
     CALLBACKS = 3
     EVENTS = 4
-    """Of the callbacks of frameworks."""
+    """Calls of the callbacks of frameworks."""
     REQUESTS = 5
 
 

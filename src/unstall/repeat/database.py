@@ -45,7 +45,7 @@ class LedgerDatabase:
 
     def __init__(self, name: str):
         self.name = name
-        """As it may be shown."""
+        """The database's name as it may be shown."""
 
     def run(self, sql: str, values: Row | None = None) -> list[Row]:
         """Run a statement with parameters ``:name``; its rows, none for a statement that gives none."""

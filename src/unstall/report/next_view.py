@@ -29,7 +29,7 @@ class NextAnswer:
     command: NextCommand | None = None
     """What to type to go on."""
     price: float | None = None
-    """Of an hour of the machine, in whatever currency."""
+    """Price of an hour of the machine, in whatever currency."""
 
 
 def page(answer: NextAnswer, width: int = 100) -> Page:

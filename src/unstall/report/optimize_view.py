@@ -23,7 +23,7 @@ class OptimizeResult:
 
     report: Report
     interval: tuple[float, float] | None = None
-    """Of the total speed-up, 95 %."""
+    """The 95 % interval of the total speed-up."""
     remarks: Sequence[str] = ()
     """Lines for the end of the screen."""
 

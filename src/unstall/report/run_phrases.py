@@ -163,7 +163,7 @@ def run(report: Report) -> list[str]:
 
 
 RANK_COLUMNS = ("step", "own work", "waits", "in group", "exposed", "hidden", "calls", "bytes")
-"""Of a row for each rank and process group, after the rank's name; a step's."""
+"""Columns of a row for each rank and process group, after the rank's name; figures are a step's."""
 
 
 def ranks(report: Report, most: int) -> list[tuple[str, ...]]:
@@ -194,7 +194,7 @@ def _group_cells(group: GroupCommunication) -> tuple[str, ...]:
 
 
 CALLBACK_COLUMNS = ("calls", "mean", "total", "of the run", "at")
-"""Of a row for each event of a callback, after its name."""
+"""Columns of a row for each event of a callback, after its name."""
 
 
 def callbacks(report: Report, least: float = 0.0) -> list[tuple[str, ...]]:
@@ -237,7 +237,7 @@ def _reasons(frame: CompiledFrame) -> list[tuple[int, str]]:
 
 
 NODE_COLUMNS = ("ranks", "clock ahead", "error", "exit code")
-"""Of a row for each node, after its name; the clocks are compared with the first node's."""
+"""Columns of a row for each node, after its name; the clocks are compared with the first node's."""
 
 
 def nodes(report: Report, most: int) -> list[tuple[str, ...]]:

@@ -25,7 +25,7 @@ class Examined(NamedTuple):
     checks: list[Capability]
     ceilings: Ceilings
     other_cores: float
-    """That other programs took while the ceilings were measured."""
+    """Cores that other programs took while the ceilings were measured."""
 
     @property
     def is_disturbed(self) -> bool:

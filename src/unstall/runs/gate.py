@@ -38,7 +38,7 @@ class GateRequest:
     steps: int | None
     """Measured steps a run; as many as their noise asks for if not given."""
     budget_s: float
-    """For starting runs; the one that is running then is finished."""
+    """Seconds for starting runs; the one that is running then is finished."""
     sandbox: SandboxChoice
 
 

@@ -33,7 +33,7 @@ class Gathered:
     """What became of a machine's part."""
 
     diagnosis: DiagnosedRun
-    """Of all machines that came, or of this one where another makes the report."""
+    """The run of all machines that came, or of this one where another makes the report."""
     elsewhere: str | None = None
     """Where another machine puts the report."""
     report_name: str | None = None

@@ -59,7 +59,7 @@ class Optimized:
     root: Path
     """Where the patch applies."""
     interval: tuple[float, float] | None
-    """Of the total speed-up, 95 %."""
+    """The 95 % interval of the total speed-up."""
     remarks: list[str]
     """How the search ended and where the program stands now, a line each."""
     interrupted: bool

@@ -51,7 +51,7 @@ class NodeAnswer:
 
     steps: int
     part: Part | None
-    """Where ranks of several ran there."""
+    """The ranks that ran there, of a program of several."""
     stacks: list[StackSample] = field(default_factory=list)
 
 

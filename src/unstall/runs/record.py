@@ -39,9 +39,9 @@ class RunRequest:
     remedies: Path | None = None
     """A file of ``unstall optimize --remedies``, to be set at run time."""
     gathering: Gathering | None = None
-    """Where the machines of this run leave their parts; None for a report of this machine alone."""
+    """The place where the machines of this run leave their parts; None for a report of this machine alone."""
     nodes: Nodes | None = None
-    """Of a Ray cluster, on which the program's workers are recorded."""
+    """The nodes of a Ray cluster on which the program's workers are recorded."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class RecordedRun:
     """The run as it is kept."""
     processes: list[ProcessRecording]
     memory: dict[Path, MemoryLines]
-    """With ``--memory``: the recording of each process, and what it says."""
+    """The recording of each process, and what it says, with ``--memory``."""
     directory: RunDir
     revision: Revision
     gathering: Gathering | None
     gathered: Gathered
-    """Where the report of all machines is, if this is not it."""
+    """The place of the report of all machines, if this is not it."""
 
 
 def run(request: RunRequest, on_poll: Callable[[Session], None]) -> EndedProgram:

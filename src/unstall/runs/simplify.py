@@ -106,7 +106,7 @@ class _Outcome:
 
     result: SimplifyResult
     sandbox: str
-    """Which means was in force."""
+    """The means of isolation that was in force."""
     notes: list[str]
 
 

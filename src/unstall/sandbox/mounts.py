@@ -37,7 +37,7 @@ class Step:
     action: str
     path: str
     detail: str = ""
-    """Of a link its target, of a memory folder its mode in octal, of an overlay its mount options to keep."""
+    """A link's target, a memory folder's mode in octal, or an overlay's mount options to keep."""
 
 
 @dataclass(frozen=True)

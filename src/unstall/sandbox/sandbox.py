@@ -48,14 +48,14 @@ class Sandbox:
         network_writes: bool,
     ):
         self.force: Literal["overlay", "guard"] = "overlay" if overlays else "guard"
-        """Which means is in force."""
+        """The means of isolation that is in force."""
         self.limits: list[str] = [] if overlays else [f"{GUARD_NOTE} ({reason})"]
         """What is not held back, a line each."""
         if not network_writes and relay is None:
             why = f" ({overlays.shared_network})" if overlays else ""
             self.limits.append(f"{NETWORK_NOTE}{why}")
         self.note = "; ".join([*([overlays.note] if overlays else []), *self.limits])
-        """Which means is in force, in one line for the person."""
+        """The means of isolation that is in force, in one line for the person."""
         self._folder = folder
         self._home = home
         self._keeper = keeper

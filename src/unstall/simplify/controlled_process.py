@@ -51,14 +51,14 @@ class Patience:
     """Seconds after which a program that does not answer is stuck."""
 
     start_s: float = 120.0
-    """For the first steps."""
+    """Seconds for the first steps."""
     step_s: float = 15.0
-    """For any step, beside ``step_times`` what steps are known to take."""
+    """Seconds for any step, beside ``step_times`` what steps are known to take."""
     step_times: float = 10.0
     end_s: float = 20.0
-    """For the program to unwind, before it is killed."""
+    """Seconds for the program to unwind, before it is killed."""
     startless_end_s: float = 2.0
-    """The same for one that never made a step."""
+    """Seconds to unwind for one that never made a step."""
     poll_s: float = 0.05
     learning_steps: int = 40
     """Steps, uncounted, in which stubs may collect their answers."""

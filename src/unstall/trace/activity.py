@@ -75,7 +75,7 @@ class DeviceActivity:
 
     device: int
     rows: Ids
-    """Its rows in the device table."""
+    """Rows in the device table."""
     compute: Intervals
     communication: Intervals
     copies: Intervals

@@ -46,7 +46,7 @@ class Breakdown:
     """Host time; the rest as well, none of it disjoint from the others."""
     launch: Floats
     back_pressure: Floats
-    """Of it, waiting for room in a full launch queue."""
+    """The part of ``launch`` that waits for room in a full launch queue."""
     sync: Floats
     blocked: Floats
     """Synchronisation and blocking copies."""

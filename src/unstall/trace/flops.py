@@ -23,7 +23,7 @@ class Flops:
 
     per_step: float
     dtype: str
-    """Of most of it."""
+    """The type of most of it."""
     mfu: float | None
     """Share of the listed dense peak of the device for that type; None where the peak is not known."""
     coverage: float

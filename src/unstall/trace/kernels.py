@@ -16,7 +16,7 @@ from unstall.trace.timeline import NONE, DeviceKind, Ids, Timeline
 
 UNLAUNCHED, ALONE = "(launched before the trace)", "(launched outside any operator)"
 UNNAMED = (UNLAUNCHED, ALONE)
-"""In the place of an operator's name."""
+"""Stands for an operator's name."""
 
 
 _ALONE = -2

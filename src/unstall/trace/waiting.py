@@ -21,13 +21,13 @@ class WaitSite:
     """One place in the program that makes the host wait."""
 
     row: int
-    """Its longest call."""
+    """Row of the longest call."""
     call: str
     operator: str
     count: int
     blocked_ns: float
     idle_ns: float
-    """Of it, with the device idle: the rest is only waiting for work that has to be done anyway."""
+    """Nanoseconds of it with the device idle: the rest is only waiting for work that has to be done anyway."""
 
 
 def wait_sites(activity: Activity, blame: TraceBlame, windows: StepWindows) -> list[WaitSite]:
@@ -69,11 +69,11 @@ class CopyGroup:
     memory: HostMemory
     count: int
     tiny: int
-    """Of them, so small that the wait costs more than the copy."""
+    """Copies so small that the wait costs more than the copy."""
     bytes: int
     device_ns: float
     blocking: int
-    """Of them, copies that the host waited for."""
+    """Copies that the host waited for."""
     longest: int
     """Device row of the one that took the device longest."""
 

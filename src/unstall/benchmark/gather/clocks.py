@@ -51,7 +51,7 @@ class MachineClock:
 
 
 SAME = MachineClock(np.zeros(1), np.zeros(1), 0.0)
-"""That of the reference's own machine."""
+"""The clock of the reference's own machine."""
 
 
 def between(reference: RankPart, other: RankPart) -> tuple[str, MachineClock] | None:

@@ -28,7 +28,7 @@ from unstall.records.part import MOST_CALLS, VERSION, Exchanges, Part, RankPart
 T = TypeVar("T")
 
 MOST_BYTES = 1 << 26
-"""Of a file of a part, packed or not: eight ranks take 200 KB."""
+"""The largest size of a part's file, packed or not: eight ranks take 200 KB."""
 _MOST_KINDS = 3
 _FEWEST_CALLS = 5
 _NAME = re.compile(r"\d{7}-[\w.-]{1,80}-[0-9a-f]{8}\.part")

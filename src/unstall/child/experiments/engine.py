@@ -31,7 +31,7 @@ class Engine:
         self.board = Switchboard(child.directory)
         self.generation = 0
         self.known: dict[str, Intervention] = {}
-        """By specification, those off included: what they have recorded serves again."""
+        """Interventions by specification, those off included: what they have recorded serves again."""
         self.on: list[Intervention] = []
         self.loading = loading.Loading()
         self.in_main = True

@@ -41,7 +41,7 @@ class SeamModule(Protocol):
 
     SEAMS: tuple[Seam, ...]
     TARGETS: Mapping[str, Install]
-    """By the name of the library's module."""
+    """What to install, by the name of the library's module."""
     # FINDERS: Mapping[str, Finder], by the ``stub`` of its seams.
     # NOTES: Mapping[str, Note], by the event of a seam: called at its first calls on the main thread.
 

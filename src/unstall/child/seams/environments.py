@@ -37,7 +37,7 @@ BASES = {
     "gym.vector.vector_env": "VectorEnv",
     "stable_baselines3.common.vec_env.base_vec_env": "VecEnv",
 }
-"""By module, the class that environments are derived from."""
+"""The class that environments are derived from, by module."""
 
 
 def _wrap_class(cls: type) -> None:

@@ -26,7 +26,7 @@ FORWARD = Seam(
     frames=((r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl"),),
 )
 _BATCHES = 8
-"""Of each model, whose size is noted."""
+"""Batches of each model whose size is noted."""
 
 
 def _install(module: Any) -> None:

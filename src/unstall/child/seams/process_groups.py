@@ -20,7 +20,7 @@ _C10D = "torch.distributed.distributed_c10d"
 _MAKERS = ("init_process_group", "new_group", "split_group", "shrink_group")
 
 _numbers: dict[Any, int] = {}
-"""By what a call gave as its group; see :func:`_key`."""
+"""Numbers of groups by what a call gave as its group; see :func:`_key`."""
 _by_name: dict[str, int] = {}
 
 

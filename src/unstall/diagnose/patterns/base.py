@@ -57,11 +57,11 @@ class Pattern:
     """Base of all patterns. A new one sets ``name`` and gives ``on_host``, ``on_device`` or both."""
 
     name: ClassVar[str]
-    """As reports print it: "input-bound"."""
+    """The name that reports print: "input-bound"."""
     brief: ClassVar[str]
-    """What it is, in half a line, for the index of the documentation."""
+    """The pattern in half a line, for the index of the documentation."""
     causes: ClassVar[tuple[str, ...]] = ()
-    """Which causes its findings may name."""
+    """The causes that its findings may name."""
     phases: ClassVar[tuple[str, ...]] = ()
     """The phases of a step that the pattern is about; empty when it is about none in particular."""
     hides: ClassVar[bool] = False

@@ -56,7 +56,7 @@ class _Kernel:
         replaced = {part for node in region.references() for part in module.inside(node)}
         self.used = {node.value for node in region.nodes if isinstance(node, cst.Name) and node not in replaced}
         self.arguments: dict[str, str] = {name: name for name in region.live_in}
-        """By parameter: the source of what is passed."""
+        """The source of what is passed, by parameter."""
         self.edits: dict[cst.CSTNode, Edit] = {}
         self.lifted: dict[cst.FunctionDef, str] = {}
         """The methods that it calls, and their names as functions."""

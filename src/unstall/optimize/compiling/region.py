@@ -33,7 +33,7 @@ class Region:
     function: cst.FunctionDef
     statements: tuple[Statement, ...]
     loop: Statement
-    """That among them which takes the time."""
+    """The loop among them that takes the time."""
     returns: bool
     """They go on to the end of the function, and may leave it."""
 

@@ -28,9 +28,9 @@ class BatchedGetter:
     cls: str
     """The class's name."""
     method: cst.FunctionDef
-    """Its ``__getitem__``, in the tree."""
+    """The ``__getitem__`` of the class, in the tree."""
     added: cst.FunctionDef
-    """Its ``__getitems__``, to stand after that."""
+    """The ``__getitems__`` to write after it."""
     bare: bool
     """Whether a sample is in no container: then torch's own collate needs the samples in a real list."""
     helpers: tuple[str, ...]

@@ -46,7 +46,7 @@ class Rows:
     def __init__(self, module: SourceModule, cls: cst.ClassDef, attributes: Mapping[str, str], indices: str):
         self.module, self.cls, self.attributes, self.indices = module, cls, attributes, indices
         self.kinds: dict[str, RowKind] = {}
-        """By local name, what it holds at this place."""
+        """What each local name holds at this place."""
         self.helpers = {"indexed_batch"}
         """Modules of :mod:`unstall.optimize.runtime` that the translation needs."""
         self.guards: list[str] = []

@@ -14,7 +14,7 @@ from unstall.optimize.source.toplevel import with_statement_before_imports
 from unstall.text.units import percent
 
 VARIABLE = "OPENBLAS_NUM_THREADS"
-"""Of NumPy's own wheels. Not MKL's: torch computes with that."""
+"""The variable of NumPy's own wheels. Not MKL's: torch computes with that."""
 
 _REMOVED = 0.9  # of the waiting
 

@@ -34,9 +34,9 @@ class RowAccess:
     index: str = ""
     """Source of the index."""
     loop: Loop | None = None
-    """Before which the frame's columns are looked up; None for ``each``, which does so itself."""
+    """The loop before which the frame's columns are looked up; None for ``each``, which does so itself."""
     name: str = ""
-    """That the row is bound to; empty for a cell."""
+    """The name that the row is bound to; empty for a cell."""
 
 
 def row_accesses(module: SourceModule, function: cst.FunctionDef) -> Iterator[RowAccess]:

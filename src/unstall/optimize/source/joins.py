@@ -28,7 +28,7 @@ class Join:
     """A statement that binds something to itself with more behind it."""
 
     function: cst.FunctionDef | None
-    """That it is in; None at the top level."""
+    """The function that it is in; None at the top level."""
     call: cst.Call
     grown: cst.BaseExpression
     """What is joined to: ``self.losses``."""

@@ -19,7 +19,7 @@ class TableColumn(NamedTuple):
     """A column of a table."""
 
     position: int
-    """Where its cells are in each row."""
+    """The position of its cells in each row."""
     name: str
     figures: bool
     """Whether it holds figures, which stand to the right."""

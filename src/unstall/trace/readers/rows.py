@@ -48,15 +48,15 @@ class How(IntEnum):
     """How a column is filled."""
 
     KIND = 0
-    """With what the route says."""
+    """Filled with what the route says."""
     INTEGER = 1
-    """With a number, or a string that is one, times 10^scale."""
+    """Filled with a number, or a string that is one, times 10^scale."""
     POSITIVE = 2
-    """With whether there is a number above 0."""
+    """Filled with whether there is a number above 0."""
     TEXT = 3
-    """With the number of an interned string; -1 for an empty one and for all that is no string."""
+    """Filled with the number of an interned string; -1 for an empty one and for all that is no string."""
     LIST = 4
-    """With the number of the JSON of a list of fields, null where one is absent."""
+    """Filled with the number of the JSON of a list of fields, null where one is absent."""
     OPTIONAL_LIST = 5
     """The same, but -1 where the first is absent."""
     INPUTS = 6
@@ -71,7 +71,7 @@ class ColumnSpec(NamedTuple):
     dtype: type[np.generic]
     how: How
     fields: tuple[str, ...] = ()
-    """As in FIELDS."""
+    """Where the value stands in an event, as in FIELDS."""
     texts: Texts = Texts.ROUTES
     scale: int = 0
     absent: int = NONE

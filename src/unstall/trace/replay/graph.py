@@ -31,7 +31,7 @@ class EdgeKind(IntEnum):
     """Host time without calls, long."""
     LOADER = 8
     LATENCY = 9
-    """From a launch to its kernel's start."""
+    """The time from a launch to its kernel's start."""
     STREAM = 10
     """Between two kernels of a stream."""
     EDGE = 11
@@ -117,7 +117,7 @@ class Graph:
     dropped: int
     """Dependencies that the recorded times contradict."""
     recorded_ns: float
-    """From the beginning to the end, as recorded."""
+    """Nanoseconds from the beginning to the end, as recorded."""
     source_item: Ints
     """Item whose node an edge comes from, -1 for the beginning."""
     target_item: Ints

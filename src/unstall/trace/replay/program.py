@@ -16,7 +16,7 @@ BEGIN, END = -1, -2
 _HANDOFF_NS = 50_000
 """A thread that is quiet for this long may be waiting for another one."""
 _OWN_WORK = 0.5
-"""Of its quiet time: a thread that runs operators for more of it than this is not waiting."""
+"""Share of a thread's quiet time: one that runs operators for more of it than this is not waiting."""
 _QUICK_CALL_NS = 5_000
 """What a call that waits takes beside its waiting."""
 _CLOCK_SLACK_NS = 5_000

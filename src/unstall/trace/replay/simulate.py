@@ -39,7 +39,7 @@ class SimulatedReplay:
     time_ns: Floats
     """When each node comes."""
     binding: Ints
-    """For each node, the edge that it waited for; -1 for the beginning."""
+    """The edge that each node waited for; -1 for the beginning."""
 
     @property
     def end_ns(self) -> float:

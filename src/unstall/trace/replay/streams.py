@@ -18,13 +18,13 @@ _USUAL_GAP_NS = 2_000.0
 _LONG_GAP_NS = 20_000
 """A stream that is idle for longer, with work submitted, waits for something else."""
 _MOST_OVERLAP = 0.5
-"""Of a kernel: one that starts before so much of the one before it is done is not in order with it."""
+"""Share of a kernel: one that starts before so much of the one before it is done is not in order with it."""
 _ROUNDING_NS = 2_000
 """Old traces are in whole microseconds, so kernels in order may seem to overlap."""
 _WAIT_LATENCY_NS = 30_000
 """Work that waited for another stream starts this soon after it."""
 _EVENT_LATENCY_NS = 2_000
-"""From an event to what waited for it, where nothing else held that up."""
+"""Nanoseconds from an event to what waited for it, where nothing else held that up."""
 
 
 def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int) -> None:

@@ -15,7 +15,7 @@ from unstall.trace.replay.graph import EdgeKind, Items
 from unstall.trace.timeline import NONE, HostKind, Ids, Ints, Timeline
 
 _DEVICE_KIND = np.array([EdgeKind.COMPUTE, EdgeKind.COPY, EdgeKind.COMPUTE, EdgeKind.COMMUNICATION])
-"""By DeviceKind. A memset is as much the device's own work as a kernel."""
+"""The kind of edge by DeviceKind. A memset is as much the device's own work as a kernel."""
 _LANES = 1_000_000
 """Numbers for the threads and streams of one rank."""
 
@@ -28,7 +28,7 @@ class Stretch:
     queue: Queue
     begin_ns: int
     end_ns: int
-    """Of the host's part; what it submits may run on for longer."""
+    """End of the host's part; what it submits may run on for longer."""
     offset_ns: int = 0
     """Added to its times: clocks of ranks differ."""
 

@@ -29,7 +29,7 @@ class TraceWhatIf:
 
     what: str
     factor: float | None
-    """Of the recorded time; None where ``how`` says it."""
+    """Factor of the recorded time; None where ``how`` says it."""
     how: str = ""
 
     def __str__(self) -> str:
