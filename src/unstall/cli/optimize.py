@@ -37,7 +37,7 @@ _QUICK_BUDGET_S = 60.0
     "packages",
     metavar="NAME",
     multiple=True,
-    help="Also change this package, installed or beside the program. May be given several times.",
+    help="Also change this package, installed or next to the program. Repeatable.",
 )
 @click.option("--agent", metavar="COMMAND", help="Let a command change the sources, too, and judge each change.")
 @options.file("--remedies", "remedies_file", help="Write run-time remedies, for `unstall run --with`.")
@@ -45,7 +45,7 @@ _QUICK_BUDGET_S = 60.0
     "--allow",
     type=click.Choice(["output-changing", "reduced", "training-changing"]),
     multiple=True,
-    help="Also keep what writes less, is less precise, or trains otherwise. May be given again.",
+    help="Also keep changes that write less, reduce precision, or alter training. Repeatable.",
 )
 @options.outputs(html=True)
 @options.ledger
@@ -67,7 +67,7 @@ def verb(
     sandbox: SandboxChoice,
     on: str | None,
 ) -> int:
-    """Find settings and small changes that make a program faster, prove the results equal, write a patch."""
+    """Search for settings and small changes that make a program faster, check its results, write a patch."""
     need_folders(patch, remedies_file)
     with needs_extra("optimize"), ending_at_once():
         from unstall.report import optimize_view

@@ -33,7 +33,7 @@ EXIT_CODES = {
     "--allow",
     type=click.Choice(["reduced", "training-changing"]),
     multiple=True,
-    help="Accept other values: less precision, or other training. May be given twice.",
+    help="Accept different results: reduced precision, or altered training. Repeatable.",
 )
 @options.budget("15m")
 @options.outputs()
@@ -51,7 +51,7 @@ def verb(
 ) -> int:
     """Judge a change by running both programs: proven, different, not-faster, inconclusive or refused.
 
-    Exits with 0 when it is proven to be faster and the same, and with 10 to 13 for the other words.
+    Exits with 0 if it is proven faster with the same results, with 10 to 13 for the other verdicts.
     """
     need_folders(card)
     with needs_extra("optimize"):

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 
 @options.program_command("run", short_help="Run a program unchanged and report what stalls it.")
-@click.option("--gather", "address", metavar="FOLDER|URL", help="Make one report of all nodes, which share this.")
-@click.option("--gather-wait", type=TIME, default="2m", help="How long to wait for the parts of other nodes.")
+@click.option(
+    "--gather", "address", metavar="FOLDER|URL", help="Merge all nodes into one report, through this shared place."
+)
+@click.option("--gather-wait", type=TIME, default="2m", help="How long to wait for the other nodes.")
 @click.option("--ray", is_flag=True, help="Record the program's workers on a running Ray cluster.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Stop after N measured steps.")
 @options.outputs(html=True)

@@ -20,10 +20,10 @@ CLIENTS = ("claude", "codex", "cursor", "gemini", "vscode")
 
 @options.command("setup-agent", short_help="Make a coding agent use unstall.")
 @click.argument("client", type=click.Choice(CLIENTS))
-@click.option("--remove", is_flag=True, help="Take back what was written.")
+@click.option("--remove", is_flag=True, help="Undo what was written.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def verb(client: str, remove: bool, yes: bool) -> int:
-    """Make a coding agent's client start `unstall mcp`, and give it a page on how to use it.
+    """Configure a coding agent's client to start `unstall mcp`, and add a page of instructions.
 
     Writes to the project in the working directory, for codex also to your home. Shows the changes and asks first.
     """
