@@ -83,7 +83,7 @@ def make_measured(measurement, *, gaps=(), steps=60):
         cpu=zeros,
         network=zeros,
         network_bytes=zeros,
-        gap=np.isin(np.arange(steps), gaps),
+        at_boundary=np.isin(np.arange(steps), gaps),
         validation_calls=np.zeros(steps, int),
     )
     process = ProcessRecording(1, 0, np.empty(0, RECORD), {}, {})

@@ -129,4 +129,4 @@ def check_loop(loop):
     for extra in (loop.blocked, loop.network, loop.network_bytes):
         assert extra.shape == loop.phases.shape
         assert (extra >= 0).all()
-    assert loop.gap.shape == loop.validation_calls.shape == (len(loop),)
+    assert loop.at_boundary.shape == loop.validation_calls.shape == (len(loop),)

@@ -172,7 +172,7 @@ def step_series(measured: LoopMeasurement) -> StepSeries:
             if phases[:, index].any()
         },
         measured_u1=measured.chosen[first:].astype("u1").tobytes(),
-        gap_u1=loop.gap[first:].astype("u1").tobytes(),
+        gap_u1=loop.at_boundary[first:].astype("u1").tobytes(),
         first=first,
     )
 

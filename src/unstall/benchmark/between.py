@@ -28,15 +28,15 @@ def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | N
 
     ``sites``: where the program calls the model, to name the function that evaluates.
     """
-    gap = _gaps(loop)
+    at_boundary = _gaps(loop)
     durations = loop.durations[chosen]
-    usual = durations[~gap[chosen]]
-    if gap.sum() < 2 or not gap[chosen].any() or not len(usual):
+    usual = durations[~at_boundary[chosen]]
+    if at_boundary.sum() < 2 or not at_boundary[chosen].any() or not len(usual):
         return None
-    excess = np.clip(durations[gap[chosen]] - usual.mean(), 0, None)
+    excess = np.clip(durations[at_boundary[chosen]] - usual.mean(), 0, None)
     if excess.sum() < NOTABLE * durations.sum():
         return None
-    evaluates = bool(loop.validation_calls[gap & chosen].any())
+    evaluates = bool(loop.validation_calls[at_boundary & chosen].any())
     quiet = [site for site in sites if evaluates and site.seam == FORWARD.event and not site.grad]
     file, function, line = _named(quiet[0]) if quiet else ("", "", 0)
     return Between(
@@ -51,11 +51,11 @@ def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | N
 
 def _gaps(loop: Loop) -> Bools:
     """The steps that hold something else, of all: an occurrence may be in a step that is not measured."""
-    if loop.gap.all():
-        return loop.gap
-    long = ~loop.gap & (loop.durations > LONG * np.median(loop.durations[~loop.gap]))
+    if loop.at_boundary.all():
+        return loop.at_boundary
+    long = ~loop.at_boundary & (loop.durations > LONG * np.median(loop.durations[~loop.at_boundary]))
     long[0] = False  # where everything starts
-    return loop.gap | long if long.sum() <= RARE * len(loop) else loop.gap
+    return loop.at_boundary | long if long.sum() <= RARE * len(loop) else loop.at_boundary
 
 
 def _named(site: SeamSite) -> tuple[str, str, int]:

@@ -87,7 +87,7 @@ def measure(
     rank_pids = frozenset(rank.pid for rank in the_ranks) or frozenset({main.pid})
     pids = {point.pid for point in observation.points}
     durations = loop.durations[chosen]
-    regular = loop.durations[chosen & ~loop.gap]
+    regular = loop.durations[chosen & ~loop.at_boundary]
     sites = _sites(main)
     generated = generation.measure(main, loop, chosen)
     measurement = Measurement(
@@ -100,7 +100,7 @@ def measure(
         cores=usable_cores(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
-        unhindered_s=unhindered(loop, chosen & ~loop.gap),
+        unhindered_s=unhindered(loop, chosen & ~loop.at_boundary),
         between=between(loop, chosen, sites),
         worker_pids=frozenset().union(*(ranks.workers(pid, processes) for pid in rank_pids)),
         rank_pids=rank_pids,
@@ -303,7 +303,7 @@ def _startup(loop: Loop, chosen: Bools, warmup: int, observation: Observation, m
     epochs = main.named(EPOCH.event, main_only=False)
     first = float(loop.starts[0])
     warm = loop.durations[:warmup]
-    gaps = loop.durations[chosen & loop.gap]
+    gaps = loop.durations[chosen & loop.at_boundary]
     typical = float(np.median(loop.durations[chosen]))
     return Startup(
         before_first_batch_s=max(0.0, first - observation.began),

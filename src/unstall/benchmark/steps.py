@@ -47,7 +47,7 @@ class Loop:
     """The seconds of ``phases`` spent inside socket calls; same shape."""
     network_bytes: Floats
     """Same shape."""
-    gap: Bools
+    at_boundary: Bools
     """The step holds an epoch boundary or validation."""
     validation_calls: npt.NDArray[np.int64]
     phase_names: tuple[PhaseName, ...] = PHASE_NAMES
@@ -274,7 +274,7 @@ def _split(
     blocked_s, cpu_s = table(blocked, inside), table(np.nan_to_num(cpu), inside)
     measured = table(np.where(np.isnan(cpu), 0, own), inside)
     moved = table(bytes_moved, inside)
-    gap, validation_calls = _gaps(process, spans, boundaries, kind)
+    at_boundary, validation_calls = _gaps(process, spans, boundaries, kind)
     seconds = _move_validation(process, spans, phase, boundaries, seconds, validation_calls)
     seconds = _move_compiling(process, spans, boundaries, seconds)
     # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
@@ -299,7 +299,7 @@ def _split(
         _scaled_up(cpu_s, measured, seconds)[:, :NO_PHASE] / excess[:, None],
         network[:, :NO_PHASE],
         moved[:, :NO_PHASE],
-        gap,
+        at_boundary,
         validation_calls,
         process.phase_names,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from unstall.cli import options
-from unstall.cli.amounts import TIME
 from unstall.cli.outputs import Outputs, deliver
+from unstall.cli.parsers import TIME
 from unstall.report.progress import Progress
 
 

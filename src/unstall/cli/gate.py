@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import click
 
 from unstall.cli import options
-from unstall.cli.amounts import SHARE
 from unstall.cli.exits import Exit
 from unstall.cli.outputs import Outputs, deliver, write
+from unstall.cli.parsers import SHARE
 from unstall.cli.signals import interrupt_on_sigterm
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused

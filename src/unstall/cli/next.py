@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from unstall.cli import options
-from unstall.cli.amounts import PRICE
 from unstall.cli.outputs import Outputs, deliver
+from unstall.cli.parsers import PRICE
 
 
 @options.command("next", short_help="Say whether the program is fast enough.")

@@ -10,9 +10,9 @@ import click
 from click.core import ParameterSource
 
 from unstall.cli import options
-from unstall.cli.amounts import SHARE
 from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import STDOUT, Outputs, deliver, need_folders, write
+from unstall.cli.parsers import SHARE
 from unstall.cli.signals import ending_at_once, interrupt_on_sigterm
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress

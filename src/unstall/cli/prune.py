@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from unstall.cli import options
-from unstall.cli.amounts import SIZE, TIME
 from unstall.cli.exits import Exit, warn
+from unstall.cli.parsers import SIZE, TIME
 from unstall.text import units
 
 

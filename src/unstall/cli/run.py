@@ -13,9 +13,9 @@ import click
 
 from unstall.benchmark import launcher, signals
 from unstall.cli import options
-from unstall.cli.amounts import TIME
 from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
+from unstall.cli.parsers import TIME
 from unstall.report.progress import Progress
 from unstall.runs import gather, record
 from unstall.runs.errors import Refused

@@ -88,10 +88,10 @@ def _recorded(
     attributed: Mapping[str, float],
     device_busy: float | None = None,
 ) -> ModelInput:
-    regular = series.measured & ~series.gap
+    regular = series.measured & ~series.at_boundary
     rows = regular if regular.any() else series.measured
     durations = series.durations
-    gaps = series.measured & series.gap
+    gaps = series.measured & series.at_boundary
     beyond = durations[gaps] - durations[rows].mean()
     names = tuple(in_order([*PHASE_NAMES, *series.phases_f4]))
     phases = _told_apart(np.stack([series.phase(name) for name in names], axis=1), names, measurement, attributed)

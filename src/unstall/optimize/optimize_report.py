@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from unstall.optimize.patch.apply import remarks
 from unstall.optimize.patch.diff import unified
-from unstall.optimize.patch.place import remarks
 from unstall.optimize.program import Program
 from unstall.optimize.result import Result
 from unstall.records.remedies import SAMENESS_MEANS, TriedRemedy

@@ -73,7 +73,7 @@ class StepSeries(msgspec.Struct, kw_only=True, frozen=True):
         return _array(self.measured_u1, "|u1") != 0
 
     @property
-    def gap(self) -> Bools:
+    def at_boundary(self) -> Bools:
         """Which steps hold an epoch boundary or validation."""
         return _array(self.gap_u1, "|u1") != 0
 

@@ -16,7 +16,7 @@ from unstall.optimize import program, remedies_file
 from unstall.optimize.agent import Agent
 from unstall.optimize.comparison import TrialFailed
 from unstall.optimize.optimize_report import conclude
-from unstall.optimize.patch import place
+from unstall.optimize.patch import apply as patching
 from unstall.optimize.remedies.base import Exactness
 from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.search import search
@@ -140,7 +140,7 @@ def open_trials(
 
 def apply(optimized: Optimized) -> list[tuple[Path, Path | None]]:
     """Change the files in their places: each with the backup that was made of it, none of a new one. Raises OSError."""
-    return place.apply(optimized.sources)
+    return patching.apply(optimized.sources)
 
 
 def _on_ray(

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
-from unstall.sandbox import groups, leftovers, overlay, place
-from unstall.sandbox.keeping import STILL_RUNNING, Keeper
-from unstall.sandbox.relaying import RelayProcess
+from unstall.sandbox import groups, leftovers, overlay, scratch_dir
+from unstall.sandbox.keeper_client import STILL_RUNNING, Keeper
+from unstall.sandbox.relay_client import RelayProcess
 from unstall.sandbox.trackers import offline
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Sandbox:
         only one is then the child's own. Raises SandboxError when the disk that takes what children write is nearly
         full, or, under the guard, when the files could not be put back after the last child.
         """
-        if place.free_bytes(self._home) < place.RESERVE_BYTES:
+        if scratch_dir.free_bytes(self._home) < scratch_dir.RESERVE_BYTES:
             raise SandboxError(f"no room for what an experiment writes: {self._home.parent} is nearly full")
         try:
             self._keeper.tidy(wait=settled or self._overlays is None)
@@ -209,7 +209,9 @@ def open_sandbox(
         if not path.is_dir():
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
     writable = [path.resolve() for path in keep]
-    for line in leftovers.settle_sandboxes(place.roots(folder), place.PREFIX, lambda home: Keeper(home).close()):
+    for line in leftovers.settle_sandboxes(
+        scratch_dir.roots(folder), scratch_dir.PREFIX, lambda home: Keeper(home).close()
+    ):
         on_message(line)
     sandbox = _open(folder.resolve(), writable, network_writes, required)
     sandbox._on_message = on_message
@@ -225,7 +227,7 @@ def open_sandbox(
 def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bool) -> Sandbox:
     """The strongest sandbox there is, in the first place that it works in."""
     reasons: list[str] = []
-    for home in place.homes(folder):
+    for home in scratch_dir.homes(folder):
         keeper = Keeper(home)
         relay = None if network_writes else RelayProcess(home)
         shared_network = "--allow-network-writes"
@@ -248,7 +250,7 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             f"nothing here can keep an experiment from changing your files ({reason});"
             " --no-sandbox runs it anyway, with only Python's own writes undone"
         )
-    for home in place.homes(folder):
+    for home in scratch_dir.homes(folder):
         return Sandbox(folder, home, Keeper(home), None, None, reason, keep, network_writes)
     raise SandboxError("there is no folder to save files in before they are changed")
 

@@ -165,5 +165,5 @@ def pace_of(measured: LoopMeasurement) -> Pace:
 
 def _epoch(measured: LoopMeasurement) -> int | None:
     """Steps from one epoch's end (or validation) to the next, where the first run saw at least two."""
-    ends = np.flatnonzero(measured.loop.gap)
+    ends = np.flatnonzero(measured.loop.at_boundary)
     return int(np.median(np.diff(ends))) if len(ends) >= 2 else None

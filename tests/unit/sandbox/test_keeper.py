@@ -3,11 +3,11 @@ import os
 import sys
 
 from unstall.child.sandbox import vault
-from unstall.sandbox import place
+from unstall.sandbox import scratch_dir
 
 sys.modules.setdefault("vault", vault)
 from unstall.sandbox import keeper  # noqa: E402  run as a script, it imports its neighbour by that name
-from unstall.sandbox.keeping import Keeper  # noqa: E402
+from unstall.sandbox.keeper_client import Keeper  # noqa: E402
 
 
 def test_a_tree_that_nobody_may_enter_is_removed(tmp_path):
@@ -45,13 +45,13 @@ def test_a_folder_beside_the_programs_is_the_last_resort_of_its_device(tmp_path,
     preferred, beside = tmp_path / "temporary", tmp_path / "beside"
     preferred.mkdir()
     beside.mkdir()
-    room = itertools.count(4 * place.RESERVE_BYTES)
-    monkeypatch.setattr(place, "roots", lambda folder: [preferred, beside])
-    monkeypatch.setattr(place, "free_bytes", lambda path: next(room))
-    assert [home.parent for home in place.homes(tmp_path)] == [preferred.resolve()]
+    room = itertools.count(4 * scratch_dir.RESERVE_BYTES)
+    monkeypatch.setattr(scratch_dir, "roots", lambda folder: [preferred, beside])
+    monkeypatch.setattr(scratch_dir, "free_bytes", lambda path: next(room))
+    assert [home.parent for home in scratch_dir.homes(tmp_path)] == [preferred.resolve()]
 
 
 def test_places_have_room_and_differ(tmp_path):
-    for home in place.homes(tmp_path):
-        assert home.name.startswith(place.PREFIX) and (home / "notes").is_dir()
+    for home in scratch_dir.homes(tmp_path):
+        assert home.name.startswith(scratch_dir.PREFIX) and (home / "notes").is_dir()
         keeper.remove(str(home))
