@@ -10,7 +10,7 @@
 
 For each program: whether pattern, cause and culprit are right; the ceiling that the report states next to the true
 one, and its expected gain next to the speed-up of the program's fixed twin, which runs right after it. How many truths
-lie in the stated intervals is what CALIBRATION and REMEDIES in diagnose/thresholds.py are to be fitted to.
+lie in the stated intervals is what `calibration` and `usual_remedies` of the patterns are to be fitted to.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 from scipy.signal import lfilter
 
-from unstall.repeat.arms import Arm, Run, relative_error, steps_for
+from unstall.repeat.arms import Arm, ArmRun, relative_error, steps_for
 from unstall.repeat.gate import Gate
-from unstall.repeat.sequential import Plan
+from unstall.repeat.sequential import SequentialPlan
 
 _BASELINE, _CANDIDATE = Arm("baseline", (), Path()), Arm("candidate", (), Path())
 _SLOWER = 1.10
@@ -101,7 +101,7 @@ def simulate(kind: Noise, slower: float, experiments: int) -> tuple[Counter[str]
     decisions: Counter[str] = Counter()
     lengths = []
     for _ in range(experiments):
-        gate = Gate(Plan(), _BASELINE, _CANDIDATE, _Session(kind, generator, slower))
+        gate = Gate(SequentialPlan(), _BASELINE, _CANDIDATE, _Session(kind, generator, slower))
         decisions[gate.decide().decision] += 1
         lengths.append(len(gate.pairs))
     return decisions, float(np.median(lengths)), float(np.quantile(lengths, 0.95))
@@ -115,7 +115,7 @@ class _Session:
         self._steps, self._runs = 50, 0
         self._steps = steps_for(self(_BASELINE, 0))
 
-    def __call__(self, arm: Arm, number: int) -> Run:
+    def __call__(self, arm: Arm, number: int) -> ArmRun:
         kind, generator = self._kind, self._generator
         times = _steps(kind, generator, self._steps)
         load = 0.0
@@ -125,7 +125,7 @@ class _Session:
         times *= np.exp(kind.run * generator.standard_normal() + kind.drift * self._runs)
         self._runs += 1
         slower = self._slower if arm is _CANDIDATE else 1.0
-        return Run(float(times.mean()) * slower, self._steps, {}, load, cores=2.0, error=relative_error(times))
+        return ArmRun(float(times.mean()) * slower, self._steps, {}, load, cores=2.0, error=relative_error(times))
 
 
 def _steps(kind: Noise, generator: np.random.Generator, steps: int) -> np.ndarray:

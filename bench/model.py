@@ -194,7 +194,9 @@ def record(name: str, workers: int) -> Any:
     command = [sys.executable, __file__, "--play", name, "--workers", str(workers)]
     with tempfile.TemporaryDirectory() as folder:
         directory = rundir.make(Path(folder))
-        outcome = launcher.launch(command, directory.path, launcher.Options(sampling=False), lambda session: None)
+        outcome = launcher.launch(
+            command, directory.path, launcher.RecordingOptions(sampling=False), lambda session: None
+        )
         measured = make_report(command, directory, datetime.now(timezone.utc), outcome).measured
     assert measured is not None and outcome.status == 0
     return measured

@@ -35,7 +35,7 @@ from gathercase import Job  # noqa: E402
 from unstall.benchmark.gather import parts  # noqa: E402
 from unstall.benchmark.gather.store import FolderStore  # noqa: E402
 from unstall.benchmark.measure import measure  # noqa: E402
-from unstall.diagnose.overview import Run  # noqa: E402
+from unstall.diagnose.overview import RunContext  # noqa: E402
 from unstall.diagnose.run_report import DiagnosedRun  # noqa: E402
 from unstall.diagnose.summary import report  # noqa: E402
 from unstall.records.observations import Observation  # noqa: E402
@@ -128,7 +128,7 @@ def judge(planted: Planted, folder: Path) -> dict[str, Any]:
     observation = Observation(999.0, 1000.0 + job.steps * job.step_s + 1, samples=job.stacks(0))
     measured = measure(recordings, observation)
     assert measured is not None
-    run = Run("id", ["train.py"], "2026-01-01T00:00:00Z", 0, {}, observation)
+    run = RunContext("id", ["train.py"], "2026-01-01T00:00:00Z", 0, {}, observation)
     diagnosis = DiagnosedRun(run, report(run, measured.measurement), measured, recordings)
     found = Gathering(FolderStore(folder), None, 0.1, lambda line: None).gather(diagnosis).diagnosis.report
     found.to_json()

@@ -20,7 +20,7 @@ from accuracy import ZOO, Row, claims, earlier, format_row, interval, load_cases
 
 from unstall.benchmark import archive
 from unstall.benchmark.launcher import Observation
-from unstall.diagnose.overview import Run
+from unstall.diagnose.overview import RunContext
 from unstall.diagnose.summary import report
 
 
@@ -53,7 +53,7 @@ def diagnosed(state: Path) -> dict[str, Any] | None:
         return None
     kept = archive.read(found[-1])
     old = kept.report
-    run = Run(
+    run = RunContext(
         id=old.run.id,
         command=old.run.command,
         started=old.run.started,

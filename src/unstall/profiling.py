@@ -59,13 +59,13 @@ class Profile:
         if self._running or not self._began:
             raise RuntimeError("report() is for after the `with unstall.profile() as run:` block")
         if self._report is None:
-            from unstall.benchmark.launcher import Outcome
+            from unstall.benchmark.launcher import ProgramExit
             from unstall.diagnose.run_report import make_report
             from unstall.notebook import show_reports
 
             show_reports()
             directory = RunDir(self._directory.name, self._directory, None)
-            outcome = Outcome(0, self._observation)
+            outcome = ProgramExit(0, self._observation)
             diagnosis = make_report(sys.argv[:], directory, self._started, outcome, since=self._began)
             self._report = diagnosis.report
             if _owned(self._directory):

@@ -19,7 +19,7 @@ class Threshold(float):
     """A number to compare with, and the reason for its value."""
 
     why: str
-    """Where the value comes from: a measurement, a rule of another tool, or a bound that follows from something."""
+    """The source of the value: a measurement, a rule of another tool, or a bound that follows from something."""
 
     def __new__(cls, value: float, why: str) -> Threshold:
         """Make a threshold of ``value``, whose reason is ``why``."""
@@ -29,7 +29,7 @@ class Threshold(float):
 
 
 WORTH = Threshold(1.18, "times faster, from which a stall is worth a person's time; a run of less is healthy")
-"""Of every room: a run, a trace and an experiment must agree on what is worth fixing."""
+"""The threshold of every room: a run, a trace and an experiment must agree on what is worth fixing."""
 
 
 class Range(NamedTuple):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import textwrap
 
 from unstall.diagnose.features import HostFeatures, build
-from unstall.diagnose.overview import Run
-from unstall.records.measurements import Measurement, Site
+from unstall.diagnose.overview import RunContext
+from unstall.records.measurements import Measurement, SeamSite
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
-from unstall.records.report import Phase, SpanTime, Startup, StepTime
+from unstall.records.report import PhaseTime, SpanTime, Startup, StepTime
 
 MAIN_PID, WORKER_PID = 100, 200
 
 
 def measurement(phases, **more) -> Measurement:
     """A loop of 200 steps; ``phases``: seconds, or a Phase, by name."""
-    seconds = {name: phase.mean_s if isinstance(phase, Phase) else phase for name, phase in phases.items()}
+    seconds = {name: phase.mean_s if isinstance(phase, PhaseTime) else phase for name, phase in phases.items()}
     step = sum(seconds.values())
     values = {
         "kind": "optimizer",
@@ -24,7 +24,9 @@ def measurement(phases, **more) -> Measurement:
         "total_steps": 205,
         "step": StepTime(step, step, 1.1 * step),
         "phases": [
-            phase if isinstance(phase, Phase) else Phase(name=name, share=phase / step, mean_s=phase, p95_s=phase)
+            phase
+            if isinstance(phase, PhaseTime)
+            else PhaseTime(name=name, share=phase / step, mean_s=phase, p95_s=phase)
             for name, phase in phases.items()
         ],
         "cores": 4.0,
@@ -46,9 +48,9 @@ def features(phases, **more) -> HostFeatures:
     return build(measurement(phases, **more))
 
 
-def waiting(name, seconds, *, blocked=0.0, network=0.0) -> Phase:
+def waiting(name, seconds, *, blocked=0.0, network=0.0) -> PhaseTime:
     """A phase part of which is blocked or in the network; seconds."""
-    return Phase(name=name, share=0.5, mean_s=seconds, p95_s=seconds, blocked_s=blocked, network_s=network)
+    return PhaseTime(name=name, share=0.5, mean_s=seconds, p95_s=seconds, blocked_s=blocked, network_s=network)
 
 
 def lib(path, function, line=10) -> Frame:
@@ -97,13 +99,13 @@ class Source:
     def at(self, function, snippet) -> Frame:
         return Frame(function, self.file, self.line(snippet))
 
-    def site(self, seam, function, snippet, *callers) -> Site:
+    def site(self, seam, function, snippet, *callers) -> SeamSite:
         """Where a seam is called; ``callers``: (function, snippet), innermost first."""
         above = tuple((self.file, name, self.line(where)) for name, where in callers)
-        return Site(seam, self.file, function, self.line(snippet), above)
+        return SeamSite(seam, self.file, function, self.line(snippet), above)
 
 
-def run(*, stopped=False, **more) -> Run:
+def run(*, stopped=False, **more) -> RunContext:
     points = [ResourcePoint(t, pid, 1.0, 0.0, 5_000_000) for t in (1000.0, 1000.5) for pid in (MAIN_PID, WORKER_PID)]
     seen = Observation(999.0, 1012.5, points=points, stopped=stopped)
     values = {
@@ -114,4 +116,4 @@ def run(*, stopped=False, **more) -> Run:
         "environment": {"python": "3.11"},
         "observation": seen,
     }
-    return Run(**{**values, **more})
+    return RunContext(**{**values, **more})

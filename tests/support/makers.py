@@ -33,8 +33,8 @@ def report(steps_per_s=10.0, *, run_id="20260102-030405-abcdef", pattern="input-
         throughput=r.Throughput(steps_per_s=steps_per_s, step_s=r.StepTime(mean=step, p50=step, p95=2 * step)),
         utilization=more.pop("utilization", r.Utilization(other_processes_cores=0.0)),
         phases=[
-            r.Phase(name="data_wait", share=0.6, mean_s=0.6 * step),
-            r.Phase(name="forward", share=0.4, mean_s=0.4 * step),
+            r.PhaseTime(name="data_wait", share=0.6, mean_s=0.6 * step),
+            r.PhaseTime(name="forward", share=0.4, mean_s=0.4 * step),
         ],
         verdict=verdict,
         findings=[verdict],

@@ -14,7 +14,7 @@ from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule, parsed
 from unstall.optimize.trial_runner import TrialRun
 from unstall.records.measurements import Measurement
-from unstall.records.report import Finding, Phase, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.report import Finding, PhaseTime, Report, RunInfo, StepTime, Throughput, Utilization
 
 STEP_S = 0.1
 
@@ -24,8 +24,8 @@ def make_finding(pattern="healthy", **given) -> Finding:
     return Finding(pattern=pattern, **{**base, **given})
 
 
-def make_phases(**shares) -> list[Phase]:
-    return [Phase(name=name, share=share, mean_s=share * STEP_S) for name, share in shares.items()]
+def make_phases(**shares) -> list[PhaseTime]:
+    return [PhaseTime(name=name, share=share, mean_s=share * STEP_S) for name, share in shares.items()]
 
 
 def make_report(*, findings=(), hotspots=(), phases=None) -> Report:

@@ -98,7 +98,7 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
         ),
         "throughput": r.Throughput(steps_per_s=20.0, step_s=r.StepTime(mean=0.05, p50=0.05, p95=0.06)),
         "utilization": r.Utilization(cpu=0.5),
-        "phases": [r.Phase(name=phase, share=share, mean_s=0.05 * share) for phase, share in SHARES.items()],
+        "phases": [r.PhaseTime(name=phase, share=share, mean_s=0.05 * share) for phase, share in SHARES.items()],
         "verdict": finding,
         "findings": [finding, second],
         "ceilings": [
@@ -107,14 +107,20 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
             r.Ceiling(component="validation", steps_per_s=21.0, known_by="estimated", gap=0.05),
         ],
         "experiments": [
-            r.Experiment(name=name, intervention=text, ratio=2.4, ci95=(2.2, 2.6), segments=8, predicted_ratio=2.1),
-            r.Experiment(name=f"{name} +20%", intervention="delay", ratio=0.9, ci95=(0.86, 0.94), elasticity=0.58),
-            r.Experiment(
+            r.ReportedExperiment(
+                name=name, intervention=text, ratio=2.4, ci95=(2.2, 2.6), segments=8, predicted_ratio=2.1
+            ),
+            r.ReportedExperiment(
+                name=f"{name} +20%", intervention="delay", ratio=0.9, ci95=(0.86, 0.94), elasticity=0.58
+            ),
+            r.ReportedExperiment(
                 name="backward", intervention="free", ratio=1.1, ci95=(0.2, 1e6), conclusive=False, notes=[text]
             ),
         ],
         "study": study(text, name),
-        "remedies": [r.Remedy(name=name, exactness="exact", kept=True, speedup=2.1, ci95=(1.9, 2.3), equivalent=True)],
+        "remedies": [
+            r.TriedRemedy(name=name, exactness="exact", kept=True, speedup=2.1, ci95=(1.9, 2.3), equivalent=True)
+        ],
         "patch": f"--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-{text}\n+fast()\n",
         "hotspots": [r.Hotspot(function=name, file=f"/home/me/{name}.py", line=3, share=0.4, where="main", via=name)],
         "modules": [r.ModuleTime(name=name, type=name, calls_per_step=1, forward_s=0.01, self_s=0.01)],

@@ -54,7 +54,7 @@ def make(verdict: r.Finding, phases: dict[str, float], *, step_s: float = 0.0241
         ),
         utilization=utilization,
         phases=[
-            more.get("special", {}).get(name) or r.Phase(name=name, share=s, mean_s=s * step_s)
+            more.get("special", {}).get(name) or r.PhaseTime(name=name, share=s, mean_s=s * step_s)
             for name, s in phases.items()
         ],
         verdict=verdict,

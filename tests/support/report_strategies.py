@@ -54,7 +54,7 @@ findings = st.builds(
 )
 phases = st.lists(
     st.builds(
-        r.Phase,
+        r.PhaseTime,
         name=st.sampled_from(PHASE_NAMES) | words,
         share=share,
         mean_s=amount,
@@ -188,7 +188,7 @@ reports = st.builds(
     ),
     experiments=st.lists(
         st.builds(
-            r.Experiment,
+            r.ReportedExperiment,
             name=words,
             intervention=words,
             ratio=amount,
@@ -204,7 +204,7 @@ reports = st.builds(
     study=st.none() | studies,
     remedies=st.lists(
         st.builds(
-            r.Remedy,
+            r.TriedRemedy,
             name=words,
             exactness=st.sampled_from(["exact", "close", "output-changing", "reduced", "training-changing"]),
             kept=st.booleans(),

@@ -24,7 +24,7 @@ source, words, options = sys.argv[1:]
 sys.path.insert(0, source)
 from unstall.sandbox import open_sandbox
 told = []
-with open_sandbox(Path.cwd(), [], tell=told.append, **json.loads(options)) as sandbox:
+with open_sandbox(Path.cwd(), [], on_message=told.append, **json.loads(options)) as sandbox:
     print(json.dumps({"home": str(sandbox._home), "force": sandbox.force, "told": told}), flush=True)
     done = subprocess.run(sandbox.command(json.loads(words)), env=sandbox.environment(dict(os.environ)))
 print(json.dumps({"status": done.returncode, "told": told}), flush=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unstall.benchmark.measure import Measured
+from unstall.benchmark.measure import LoopMeasurement
 from unstall.benchmark.reader import RECORD, ProcessRecording
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.steps import Loop
@@ -13,7 +13,7 @@ from unstall.child.experiments.interventions.base import key_of
 from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.observations import Observation
-from unstall.records.report import Culprit, Finding, Phase, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.report import Culprit, Finding, PhaseTime, Report, RunInfo, StepTime, Throughput, Utilization
 from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
 from unstall.simplify.experiment import Experiment, ExperimentResult
@@ -44,7 +44,7 @@ def make_report(*findings, phases=None, hotspots=()):
         run=run,
         throughput=Throughput(steps_per_s=10.0),
         utilization=Utilization(),
-        phases=[Phase(name=name, share=share, mean_s=share / 10) for name, share in shares.items()],
+        phases=[PhaseTime(name=name, share=share, mean_s=share / 10) for name, share in shares.items()],
         verdict=findings[0],
         findings=list(findings),
         hotspots=list(hotspots),
@@ -83,11 +83,11 @@ def make_measured(measurement, *, gaps=(), steps=60):
         cpu=zeros,
         network=zeros,
         network_bytes=zeros,
-        gap=np.isin(np.arange(steps), gaps),
+        at_boundary=np.isin(np.arange(steps), gaps),
         validation_calls=np.zeros(steps, int),
     )
     process = ProcessRecording(1, 0, np.empty(0, RECORD), {}, {})
-    return Measured(measurement, loop, np.ones(steps, bool), process, [process])
+    return LoopMeasurement(measurement, loop, np.ones(steps, bool), process, [process])
 
 
 def make_first_run(report, measurement=None, tmp_path=Path("nowhere")):

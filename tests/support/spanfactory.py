@@ -44,9 +44,9 @@ class Recording:
         """Phases and seams that a plug-in added, as the process tells the parent, through JSON."""
         for one in added:
             kind = "phase" if isinstance(one, Phase) else "seam"
-            self.tell(kind, **{kind: json.loads(json.dumps(one))})
+            self.emit_fact(kind, **{kind: json.loads(json.dumps(one))})
 
-    def tell(self, kind, **facts):
+    def emit_fact(self, kind, **facts):
         """A line of facts, as the watcher tells it."""
         self.facts.setdefault(kind, []).append({"kind": kind, "t": self.t, **facts})
 
@@ -129,4 +129,4 @@ def check_loop(loop):
     for extra in (loop.blocked, loop.network, loop.network_bytes):
         assert extra.shape == loop.phases.shape
         assert (extra >= 0).all()
-    assert loop.gap.shape == loop.validation_calls.shape == (len(loop),)
+    assert loop.at_boundary.shape == loop.validation_calls.shape == (len(loop),)

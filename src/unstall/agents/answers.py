@@ -8,23 +8,23 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from unstall.agents.calls import FILES, Call
+from unstall.agents.calls import FILES, ToolCall
 from unstall.agents.shapes import (
     Answer,
     Bottleneck,
     CompareAnswer,
     DataAnswer,
-    Experiment,
+    ExperimentRow,
     Gain,
     HistoryAnswer,
+    HistoryRow,
     OptimizeAnswer,
     Prediction,
     ProveAnswer,
     ReportAnswer,
     Resource,
-    Run,
     SimplifyAnswer,
-    Stage,
+    StageRow,
     Tried,
     WhatIfAnswer,
 )
@@ -35,22 +35,22 @@ from unstall.records.speedup import Speedup
 from unstall.records.vocabulary import HEALTHY
 from unstall.records.what_if import DataReport, WhatIfReport
 from unstall.report import prove_view, wording
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 A = TypeVar("A", bound=Answer)
 
 
-def run(call: Call) -> ReportAnswer:
+def run(call: ToolCall) -> ReportAnswer:
     """The answer of ``unstall run``, ``report`` and ``trace``."""
     report = Report.from_json(call.answer)
     return _fitted(ReportAnswer(**_report_fields(call, report), next=_after_run(report)))
 
 
-def simplify(call: Call) -> SimplifyAnswer:
+def simplify(call: ToolCall) -> SimplifyAnswer:
     """The answer of ``unstall simplify``."""
     report = Report.from_json(call.answer)
     experiments = [
-        Experiment(
+        ExperimentRow(
             name=_text(tried.name), speedup=tried.ratio, low=tried.ci95[0], high=tried.ci95[1],
             conclusive=tried.conclusive,
         )
@@ -60,7 +60,7 @@ def simplify(call: Call) -> SimplifyAnswer:
     return _fitted(SimplifyAnswer(**_report_fields(call, report), experiments=experiments, next=next))
 
 
-def optimize(call: Call) -> OptimizeAnswer:
+def optimize(call: ToolCall) -> OptimizeAnswer:
     """The answer of ``unstall optimize``."""
     report = Report.from_json(call.answer)
     tried = [
@@ -90,7 +90,7 @@ _AFTER_PROOF = {
 }
 
 
-def prove(call: Call) -> ProveAnswer:
+def prove(call: ToolCall) -> ProveAnswer:
     """The answer of ``unstall prove``."""
     report = Report.from_json(call.answer)
     proof = report.proof
@@ -107,11 +107,11 @@ def prove(call: Call) -> ProveAnswer:
     )  # fmt: skip
 
 
-def data(call: Call) -> DataAnswer:
+def data(call: ToolCall) -> DataAnswer:
     """The answer of ``unstall data``."""
     report = msgspec.json.decode(call.answer, type=DataReport)
     stages = [
-        Stage(name=_text(stage.name), seconds=stage.seconds, share=stage.share, place=_place(stage.file, stage.line))
+        StageRow(name=_text(stage.name), seconds=stage.seconds, share=stage.share, place=_place(stage.file, stage.line))
         for stage in sorted(report.stages, key=lambda stage: -stage.seconds)
     ]
     next = ["Make the slowest stage cheaper, then call data again; what_if predicts other numbers of workers."]
@@ -124,7 +124,7 @@ def data(call: Call) -> DataAnswer:
     )  # fmt: skip
 
 
-def what_if(call: Call) -> WhatIfAnswer:
+def what_if(call: ToolCall) -> WhatIfAnswer:
     """The answer of ``unstall what-if``."""
     report = msgspec.json.decode(call.answer, type=WhatIfReport)
     best = max(report.answers, key=lambda answer: answer.speedup, default=None)
@@ -145,7 +145,7 @@ def what_if(call: Call) -> WhatIfAnswer:
     )  # fmt: skip
 
 
-def compare(call: Call) -> CompareAnswer:
+def compare(call: ToolCall) -> CompareAnswer:
     """The answer of ``unstall compare``."""
     report = msgspec.json.decode(call.answer, type=Comparison)
     speedup = report.speedup
@@ -164,11 +164,11 @@ def compare(call: Call) -> CompareAnswer:
     )  # fmt: skip
 
 
-def history(call: Call) -> HistoryAnswer:
+def history(call: ToolCall) -> HistoryAnswer:
     """The answer of ``unstall history``."""
     entries = msgspec.json.decode(call.answer, type=list[Entry])
     runs = [
-        Run(
+        HistoryRow(
             id=entry.id, kind=entry.kind, started=entry.started, command=_text(" ".join(entry.command)),
             steps_per_s=entry.steps_per_s, verdict=entry.pattern, culprit=entry.culprit, speedup=entry.speedup,
         )
@@ -179,7 +179,7 @@ def history(call: Call) -> HistoryAnswer:
     return _fitted(HistoryAnswer(headline=count, next=next, resources=_resources(call), runs=runs))
 
 
-def _report_fields(call: Call, report: Report) -> dict[str, Any]:
+def _report_fields(call: ToolCall, report: Report) -> dict[str, Any]:
     """Those that all answers made of a report have."""
     return {
         "headline": _text(wording.headline(report)),
@@ -222,7 +222,7 @@ def _gain(speedup: Speedup | None) -> Gain | None:
     return Gain(value=speedup.value, low=speedup.low, high=speedup.high, known_by=speedup.known_by)
 
 
-def _resources(call: Call) -> list[Resource]:
+def _resources(call: ToolCall) -> list[Resource]:
     return [
         Resource(uri=f"unstall://calls/{call.number}/{name}", path=str(path), holds=FILES[name])
         for name, path in call.files()
@@ -235,7 +235,7 @@ def _place(file: str, line: int) -> str:
 
 def _text(text: str) -> str:
     """What came from the program may be long, and hold anything."""
-    return shorten(plain(text), int(TEXT_CHARACTERS))
+    return shorten(sanitize_line(text), int(TEXT_CHARACTERS))
 
 
 def _texts(texts: Iterable[str]) -> list[str]:

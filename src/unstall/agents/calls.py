@@ -43,7 +43,7 @@ class CallFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolCall:
     """A command that has ended with an answer."""
 
     number: int
@@ -61,19 +61,19 @@ class Call:
         return [(name, path) for name, path in paths if path.is_file() and path.stat().st_size]
 
 
-class Calls:
+class ToolCalls:
     """All calls of a server, the newest of which keep their files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._count = 0
-        self._kept: deque[Path] = deque()
+        self._folders: deque[Path] = deque()
         self._running: set[Process] = set()
         self._measuring = anyio.Lock()
 
     async def make(
         self, verb: str, words: Sequence[str], *, cwd: Path, on_progress: OnProgress, measures: bool = False
-    ) -> Call:
+    ) -> ToolCall:
         """Run ``unstall VERB WORDS`` to its end; cancelled, it ends as after Ctrl-C, with all that it has started.
 
         Args:
@@ -86,7 +86,7 @@ class Calls:
         Raises:
             CallFailed: there is no answer.
         """
-        call = Call(*self._make_folder(), status=0)
+        call = ToolCall(*self._make_folder(), status=0)
         outputs = [word for option, name in _OUTPUTS.items() for word in (option, str(call.folder / name))]
         if verb == "optimize":
             outputs += ["--patch", str(call.folder / PATCH)]
@@ -117,12 +117,12 @@ class Calls:
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
-        self._kept.append(folder)
-        if len(self._kept) > KEPT_CALLS:
-            shutil.rmtree(self._kept.popleft(), ignore_errors=True)
+        self._folders.append(folder)
+        if len(self._folders) > KEPT_CALLS:
+            shutil.rmtree(self._folders.popleft(), ignore_errors=True)
         return self._count, folder
 
-    async def _run(self, command: Sequence[str], call: Call, cwd: Path, on_progress: OnProgress) -> Call:
+    async def _run(self, command: Sequence[str], call: ToolCall, cwd: Path, on_progress: OnProgress) -> ToolCall:
         began = time.monotonic()
         with (call.folder / _OUT).open("wb") as out, (call.folder / _ERR).open("wb") as err:
             try:
@@ -144,7 +144,7 @@ class Calls:
             self._running.discard(process)
         if not (call.folder / ANSWER).is_file():
             raise CallFailed(_last_line(call.folder / _ERR) or f"unstall ended with exit code {process.returncode}")
-        return Call(call.number, call.folder, process.returncode or 0)
+        return ToolCall(call.number, call.folder, process.returncode or 0)
 
 
 async def _end(process: Process) -> None:

@@ -15,7 +15,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 import unstall
-from unstall.agents.calls import Calls
+from unstall.agents.calls import ToolCalls
 from unstall.agents.tools import TOOLS, Server
 from unstall.sandbox import leftovers
 
@@ -35,14 +35,14 @@ def serve() -> None:
 
 
 async def _serve(folder: Path) -> None:
-    calls = Calls(folder)
+    calls = ToolCalls(folder)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_leave_on_signal, calls, folder)
         await make_server(calls).run_stdio_async()
         tasks.cancel_scope.cancel()
 
 
-async def _leave_on_signal(calls: Calls, folder: Path) -> None:
+async def _leave_on_signal(calls: ToolCalls, folder: Path) -> None:
     """The thread that reads stdin cannot be ended, so that the process ends here."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for number in signals:
@@ -51,11 +51,11 @@ async def _leave_on_signal(calls: Calls, folder: Path) -> None:
             os._exit(128 + number)
 
 
-def make_server(calls: Calls) -> MCPServer[Calls]:
+def make_server(calls: ToolCalls) -> MCPServer[ToolCalls]:
     """The server with its tools and resources."""
 
     @asynccontextmanager
-    async def lifespan(_: MCPServer[Calls]) -> AsyncIterator[Calls]:
+    async def lifespan(_: MCPServer[ToolCalls]) -> AsyncIterator[ToolCalls]:
         yield calls
 
     server = MCPServer(

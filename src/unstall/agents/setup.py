@@ -43,7 +43,7 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """A file to be written, or, where ``new`` is None, removed."""
 
     path: Path
@@ -84,7 +84,7 @@ def _remove_empty_folders(path: Path) -> None:
             return
 
 
-def changes(client: Client, project: Path, *, remove: bool) -> list[Change]:
+def changes(client: Client, project: Path, *, remove: bool) -> list[FileChange]:
     """What is to be written, or taken back; nothing where all is as wanted.
 
     Raises:
@@ -102,7 +102,7 @@ def changes(client: Client, project: Path, *, remove: bool) -> list[Change]:
         except (TOMLKitError, ValueError) as error:
             raise NotUnderstood(f"{path}: {' '.join(str(error).split())}") from error
         if new != old:
-            wanted.append(Change(path, old, new))
+            wanted.append(FileChange(path, old, new))
     return wanted
 
 
@@ -190,4 +190,4 @@ CLIENTS = {
     "gemini": Client(".gemini/settings.json", _json_editor("mcpServers"), ".gemini/skills/unstall/SKILL.md"),
     "vscode": Client(".vscode/mcp.json", _json_editor("servers", type="stdio"), ".github/skills/unstall/SKILL.md"),
 }
-"""By the name that a person gives."""
+"""The coding agents that can be set up, by the name that a person gives."""

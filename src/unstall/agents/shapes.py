@@ -54,7 +54,7 @@ class ReportAnswer(Answer):
     others: list[Bottleneck] = []
 
 
-class Experiment(BaseModel):
+class ExperimentRow(BaseModel):
     """One intervention and how many times faster the step was with it."""
 
     name: str
@@ -67,7 +67,7 @@ class Experiment(BaseModel):
 class SimplifyAnswer(ReportAnswer):
     """Of experiments on throw-away runs."""
 
-    experiments: list[Experiment]
+    experiments: list[ExperimentRow]
 
 
 class Tried(BaseModel):
@@ -89,7 +89,7 @@ class OptimizeAnswer(ReportAnswer):
     tried: list[Tried]
 
 
-class Stage(BaseModel):
+class StageRow(BaseModel):
     """A stage of the data pipeline; seconds an item."""
 
     name: str
@@ -104,7 +104,7 @@ class DataAnswer(Answer):
     ceiling_items_per_s: float | None
     model_items_per_s: float | None
     items_per_s_by_workers: dict[str, float | None]
-    stages: list[Stage]
+    stages: list[StageRow]
 
 
 class Prediction(BaseModel):
@@ -135,7 +135,7 @@ class CompareAnswer(Answer):
     differences: list[str]
 
 
-class Run(BaseModel):
+class HistoryRow(BaseModel):
     """A row of the history."""
 
     id: str
@@ -151,7 +151,7 @@ class Run(BaseModel):
 class HistoryAnswer(Answer):
     """The runs of this project, the newest first."""
 
-    runs: list[Run]
+    runs: list[HistoryRow]
 
 
 class ProveAnswer(Answer):

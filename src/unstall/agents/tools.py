@@ -12,9 +12,9 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from unstall.agents import answers, shapes
-from unstall.agents.calls import Call, CallFailed, Calls
+from unstall.agents.calls import CallFailed, ToolCall, ToolCalls
 
-Server: TypeAlias = Context[Calls, Any]
+Server: TypeAlias = Context[ToolCalls, Any]
 Program = Annotated[
     list[str],
     Field(
@@ -158,7 +158,7 @@ async def history(
 TOOLS: tuple[Callable[..., Any], ...] = (
     run, simplify, data, what_if, optimize, prove, compare, trace, report, history,
 )  # fmt: skip
-"""In the order of the work; a new tool is a function above, with its answer in :mod:`unstall.agents.answers`."""
+"""The tools in the order of the work; a new one is a function above, its answer in :mod:`unstall.agents.answers`."""
 
 
 async def _make(
@@ -169,7 +169,7 @@ async def _make(
     *,
     measures: bool = False,
     budget_s: int | None = None,
-) -> Call:
+) -> ToolCall:
     """Run a command; its failure is one line, as on a terminal."""
 
     async def on_progress(seconds: float, line: str) -> None:

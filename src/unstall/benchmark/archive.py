@@ -25,7 +25,7 @@ from unstall.records.encoding import packed
 from unstall.records.report import Report
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
     from unstall.records.observations import Observation
 
 FILE_NAME = "recording.msgpack.gz"
@@ -33,7 +33,7 @@ REPORT_NAME = "report.json"
 
 
 MAX_REPORT_BYTES = 1 << 26
-"""Of a report alone."""
+"""The largest size of a report alone."""
 _FREE_BYTES = 1 << 26
 _DENSEST = 100
 """Recordings unpack to ten times their size, or twenty. More than ``_FREE_BYTES`` that are packed denser than this are
@@ -52,7 +52,7 @@ class ArchiveError(ValueError):
 
 
 def make(
-    report: Report, measured: Measured | None, observation: Observation, excerpts: Sequence[Excerpt] = ()
+    report: Report, measured: LoopMeasurement | None, observation: Observation, excerpts: Sequence[Excerpt] = ()
 ) -> Archive:
     """What is kept of a run that has ended; ``excerpts`` are of the source that its report blames."""
     return Archive(
@@ -152,7 +152,7 @@ def _check(path: Path, archive: Archive) -> None:
         raise ArchiveError(f"{path} is not a recording of a run: it holds invalid times")
 
 
-def step_series(measured: Measured) -> StepSeries:
+def step_series(measured: LoopMeasurement) -> StepSeries:
     """Every step of a run that has just been measured."""
     import numpy as np
 
@@ -167,12 +167,12 @@ def step_series(measured: Measured) -> StepSeries:
             if phases[:, index].any()
         },
         measured_u1=measured.chosen[first:].astype("u1").tobytes(),
-        gap_u1=loop.gap[first:].astype("u1").tobytes(),
+        gap_u1=loop.at_boundary[first:].astype("u1").tobytes(),
         first=first,
     )
 
 
-def fetch_series(measured: Measured) -> FetchSeries | None:
+def fetch_series(measured: LoopMeasurement) -> FetchSeries | None:
     """The batches that the loop's loader made, from the processes that made them."""
     import numpy as np
 
@@ -199,7 +199,7 @@ def fetch_series(measured: Measured) -> FetchSeries | None:
     )
 
 
-def _epochs(measured: Measured) -> list[tuple[float, float]]:
+def _epochs(measured: LoopMeasurement) -> list[tuple[float, float]]:
     spans = measured.process.named(EPOCH.event, main_only=False)
     return [(float(span["start"]) / 1e9, float(span["dur"]) / 1e9) for span in spans]
 

@@ -25,7 +25,7 @@ class CannotAttach(Exception):
 
 
 @dataclass(frozen=True)
-class Look:
+class AttachedObservation:
     """What was seen of a program."""
 
     pid: int
@@ -39,7 +39,7 @@ class Look:
     """Cores that the main thread took, by process: what stands still takes none."""
 
 
-def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float], None]) -> Look:
+def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float], None]) -> AttachedObservation:
     """Look at a process and its descendants until the shares are known, or for so long.
 
     Args:
@@ -70,16 +70,16 @@ def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float]
         sampler.close()
     if not sampler.samples:
         raise CannotAttach(sampler.failure or f"process {pid} showed no Python stack in {duration_s:.0f} s")
-    seen = {sample.pid for sample in sampler.samples}
+    pids = {sample.pid for sample in sampler.samples}
     ended = time.monotonic()
-    threads = {process: _cores(threads_before.get(process, {}), process, ended - began) for process in seen}
-    return Look(
+    threads = {process: _cores(threads_before.get(process, {}), process, ended - began) for process in pids}
+    return AttachedObservation(
         pid=pid,
         command=command,
         observation=Observation(began, ended, monitor.points, monitor.machine, sampler.samples),
         threads={process: _busiest(process, cores) for process, cores in threads.items()},
         main_thread={process: cores[process] for process, cores in threads.items() if process in cores},
-        ranks={process: rank for process in seen if (rank := _rank(process)) is not None},
+        ranks={process: rank for process in pids if (rank := _rank(process)) is not None},
     )
 
 

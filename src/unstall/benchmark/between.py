@@ -13,24 +13,24 @@ import numpy as np
 from unstall.benchmark.steps import Bools, Loop
 from unstall.benchmark.thresholds import LONG, NOTABLE_BETWEEN, RARE
 from unstall.child.seams.modules import FORWARD
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.records.report import Between
 
 
-def between(loop: Loop, chosen: Bools, sites: Sequence[Site]) -> Between | None:
+def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | None:
     """What lies between the chosen steps; None where it hardly takes any time, or happened once only.
 
     ``sites``: where the program calls the model, to name the function that evaluates.
     """
-    gap = _gaps(loop)
+    at_boundary = _gaps(loop)
     durations = loop.durations[chosen]
-    usual = durations[~gap[chosen]]
-    if gap.sum() < 2 or not gap[chosen].any() or not len(usual):
+    usual = durations[~at_boundary[chosen]]
+    if at_boundary.sum() < 2 or not at_boundary[chosen].any() or not len(usual):
         return None
-    excess = np.clip(durations[gap[chosen]] - usual.mean(), 0, None)
+    excess = np.clip(durations[at_boundary[chosen]] - usual.mean(), 0, None)
     if excess.sum() < NOTABLE_BETWEEN * durations.sum():
         return None
-    evaluates = bool(loop.validation_calls[gap & chosen].any())
+    evaluates = bool(loop.validation_calls[at_boundary & chosen].any())
     quiet = [site for site in sites if evaluates and site.seam == FORWARD.event and not site.grad]
     file, function, line = _named(quiet[0]) if quiet else ("", "", 0)
     return Between(
@@ -45,14 +45,14 @@ def between(loop: Loop, chosen: Bools, sites: Sequence[Site]) -> Between | None:
 
 def _gaps(loop: Loop) -> Bools:
     """The steps that hold something else, of all: an occurrence may be in a step that is not measured."""
-    if loop.gap.all():
-        return loop.gap
-    long = ~loop.gap & (loop.durations > LONG * np.median(loop.durations[~loop.gap]))
+    if loop.at_boundary.all():
+        return loop.at_boundary
+    long = ~loop.at_boundary & (loop.durations > LONG * np.median(loop.durations[~loop.at_boundary]))
     long[0] = False  # where everything starts
-    return loop.gap | long if long.sum() <= RARE * len(loop) else loop.gap
+    return loop.at_boundary | long if long.sum() <= RARE * len(loop) else loop.at_boundary
 
 
-def _named(site: Site) -> tuple[str, str, int]:
+def _named(site: SeamSite) -> tuple[str, str, int]:
     """File, function and line of the innermost function that has a name: no comprehension, no module."""
     frames = [(site.file, site.function, site.line), *site.callers]
     return next((frame for frame in frames if not frame[1].startswith("<")), frames[0])

@@ -9,7 +9,7 @@ from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
 from unstall.benchmark.steps import Loop, main_spans
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.records.report import CallbackTime
-from unstall.records.vocabulary import Group
+from unstall.records.vocabulary import SeamGroup
 
 Bools = npt.NDArray[np.bool_]
 
@@ -26,7 +26,7 @@ def callback_times(process: ProcessRecording, loop: Loop, chosen: Bools, run_s: 
         chosen: which of the loop's steps are measured, for the seconds a step.
         run_s: wall time of the run, for the shares.
     """
-    events = [number for number, seam in process.seams.items() if seam.group == Group.EVENTS]
+    events = [number for number, seam in process.seams.items() if seam.group == SeamGroup.EVENTS]
     of_events = process.spans[np.isin(process.spans["name"], events)]
     calls = process.spans[np.isin(process.spans["name"], process.of(CALLBACK))]
     outermost = np.concatenate([of_events, calls[~_inside(calls, of_events)]])

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from unstall.benchmark import machine
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.sampler import NOTHING_READABLE, Sampler
 from unstall.benchmark.thresholds import ATTACH_LIMIT_S
+from unstall.records.machine import Capability
 
 # Spins under the same leave to be traced that the bootstrap gives; ends by itself if left alone.
 _TARGET = """
@@ -27,18 +26,6 @@ print(flush=True)
 end = time.monotonic() + 20
 while time.monotonic() < end: pass
 """
-
-
-class Check(msgspec.Struct, omit_defaults=True, frozen=True):
-    """One means of measuring, and whether it works here."""
-
-    name: str
-    works: bool
-    detail: str
-    advice: str = ""
-    """What to do where it does not work."""
-    optional: bool = False
-    """Wanted only on request: its absence takes nothing from a plain run."""
 
 
 def try_to_sample() -> str | None:
@@ -75,7 +62,7 @@ def checks(
     sample: Callable[[], str | None] = try_to_sample,
     read: Callable[[str], str] = read_text,
     torch: Callable[[], str | None] = machine.installed_torch,
-) -> list[Check]:
+) -> list[Capability]:
     """Try every means out; takes a second or two.
 
     Args:
@@ -97,23 +84,23 @@ def checks(
     ]
 
 
-def _stack_samples(failure: str | None) -> Check:
+def _stack_samples(failure: str | None) -> Capability:
     if failure is None:
-        return Check("stack samples", True, "py-spy reads a running program")
+        return Capability("stack samples", True, "py-spy reads a running program")
     advice = "stacks are sampled inside the program instead, with less certainty"
     if "ptrace_scope" in failure or failure == NOTHING_READABLE:
         advice = "allow tracing: sysctl kernel.yama.ptrace_scope=0, or add CAP_SYS_PTRACE"
     elif "not installed" in failure:
         advice = "pip install py-spy"
-    return Check("stack samples", False, failure, advice)
+    return Capability("stack samples", False, failure, advice)
 
 
-def _recorder() -> Check:
+def _recorder() -> Capability:
     from unstall.child.recording import NATIVE
 
     if NATIVE:
-        return Check("C recorder", True, "spans cost a fraction of a microsecond")
-    return Check(
+        return Capability("C recorder", True, "spans cost a fraction of a microsecond")
+    return Capability(
         "C recorder",
         False,
         "the pure Python one is used: slower, and blind to waits for a core",
@@ -121,12 +108,12 @@ def _recorder() -> Check:
     )
 
 
-def _run_delay(statistics: str) -> Check:
+def _run_delay(statistics: str) -> Capability:
     name = "run-delay"
     fields = statistics.split()
     if len(fields) >= 2 and fields[0] != "0":
-        return Check(name, True, "the scheduler tells how long a thread waits for a core")
-    return Check(
+        return Capability(name, True, "the scheduler tells how long a thread waits for a core")
+    return Capability(
         name,
         False,
         "no scheduler statistics in /proc",
@@ -134,25 +121,25 @@ def _run_delay(statistics: str) -> Check:
     )
 
 
-def _disk_counters(counters: str) -> Check:
+def _disk_counters(counters: str) -> Capability:
     name = "disk counters"
     if "read_bytes" in counters:
-        return Check(name, True, "bytes read and written, process by process")
+        return Capability(name, True, "bytes read and written, process by process")
     advice = "needs Linux built with CONFIG_TASK_IO_ACCOUNTING"
-    return Check(name, False, "/proc/<pid>/io cannot be read", advice)
+    return Capability(name, False, "/proc/<pid>/io cannot be read", advice)
 
 
-def _gpus() -> Check:
+def _gpus() -> Capability:
     gpus = Gpus()
     advice = "" if gpus.devices else "nothing to do, unless there should be one: see nvidia-smi"
     detail = gpus.status.removeprefix("no GPU: ")
-    return Check("GPU", bool(gpus.devices), detail, advice, optional=True)
+    return Capability("GPU", bool(gpus.devices), detail, advice, optional=True)
 
 
-def _torch(version: str | None) -> Check:
+def _torch(version: str | None) -> Capability:
     if version:
-        return Check("torch", True, f"{version}, beside unstall")
-    return Check(
+        return Capability("torch", True, f"{version}, beside unstall")
+    return Capability(
         "torch",
         False,
         "not beside unstall",
@@ -161,14 +148,14 @@ def _torch(version: str | None) -> Check:
     )
 
 
-def _package(module: str, option: str, extra: str) -> Check:
+def _package(module: str, option: str, extra: str) -> Capability:
     works = importlib.util.find_spec(module) is not None
     detail = f"unstall run {option}" if works else "not installed"
     advice = "" if works else f'for unstall run {option}: pip install "unstall[{extra}]"'
-    return Check(module, works, detail, advice, optional=True)
+    return Capability(module, works, detail, advice, optional=True)
 
 
-def _nsight() -> Check:
+def _nsight() -> Capability:
     path = shutil.which("nsys")
     advice = "" if path else "only to record traces with Nsight Systems: install it from NVIDIA"
-    return Check("nsys", path is not None, path or "not on the PATH", advice, optional=True)
+    return Capability("nsys", path is not None, path or "not on the PATH", advice, optional=True)

@@ -21,7 +21,7 @@ from unstall.records.measurements import CompiledFunction
 
 _GRAPH_NAME = "a graph of torch.compile"
 _GUARD = re.compile(r"^\d+/\d+: (.*)$", re.DOTALL)
-"""Of a reason to compile again: "0/3: tensor 'x' size mismatch", by the compilation whose guard failed."""
+"""The reason to compile again: "0/3: tensor 'x' size mismatch", by the compilation whose guard failed."""
 _LONGEST = 120
 
 
@@ -111,8 +111,8 @@ def _named(function: str) -> tuple[str, int | None]:
 
 def _guard(reason: str) -> str:
     """What a guard says, in a line, without the number of its compilation."""
-    found = _GUARD.match(reason)
-    return _first_line(found[1] if found else reason)
+    match = _GUARD.match(reason)
+    return _first_line(match[1] if match else reason)
 
 
 def _first_line(text: str) -> str:

@@ -17,7 +17,7 @@ _HELD_BACK = {
     0x80: "the power supply's brake",
     0x200: "the board's limit",
 }
-"""By the bits of NVML's reasons for a clock below the highest; that it idles is none."""
+"""NVML's reasons for a clock below the highest, by their bits; idling is not among them."""
 _MILLI = 1e-3
 
 

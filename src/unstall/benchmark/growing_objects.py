@@ -10,25 +10,25 @@ from typing import Any
 from unstall.benchmark.thresholds import GRAPH_NODE_BYTES, GROWING_SHARE, KEPT_SHARE
 from unstall.records.measurements import GrowingObject
 
-Look = Mapping[str, Any]
+Snapshot = Mapping[str, Any]
 """What the program kept at one step, as :func:`unstall.child.retention.probe` says it."""
 
 
-def growing_objects(looks: Sequence[tuple[int, Look]]) -> list[GrowingObject]:
+def growing_objects(snapshots: Sequence[tuple[int, Snapshot]]) -> list[GrowingObject]:
     """What grows steadily over several looks (step, look), the most bytes a step first.
 
     It must have grown in at least 80 % of the intervals between the looks that saw it, and in one of the last two, and
     have kept half of all its rises: what fills up and stays, or empties again, is no leak. Rates are the median over
     the intervals.
     """
-    if len(looks) < 2:
+    if len(snapshots) < 2:
         return []
-    by_object: dict[tuple[str, str, str], list[tuple[int, Look]]] = {}
-    for step, look in sorted(looks, key=lambda item: item[0]):
-        for path, entry in look["entries"].items():
+    by_object: dict[tuple[str, str, str], list[tuple[int, Snapshot]]] = {}
+    for step, snapshot in sorted(snapshots, key=lambda item: item[0]):
+        for path, entry in snapshot["entries"].items():
             if not entry["bounded"]:
                 by_object.setdefault((path, entry["kind"], entry["file"]), []).append((step, entry))
-    needed = 3 if len(looks) > 2 else 2
+    needed = 3 if len(snapshots) > 2 else 2
     growing = [
         grown
         for (path, _, _), entries in by_object.items()
@@ -39,7 +39,7 @@ def growing_objects(looks: Sequence[tuple[int, Look]]) -> list[GrowingObject]:
     return [entry for entry in growing if not _explained_by_child(entry, growing)]
 
 
-def _steady(path: str, entries: Sequence[tuple[int, Look]]) -> GrowingObject | None:
+def _steady(path: str, entries: Sequence[tuple[int, Snapshot]]) -> GrowingObject | None:
     """One object with its rates, or None if it does not keep growing."""
     intervals = [
         (later - step, _change(old, new)) for (step, old), (later, new) in itertools.pairwise(entries) if later > step
@@ -67,7 +67,7 @@ def _steady(path: str, entries: Sequence[tuple[int, Look]]) -> GrowingObject | N
     )
 
 
-def _change(old: Look, new: Look) -> tuple[int, int, int]:
+def _change(old: Snapshot, new: Snapshot) -> tuple[int, int, int]:
     """Growth of length, bytes and autograd nodes between two looks at one object."""
     nodes = 0
     if old["graph"] and new["graph"]:

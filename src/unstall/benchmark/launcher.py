@@ -17,7 +17,7 @@ import psutil
 
 from unstall.benchmark import interpreter
 from unstall.benchmark.session import Session
-from unstall.benchmark.signals import Relay
+from unstall.benchmark.signals import SignalRelay
 from unstall.benchmark.thresholds import ORPHANS_PATIENCE_S, STOP_PATIENCE_S
 from unstall.child.plugins import declared
 from unstall.environment import OPTIONS, RUN_DIR
@@ -31,7 +31,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass
-class Options:
+class RecordingOptions:
     """What ``unstall run`` was asked to record."""
 
     steps: int | None = None
@@ -47,7 +47,7 @@ class Options:
     extensions: list[str] = field(default_factory=list)
     """Names of modules that the program's processes import first of all, to call their ``install(child)``."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """For the extensions, as JSON: ``child.options["settings"]``."""
+    """Settings of the extensions, as JSON: ``child.options["settings"]``."""
     environ: Callable[[dict[str, str]], dict[str, str]] | None = None
     """Makes the program's environment from the one it would have."""
     entrance: Sequence[str] = ()
@@ -69,7 +69,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProgramExit:
     """How the program ended: its exit code, or minus the signal that killed it, as in subprocess."""
 
     status: int
@@ -78,7 +78,7 @@ class Outcome:
     """Why the program's first process could not be recorded, if it is known before."""
 
 
-def environment(command: Sequence[str], directory: Path, options: Options) -> dict[str, str]:
+def environment(command: Sequence[str], directory: Path, options: RecordingOptions) -> dict[str, str]:
     """The program's environment: its own, and the bootstrap first on PYTHONPATH.
 
     A Python without ``site`` would leave the bootstrap's folder on its ``sys.path``: it has its own environment only.
@@ -93,10 +93,12 @@ def environment(command: Sequence[str], directory: Path, options: Options) -> di
     return options.environ(env) if options.environ else env
 
 
-class Program:
+class LaunchedProgram:
     """A program that was started under observation: poll it about ten times a second until it has ended."""
 
-    def __init__(self, command: list[str], directory: Path, options: Options, mask: Collection[int] | None = None):
+    def __init__(
+        self, command: list[str], directory: Path, options: RecordingOptions, mask: Collection[int] | None = None
+    ):
         """``mask``: the signals that are blocked in it; None: those that are in this process."""
         self.directory = directory
         self.status: int | None = None
@@ -133,7 +135,7 @@ class Program:
         self.session.poll()
         if self.session.stopped:
             self._stopping = self._stopping or time.monotonic()
-            self._insist(time.monotonic() - self._stopping)
+            self._escalate_stop(time.monotonic() - self._stopping)
         return True
 
     def kill(self, number: int) -> None:
@@ -141,12 +143,12 @@ class Program:
         if self.status is None:
             _kill(self.pid, number)
 
-    def finish(self) -> Outcome:
+    def finish(self) -> ProgramExit:
         """After its end: close the observation and see that nothing of it is left."""
         assert self.status is not None
         observation = self.session.finish()
         self._wait_for_orphans(self._options.orphans_patience_s)
-        return Outcome(self.status, observation, self._unrecorded)
+        return ProgramExit(self.status, observation, self._unrecorded)
 
     def abandon(self) -> None:
         """End it at once, with its workers: nobody waits for what it would have shown."""
@@ -157,7 +159,7 @@ class Program:
         self.session.finish()
         self._wait_for_orphans(patience_s=0.0)
 
-    def _insist(self, waited: float) -> None:
+    def _escalate_stop(self, waited: float) -> None:
         """A program that catches every exception does not stop at a step: it gets SIGTERM, and then SIGKILL."""
         patience_s = self._options.stop_patience_s
         if waited > patience_s:
@@ -190,13 +192,15 @@ class Program:
         return [child for child in descendants if child.pid in recorded and _session_of(child.pid) == self._session_id]
 
 
-def launch(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
+def launch(
+    command: list[str], directory: Path, options: RecordingOptions, on_poll: Callable[[Session], None]
+) -> ProgramExit:
     """Run a person's command to its end under observation: the signals that this process is sent are the program's.
 
     ``on_poll`` is called about ten times a second.
     """
-    with adopting_orphans(), Relay() as signals:
-        program = Program(command, directory, options, signals.mask)
+    with adopting_orphans(), SignalRelay() as signals:
+        program = LaunchedProgram(command, directory, options, signals.mask)
         while True:
             for number in signals.wait(_POLL_S):
                 program.kill(number)
@@ -208,12 +212,14 @@ def launch(command: list[str], directory: Path, options: Options, on_poll: Calla
         return program.finish()
 
 
-def launch_trial(command: list[str], directory: Path, options: Options, on_poll: Callable[[Session], None]) -> Outcome:
+def launch_trial(
+    command: list[str], directory: Path, options: RecordingOptions, on_poll: Callable[[Session], None]
+) -> ProgramExit:
     """The same for a run that only unstall wants. Ctrl-C is this process's: the program ends at once, whatever it does
     about signals.
     """
     with adopting_orphans():
-        program = Program(command, directory, options)
+        program = LaunchedProgram(command, directory, options)
         try:
             while program.poll():
                 on_poll(program.session)
@@ -235,7 +241,7 @@ def adopting_orphans() -> Iterator[None]:
         prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def _stop_too(program: Program, signals: Relay) -> None:
+def _stop_too(program: LaunchedProgram, signals: SignalRelay) -> None:
     """Ctrl-Z: the shell waits for this process to stop. Not before the program has done so: it may not want to."""
     assert program.stopped_by is not None
     began = time.monotonic()
@@ -243,7 +249,7 @@ def _stop_too(program: Program, signals: Relay) -> None:
     program.session.disturbed.append((began, time.monotonic()))
 
 
-def _spawn(command: list[str], directory: Path, options: Options, mask: Collection[int] | None) -> int:
+def _spawn(command: list[str], directory: Path, options: RecordingOptions, mask: Collection[int] | None) -> int:
     """Start the program; its pid. OSError when there is nothing to start."""
     actions = []
     if options.output is not None:

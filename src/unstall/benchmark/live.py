@@ -19,7 +19,7 @@ from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import ProcessReader
 from unstall.benchmark.thresholds import JUST_STARTED_S, LEAST_WATCHED_RATE_S, WATCHED_RATE_S
 from unstall.child.recording import steps_of
-from unstall.records.observations import ResourcePoint, Usage, View
+from unstall.records.observations import LiveView, ResourcePoint, Usage
 from unstall.records.vocabulary import PhaseName
 
 _RECORDS_FIRST, _RECORDS_LATER = 20_000, 5_000  # looked at for the phases: the newest
@@ -50,7 +50,7 @@ def find(name: str | None = None, folder: Path | None = None) -> Path:
     raise NothingToWatch("no run is in progress here; start one in another terminal with: unstall run train.py")
 
 
-class Follower:
+class RunFollower:
     """Looks at one run whenever :meth:`look` is called, once or twice a second."""
 
     def __init__(self, directory: Path) -> None:
@@ -65,12 +65,12 @@ class Follower:
         self._gpus = Gpus()
         self._reader = ProcessReader()
 
-    def look(self) -> View:
+    def look(self) -> LiveView:
         """The run as it is now."""
         ticks = _ticks(self.directory)
         alive = {pid: counts for pid, counts in ticks.items() if psutil.pid_exists(pid)}
         ended = bool(ticks and not alive) or not self.directory.exists() or not _in_progress(self.directory)
-        view = View(self.directory.name, running_s=max(0.0, time.time() - self._began), ended=ended)
+        view = LiveView(self.directory.name, running_s=max(0.0, time.time() - self._began), ended=ended)
         if not alive:
             return view
         main = max(alive, key=lambda pid: (steps_of(alive[pid]), -pid))
@@ -120,7 +120,7 @@ class Follower:
             self._counted += int(new.sum())
             self._counted_until = float(loop.ends[new].max())
 
-    def _with_processes(self, view: View, main: int, alive: dict[int, list[int]]) -> View:
+    def _with_processes(self, view: LiveView, main: int, alive: dict[int, list[int]]) -> LiveView:
         """The view with what its processes are and take; as it is if the program ends meanwhile."""
         try:
             process = psutil.Process(main)

@@ -66,7 +66,7 @@ def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -
 def _per_regular_step(nexts: Spans, loop: Loop) -> float:
     """Batches in a step, those of validation left out."""
     step = loop.step_of(nexts)
-    regular = ~loop.gap if (~loop.gap).any() else np.ones(len(loop), dtype=bool)
+    regular = ~loop.at_boundary if (~loop.at_boundary).any() else np.ones(len(loop), dtype=bool)
     return float(regular[step].sum() / regular.sum())
 
 

@@ -47,7 +47,7 @@ class Ceilings(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """The best rates of a machine. Copied bytes are counted once, not as a read and a write."""
 
     key: str
-    """The same for every machine with this processor, cores, GPUs and torch; names no host."""
+    """Names the hardware: the same for all machines with this processor, cores, GPUs and torch; names no host."""
     when: str
     """RFC 3339, UTC."""
     cpu: str

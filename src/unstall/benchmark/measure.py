@@ -33,7 +33,7 @@ from unstall.child.user_files import is_program_file
 from unstall.records.measurements import (
     Measurement,
     MemoryMeasurement,
-    Site,
+    SeamSite,
 )
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
 from unstall.records.report import SpanTime, Startup, StepTime
@@ -43,7 +43,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Measured:
+class LoopMeasurement:
     """A loop that was found and measured, and where it lies in the run."""
 
     measurement: Measurement
@@ -59,7 +59,7 @@ def measure(
     *,
     wanted: int | None = None,
     peak_flops: float | None = None,
-) -> Measured | None:
+) -> LoopMeasurement | None:
     """Measure the main loop of a run; None when no process of it has one."""
     loops = {process.pid: find_loop(process) for process in processes}
     looping = [process for process in processes if loops[process.pid] is not None]
@@ -86,7 +86,7 @@ def measure(
     rank_pids = frozenset(rank.pid for rank in the_ranks) or frozenset({main.pid})
     pids = {point.pid for point in observation.points}
     durations = loop.durations[chosen]
-    regular = loop.durations[chosen & ~loop.gap]
+    regular = loop.durations[chosen & ~loop.at_boundary]
     sites = _sites(main)
     generated = generation.measure(main, loop, chosen)
     the_model = model_facts.measure(main, loop, chosen, peak_flops, generated)
@@ -100,7 +100,7 @@ def measure(
         cores=usable_cores(),
         main_pid=main.pid,
         regular_s=float(regular.mean()) if len(regular) else float(durations.mean()),
-        unhindered_s=unhindered(loop, chosen & ~loop.gap),
+        unhindered_s=unhindered(loop, chosen & ~loop.at_boundary),
         between=between(loop, chosen, sites),
         worker_pids=frozenset().union(*(ranks.workers(pid, processes) for pid in rank_pids)),
         rank_pids=rank_pids,
@@ -142,7 +142,7 @@ def measure(
         spans=_user_spans(processes),
         startup=_startup(loop, chosen, warmup, observation, main),
     )
-    return Measured(measurement, loop, chosen, main, list(processes))
+    return LoopMeasurement(measurement, loop, chosen, main, list(processes))
 
 
 class _Times:
@@ -267,13 +267,13 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
     )
 
 
-def _sites(main: ProcessRecording) -> list[Site]:
+def _sites(main: ProcessRecording) -> list[SeamSite]:
     sites = []
     for fact in main.facts.get("site", []):
         own = [(file, function, line) for file, function, line, _ in fact["stack"] if is_program_file(file)]
         if own:
             file, function, line = own[0]
-            sites.append(Site(fact["name"], file, function, line, tuple(own[1:]), bool(fact.get("grad", True))))
+            sites.append(SeamSite(fact["name"], file, function, line, tuple(own[1:]), bool(fact.get("grad", True))))
     return sites
 
 
@@ -304,7 +304,7 @@ def _startup(loop: Loop, chosen: Bools, warmup: int, observation: Observation, m
     epochs = main.named(EPOCH.event, main_only=False)
     first = float(loop.starts[0])
     warm = loop.durations[:warmup]
-    gaps = loop.durations[chosen & loop.gap]
+    gaps = loop.durations[chosen & loop.at_boundary]
     typical = float(np.median(loop.durations[chosen]))
     return Startup(
         before_first_batch_s=max(0.0, first - observation.began),

@@ -10,28 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from unstall.benchmark.thresholds import GROWING_END, GROWING_LINE, GROWING_MOMENTS, GROWING_SPAN
 from unstall.child.user_files import is_program_file
+from unstall.records.memory import AllocatingLine, MemoryLines
 
 _Site = tuple[str, str, int]  # function, file, line
-
-
-class AllocatingLine(msgspec.Struct, frozen=True):
-    """A user's line, and the bytes that it or what it called allocated."""
-
-    function: str
-    file: str
-    line: int
-    bytes: int
-
-
-class MemoryLines(msgspec.Struct, frozen=True):
-    """The largest allocating lines at the peak, and of what kept growing; the most bytes first."""
-
-    peak: list[AllocatingLine]
-    growth: list[AllocatingLine]
 
 
 def allocating_lines(path: Path, *, top: int = 5) -> MemoryLines:

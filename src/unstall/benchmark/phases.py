@@ -6,11 +6,11 @@ import numpy as np
 
 from unstall.benchmark.steps import Bools, Floats, Loop
 from unstall.benchmark.thresholds import UNHINDERED
-from unstall.records.report import Phase
+from unstall.records.report import PhaseTime
 from unstall.records.vocabulary import PhaseName
 
 
-def mean_phases(loop: Loop, chosen: Bools) -> list[Phase]:
+def mean_phases(loop: Loop, chosen: Bools) -> list[PhaseTime]:
     """The phases of the mean of the chosen steps; those that take no time are left out."""
     total = float(loop.durations[chosen].mean())
     phases = []
@@ -20,7 +20,7 @@ def mean_phases(loop: Loop, chosen: Bools) -> list[Phase]:
         if mean <= 0:
             continue
         phases.append(
-            Phase(
+            PhaseTime(
                 name=name,
                 share=mean / total,
                 mean_s=mean,

@@ -16,7 +16,7 @@ from unstall.child.seams.loader import FETCH
 from unstall.records.measurements import GroupMeasurement, RankMeasurement
 
 Loops = Mapping[int, Loop | None]
-"""By process."""
+"""The main loop of each process."""
 
 _WHOLE_WORLD = ("default_pg", "mesh_default")
 _UNNAMED = ("", "undefined")
@@ -103,8 +103,8 @@ def unseen(main: ProcessRecording, measured: Sequence[RankMeasurement]) -> tuple
     """The ranks that the main process shares a process group with, and that were not measured."""
     if main.identity is None or not main.identity.joined:
         return ()
-    seen = {rank.rank for rank in measured}
-    return tuple(rank for rank in range(main.identity.world_size) if rank not in seen)
+    measured_ranks = {rank.rank for rank in measured}
+    return tuple(rank for rank in range(main.identity.world_size) if rank not in measured_ranks)
 
 
 def _groups(process: ProcessRecording, loop: Loop, chosen: Bools) -> list[GroupMeasurement]:

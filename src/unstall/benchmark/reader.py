@@ -34,7 +34,7 @@ def _dtype(fields: layout.Fields) -> np.dtype[np.void]:
 RECORD, HEADER = _dtype(layout.RECORD_FIELDS), _dtype(layout.HEADER_FIELDS)
 
 NO_PHASE = -1
-"""In place of a phase's index: time that no seam claims."""
+"""Stands for a phase's index: time that no seam claims."""
 _ATTEMPTS = 5  # to read a file that is being written to
 
 Spans = npt.NDArray[np.void]

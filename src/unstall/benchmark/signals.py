@@ -78,7 +78,7 @@ class Signals:
         return [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
 
 
-class Relay(Signals):
+class SignalRelay(Signals):
     """Collects every signal that is meant for the program; ``wait`` returns those that the program has not got.
 
     What other code of this process handles stays with it, except for requests to end.
@@ -96,7 +96,7 @@ class Relay(Signals):
         """Received by the canary and not yet by this process."""
         self._canary_asked_at = 0.0
 
-    def __enter__(self) -> Relay:
+    def __enter__(self) -> SignalRelay:
         # Held back meanwhile: no signal may be lost between two handlers, or leave the canary behind.
         self.mask = {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, RELAYED)}
         try:

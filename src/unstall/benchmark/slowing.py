@@ -46,7 +46,7 @@ def slowing(loop: Loop, chosen: Bools, observation: Observation, pid: int) -> Sl
         observation: stacks by window, and the scheduler's account of the process.
         pid: the process.
     """
-    steps = np.flatnonzero(chosen & ~loop.gap)
+    steps = np.flatnonzero(chosen & ~loop.at_boundary)
     if len(steps) < SLOWING_STEPS:
         return None
     blocks = np.array_split(steps, SLOWING_BLOCKS)

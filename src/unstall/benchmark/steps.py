@@ -38,18 +38,18 @@ class Loop:
     phases: Floats
     """Seconds, shape (steps, len(phase_names)); rows sum to the step."""
     blocked: Floats
-    """Of these, neither on a core nor waiting for one; same shape."""
+    """The seconds of ``phases`` spent neither on a core nor waiting for one; same shape."""
     cpu: Floats
-    """Of these, on a core; same shape. NaN where no call of the phase was measured."""
+    """The seconds of ``phases`` spent on a core; same shape. NaN where no call of the phase was measured."""
     network: Floats
-    """Of these, inside socket calls; same shape."""
+    """The seconds of ``phases`` spent inside socket calls; same shape."""
     network_bytes: Floats
     """Same shape."""
-    gap: Bools
+    at_boundary: Bools
     """The step holds an epoch boundary or validation."""
     validation_calls: npt.NDArray[np.int64]
     phase_names: tuple[PhaseName, ...] = PHASE_NAMES
-    """Of the columns: the built-in phases, then those of plug-ins."""
+    """The phases of the columns: the built-in ones, then those of plug-ins."""
 
     @property
     def durations(self) -> Floats:
@@ -272,7 +272,7 @@ def _split(
     blocked_s, cpu_s = table(blocked, inside), table(np.nan_to_num(cpu), inside)
     measured = table(np.where(np.isnan(cpu), 0, own), inside)
     moved = table(bytes_moved, inside)
-    gap, validation_calls = _gaps(process, spans, boundaries, kind)
+    at_boundary, validation_calls = _gaps(process, spans, boundaries, kind)
     seconds = _move_validation(process, spans, phase, boundaries, seconds, validation_calls)
     seconds = _move_compiling(process, spans, boundaries, seconds)
     # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
@@ -297,7 +297,7 @@ def _split(
         _scaled_up(cpu_s, measured, seconds)[:, :NO_PHASE] / excess[:, None],
         network[:, :NO_PHASE],
         moved[:, :NO_PHASE],
-        gap,
+        at_boundary,
         validation_calls,
         process.phase_names,
     )

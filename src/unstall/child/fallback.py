@@ -25,7 +25,7 @@ _COUNT_AT, _DROPPED_AT, _CONTROL_AT, _TICKS_AT, _FLUSHED_AT = (
 )
 
 _names: dict[str, int] = {}
-_told: dict[int, int] = {}
+_watched_calls: dict[int, int] = {}
 _on_name: Callable[[int, str], Any] | None = None
 _watcher: Callable[[int, int, Any, Any], Any] | None = None
 _every = False
@@ -33,7 +33,7 @@ _modules = False
 _local = threading.local()
 
 
-class _File:
+class _SpanFile:
     """The open recording of this process."""
 
     def __init__(self, path: str | bytes):
@@ -89,13 +89,13 @@ class _File:
         return control
 
 
-_file: _File | None = None
+_file: _SpanFile | None = None
 
 
 class _Thread:
     """The open spans of a thread: [name, start, ns inside]."""
 
-    def __init__(self, file: _File):
+    def __init__(self, file: _SpanFile):
         self.file = file
         self.id = threading.get_native_id()
         self.main = self.id == os.getpid()
@@ -103,7 +103,7 @@ class _Thread:
         self.roots = [0] * layout.ROOT_GROUPS
 
 
-def _thread(file: _File) -> _Thread:
+def _thread(file: _SpanFile) -> _Thread:
     state: _Thread | None = getattr(_local, "state", None)
     if state is None or state.file is not file:
         state = _local.state = _Thread(file)
@@ -150,9 +150,9 @@ def _tick(thread: _Thread, kind: int, name: int, first: Any, second: Any) -> Non
     control = thread.file.tick(kind)
     if not thread.main or _watcher is None:
         return
-    calls = _told.get(name, 0)
+    calls = _watched_calls.get(name, 0)
     if calls < layout.FIRST_CALLS:
-        _told[name] = calls + 1
+        _watched_calls[name] = calls + 1
     elif not _every and not control:
         return
     _watcher(name, control, first, second)
@@ -173,7 +173,7 @@ class SpanFunction:
 def open(path: str | bytes) -> None:
     """Begin a new recording file; OSError when it cannot be made."""
     global _file
-    _file = _File(path)
+    _file = _SpanFile(path)
 
 
 def close() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from unstall.child import handlers, recording
 from unstall.child.recording import seam_ready, wrap
-from unstall.records.vocabulary import CALLBACK, Group, Seam
+from unstall.records.vocabulary import CALLBACK, Seam, SeamGroup
 
 IsEvent = Callable[[str], Any]
 """Whether a method of this name is called on an event."""
@@ -19,7 +19,7 @@ IsEvent = Callable[[str], Any]
 
 def event_seam(event: str) -> Seam:
     """The seam of a framework's callbacks: ``~event.<framework>.*``, a name for each class and event."""
-    return Seam(event, phase=CALLBACK.name, group=Group.EVENTS)
+    return Seam(event, phase=CALLBACK.name, group=SeamGroup.EVENTS)
 
 
 def visit_family(base: type, visit: Callable[[type], None]) -> None:
@@ -93,7 +93,7 @@ def _recorded(function: FunctionType | MethodType, seam: Seam, owner: str, event
     inner: Any = function
     while type(getattr(inner, "__wrapped__", None)) is FunctionType:  # Lightning's rank_zero_only, torch.no_grad
         inner = inner.__wrapped__
-    if recording.tell is not None:
+    if recording.emit_fact is not None:
         code = inner.__code__
-        recording.tell("callback", name=seam.named(member), file=code.co_filename, line=code.co_firstlineno)
+        recording.emit_fact("callback", name=seam.named(member), file=code.co_filename, line=code.co_firstlineno)
     return wrap(function, seam, member)

@@ -60,7 +60,7 @@ def _written(func: Any, out: Any) -> int:
     if _is_view(func):
         return 0
     results = out if isinstance(out, (tuple, list)) else (out,)
-    return sum(_bytes(one) for one in results if type(one).__module__.partition(".")[0] == "torch")
+    return sum(_bytes(tensor) for tensor in results if type(tensor).__module__.partition(".")[0] == "torch")
 
 
 def _bytes(tensor: Any) -> int:

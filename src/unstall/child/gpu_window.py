@@ -33,10 +33,10 @@ def install(child: Child) -> None:
     """Wait for the parent's request; the number of steps is in the settings as ``gpu_window``."""
     steps = int(child.options.get("settings", {}).get("gpu_window", 0))
     if steps > 0:
-        child.on_control = Window(child, steps).on_seam
+        child.on_control = WindowRecorder(child, steps).on_seam
 
 
-class Window:
+class WindowRecorder:
     """Called at each seam of the main thread from the parent's request on; see :meth:`on_seam`."""
 
     def __init__(self, child: Child, steps: int):
@@ -60,7 +60,7 @@ class Window:
             elif self._is_step(seam):
                 self._stage()
         except Exception as error:
-            self._child.tell("error", what="GPU window", error=repr(error))
+            self._child.emit_fact("error", what="GPU window", error=repr(error))
             self._unguard()
             self._profiler = None
             self._finish()
@@ -89,7 +89,9 @@ class Window:
     def _start(self) -> None:
         torch = sys.modules["torch"]
         if torch.autograd._profiler_enabled():
-            self._child.tell("error", what="GPU window", error="the program profiles itself: no window was recorded")
+            self._child.emit_fact(
+                "error", what="GPU window", error="the program profiles itself: no window was recorded"
+            )
             self._finish()
             return
         activity = torch.profiler.ProfilerActivity
@@ -120,7 +122,7 @@ class Window:
             if write:
                 path = os.path.join(self._child.directory, f"gpu-{os.getpid()}.json")
                 profiler.export_chrome_trace(path)
-            self._child.tell("window", what="gpu", began=self._began, ended=time.monotonic())
+            self._child.emit_fact("window", what="gpu", began=self._began, ended=time.monotonic())
             self._finish()
 
     def _finish(self) -> None:
@@ -130,7 +132,7 @@ class Window:
         events, self._events = self._events, []
         if len(events) > 1 and events[-1].query():
             step_s = [a.elapsed_time(b) / 1e3 for a, b in pairwise(events)]
-            self._child.tell("gpu_steps", step_s=step_s)
+            self._child.emit_fact("gpu_steps", step_s=step_s)
 
     def _guard(self, torch: Any) -> None:
         """Only one profiler can run: if the program starts its own meanwhile, it has the right of way."""
@@ -157,7 +159,7 @@ class Window:
 
 def _step_kind(name: str) -> Tick | None:
     """The kind of step that a seam's calls may mark; kinds are in order, the surest first."""
-    seam = seam_of(name, seams.every())
+    seam = seam_of(name, seams.all_seams())
     return seam.counts if seam is not None and seam.drives_loop else None
 
 

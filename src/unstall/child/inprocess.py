@@ -27,18 +27,18 @@ _MAX_FRAMES = 60
 
 
 class InProcessSampler:
-    """Samples the main thread in windows; ``tell("samples", stacks=[[frames, count], ...])`` after each."""
+    """Samples the main thread in windows; ``emit_fact("samples", stacks=[[frames, count], ...])`` after each."""
 
     def __init__(
         self,
-        tell: Callable[..., None],
+        emit_fact: Callable[..., None],
         *,
         windows: int = _WINDOWS,
         window_s: float = _WINDOW_S,
         pause_s: float = _PAUSE_S,
         period_s: float = _PERIOD_S,
     ):
-        self.tell = tell
+        self.emit_fact = emit_fact
         self._windows, self._window_s, self._pause_s, self._period_s = windows, window_s, pause_s, period_s
         self._thread = threading.Thread(target=self._run, name="unstall sampler", daemon=True)
 
@@ -56,7 +56,7 @@ class InProcessSampler:
                 stack = _stack(sys._current_frames().get(main or 0))
                 if stack:
                     stacks[stack] += 1
-            self.tell(
+            self.emit_fact(
                 "samples",
                 pid=os.getpid(),
                 began=began,

@@ -33,19 +33,19 @@ def attributes(value: Any) -> dict[str, Any]:
     referents = gc.get_referents(value)
     if any(type(held) is dict and _is_own(value, held) for held in referents):
         return _dictionary(value)
-    found = {name: held for name in names_of(type(value)) if (held := _read(value, name)) is not _NOTHING}
-    known = {id(held) for held in (type(value), *found.values())}
+    values = {name: held for name in names_of(type(value)) if (held := _read(value, name)) is not _NOTHING}
+    known = {id(held) for held in (type(value), *values.values())}
     if any(gc.is_tracked(held) and id(held) not in known for held in referents):
         return _dictionary(value)  # set from outside of its class: there is no other way to its name
-    return found
+    return values
 
 
 def names_of(kind: type) -> tuple[str, ...]:
     """The attributes that the methods of a class and of its bases store."""
     names = _stored.get(kind)
     if names is None:
-        found = dict.fromkeys(name for code in _codes(kind) for name in _stores(code))
-        names = _stored[kind] = tuple(name for name in found if not _is_answered_by(kind, name))
+        stored = dict.fromkeys(name for code in _codes(kind) for name in _stores(code))
+        names = _stored[kind] = tuple(name for name in stored if not _is_answered_by(kind, name))
     return names
 
 
@@ -67,8 +67,8 @@ def _read(value: Any, name: str) -> Any:
 
 def _is_own(value: Any, held: dict[Any, Any]) -> bool:
     """Whether a dictionary is the instance's own, which it has already then."""
-    plain = [name for name in held if type(name) is str and not _is_answered_by(type(value), name)]
-    return bool(plain) and all(_read(value, name) is held[name] for name in plain)
+    stored = [name for name in held if type(name) is str and not _is_answered_by(type(value), name)]
+    return bool(stored) and all(_read(value, name) is held[name] for name in stored)
 
 
 def _of_class(kind: type, name: str) -> Any:

@@ -38,13 +38,13 @@ class Child:
         self.watcher: Watcher | None = None
         self.plugins = Plugins()
         self.problems: list[tuple[str, str]] = []
-        """Of each plug-in that is ignored: which it is, and why."""
+        """Each plug-in that is ignored, and why."""
         self.on_control: Callable[[str], None] | None = None
         """An extension's: called as ``on_control(seam)`` at the main thread's next seam when the parent asks for it."""
         self.on_fork: Callable[[], None] | None = None
         """An extension's: called in a forked child of the program, after the recording is set up for it."""
 
-    def tell(self, kind: str, **facts: Any) -> None:
+    def emit_fact(self, kind: str, **facts: Any) -> None:
         """Append a line of facts. The file is not kept open: the program may close descriptors it does not know."""
         line = json.dumps({"kind": kind, "t": time.monotonic(), **facts}, default=str, ensure_ascii=True) + "\n"
         try:
@@ -69,9 +69,9 @@ class Child:
             native.open(os.path.join(self.directory, f"rec-{self.pid}.bin"))
         except OSError as error:
             self.wanted = False
-            self.tell("error", what="recording", error=str(error))
+            self.emit_fact("error", what="recording", error=str(error))
             return
-        self.tell(
+        self.emit_fact(
             "process",
             pid=self.pid,
             parent=os.getppid(),
@@ -81,17 +81,17 @@ class Child:
             **launchers.identity(),
         )
         for name, number in native.names().items():
-            self.tell("name", id=number, name=name)
-        self._tell_plugins()
+            self.emit_fact("name", id=number, name=name)
+        self._emit_plugins()
 
-    def _tell_plugins(self) -> None:
+    def _emit_plugins(self) -> None:
         """What the parent needs to know of them to read the recording."""
         for phase in self.plugins.phases:
-            self.tell("phase", phase=phase)
+            self.emit_fact("phase", phase=phase)
         for seam in self.plugins.seams:
-            self.tell("seam", seam=seam)
+            self.emit_fact("seam", seam=seam)
         for what, error in self.problems:
-            self.tell("error", what=what, error=error)
+            self.emit_fact("error", what=what, error=error)
 
     def move(self, directory: str) -> None:
         """Record into another directory from the next ``open`` on; the first calls of each seam are looked at again."""
@@ -102,7 +102,7 @@ class Child:
         """Look at the first calls of each seam, from here on."""
         from unstall.child.watcher import Watcher
 
-        self.watcher = Watcher(self.tell, self.options, self.call_extension)
+        self.watcher = Watcher(self.emit_fact, self.options, self.call_extension)
         native.watch(self.watcher, False)
 
     def call_extension(self, seam: str) -> None:
@@ -134,13 +134,13 @@ class Child:
         try:
             atexit.register(self._stop_memory, memory.start(self.directory))
         except Exception as error:
-            self.tell("error", what="memray", error=str(error))
+            self.emit_fact("error", what="memray", error=str(error))
 
     def _stop_memory(self, stop: Callable[[], None]) -> None:
         try:
             stop()
         except Exception as error:  # the program's own exit must not suffer from it
-            self.tell("error", what="memray", error=str(error))
+            self.emit_fact("error", what="memray", error=str(error))
 
 
 def allow_tracing() -> None:
@@ -180,7 +180,7 @@ def _extend(child: Child) -> Targets:
         try:
             added: Targets | None = importlib.import_module(name).install(child)
         except Exception as error:
-            child.tell("error", what=f"extension {name}", error=repr(error))
+            child.emit_fact("error", what=f"extension {name}", error=repr(error))
             continue
         for module, installers in (added or {}).items():
             targets.setdefault(module, []).extend(installers)
@@ -191,8 +191,8 @@ def install(child: Child) -> None:
     """Put the extensions and the seams in place, for the libraries imported by now and those to come."""
     _load_plugins(child)
     targets = _extend(child)
-    recording.opened_by, recording.tell = child.open, child.tell
-    native.on_name(lambda number, name: child.tell("name", id=number, name=name) if child.pid else None)
+    recording.opened_by, recording.emit_fact = child.open, child.emit_fact
+    native.on_name(lambda number, name: child.emit_fact("name", id=number, name=name) if child.pid else None)
     child.watch()
     os.register_at_fork(after_in_child=child.after_fork)
     import gc  # noqa: F401  built in: it cannot be watched for, and costs nothing
@@ -201,7 +201,7 @@ def install(child: Child) -> None:
         targets.setdefault(name, []).extend(installers)
     hook = PostImport(
         targets,
-        lambda name, error: child.tell("error", what=f"seam {name}", error=repr(error)),
+        lambda name, error: child.emit_fact("error", what=f"seam {name}", error=repr(error)),
     )
     sys.meta_path.insert(0, hook)
     hook.install_loaded()
@@ -218,7 +218,7 @@ def start() -> None:
         try:
             recording.nvtx_ranges = nvtx.ranges()
         except ImportError as error:
-            child.tell("error", what="nvtx", error=str(error))
+            child.emit_fact("error", what="nvtx", error=str(error))
     install(child)
     if options.get("memory"):
         child.record_memory()

@@ -20,7 +20,7 @@ PHASES, SEAMS = "unstall.phases", "unstall.seams"
 """The groups of entry points."""
 
 Declared = dict[str, list[tuple[str, str]]]
-"""By group: name and ``module:attribute`` of each entry point."""
+"""Entry points by group: name and ``module:attribute`` of each."""
 
 
 @cache
@@ -39,7 +39,7 @@ class _Misfit(ValueError):
 
 
 Problems = list[tuple[str, str]]
-"""Of each plug-in that is ignored: which it is, and why."""
+"""Each plug-in that is ignored, and why."""
 
 
 def load(declared: Declared) -> tuple[Plugins, Problems]:
@@ -92,7 +92,7 @@ def _check_seams(module: Any, phases: Mapping[str, Phase]) -> None:
     added = getattr(module, "SEAMS", None)
     if not isinstance(added, tuple) or not added or not all(isinstance(seam, Seam) for seam in added):
         raise _Misfit("its SEAMS are no tuple of seams (unstall.records.vocabulary.Seam)")
-    present = {seam.event for seam in seams.every()}
+    present = {seam.event for seam in seams.all_seams()}
     for seam in added:
         if not is_seam(seam.event) or seam.event in present:
             raise _Misfit(f"a seam cannot be called {seam.event!r}: its name begins with ~ and is no other seam's")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOOK = "RAY_RUNTIME_ENV_HOOK"
 SETTING = "ray_job"
-"""Of the settings: the environment variables of the job's workers."""
+"""The key of a job's settings that holds the environment variables of its workers."""
 
 _KEEP_PYTHON = frozenset(("config", "env_vars", "excludes", "py_modules", "worker_process_setup_hook", "working_dir"))
 """What a runtime environment can hold and the workers still run the cluster's own Python."""

@@ -44,8 +44,8 @@ def drives(ticks: list[int]) -> bool:
 opened_by: Callable[[], None] | None = None
 """Opens the recording of this process at the first seam; a program without seams leaves no file."""
 
-tell: Callable[..., None] | None = None
-"""Writes a line of facts, as ``tell(kind, **facts)``, for what a seam learns after a call."""
+emit_fact: Callable[..., None] | None = None
+"""Writes a line of facts, as ``emit_fact(kind, **facts)``, for what a seam learns after a call."""
 
 nvtx_ranges: Callable[[Any, str], Any] | None = None
 """With ``--nvtx``: makes a function that opens an NVTX range around another."""

@@ -200,7 +200,7 @@ def walk_graph(root: Any, deadline: float) -> Entry:
     """
     newest = oldest = root._sequence_nr()
     heap = [(newest, 0, root)]
-    seen = {root}  # the nodes themselves: their Python faces are made on demand
+    visited = {root}  # the nodes themselves: their Python faces are made on demand
     nodes = 0
     while heap and nodes < GRAPH_NODE_LIMIT:
         number, _, node = heapq.heappop(heap)
@@ -209,9 +209,9 @@ def walk_graph(root: Any, deadline: float) -> Entry:
         if nodes & 127 == 0 and time.monotonic() > deadline:
             break
         for child, _ in node.next_functions:
-            if child is not None and child not in seen:
-                seen.add(child)
-                heapq.heappush(heap, (child._sequence_nr(), len(seen), child))
+            if child is not None and child not in visited:
+                visited.add(child)
+                heapq.heappush(heap, (child._sequence_nr(), len(visited), child))
     return {"nodes": nodes, "span": newest - oldest, "complete": not heap}
 
 

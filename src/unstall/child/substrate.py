@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 
-class Group(NamedTuple):
+class PackageGroup(NamedTuple):
     """Packages of one kind."""
 
     why: str
@@ -18,8 +18,8 @@ class Group(NamedTuple):
     """Import names; with a slash, what a part of a package begins with. Regular expressions."""
 
 
-GROUPS: tuple[Group, ...] = (
-    Group(
+GROUPS: tuple[PackageGroup, ...] = (
+    PackageGroup(
         "compute with tensors: their time is that of the operator that was asked for",
         """
         torch torchvision torchaudio torchtext torchdata torchgen functorch tensordict triton jax jaxlib tensorflow
@@ -27,14 +27,14 @@ GROUPS: tuple[Group, ...] = (
         opt_einsum safetensors
         """,
     ),
-    Group(
+    PackageGroup(
         "compute with arrays, tables and graphs of numbers",
         """
         numpy scipy numba llvmlite numexpr bottleneck pandas polars pyarrow narwhals dask xarray sklearn
         threadpoolctl joblib networkx sympy mpmath shapely faiss
         """,
     ),
-    Group(
+    PackageGroup(
         "decode and encode pictures, sound, video and text",
         """
         PIL cv2 skimage imageio imageio_ffmpeg tifffile turbojpeg simplejpeg rasterio pydicom nibabel SimpleITK av
@@ -42,7 +42,7 @@ GROUPS: tuple[Group, ...] = (
         simplejson lxml
         """,
     ),
-    Group(
+    PackageGroup(
         "read files, databases and networks: what counts is who asks for how much",
         """
         h5py zarr numcodecs lmdb fsspec s3fs gcsfs huggingface_hub msgpack msgspec cloudpickle dill zstandard lz4
@@ -50,7 +50,7 @@ GROUPS: tuple[Group, ...] = (
         grpc redis pymongo psycopg2? pymysql sqlalchemy websockets? filelock
         """,
     ),
-    Group(
+    PackageGroup(
         "run loops over what others wrote: the hooks that they call are to blame, or what configures them",
         """
         lightning pytorch_lightning lightning_fabric lightning_utilities accelerate ignite fastai fastcore skorch
@@ -61,14 +61,14 @@ GROUPS: tuple[Group, ...] = (
         click typer absl optuna
         """,
     ),
-    Group(
+    PackageGroup(
         "log, plot, measure and show progress: as often as they are told to",
         """
         tqdm rich loguru structlog matplotlib seaborn plotly tensorboard tensorboardX wandb mlflow comet_ml neptune
         clearml aim torchmetrics torcheval psutil pynvml sentry_sdk opentelemetry prometheus_client
         """,
     ),
-    Group(
+    PackageGroup(
         "are in between: declarations, wrappers, notebooks, tools for development",
         r"""
         typing_extensions attrs? pydantic pydantic_core beartype typeguard jaxtyping wrapt decorator six packaging

@@ -28,7 +28,7 @@ extension, which clears the word itself when it is done."""
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 200
-"""Of a call's stack: a path that lost its outermost frames could be compared with no other."""
+"""Frames of a call's stack: a path that lost its outermost frames could be compared with no other."""
 _MOST_LIBRARIES = 200
 _MOST_OPTIMIZERS = 64
 _NEAREST = 8
@@ -38,15 +38,17 @@ _NEAREST = 8
 class Watcher:
     """Called by the recorder as ``watcher(name, control, first, second)`` where a seam begins on the main thread."""
 
-    def __init__(self, tell: Callable[..., None], options: dict[str, Any], on_call: Callable[..., None] | None = None):
-        self.tell = tell
+    def __init__(
+        self, emit_fact: Callable[..., None], options: dict[str, Any], on_call: Callable[..., None] | None = None
+    ):
+        self.emit_fact = emit_fact
         self.options = options
         self.on_call = on_call
         self.notes = seams.notes()
-        self.seen: set[Any] = set()
+        self.noted: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
         self.names: dict[int, str] = {}
-        self.windows = Windows(tell, self, options)
+        self.windows = EarlyWindows(emit_fact, self, options)
         self.introduced = False
 
     def __call__(self, number: int, control: int, first: Any, second: Any) -> None:
@@ -65,7 +67,7 @@ class Watcher:
                 raise
             recording.native.watch(None, False)
             self.windows.abandon()
-            self.tell("error", what="watcher", error=repr(error))
+            self.emit_fact("error", what="watcher", error=repr(error))
 
     def _look(self, name: str, control: int, first: Any, second: Any) -> None:
         frame = _user_frame(sys._getframe(2))
@@ -73,7 +75,7 @@ class Watcher:
             self._site(name, frame)
         if not self.introduced and "torch" in sys.modules:
             self.introduced = True
-            self.tell("torch", **_torch_facts())
+            self.emit_fact("torch", **_torch_facts())
         key = (name, id(first))
         count = self.calls[key] = self.calls.get(key, 0) + 1
         self._note(name, count, first, second)
@@ -82,12 +84,12 @@ class Watcher:
             from unstall.child import retention
 
             recording.native.control(0)
-            self.tell("probe", seam=name, found=retention.probe(frame))
+            self.emit_fact("probe", seam=name, found=retention.probe(frame))
         elif control == SAMPLE:
             from unstall.child.inprocess import InProcessSampler
 
             recording.native.control(0)
-            InProcessSampler(self.tell).start()
+            InProcessSampler(self.emit_fact).start()
 
     def _note(self, name: str, count: int, first: Any, second: Any) -> None:
         note = self.notes.get(name)
@@ -98,25 +100,27 @@ class Watcher:
                 if handlers.raised(error):
                     raise
                 del self.notes[name]
-                self.tell("error", what=f"note of {name}", error=repr(error))
+                self.emit_fact("error", what=f"note of {name}", error=repr(error))
 
-    def tell_once(self, kind: str, /, **facts: Any) -> None:
+    def emit_fact_once(self, kind: str, /, **facts: Any) -> None:
         """Write a line of facts, for the first time of each kind only."""
-        if kind not in self.seen:
-            self.seen.add(kind)
-            self.tell(kind, **facts)
+        if kind not in self.noted:
+            self.noted.add(kind)
+            self.emit_fact(kind, **facts)
 
     def _site(self, name: str, frame: FrameType) -> None:
         """Write down who calls this seam, once for each place."""
         key = (name, _path(frame, _NEAREST))
-        if key in self.seen:
+        if key in self.noted:
             return
-        self.seen.add(key)
+        self.noted.add(key)
         torch = sys.modules.get("torch")
-        self.tell("site", name=name, stack=_path(frame, _MAX_FRAMES), grad=torch is None or torch.is_grad_enabled())
+        self.emit_fact(
+            "site", name=name, stack=_path(frame, _MAX_FRAMES), grad=torch is None or torch.is_grad_enabled()
+        )
 
 
-class Windows:
+class EarlyWindows:
     """Two early looks, each between two calls of the same seam with the same subject: FLOPs, then modules."""
 
     FLOPS_AT_OPTIMIZER = 2
@@ -124,8 +128,8 @@ class Windows:
     MODULE_CYCLES = 8
     MODULES_ENOUGH_S = 1.5  # then two cycles do
 
-    def __init__(self, tell: Callable[..., None], watcher: Watcher, options: dict[str, Any]):
-        self.tell = tell
+    def __init__(self, emit_fact: Callable[..., None], watcher: Watcher, options: dict[str, Any]):
+        self.emit_fact = emit_fact
         self.watcher = watcher
         self.state = "waiting" if options.get("flops", True) else "done"
         self.key: tuple[str, int] | None = None
@@ -166,7 +170,7 @@ class Windows:
         recording.native.watch(self.watcher, True)
         self.began = time.monotonic()
         if flops.compiled():
-            self.tell("flops", compiled=True)
+            self.emit_fact("flops", compiled=True)
         if flops.compiled() or flops.innermost_mode() is not None:
             # Inside a mode of the program's own ours would be on top when the program leaves its own.
             self._open_modules()
@@ -181,8 +185,8 @@ class Windows:
         if not self._leave_counter():
             return  # the program has entered a mode of its own meanwhile: try at the next call
         assert self.key is not None
-        self.tell("window", what="flops", began=self.began, ended=time.monotonic())
-        self.tell(
+        self.emit_fact("window", what="flops", began=self.began, ended=time.monotonic())
+        self.emit_fact(
             "flops",
             per=self.key[0],
             flops=counter.flops,
@@ -223,14 +227,14 @@ class Windows:
         recording.native.watch(self.watcher, False)
         self.state = "done"
         assert self.key is not None
-        self.tell("window", what="modules", marks=self.marks, per=self.key[0])
+        self.emit_fact("window", what="modules", marks=self.marks, per=self.key[0])
         steps = self.key[0] == optimizer.STEP.event  # which is where all gradients are there
         alive = [each for reference in self.optimizers.values() if (each := reference()) is not None]
         for address, reference in self.roots.items():
             root = reference()
             if root is not None:
                 more = gradients.facts(root, alive) if steps else {}
-                self.tell("modules", root=address, modules=_module_table(root), **more)
+                self.emit_fact("modules", root=address, modules=_module_table(root), **more)
         self.roots.clear()
         self.optimizers.clear()
 

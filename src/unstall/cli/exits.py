@@ -9,7 +9,7 @@ from enum import IntEnum
 import click
 
 from unstall.runs.errors import Refused
-from unstall.text.sanitize import literal
+from unstall.text.sanitize import sanitize_source
 
 
 class Exit(IntEnum):
@@ -45,4 +45,4 @@ def needs_extra(extra: str) -> Iterator[None]:
 
 def warn(message: str) -> None:
     """Print a problem that does not end the verb on stderr, in a line or several. It may quote a stranger's file."""
-    click.echo("\n".join(map(literal, f"unstall: {message}".splitlines())), err=True)
+    click.echo("\n".join(map(sanitize_source, f"unstall: {message}".splitlines())), err=True)

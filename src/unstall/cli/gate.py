@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import click
 
 from unstall.cli import options
-from unstall.cli.amounts import SHARE
 from unstall.cli.exits import Exit
 from unstall.cli.outputs import Outputs, deliver, write
+from unstall.cli.parsers import SHARE
 from unstall.cli.signals import interrupt_on_sigterm
 from unstall.report.progress import Progress
 from unstall.runs.errors import Refused
 from unstall.runs.workplace import SandboxChoice
 
 EXIT_CODES = {"pass": Exit.OK, "regression": Exit.FAILED, "cannot tell": Exit.REFUSED}
-"""By the gate's decision, whether or not the files could be written."""
+"""The exit code by the gate's decision, whether or not the files could be written."""
 
 
 @options.program_command("gate", short_help="Fail on a proven regression, for continuous integration.")
@@ -48,10 +48,10 @@ def verb(
     from unstall.report import gate_view
     from unstall.runs import gate
 
-    request = gate.Request(
+    request = gate.GateRequest(
         words=words,
         baseline=baseline,
-        plan=gate.Plan(allowance=max_regression, most=pairs),
+        plan=gate.SequentialPlan(allowance=max_regression, most=pairs),
         steps=steps,
         budget_s=budget,
         sandbox=sandbox,

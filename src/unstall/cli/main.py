@@ -20,7 +20,7 @@ VERBS = (
     "report", "watch", "attach", "export", "prune", "doctor",
     "mcp", "setup-agent",
 )  # fmt: skip
-"""In the order of the help: the steps of the work, then the rest. Each is the command ``verb`` of a module here."""
+"""The verbs in the order of the help: the steps of the work, then the rest. Each is ``verb`` of a module here."""
 
 
 class LazyGroup(click.Group):

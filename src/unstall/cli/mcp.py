@@ -9,7 +9,7 @@ from unstall.cli.signals import ending_at_once
 
 @options.command("mcp", short_help="Serve coding agents over stdio.")
 def verb() -> int:
-    """Serve coding agents over stdio, by the Model Context Protocol. `unstall setup-agent` makes clients start it."""
+    """Serve coding agents over stdio with the Model Context Protocol; `unstall setup-agent` sets clients up."""
     with needs_extra("mcp"), ending_at_once():
         from unstall.agents.server import serve
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import click
 
 from unstall.cli import options
-from unstall.cli.amounts import PRICE
 from unstall.cli.outputs import Outputs, deliver
+from unstall.cli.parsers import PRICE
 
 
 @options.command("next", short_help="Say whether the program is fast enough.")
 @click.argument("program", metavar="[PROGRAM]", required=False)
-@click.option("--price", type=PRICE, help="What an hour of the machine costs: 2.5/h.")
+@click.option("--price", type=PRICE, help="Price of one machine hour: 2.5/h.")
 @click.option(
-    "--hours", type=click.FloatRange(0), metavar="H", help="Hours it runs a week (default: from the history)."
+    "--hours", type=click.FloatRange(0), metavar="H", help="Hours per week that it runs (default: from the history)."
 )
 @options.outputs()
 @options.ledger
 def verb(program: str | None, price: float | None, hours: float | None, outputs: Outputs, ledger: str | None) -> int:
-    """Say whether to go on: the gap left, what the last changes gained, what the best remedy would save.
+    """Say whether more tuning pays: the gap left, what the last changes gained, what the best remedy would save.
 
     PROGRAM is a script or module; the one that ran last if not given.
     """

@@ -10,9 +10,9 @@ import click
 from click.core import ParameterSource
 
 from unstall.cli import options
-from unstall.cli.amounts import SHARE
 from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import STDOUT, Outputs, deliver, need_folders, write
+from unstall.cli.parsers import SHARE
 from unstall.cli.signals import ending_at_once, interrupt_on_sigterm
 from unstall.records.archive import Archive
 from unstall.report.progress import Progress
@@ -37,7 +37,7 @@ _QUICK_BUDGET_S = 60.0
     "packages",
     metavar="NAME",
     multiple=True,
-    help="Also change this package, installed or beside the program. May be given several times.",
+    help="Also change this package, installed or next to the program. Repeatable.",
 )
 @click.option("--agent", metavar="COMMAND", help="Let a command change the sources, too, and judge each change.")
 @options.file("--remedies", "remedies_file", help="Write run-time remedies, for `unstall run --with`.")
@@ -45,7 +45,7 @@ _QUICK_BUDGET_S = 60.0
     "--allow",
     type=click.Choice(["output-changing", "reduced", "training-changing"]),
     multiple=True,
-    help="Also keep what writes less, is less precise, or trains otherwise. May be given again.",
+    help="Also keep changes that write less, reduce precision, or alter training. Repeatable.",
 )
 @options.outputs(html=True)
 @options.ledger
@@ -67,7 +67,7 @@ def verb(
     sandbox: SandboxChoice,
     on: str | None,
 ) -> int:
-    """Find settings and small changes that make a program faster, prove the results equal, write a patch."""
+    """Search for settings and small changes that make a program faster, check its results, write a patch."""
     need_folders(patch, remedies_file)
     with needs_extra("optimize"), ending_at_once():
         from unstall.report import optimize_view
@@ -76,7 +76,7 @@ def verb(
     interrupt_on_sigterm()
     if quick and click.get_current_context().get_parameter_source("budget") is ParameterSource.DEFAULT:
         budget = _QUICK_BUDGET_S
-    search = optimize.Options(budget_s=budget, worth=worth, allow=frozenset(allow), quick=quick)
+    search = optimize.SearchOptions(budget_s=budget, worth=worth, allow=frozenset(allow), quick=quick)
     with Progress() as progress:
         result = optimize.optimize(
             words, search, packages=packages, sandbox=sandbox, ledger=ledger, progress=progress, agent=agent, on=on
@@ -85,7 +85,7 @@ def verb(
         warn(result.problem)
     written = _write(result, patch, remedies_file)
     remarks = [*result.remarks, *_about_patch(result, patch)]
-    answer = optimize_view.OptimizeAnswer(result.report, result.interval, remarks)
+    answer = optimize_view.OptimizeResult(result.report, result.interval, remarks)
     code = deliver(
         optimize_view,
         answer,

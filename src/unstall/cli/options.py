@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import click
 
 from unstall import environment
-from unstall.cli.amounts import TIME
 from unstall.cli.outputs import Outputs
+from unstall.cli.parsers import TIME
 from unstall.runs.workplace import SandboxChoice
 
 Verb: TypeAlias = Callable[..., Any]

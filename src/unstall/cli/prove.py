@@ -21,7 +21,7 @@ EXIT_CODES = {
     "inconclusive": Exit.INCONCLUSIVE,
     "refused": Exit.REFUSED_CHANGE,
 }
-"""By the verdict, whether or not the files could be written."""
+"""The exit code by the verdict, whether or not the files could be written."""
 
 
 @options.program_command("prove", short_help="Judge a change: is it faster, and the same?")
@@ -33,7 +33,7 @@ EXIT_CODES = {
     "--allow",
     type=click.Choice(["reduced", "training-changing"]),
     multiple=True,
-    help="Accept other values: less precision, or other training. May be given twice.",
+    help="Accept different results: reduced precision, or altered training. Repeatable.",
 )
 @options.budget("15m")
 @options.outputs()
@@ -51,7 +51,7 @@ def verb(
 ) -> int:
     """Judge a change by running both programs: proven, different, not-faster, inconclusive or refused.
 
-    Exits with 0 when it is proven to be faster and the same, and with 10 to 13 for the other words.
+    Exits with 0 if it is proven faster with the same results, with 10 to 13 for the other verdicts.
     """
     need_folders(card)
     with needs_extra("optimize"):
@@ -59,9 +59,9 @@ def verb(
         from unstall.runs import prove
 
     interrupt_on_sigterm()
-    request = prove.Request(words, patch, against, sandbox)
+    request = prove.ProveRequest(words, patch, against, sandbox)
     with Progress() as progress:
-        report = prove.prove(request, prove.Options(budget, frozenset(allow)), progress)
+        report = prove.prove(request, prove.ProofOptions(budget, frozenset(allow)), progress)
     assert report.proof is not None
     if card is not None:
         write(card, prove_card.render(report.proof, report.run.command).encode())

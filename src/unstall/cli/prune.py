@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from unstall.cli import options
-from unstall.cli.amounts import SIZE, TIME
 from unstall.cli.exits import Exit, warn
+from unstall.cli.parsers import SIZE, TIME
 from unstall.text import units
 
 
@@ -14,9 +14,9 @@ from unstall.text import units
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the N newest runs.")
 @click.option("--older-than", type=TIME, help="Remove runs older than this: 30d.")
 @click.option("--max-size", type=SIZE, help="Keep the newest runs that fit (default without other limits: 1GB).")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 def verb(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool) -> int:
-    """Remove old recordings. The history keeps its line of each run; `compare` and reports need the recording."""
+    """Remove old recordings. The history keeps one line per run; `compare` and reports need the recording."""
     from unstall.runs import prune
 
     pruned = prune.prune(keep=keep, older_than_s=older_than, max_bytes=max_size, dry_run=dry_run)

@@ -13,9 +13,9 @@ import click
 
 from unstall.benchmark import launcher, signals
 from unstall.cli import options
-from unstall.cli.amounts import TIME
 from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.cli.outputs import Outputs, ignore_broken_pipe, need_folders, show
+from unstall.cli.parsers import TIME
 from unstall.report.progress import Progress
 from unstall.runs import gather, record
 from unstall.runs.errors import Refused
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 
 @options.program_command("run", short_help="Run a program unchanged and report what stalls it.")
-@click.option("--gather", "address", metavar="FOLDER|URL", help="Make one report of all nodes, which share this.")
-@click.option("--gather-wait", type=TIME, default="2m", help="How long to wait for the parts of other nodes.")
+@click.option(
+    "--gather", "address", metavar="FOLDER|URL", help="Merge all nodes into one report, through this shared place."
+)
+@click.option("--gather-wait", type=TIME, default="2m", help="How long to wait for the other nodes.")
 @click.option("--ray", is_flag=True, help="Record the program's workers on a running Ray cluster.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Stop after N measured steps.")
 @options.outputs(html=True)
@@ -62,21 +64,21 @@ def verb(
     if address is not None:
         with needs_extra("gather"):
             gathering = gather.open_gathering(address, gather_wait, warn)
-    wanted = launcher.Options(**recording)
+    wanted = launcher.RecordingOptions(**recording)
     with _nodes(wanted) if ray else contextlib.nullcontext() as nodes:
-        request = record.Request(words, wanted, modules, remedies, gathering, nodes)
+        request = record.RunRequest(words, wanted, modules, remedies, gathering, nodes)
         ended = _run(request)
         _diagnose(ended, outputs, ledger, {"chrome": chrome, "tensorboard": tensorboard})
     _end_like(ended.outcome)
 
 
-def _nodes(wanted: launcher.Options) -> contextlib.AbstractContextManager[Nodes]:
+def _nodes(wanted: launcher.RecordingOptions) -> contextlib.AbstractContextManager[Nodes]:
     from unstall.runs.ray_nodes import open_nodes
 
     return open_nodes(wanted, warn)
 
 
-def _run(request: record.Request) -> record.Ended:
+def _run(request: record.RunRequest) -> record.EndedProgram:
     try:
         with Progress() as progress:
             ended = record.run(request, lambda session: _update(progress, session))
@@ -87,7 +89,9 @@ def _run(request: record.Request) -> record.Ended:
     return ended
 
 
-def _diagnose(ended: record.Ended, outputs: Outputs, ledger: str | None, exported: dict[str, Path | None]) -> None:
+def _diagnose(
+    ended: record.EndedProgram, outputs: Outputs, ledger: str | None, exported: dict[str, Path | None]
+) -> None:
     try:
         recorded = record.diagnose(ended)
         _export(exported, recorded)
@@ -142,7 +146,7 @@ def _report(recorded: record.RecordedRun, outputs: Outputs, ledger: str | None) 
         warn(line)
 
 
-def _end_like(outcome: launcher.Outcome) -> NoReturn:
+def _end_like(outcome: launcher.ProgramExit) -> NoReturn:
     if outcome.observation.stopped:
         raise click.exceptions.Exit(Exit.OK)
     if outcome.status < 0:

@@ -13,17 +13,17 @@ from unstall.cli.exits import Exit, needs_extra, warn
 from unstall.runs.errors import Refused
 
 if TYPE_CHECKING:
-    from unstall.agents.setup import Change
+    from unstall.agents.setup import FileChange
 
 CLIENTS = ("claude", "codex", "cursor", "gemini", "vscode")
 
 
 @options.command("setup-agent", short_help="Make a coding agent use unstall.")
 @click.argument("client", type=click.Choice(CLIENTS))
-@click.option("--remove", is_flag=True, help="Take back what was written.")
+@click.option("--remove", is_flag=True, help="Undo what was written.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def verb(client: str, remove: bool, yes: bool) -> int:
-    """Make a coding agent's client start `unstall mcp`, and give it a page on how to use it.
+    """Configure a coding agent's client to start `unstall mcp`, and add a page of instructions.
 
     Writes to the project in the working directory, for codex also to your home. Shows the changes and asks first.
     """
@@ -44,7 +44,7 @@ def verb(client: str, remove: bool, yes: bool) -> int:
     return Exit.OK
 
 
-def _make(changes: list[Change]) -> None:
+def _make(changes: list[FileChange]) -> None:
     for change in changes:
         try:
             change.make()

@@ -34,7 +34,7 @@ def verb(run: str | None, once: bool) -> None:
     with refusing(live.NothingToWatch):
         directory = live.find(run)
     live.be_gentle()
-    follower = live.Follower(directory)
+    follower = live.RunFollower(directory)
     try:
         if once:
             _once(follower)
@@ -48,7 +48,7 @@ def verb(run: str | None, once: bool) -> None:
     _show_end(directory)
 
 
-def _once(follower: live.Follower) -> None:
+def _once(follower: live.RunFollower) -> None:
     from unstall.report import watch_view
 
     follower.look()
@@ -56,7 +56,7 @@ def _once(follower: live.Follower) -> None:
     show(watch_view, follower.look())
 
 
-def _on_terminal(follower: live.Follower) -> None:
+def _on_terminal(follower: live.RunFollower) -> None:
     from rich.console import Console
     from rich.live import Live
 
@@ -72,7 +72,7 @@ def _on_terminal(follower: live.Follower) -> None:
                 shown.update(watch_view.page(view, console.width), refresh=True)
 
 
-def _as_lines(follower: live.Follower) -> None:
+def _as_lines(follower: live.RunFollower) -> None:
     from unstall.report import watch_view
 
     looks = 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from unstall.data import thresholds
-from unstall.data.examine import Facts
+from unstall.data.examine import PipelineFacts
 from unstall.records.what_if import DataRate, DataReport, DataStage
 from unstall.text import units
 
@@ -21,7 +21,7 @@ _AFTER = ("collate", "pin", "transfer")
 """What happens to the samples of a batch, in this order."""
 
 
-def conclude(words: list[str], facts: Facts, *, model_items_per_s: float | None) -> DataReport:
+def conclude(words: list[str], facts: PipelineFacts, *, model_items_per_s: float | None) -> DataReport:
     """The report. ``model_items_per_s``: what the model would take if data were free, where a run tells."""
     stages = _stages(facts, model_items_per_s)
     rates = sorted((DataRate(**rate) for rate in facts.rates), key=lambda rate: rate.workers)
@@ -58,7 +58,7 @@ def model_rate(archive: Archive | None) -> float | None:
     return loader.batches_per_step * (loader.batch_size or 1) / free.step_s
 
 
-def _stages(facts: Facts, model_items_per_s: float | None) -> list[DataStage]:
+def _stages(facts: PipelineFacts, model_items_per_s: float | None) -> list[DataStage]:
     called = [_called(figures) for figures in sorted(facts.stages, key=lambda figures: figures["order"])]
     item = _item(facts, called)
     after = [_timed(name, facts.after[name]) for name in _AFTER if name in facts.after]
@@ -102,7 +102,7 @@ def _timed(name: str, figures: dict[str, Any], depth: int = -1) -> DataStage:
     )
 
 
-def _item(facts: Facts, called: list[DataStage]) -> DataStage:
+def _item(facts: PipelineFacts, called: list[DataStage]) -> DataStage:
     item = _timed("one item, read" if facts.loader["iterable"] else "one item", facts.sample)
     reads = sum(stage.blocked_s for stage in called if stage.depth == 0)
     return msgspec.structs.replace(item, blocked_s=min(max(item.blocked_s, reads), item.seconds))
@@ -173,7 +173,7 @@ def _workers(count: int) -> str:
     return "no workers" if count == 0 else f"{count} worker{'s' if count > 1 else ''}"
 
 
-def _notes(facts: Facts) -> list[str]:
+def _notes(facts: PipelineFacts) -> list[str]:
     notes = []
     first, mean = facts.sample.get("first_s", 0.0), facts.sample.get("taken_s", 0.0)
     if mean and first > thresholds.COLD_ITEM * mean:

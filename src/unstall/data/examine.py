@@ -23,7 +23,7 @@ class DataError(RuntimeError):
 
 
 @dataclass
-class Facts:
+class PipelineFacts:
     """What the program measured, as it wrote it down."""
 
     loader: dict[str, Any] = field(default_factory=dict)
@@ -49,10 +49,10 @@ def examine(
     environ: Callable[[dict[str, str]], dict[str, str]] | None = None,
     entrance: Sequence[str] = (),
     on_poll: Callable[[Session], None] = lambda session: None,
-) -> Facts:
+) -> PipelineFacts:
     """Run a program until its DataLoader number ``loader`` was measured. Raises :class:`DataError`."""
     output = directory / "output.txt"
-    options = launcher.Options(
+    options = launcher.RecordingOptions(
         sampling=False,
         flops=False,
         probing=False,
@@ -97,9 +97,9 @@ class _Patience:
             session.stop()
 
 
-def read_facts(directory: Path) -> Facts:
+def read_facts(directory: Path) -> PipelineFacts:
     """What the program's processes wrote of the measurement so far."""
-    facts = Facts()
+    facts = PipelineFacts()
     for path in sorted(directory.glob("info-*.jsonl")):
         _, lines = reader.read_facts(path)
         for error in lines.get("error", ()):
@@ -110,7 +110,7 @@ def read_facts(directory: Path) -> Facts:
     return facts
 
 
-def _add(facts: Facts, part: str, figures: dict[str, Any]) -> None:
+def _add(facts: PipelineFacts, part: str, figures: dict[str, Any]) -> None:
     if part == "loader":
         facts.loader = figures
     elif part == "sample":
@@ -129,7 +129,7 @@ def _add(facts: Facts, part: str, figures: dict[str, Any]) -> None:
         facts.after[part] = figures
 
 
-def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wanted: int) -> str:
+def _why_nothing(facts: PipelineFacts, outcome: launcher.ProgramExit, output: Path, *, wanted: int) -> str:
     if facts.loader or facts.met >= wanted:
         return f"{_ending(outcome)} before its data pipeline was measured{_last_lines(output)}"
     if facts.met:
@@ -144,7 +144,7 @@ def _why_nothing(facts: Facts, outcome: launcher.Outcome, output: Path, *, wante
     return "the program ended without iterating a DataLoader: there is nothing to measure"
 
 
-def _ending(outcome: launcher.Outcome) -> str:
+def _ending(outcome: launcher.ProgramExit) -> str:
     if outcome.status < 0:
         return f"the program was ended by signal {-outcome.status}"
     return f"the program ended with exit code {outcome.status}"

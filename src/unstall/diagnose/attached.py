@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from unstall.benchmark.attached import Look
+from unstall.benchmark.attached import AttachedObservation
 from unstall.benchmark.environment import usable_cores
 from unstall.benchmark.resources import growth, other_cores
 from unstall.child.seams.collectives import COLLECTIVE
@@ -19,7 +20,7 @@ from unstall.diagnose.thresholds import BUSY_ELSEWHERE, LATE_RANK_SHARE, MOVING,
 from unstall.records.attached import AttachedProcess, AttachReport
 from unstall.records.measurements import Measurement
 from unstall.records.report import Culprit, StepTime
-from unstall.records.vocabulary import MODEL_PHASES, OTHER, PHASES, PhaseName
+from unstall.records.vocabulary import BACKWARD, COMM, DATA_WAIT, MODEL_PHASES, OPTIMIZER, OTHER, PHASES, PhaseName
 from unstall.text.units import number, percent, seconds
 
 _WORKER = re.compile(r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]worker\.py$")
@@ -30,39 +31,55 @@ _UNKNOWN = (
 )
 
 
+class _Role(NamedTuple):
+    """What a process is in the program."""
+
+    kind: Literal["main", "rank", "loader worker", "launcher", "helper"]
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.rank is None else f"{self.kind} {self.rank}"
+
+    @property
+    def trains(self) -> bool:
+        """Whether it may run the main loop."""
+        return self.kind in ("main", "rank")
+
+
 @dataclass(frozen=True)
 class _Watched:
     """A process with its samples."""
 
     process: AttachedProcess
+    role: _Role
     placed: Sequence[Placed]
-    """Of its main thread."""
+    """Samples of its main thread."""
 
     @property
     def waits(self) -> float:
         """Share of the time that it waits for other ranks: in collectives, and idle in backward and the optimizer."""
         phases = self.process.phases
-        inside = phases.get("backward", 0.0) + phases.get("optimizer", 0.0)
-        return phases.get("comm", 0.0) + min(inside, max(0.0, 1 - self.process.cores))
+        inside = phases.get(BACKWARD.name, 0.0) + phases.get(OPTIMIZER.name, 0.0)
+        return phases.get(COMM.name, 0.0) + min(inside, max(0.0, 1 - self.process.cores))
 
 
-def judge(look: Look) -> AttachReport:
-    """The verdict on a look, and what it rests on."""
-    watched = _watched(look)
-    trainers = [each for each in watched if each.process.role == "main" or each.process.role.startswith("rank ")]
+def judge(observed: AttachedObservation) -> AttachReport:
+    """The verdict on what was observed, and what it rests on."""
+    watched = _watched(observed)
+    trainers = [each for each in watched if each.role.trains]
     trainers = trainers or watched[:1]
-    workers = [each for each in watched if each.process.role == "loader worker"]
-    pattern, headline, share, blamed, evidence = _verdict(trainers, workers, look)
+    workers = [each for each in watched if each.role.kind == "loader worker"]
+    pattern, headline, share, blamed, evidence = _verdict(trainers, workers, observed)
     return AttachReport(
-        pid=look.pid,
-        command=look.command,
-        watched_s=look.observation.ended - look.observation.began,
+        pid=observed.pid,
+        command=observed.command,
+        watched_s=observed.observation.ended - observed.observation.began,
         pattern=pattern,
         headline=headline,
         share=share,
         culprit=blamed,
-        evidence=[*evidence, *_cores(trainers, look)],
-        unknown=[*_UNKNOWN, *_unseen(look)],
+        evidence=[*evidence, *_cores(trainers, observed)],
+        unknown=[*_UNKNOWN, *_unseen(observed)],
         processes=[each.process for each in watched],
     )
 
@@ -70,8 +87,8 @@ def judge(look: Look) -> AttachReport:
 _Verdict = tuple[str, str, float | None, Culprit | None, list[str]]
 
 
-def _verdict(trainers: Sequence[_Watched], workers: Sequence[_Watched], look: Look) -> _Verdict:
-    watched_s = look.observation.ended - look.observation.began
+def _verdict(trainers: Sequence[_Watched], workers: Sequence[_Watched], observed: AttachedObservation) -> _Verdict:
+    watched_s = observed.observation.ended - observed.observation.began
     if watched_s >= STUCK_S and all(each.process.stuck for each in (*trainers, *workers)):
         return _hung(trainers, watched_s)
     if len(trainers) > 1:
@@ -107,46 +124,46 @@ def _stands(process: AttachedProcess) -> str:
     return f"{process.role} (process {process.pid}) stands{inside}{at}"
 
 
-def _straggler(late: _Watched, waiting: _Watched, workers: Sequence[_Watched]) -> _Verdict:
-    phases = {name: share for name, share in late.process.phases.items() if name not in ("comm", *MODEL_PHASES)}
-    phase, _ = _largest(phases or late.process.phases)
-    samples = [placed for placed in late.placed if _group(placed.phase) == phase]
-    share = waiting.waits - late.waits
-    headline = f"{late.process.role} waits least for the others: they wait for it up to {percent(share)} of the time"
+def _straggler(slowest: _Watched, waiting: _Watched, workers: Sequence[_Watched]) -> _Verdict:
+    phases = {name: share for name, share in slowest.process.phases.items() if name not in (COMM.name, *MODEL_PHASES)}
+    phase, _ = _largest(phases or slowest.process.phases)
+    samples = [placed for placed in slowest.placed if _group(placed.phase) == phase]
+    share = waiting.waits - slowest.waits
+    headline = f"{slowest.process.role} waits least for the others: they wait for it up to {percent(share)} of the time"
     evidence = [
-        f"{each.process.role} waits {percent(each.waits)} of the time in collectives" for each in (late, waiting)
+        f"{each.process.role} waits {percent(each.waits)} of the time in collectives" for each in (slowest, waiting)
     ]
-    return "straggler", headline, share, _culprit_of(late, phase, samples, workers), evidence
+    return "straggler", headline, share, _culprit_of(slowest, phase, samples, workers), evidence
 
 
 def _culprit_of(
     watched: _Watched, phase: str, samples: Sequence[Placed], workers: Sequence[_Watched]
 ) -> Culprit | None:
     """Who holds the time; of a wait for batches, what its loader workers do."""
-    if phase == "data_wait" and workers:
-        made = [placed for worker in workers for placed in worker.placed if not is_idle(placed)]
-        by_worker = culprit(made, sum(count(worker.placed) for worker in workers), "worker")
+    if phase == DATA_WAIT.name and workers:
+        placed_in_workers = [placed for worker in workers for placed in worker.placed if not is_idle(placed)]
+        by_worker = culprit(placed_in_workers, sum(count(worker.placed) for worker in workers), "worker")
         if by_worker is not None:
             return by_worker
     return culprit(samples, count(watched.placed), watched.process.role)
 
 
-def _watched(look: Look) -> list[_Watched]:
+def _watched(observed: AttachedObservation) -> list[_Watched]:
     """Every process that showed a Python stack, ranks in order, then the rest as they came."""
-    placer = Placer(_nothing_recorded(look))
+    placer = Placer(_nothing_recorded(observed))
     by_pid: dict[int, list[Placed]] = {}
-    for sample in look.observation.samples:
+    for sample in observed.observation.samples:
         if sample.main_thread:
             by_pid.setdefault(sample.pid, []).append(placer.place(sample))
-    roles = {pid: _role(pid, placed, look) for pid, placed in by_pid.items()}
-    if not any(role == "main" or role.startswith("rank ") for role in roles.values()):
-        candidates = [pid for pid, role in roles.items() if role == "helper"] or list(roles)
-        roles[max(candidates, key=lambda pid: _program_samples(by_pid[pid]))] = "main"
-    watched = [_Watched(_process(pid, roles[pid], by_pid[pid], look), by_pid[pid]) for pid in by_pid]
-    return sorted(watched, key=lambda each: (look.ranks.get(each.process.pid, (1 << 30, 0))[0], each.process.pid))
+    roles = {pid: _role(pid, placed, observed) for pid, placed in by_pid.items()}
+    if not any(role.trains for role in roles.values()):
+        candidates = [pid for pid, role in roles.items() if role.kind == "helper"] or list(roles)
+        roles[max(candidates, key=lambda pid: _program_samples(by_pid[pid]))] = _Role("main")
+    watched = [_Watched(_process(pid, roles[pid], by_pid[pid], observed), roles[pid], by_pid[pid]) for pid in by_pid]
+    return sorted(watched, key=lambda each: (observed.ranks.get(each.process.pid, (1 << 30, 0))[0], each.process.pid))
 
 
-def _nothing_recorded(look: Look) -> Measurement:
+def _nothing_recorded(observed: AttachedObservation) -> Measurement:
     """What places samples by their stacks alone."""
     return Measurement(
         kind="attached",
@@ -156,27 +173,27 @@ def _nothing_recorded(look: Look) -> Measurement:
         step=StepTime(0.0, 0.0, 0.0),
         phases=[],
         cores=usable_cores(),
-        main_pid=look.pid,
+        main_pid=observed.pid,
     )
 
 
-def _role(pid: int, placed: Sequence[Placed], look: Look) -> str:
+def _role(pid: int, placed: Sequence[Placed], observed: AttachedObservation) -> _Role:
     files = [frame.file for each in placed for frame in each.sample.frames]
     if any(_WORKER.search(file) for file in files):
-        return "loader worker"
+        return _Role("loader worker")
     if any(_LAUNCHER.search(file) for file in files):
-        return "launcher"
-    if pid in look.ranks:
-        return f"rank {look.ranks[pid][0]}"
-    return "main" if pid == look.pid and _program_samples(placed) else "helper"
+        return _Role("launcher")
+    if pid in observed.ranks:
+        return _Role("rank", observed.ranks[pid][0])
+    return _Role("main" if pid == observed.pid and _program_samples(placed) else "helper")
 
 
 def _program_samples(placed: Sequence[Placed]) -> int:
     return sum(each.count for each in placed if each.program)
 
 
-def _process(pid: int, role: str, placed: Sequence[Placed], look: Look) -> AttachedProcess:
-    observation = look.observation
+def _process(pid: int, role: _Role, placed: Sequence[Placed], observed: AttachedObservation) -> AttachedProcess:
+    observation = observed.observation
     points = [point for point in observation.points if point.pid == pid]
     began, ended = (points[0].t, points[-1].t) if points else (0.0, 0.0)
     covered = max(ended - began, 1e-9)
@@ -191,26 +208,26 @@ def _process(pid: int, role: str, placed: Sequence[Placed], look: Look) -> Attac
     cores = rate("cpu_s")
     return AttachedProcess(
         pid=pid,
-        role=role,
+        role=str(role),
         cores=cores,
         waits_for_core=min(1.0, rate("run_delay_s")),
         read_bytes_per_s=rate("read_bytes"),
         read_chars_per_s=rate("read_chars"),
         rss_bytes=points[-1].rss_bytes if points else 0,
-        threads=look.threads.get(pid, []),
+        threads=observed.threads.get(pid, []),
         phases={name: samples / total for name, samples in phases.most_common()},
-        place=culprit(placed, total, role),
+        place=culprit(placed, total, str(role)),
         collective=_collective(placed),
         stuck=len(placed) == 1
         and total >= STUCK_SAMPLES
         and cores < NO_CORE
-        and look.main_thread.get(pid, 0.0) < MOVING,
+        and observed.main_thread.get(pid, 0.0) < MOVING,
     )
 
 
 def _known(place: str) -> PhaseName:
     """Places of host code are told apart only where steps are recorded."""
-    return place if place in {phase.name for phase in PHASES} else "other"
+    return place if place in {phase.name for phase in PHASES} else OTHER.name
 
 
 def _group(place: str) -> str:
@@ -245,9 +262,9 @@ def _collective_on(placed: Placed) -> str:
     return ""
 
 
-def _cores(trainers: Sequence[_Watched], look: Look) -> list[str]:
+def _cores(trainers: Sequence[_Watched], observed: AttachedObservation) -> list[str]:
     """Whether there were cores to run on."""
-    observation = look.observation
+    observation = observed.observation
     lines = []
     waiting = max(trainers, key=lambda each: each.process.waits_for_core).process
     if waiting.waits_for_core >= LATE_RANK_SHARE:
@@ -258,10 +275,10 @@ def _cores(trainers: Sequence[_Watched], look: Look) -> list[str]:
     return lines
 
 
-def _unseen(look: Look) -> list[str]:
+def _unseen(observed: AttachedObservation) -> list[str]:
     """Ranks that are not below this process."""
-    if not look.ranks:
+    if not observed.ranks:
         return []
-    world_size = max(world for _, world in look.ranks.values())
-    unseen = set(range(world_size)) - {rank for rank, _ in look.ranks.values()}
+    world_size = max(world for _, world in observed.ranks.values())
+    unseen = set(range(world_size)) - {rank for rank, _ in observed.ranks.values()}
     return [f"{named(unseen)} of {world_size}: not below this process"] if unseen else []

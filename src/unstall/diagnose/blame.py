@@ -17,14 +17,14 @@ import msgspec
 
 from unstall.child.user_files import is_program_file, is_user_file
 from unstall.diagnose import backward_lines, source
-from unstall.diagnose.callers import Function, callers_of, loop_functions
+from unstall.diagnose.callers import FunctionKey, callers_of, loop_functions
 from unstall.diagnose.installed import distribution_of
 from unstall.diagnose.placing import Placed, Placer, ProgramFrames, count, is_import, program_frames, short
 from unstall.diagnose.thresholds import CHANCE, HOLDS
-from unstall.records.measurements import Measurement, Site, Slowing
+from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Caller, Culprit, Hotspot, LineTime
-from unstall.records.vocabulary import OTHER
+from unstall.records.vocabulary import DATA_WAIT, OTHER
 
 _Line = TypeVar("_Line", bound=LineTime)
 
@@ -39,7 +39,7 @@ class Blame:
         """Phases that claim all that happens in their calls."""
         self.main: list[Placed] = []
         self.threads: list[Placed] = []
-        """Of the main process, what its other threads do in the program's own code."""
+        """What other threads of the main process do in the program's own code."""
         self.workers: list[Placed] = []
         self.ranks: dict[int, list[Placed]] = defaultdict(list)
         roles = {rank.pid: rank.rank for rank in measurement.ranks}
@@ -50,12 +50,12 @@ class Blame:
                 if sample.main_thread:
                     self.main.append(placer.place(sample))
                 elif program := program_frames(sample.frames):
-                    self.threads.append(Placed(sample, "data_wait", program))
+                    self.threads.append(Placed(sample, DATA_WAIT.name, program))
             elif sample.pid in roles:
                 if sample.main_thread:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
-                self.workers.append(Placed(sample, "data_wait", program_frames(sample.frames)))
+                self.workers.append(Placed(sample, DATA_WAIT.name, program_frames(sample.frames)))
         self.main = backward_lines.put_down(self.main, measurement.operators)
         self.total = count(self.main)
         self.loops = loop_functions(self.main, measurement.sites)
@@ -77,10 +77,10 @@ class Blame:
         worth = slowing.early_s / before / (slowing.late_s / after)  # an early sample's time, in late ones
         grown = []
         for functions, alike in late.items():
-            seen = count(alike)
-            more = seen - worth * count(early.get(functions, ()))
+            late_count = count(alike)
+            more = late_count - worth * count(early.get(functions, ()))
             timed = alike[0].phase if alike[0].in_seam else OTHER.name
-            if timed == slowing.phase and more > CHANCE * math.sqrt(seen):
+            if timed == slowing.phase and more > CHANCE * math.sqrt(late_count):
                 hottest = max(alike, key=lambda placed: placed.count)
                 grown.append(replace(hottest, sample=msgspec.structs.replace(hottest.sample, count=round(more))))
         return grown
@@ -124,7 +124,7 @@ class Blame:
 
 
 def culprit(
-    samples: Sequence[Placed], total: int, where: str, loops: frozenset[Function] = frozenset()
+    samples: Sequence[Placed], total: int, where: str, loops: frozenset[FunctionKey] = frozenset()
 ) -> Culprit | None:
     """The deepest function that still holds the time of ``samples``; None when none of the program's is in them.
 
@@ -134,8 +134,8 @@ def culprit(
         where: the process.
         loops: functions that run the loop; they are not named as callers.
     """
-    weights: Counter[Function] = Counter()
-    depths: dict[Function, list[int]] = defaultdict(lambda: [0, 0])
+    weights: Counter[FunctionKey] = Counter()
+    depths: dict[FunctionKey, list[int]] = defaultdict(lambda: [0, 0])
     for placed in samples:
         counted = set()
         for depth, (frame, function) in enumerate(placed.program):
@@ -189,7 +189,7 @@ def _caller(above: ProgramFrames) -> Caller | None:
     return None
 
 
-def in_package(line: _Line, sites: Iterable[Site] = ()) -> _Line:
+def in_package(line: _Line, sites: Iterable[SeamSite] = ()) -> _Line:
     """The same with the package that it is in, where that is a library.
 
     Args:
@@ -203,7 +203,7 @@ def in_package(line: _Line, sites: Iterable[Site] = ()) -> _Line:
     return msgspec.structs.replace(line, package=installed.package, version=installed.version, called_by=called_by)
 
 
-def _site_caller(site: Site) -> Caller | None:
+def _site_caller(site: SeamSite) -> Caller | None:
     """The user's line that leads to the call of a seam."""
     for file, function, line in ((site.file, site.function, site.line), *site.callers):
         if is_user_file(file):
@@ -230,7 +230,7 @@ def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
     return f"{module}.{called.function}" if module and not module.startswith("<") else called.function
 
 
-def line_culprit(site: Site, share: float) -> Culprit:
+def line_culprit(site: SeamSite, share: float) -> Culprit:
     """A culprit that is known from where a seam is called, not from samples."""
     function = source.function_at(site.file, site.line, site.function).qualname
     code = source.code_at(site.file, site.line)

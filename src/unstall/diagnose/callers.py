@@ -13,12 +13,12 @@ from unstall.child.user_files import is_program_file
 from unstall.diagnose import source
 from unstall.diagnose.placing import Placed, count, short
 from unstall.diagnose.thresholds import HOLDS
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.records.observations import Frame
 from unstall.records.report import Caller
 from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, seam_of
 
-Function = tuple[str, str]
+FunctionKey = tuple[str, str]
 """(file, qualified name)."""
 
 MOST_CALLERS = 3
@@ -36,14 +36,14 @@ class _Calls:
     lines: Counter[int] = field(default_factory=Counter)
 
 
-def loop_functions(samples: Sequence[Placed], sites: Iterable[Site] = ()) -> frozenset[Function]:
+def loop_functions(samples: Sequence[Placed], sites: Iterable[SeamSite] = ()) -> frozenset[FunctionKey]:
     """The functions that run a training loop: they lead to several of its parts, or ask a loader for a batch.
 
     Args:
         samples: of the loop's thread.
         sites: where the program calls seams; of a part that takes next to no time no sample may be seen.
     """
-    phases: dict[Function, set[str]] = defaultdict(set)
+    phases: dict[FunctionKey, set[str]] = defaultdict(set)
     for placed in samples:
         if placed.phase in _STEP:
             for function in functions_of(placed):
@@ -57,7 +57,7 @@ def loop_functions(samples: Sequence[Placed], sites: Iterable[Site] = ()) -> fro
     return frozenset(function for function, led_to in phases.items() if len(led_to) > 1) | asking
 
 
-def _asking(placed: Placed) -> list[Function]:
+def _asking(placed: Placed) -> list[FunctionKey]:
     """The program's functions from which torch's loader is asked for a batch; none where it is not."""
     frames = placed.sample.frames
     called = next((at for at, frame in enumerate(frames) if _is_loader(frame)), 0)
@@ -69,12 +69,14 @@ def _is_loader(frame: Frame) -> bool:
     return any(re.search(file, frame.file) and re.fullmatch(function, name) for file, function in loader.NEXT.frames)
 
 
-def functions_of(placed: Placed) -> list[Function]:
+def functions_of(placed: Placed) -> list[FunctionKey]:
     """The program's functions on a stack, outermost first."""
     return [(frame.file, function.qualname) for frame, function in placed.program]
 
 
-def callers_of(blamed: Function, samples: Sequence[Placed], loops: frozenset[Function], total: int) -> list[Caller]:
+def callers_of(
+    blamed: FunctionKey, samples: Sequence[Placed], loops: frozenset[FunctionKey], total: int
+) -> list[Caller]:
     """The functions that lead to most of the blamed one's time, the nearest first.
 
     Args:
@@ -84,7 +86,7 @@ def callers_of(blamed: Function, samples: Sequence[Placed], loops: frozenset[Fun
         total: samples of the whole process, for the share that a caller has of its time.
     """
     through = [placed for placed in samples if blamed in functions_of(placed)]
-    calls: dict[Function, _Calls] = defaultdict(_Calls)
+    calls: dict[FunctionKey, _Calls] = defaultdict(_Calls)
     for placed in through:
         functions = functions_of(placed)
         at = functions.index(blamed)

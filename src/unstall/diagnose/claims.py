@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from unstall.diagnose.patterns.base import Features, Pattern
+from unstall.diagnose.patterns import all_patterns
+from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy
 from unstall.diagnose.thresholds import (
-    CALIBRATION,
     LEAST_REST,
     MOVED,
     NARROW,
     NORMAL_95,
-    REMEDIES,
     UNCALIBRATED,
     WIDE,
     Evidence,
-    Remedy,
 )
 from unstall.records.report import Finding
 from unstall.records.speedup import ExpectedGain, Speedup
@@ -58,26 +56,28 @@ def claimed(finding: Finding, pattern: Pattern, features: Features) -> Finding:
     else:
         return finding
     ceiling = _speedup(interval, finding.confidence, finding.headroom_known_by)
-    remedies = filter(None, (pattern.remedy(finding, features), usual_remedy(finding)))
+    remedies = filter(None, (pattern.remedy(finding, features), usual_remedy(finding, pattern)))
     return _with(finding, ceiling, min(remedies, key=lambda remedy: remedy.remains.value, default=None))
 
 
 def measured(finding: Finding, value: float, low: float, high: float) -> Finding:
     """The finding with a ceiling that an experiment measured, and the usual remedy's gain below it."""
     interval = Interval(max(1.0, value), max(1.0, low), max(1.0, value, high))
-    return _with(finding, _speedup(interval, "high", "measured"), usual_remedy(finding))
+    pattern = all_patterns().get(finding.pattern)
+    return _with(finding, _speedup(interval, "high", "measured"), usual_remedy(finding, pattern) if pattern else None)
 
 
-def usual_remedy(finding: Finding) -> Remedy | None:
+def usual_remedy(finding: Finding, pattern: Pattern) -> UsualRemedy | None:
     """What is usually done about a cause; None where time is not the matter, or nothing is known to help."""
-    return REMEDIES.get((finding.pattern, finding.cause)) or REMEDIES.get((finding.pattern, None))
+    remedies = dict(pattern.usual_remedies)
+    return remedies.get(finding.cause) or remedies.get(None)
 
 
 def _promises(finding: Finding) -> bool:
     return finding.pattern not in WITHOUT_CULPRIT and "untimed" not in finding.traits and finding.headroom > 1
 
 
-def _with(finding: Finding, ceiling: Speedup, remedy: Remedy | None) -> Finding:
+def _with(finding: Finding, ceiling: Speedup, remedy: UsualRemedy | None) -> Finding:
     gain = None
     if remedy is not None:
         interval = after(Interval(ceiling.value, ceiling.low, ceiling.high), remedy.remains)
@@ -109,7 +109,7 @@ def _of_run(finding: Finding, pattern: Pattern, host: HostFeatures) -> Interval:
         _, high = by_chance(high, host.blame.total)
     half = math.exp(NORMAL_95 * host.measurement.spread)
     quiet = undisturbed(host)
-    calibration = calibration_of(finding, evidence)
+    calibration = calibration_of(finding, pattern, evidence)
     return Interval(
         calibrated(finding.headroom, calibration.value),
         calibrated(low / half, calibration.low),
@@ -166,12 +166,12 @@ def undisturbed(host: HostFeatures) -> float:
     return 1 - own * min(measurement.run_delay or 0.0, 0.9)
 
 
-def calibration_of(finding: Finding, evidence: Evidence) -> Range:
-    """The entry of the table that fits best: by cause and evidence, by cause, by pattern, by evidence alone."""
-    pattern, cause = finding.pattern, finding.cause
-    for key in ((pattern, cause, evidence), (pattern, cause, None), (pattern, None, evidence), (pattern, None, None)):
-        if key in CALIBRATION:
-            return CALIBRATION[key]
+def calibration_of(finding: Finding, pattern: Pattern, evidence: Evidence) -> Range:
+    """The pattern's entry that fits best: by cause and evidence, by cause, by evidence, for all; else by evidence."""
+    entries = {(cause, kind): calibration for cause, kind, calibration in pattern.calibration}
+    for key in ((finding.cause, evidence), (finding.cause, None), (None, evidence), (None, None)):
+        if key in entries:
+            return entries[key]
     return UNCALIBRATED[evidence]
 
 

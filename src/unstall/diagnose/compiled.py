@@ -15,7 +15,7 @@ def explained(frames: Sequence[CompiledFrame]) -> list[CompiledFrame]:
     return [_explained(frame) for frame in frames if frame.hindered]
 
 
-def function_of(frame: CompiledFrame) -> source.Function:
+def function_of(frame: CompiledFrame) -> source.SourceFunction:
     """The function as it is written."""
     return source.function_at(frame.file, frame.line, frame.function.rpartition(".")[2])
 

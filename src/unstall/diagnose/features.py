@@ -10,14 +10,11 @@ from unstall.child.seams import environments, modules
 from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
-from unstall.diagnose.placing import Placed, count, is_idle, short
+from unstall.diagnose.placing import HOST_PLACES, Placed, count, is_idle, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY, WRITTEN_BYTES_PER_S
-from unstall.records.measurements import Measurement, Site
-from unstall.records.report import Account, Culprit, LineTime, Phase
-from unstall.records.vocabulary import ENV, FORWARD, OTHER, PhaseName, Seam, in_order
-
-HOST = ("before", "between", "after", "late", "other")
-"""Places of host code: before the model's call, between it and backward, after it, after the optimizer, unknown."""
+from unstall.records.measurements import Measurement, SeamSite
+from unstall.records.report import Account, Culprit, LineTime, PhaseTime
+from unstall.records.vocabulary import BACKWARD, COMM, ENV, FORWARD, OTHER, PhaseName, Seam, in_order
 
 
 @dataclass(frozen=True)
@@ -29,9 +26,9 @@ class HostFeatures:
     attributed: dict[str, float]
     """Seconds a step by phase; what the samples could tell apart in `other` is in its own phase."""
     seconds: dict[str, float]
-    """The same without what other programs added: the time that threads waited for cores these had taken."""
+    """Seconds a step by phase, as ``attributed``, less what threads waited for cores that other programs took."""
     places: dict[str, float]
-    """Seconds a step of host code by place; sums to ``seconds["other"]``."""
+    """Seconds a step of host code by place; sums to ``seconds[OTHER.name]``."""
     python_in_forward: float
     """Seconds a step of the forward phase that a module of the user's spends in loops of plain Python."""
 
@@ -111,13 +108,13 @@ class HostFeatures:
             return 0.0
         seams = (environments.STEP.event, modules.FORWARD.event)
         places = {(site.file, site.function) for site in self.measurement.sites if site.seam in seams}
-        host = self.blame.in_phase(*HOST)
+        host = self.blame.in_phase(*HOST_PLACES)
         around_calls = (
             placed
             for placed in host
             if placed.program and (placed.program[-1][0].file, short(placed.program[-1][0].function)) in places
         )
-        return self.phase_s("other") * count(around_calls) / count(host) if host else 0.0
+        return self.phase_s(OTHER.name) * count(around_calls) / count(host) if host else 0.0
 
     def headroom_without(self, seconds: float) -> float:
         """How many times faster a step would be if these seconds of it were free."""
@@ -143,7 +140,7 @@ class HostFeatures:
         """Whether what other programs took has been taken out of ``seconds``."""
         return self.seconds != self.attributed
 
-    def sites(self, *seams: Seam) -> list[Site]:
+    def sites(self, *seams: Seam) -> list[SeamSite]:
         """Where the program calls these seams."""
         return [site for site in self.measurement.sites if any(seam.covers(site.seam) for seam in seams)]
 
@@ -167,7 +164,7 @@ class HostFeatures:
         """What the shares are of, where that is not the step as it was timed."""
         return Account(name="without_neighbours", step_s=self.step_s) if self.without_neighbours else None
 
-    def refined_phases(self) -> list[Phase]:
+    def refined_phases(self) -> list[PhaseTime]:
         """The phases of the report: the one account that every share on the screen is taken from."""
         measured = {phase.name: phase for phase in self.measurement.phases}
         added = {phase.name: phase.what for phase in self.measurement.plugins.phases}
@@ -179,7 +176,7 @@ class HostFeatures:
             old = measured.get(name)
             scale = seconds / old.mean_s if old and old.mean_s else 1.0
             phases.append(
-                Phase(
+                PhaseTime(
                     name=name,
                     share=self.share(name),
                     mean_s=seconds,
@@ -201,7 +198,7 @@ class HostFeatures:
         share = self.share(OTHER.name)
         if share < NAMED_OTHER:
             return []
-        return self.blame.functions(self.blame.in_phase(*HOST), share)
+        return self.blame.functions(self.blame.in_phase(*HOST_PLACES), share)
 
 
 def build(measurement: Measurement) -> HostFeatures:
@@ -212,7 +209,7 @@ def build(measurement: Measurement) -> HostFeatures:
     places = _split_other(measurement, blame, attributed)
     seconds = without_neighbours(measurement, attributed)
     # What is scaled down is `other` as a whole, and its places with it.
-    factor = seconds.get("other", 0.0) / max(attributed.get("other", 0.0), 1e-12)
+    factor = seconds.get(OTHER.name, 0.0) / max(attributed.get(OTHER.name, 0.0), 1e-12)
     if seconds != attributed:
         places = {place: place_s * factor for place, place_s in places.items()}
     in_forward = blame.in_phase(FORWARD.name)
@@ -227,22 +224,22 @@ def _model_phases(measurement: Measurement) -> list[PhaseName]:
 
 def _expose_collectives(measurement: Measurement, attributed: dict[str, float]) -> None:
     """Move the time that backward is blocked to `comm`: gradient exchange that the computation does not hide."""
-    backward = measurement.phase("backward")
+    backward = measurement.phase(BACKWARD.name)
     if measurement.has_peers and backward is not None:
-        exposed = min(backward.blocked_s, attributed["backward"])
-        attributed["backward"] -= exposed
-        attributed["comm"] = attributed.get("comm", 0.0) + exposed
+        exposed = min(backward.blocked_s, attributed[BACKWARD.name])
+        attributed[BACKWARD.name] -= exposed
+        attributed[COMM.name] = attributed.get(COMM.name, 0.0) + exposed
 
 
 def _split_other(measurement: Measurement, blame: Blame, attributed: dict[str, float]) -> dict[str, float]:
     """Move what the samples claim from `other` to its phase, in ``attributed``; the rest by place is returned."""
-    other = attributed.get("other", 0.0)
+    other = attributed.get(OTHER.name, 0.0)
     if blame.total < FEWEST_SAMPLES:
-        return {"other": other}
+        return {OTHER.name: other}
     a_sample = measurement.step.mean / blame.total
     claimed_by_samples = [*blame.serving, FORWARD.name]
     claims = {name: _claim(blame.in_phase(name), attributed.get(name, 0.0), a_sample) for name in claimed_by_samples}
-    claims |= {place: count(blame.in_phase(place)) * a_sample for place in HOST}
+    claims |= {place: count(blame.in_phase(place)) * a_sample for place in HOST_PLACES}
     total = sum(claims.values())
     scale = other / total if total else 0.0
     for name in claimed_by_samples:
@@ -250,12 +247,12 @@ def _split_other(measurement: Measurement, blame: Blame, attributed: dict[str, f
         # A fraction of a per cent is a stray sample, not a phase.
         if claimed > STRAY * measurement.step.mean:
             attributed[name] = attributed.get(name, 0.0) + claimed
-            attributed["other"] = attributed.get("other", 0.0) - claimed
-    attributed["other"] = max(0.0, attributed.get("other", 0.0))
+            attributed[OTHER.name] = attributed.get(OTHER.name, 0.0) - claimed
+    attributed[OTHER.name] = max(0.0, attributed.get(OTHER.name, 0.0))
     left = sum(claims.values())
     if not left:
-        return {"other": attributed["other"]}
-    return {place: attributed["other"] * claim / left for place, claim in claims.items() if claim}
+        return {OTHER.name: attributed[OTHER.name]}
+    return {place: attributed[OTHER.name] * claim / left for place, claim in claims.items() if claim}
 
 
 def _claim(samples: Sequence[Placed], timed_s: float, a_sample: float) -> float:

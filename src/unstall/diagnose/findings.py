@@ -53,7 +53,7 @@ def _with_sentence(pattern: Pattern, finding: Finding, features: Features, use: 
     confidence = finding.confidence
     finding = _in_package(finding, features)
     if features.host is not None and (features.device is None or not pattern.sees_device):
-        lines, low = doubts(features.host.measurement)
+        lines, low = confidence_caveats(features.host.measurement)
         confidence = "low" if low else "medium" if lines and confidence == "high" else confidence
     summary = finding.summary or pattern.sentence(finding, use)
     condition = finding.condition or pattern.condition(finding)
@@ -72,7 +72,7 @@ def _in_package(finding: Finding, features: Features) -> Finding:
     return msgspec.structs.replace(finding, culprit=culprit, advice=[*finding.advice, advice])
 
 
-def doubts(measurement: Measurement) -> tuple[list[str], bool]:
+def confidence_caveats(measurement: Measurement) -> tuple[list[str], bool]:
     """What makes the verdict less sure, one line each; and whether it is so much that confidence is low."""
     lines, low = [], False
     if measurement.steps < VERY_FEW_STEPS:

@@ -22,7 +22,7 @@ class GpuWindow:
 
     features: TraceFeatures | None = None
     figures: TraceFacts | None = None
-    """For the report."""
+    """Its part of the report."""
     gpu: list[float] | None = None
     """Utilisation of each device, 0..1."""
     notes: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ from unstall.diagnose.thresholds import (
     SINGLE,
     UNUSED_GRADIENTS,
 )
-from unstall.records.vocabulary import MODEL_PHASES, PhaseName
+from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OTHER, PhaseName
 from unstall.text.units import percent
 
 RECURRENT = ("GRU", "LSTM", "RNN")
@@ -48,18 +48,18 @@ def objections(host: HostFeatures) -> list[str]:
 
 def wastes_gradients(host: HostFeatures) -> bool:
     """Whether a good part of the step computes gradients that no optimizer uses."""
-    return host.measurement.model.unused_gradients * host.share("backward") >= UNUSED_GRADIENTS
+    return host.measurement.model.unused_gradients * host.share(BACKWARD.name) >= UNUSED_GRADIENTS
 
 
 def computes_on_padding(host: HostFeatures) -> bool:
     """Whether a good part of the step computes on the padding of sequences."""
-    return host.measurement.model.padding * host.share("forward", "backward") >= PADDING
+    return host.measurement.model.padding * host.share(FORWARD.name, BACKWARD.name) >= PADDING
 
 
 def largest_phase(host: HostFeatures, besides: tuple[PhaseName, ...] = ()) -> PhaseName:
     """The phase that takes the most of the step, of those that are not left out."""
     names = [name for name in host.seconds if name not in besides]
-    return max(names, key=host.phase_s, default="other")
+    return max(names, key=host.phase_s, default=OTHER.name)
 
 
 def is_recurrent(host: HostFeatures) -> bool:

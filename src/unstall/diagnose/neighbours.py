@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unstall.diagnose.thresholds import LEAST_LEFT, NEIGHBOURS
 from unstall.records.measurements import Measurement
-from unstall.records.report import Phase
+from unstall.records.report import PhaseTime
 from unstall.records.vocabulary import COMM, DATA_WAIT, PhaseName
 
 
@@ -57,7 +57,7 @@ def _stretch(measurement: Measurement, team_s: float) -> float:
     return team_s / (computed_s + team_s) if team_s else 0.0
 
 
-def _wait_s(measurement: Measurement, phase: Phase | None, seconds: float) -> float:
+def _wait_s(measurement: Measurement, phase: PhaseTime | None, seconds: float) -> float:
     """Seconds of a phase in which the main thread can have waited for other threads of its process.
 
     Not for workers of the loader, for other ranks or for the network: these are no threads of it.
@@ -72,20 +72,20 @@ def _wait_s(measurement: Measurement, phase: Phase | None, seconds: float) -> fl
     return _idle_share(phase) * seconds
 
 
-def _idle_share(phase: Phase | None) -> float:
+def _idle_share(phase: PhaseTime | None) -> float:
     """Share of a phase that the main thread slept, but for the network."""
     if phase is None or not phase.mean_s:
         return 0.0
     return max(0.0, phase.blocked_s - phase.network_s) / phase.mean_s
 
 
-def _delay_share(phase: Phase | None, own: float) -> float:
+def _delay_share(phase: PhaseTime | None, own: float) -> float:
     """Share of a phase that the main thread waited for a core; ``own``: of the whole step, where it was not timed."""
     if phase is None or phase.cpu_s is None or not phase.mean_s:
         return own
     return max(0.0, phase.mean_s - phase.cpu_s - phase.blocked_s) / phase.mean_s
 
 
-def _cpu_share(phase: Phase | None) -> float:
+def _cpu_share(phase: PhaseTime | None) -> float:
     """Share of a phase that the main thread computed; 0 where that was not measured."""
     return phase.cpu_s / phase.mean_s if phase is not None and phase.cpu_s is not None and phase.mean_s else 0.0

@@ -15,7 +15,7 @@ from unstall.records.vocabulary import NO_VERDICT
 
 
 @dataclass(frozen=True)
-class Run:
+class RunContext:
     """What is known of a run beside its measurement."""
 
     id: str
@@ -29,7 +29,7 @@ class Run:
     """Whether the time of each module was asked for."""
 
 
-def info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo:
+def info(run: RunContext, notes: list[str], measurement: Measurement | None) -> RunInfo:
     """The run, for the report."""
     observation = run.observation
     return RunInfo(
@@ -46,7 +46,7 @@ def info(run: Run, notes: list[str], measurement: Measurement | None) -> RunInfo
     )
 
 
-def without_steps(run: Run) -> Report:
+def without_steps(run: RunContext) -> Report:
     """A report that says that no step was seen, and what to do."""
     why = "no optimizer step, model call, batch or environment step repeated"
     advice = "mark the loop: `for batch in unstall.steps(loader):` counts its iterations"

@@ -18,11 +18,32 @@ from unstall.child import seams
 from unstall.child.seams import autograd, environments, jax, loader, modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import dataflow, source, vocabulary
-from unstall.records.measurements import Measurement, Site
+from unstall.records.measurements import Measurement, SeamSite
 from unstall.records.observations import Frame, StackSample
-from unstall.records.vocabulary import BACKWARD, CALLBACK, DATA_WAIT, FORWARD, IDLE, Plugins, Seam, Tick, seam_of
+from unstall.records.vocabulary import (
+    BACKWARD,
+    CALLBACK,
+    DATA_WAIT,
+    ENV,
+    FORWARD,
+    IDLE,
+    OTHER,
+    VALIDATION,
+    PhaseName,
+    Plugins,
+    Seam,
+    Tick,
+    seam_of,
+)
 
-ProgramFrames = Sequence[tuple[Frame, source.Function]]
+BEFORE_MODEL: PhaseName = "before"
+BEFORE_BACKWARD: PhaseName = "between"
+AFTER_MODEL: PhaseName = "after"
+AFTER_TRAINING: PhaseName = "late"
+HOST_PLACES = (BEFORE_MODEL, BEFORE_BACKWARD, AFTER_MODEL, AFTER_TRAINING, OTHER.name)
+"""Places of host code that no seam times. The last is for code whose relation to the model's call is not known."""
+
+ProgramFrames = Sequence[tuple[Frame, source.SourceFunction]]
 """The program's frames of a stack, outermost first, with the functions they are in."""
 
 _CallPath = Sequence[tuple[str, str, int]]
@@ -38,8 +59,8 @@ class Placed:
     """A sample with its place."""
 
     sample: StackSample
-    phase: str
-    """A phase of the schema, or before, between, after: host code by where it stands to the model's call."""
+    phase: PhaseName
+    """The phase, or one of ``HOST_PLACES``: where host code stands to the model's call."""
     program: ProgramFrames
     in_seam: bool = False
     """Whether the stack passes through the call that times the phase: torch's loader for data, a module for forward."""
@@ -58,7 +79,7 @@ class Placer:
         self.jitted = _lines(measurement, jax.SEAMS)
         self.callbacks = _callback_functions(measurement)
         self.positions = _Positions(measurement.sites, measurement.plugins)
-        self.validates = measurement.phase("validation") is not None
+        self.validates = measurement.phase(VALIDATION.name) is not None
         self.is_server = measurement.phase(IDLE.name) is not None
 
     def place(self, sample: StackSample) -> Placed:
@@ -70,23 +91,23 @@ class Placer:
         seam = seam or self._compiled(program)
         phase = self._phase(seam, sample.frames, program)
         in_seam = seam == phase
-        if seam in ("forward", "data_wait") and self.validates and self.positions.is_elsewhere(program):
-            phase = "validation"
+        if seam in (FORWARD.name, DATA_WAIT.name) and self.validates and self.positions.is_elsewhere(program):
+            phase = VALIDATION.name
         return Placed(sample, phase, program, in_seam)
 
     def _phase(self, seam: str, frames: Sequence[Frame], program: ProgramFrames) -> str:
         if seam in self.seams.serving:
             return seam
         if vocabulary.is_callback_library(frames):
-            return "callback"
+            return CALLBACK.name
         if self.is_server and _is_idle(frames, program):
             return IDLE.name
         if any(_is_env_step(frame, function) for frame, function in program):
-            return "env"
+            return ENV.name
         if seam:
             return seam
         if _calls_functional(frames):
-            return "forward"
+            return FORWARD.name
         return self.positions.place(program, frames)
 
     def _compiled(self, program: ProgramFrames) -> str:
@@ -164,7 +185,7 @@ def _callback_functions(measurement: Measurement) -> set[tuple[str, str]]:
 class _Positions:
     """Where a line stands to the calls of the model, backward and the optimizer in the loop."""
 
-    def __init__(self, sites: Iterable[Site], plugins: Plugins):
+    def __init__(self, sites: Iterable[SeamSite], plugins: Plugins):
         self.paths: dict[str, list[_CallPath]] = defaultdict(list)
         self.training: list[_CallPath] = []
         sites = [_of_model(site, plugins) for site in sites]
@@ -219,20 +240,20 @@ class _Positions:
             else:
                 loads = makes_data or any(vocabulary.names_data(name) for name in called) or self._hands_batch(program)
                 loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
-            return "data_wait" if loads and not self.has_loader else "before"
+            return DATA_WAIT.name if loads and not self.has_loader else BEFORE_MODEL
         if named == DATA_WAIT.name and _relation(program, self.training) < 0 and not vocabulary.is_server(frames):
-            return "before" if self.has_loader else DATA_WAIT.name
+            return BEFORE_MODEL if self.has_loader else DATA_WAIT.name
         if named == CALLBACK.name or vocabulary.calls_callback(calls):
             return CALLBACK.name
         if forward == 0 and not program:
-            return "other"
+            return OTHER.name
         if forward > 0 and trains and backward < 0:
-            return "between"
+            return BEFORE_BACKWARD
         if forward > 0 and not trains:
-            return "after"
+            return AFTER_MODEL
         if optimized > 0 or backward > 0:
-            return "late"
-        return "other"
+            return AFTER_TRAINING
+        return OTHER.name
 
 
 def _named(called: Sequence[str]) -> str:
@@ -244,7 +265,7 @@ def _named(called: Sequence[str]) -> str:
     return CALLBACK.name if any(vocabulary.names_callback(name) for name in called) else ""
 
 
-def _of_model(site: Site, plugins: Plugins) -> Site:
+def _of_model(site: SeamSite, plugins: Plugins) -> SeamSite:
     """The same, but whatever framework the model is of, its calls have one name."""
     seam = seam_of(site.seam, seams.built_in() + plugins.seams)
     is_model = seam is not None and seam.counts == Tick.FORWARD
@@ -321,7 +342,7 @@ def _is_idle(frames: Sequence[Frame], program: ProgramFrames) -> bool:
     return bool(server) and program[-1][0] == server[-1] and vocabulary.waits(frames)
 
 
-def _is_env_step(frame: Frame, function: source.Function) -> bool:
+def _is_env_step(frame: Frame, function: source.SourceFunction) -> bool:
     """An environment without a known base class: its class steps and resets.
 
     One that steps several at once may split that: ``step_wait`` is what they are waited for in.

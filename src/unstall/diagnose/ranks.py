@@ -15,10 +15,11 @@ from unstall.diagnose.thresholds import (
 )
 from unstall.records.communication import Communication, GroupCommunication, NodeCommunication, RankCommunication
 from unstall.records.measurements import Measurement, RankMeasurement
+from unstall.records.vocabulary import BACKWARD, COMM, FORWARD, OPTIMIZER
 from unstall.text.units import percent
 
 INSIDE_BACKWARD = "in backward"
-"""In place of a group's name: what DDP exchanges there, or in the optimizer, is called by no Python."""
+"""Stands for a group's name: what DDP exchanges in backward or in the optimizer is called by no Python."""
 
 
 def exposed_s(rank: RankMeasurement) -> float:
@@ -26,11 +27,11 @@ def exposed_s(rank: RankMeasurement) -> float:
 
     Gradient exchange of DDP happens in backward, on other threads; what it cannot hide blocks the main thread.
     """
-    return rank.phases.get("comm", 0.0) + _blocked_in_model_s(rank)
+    return rank.phases.get(COMM.name, 0.0) + _blocked_in_model_s(rank)
 
 
 def _blocked_in_model_s(rank: RankMeasurement) -> float:
-    return rank.blocked.get("backward", 0.0) + rank.blocked.get("optimizer", 0.0)
+    return rank.blocked.get(BACKWARD.name, 0.0) + rank.blocked.get(OPTIMIZER.name, 0.0)
 
 
 def own_s(rank: RankMeasurement) -> float:
@@ -148,7 +149,7 @@ def waits_unrecorded(measurement: Measurement) -> bool:
 
     So it is with a library, or a version of torch, whose collectives the seams do not know.
     """
-    forward = measurement.phase("forward")
+    forward = measurement.phase(FORWARD.name)
     if not measurement.has_peers or forward is None or any(rank.groups for rank in measurement.ranks):
         return False
     least = max(BLOCKED * forward.mean_s, UNRECORDED_WAIT * measurement.step.mean)
@@ -167,7 +168,7 @@ def notes(measurement: Measurement) -> list[str]:
     for node in measurement.nodes:
         lines += _node_notes(node)
     if waits_unrecorded(measurement):
-        forward = measurement.phase("forward")
+        forward = measurement.phase(FORWARD.name)
         assert forward is not None
         lines.append(
             f"forward is blocked for {percent(forward.blocked_s / forward.mean_s)} of its time and no collective was "

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.environment import environment
-from unstall.benchmark.launcher import Outcome
+from unstall.benchmark.launcher import ProgramExit
 from unstall.benchmark.rundir import RunDir
-from unstall.diagnose.overview import Run, without_steps
+from unstall.diagnose.overview import RunContext, without_steps
 from unstall.records.report import Report
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
     from unstall.benchmark.reader import ProcessRecording
     from unstall.diagnose.gpu_windows import GpuWindow
     from unstall.records.measurements import Measurement
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 class DiagnosedRun:
     """The report of a run, and what it was made from."""
 
-    run: Run
+    run: RunContext
     report: Report
-    measured: Measured | None = None
+    measured: LoopMeasurement | None = None
     """None where no step was seen."""
     recordings: list[ProcessRecording] = field(default_factory=list)
-    """Of each process that recorded something."""
+    """The recording of each process that recorded something."""
     window: GpuWindow | None = None
 
     def of(self, measurement: Measurement, notes: list[str]) -> DiagnosedRun:
@@ -52,7 +52,7 @@ def run_and_report(words: list[str], *, steps: int | None, sampling: bool) -> Re
     directory = rundir.make()
     started = datetime.now(timezone.utc)
     try:
-        options = launcher.Options(steps=steps, sampling=sampling)
+        options = launcher.RecordingOptions(steps=steps, sampling=sampling)
         outcome = launcher.launch(line, directory.path, options, lambda session: None)
         return make_report(words, directory, started, outcome, steps=steps).report
     finally:
@@ -63,7 +63,7 @@ def make_report(
     words: list[str],
     directory: RunDir,
     started: datetime,
-    outcome: Outcome,
+    outcome: ProgramExit,
     *,
     steps: int | None = None,
     modules: bool = False,
@@ -71,7 +71,7 @@ def make_report(
 ) -> DiagnosedRun:
     """Read the recordings of a run and diagnose them. ``since``: leave out spans that began before."""
     processes = _read(directory, since)
-    run = Run(
+    run = RunContext(
         id=directory.id,
         command=words,
         started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -141,7 +141,7 @@ def _peak_flops(processes: list[ProcessRecording]) -> float | None:
     return speeds.matmul_flops_f32 if speeds else machine.quick_matmul_flops()
 
 
-def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Outcome) -> list[str]:
+def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: ProgramExit) -> list[str]:
     notes = []
     stopped = outcome.observation.stopped
     if directory.note:

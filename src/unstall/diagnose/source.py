@@ -23,7 +23,7 @@ _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 
 
 @dataclass(frozen=True)
-class Function:
+class SourceFunction:
     """A function of the user's, as written."""
 
     qualname: str
@@ -34,15 +34,15 @@ class Function:
 
 
 @dataclass(frozen=True)
-class _File:
-    functions: tuple[Function, ...]
+class _ParsedFile:
+    functions: tuple[SourceFunction, ...]
     classes: dict[str, frozenset[str]]
     calls: dict[int, tuple[str, ...]]
     loops: tuple[tuple[int, int], ...]
     """First and last line of each loop and comprehension."""
 
 
-def function_at(file: str, line: int, name: str = "") -> Function:
+def function_at(file: str, line: int, name: str = "") -> SourceFunction:
     """The innermost function around a line, its qualified name as Python gives it.
 
     ``name`` is the interpreter's name of the frame: a comprehension belongs to the function it is written in, as does
@@ -50,7 +50,7 @@ def function_at(file: str, line: int, name: str = "") -> Function:
     """
     resumed = RESUMED.match(name)
     name = resumed["function"] if resumed else name
-    innermost: Function | None = None
+    innermost: SourceFunction | None = None
     for function in _parse(file).functions:
         around = function.first_line <= line <= function.last_line
         if around and (innermost is None or function.first_line >= innermost.first_line):
@@ -59,7 +59,7 @@ def function_at(file: str, line: int, name: str = "") -> Function:
         return innermost
     if innermost is not None and innermost.qualname.rpartition(".")[2] == name:
         return innermost
-    return Function(name or "<module>", line, line)
+    return SourceFunction(name or "<module>", line, line)
 
 
 def lines_of(file: str) -> list[str]:
@@ -80,7 +80,7 @@ def calls_at(file: str, line: int) -> tuple[str, ...]:
     return _parse(file).calls.get(line, ())
 
 
-def calls_in(file: str, function: Function) -> frozenset[str]:
+def calls_in(file: str, function: SourceFunction) -> frozenset[str]:
     """Dotted names of all calls that a function makes, those of functions written inside it included."""
     calls = _parse(file).calls
     lines = range(function.first_line, function.last_line + 1)
@@ -133,11 +133,11 @@ def syntax_tree(file: str) -> ast.Module | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _parse(file: str) -> _File:
+def _parse(file: str) -> _ParsedFile:
     tree = syntax_tree(file)
     if tree is None:
-        return _File((), {}, {}, ())
-    functions: list[Function] = []
+        return _ParsedFile((), {}, {}, ())
+    functions: list[SourceFunction] = []
     classes: dict[str, frozenset[str]] = {}
     calls: dict[int, list[str]] = {}
     loops: list[tuple[int, int]] = []
@@ -148,7 +148,7 @@ def _parse(file: str) -> _File:
                 qualname = prefix + child.name
                 first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
                 functions.append(
-                    Function(
+                    SourceFunction(
                         qualname,
                         first,
                         child.end_lineno or child.lineno,
@@ -174,7 +174,7 @@ def _parse(file: str) -> _File:
 
     walk(tree, "", "")
     by_line = {line: tuple(names) for line, names in calls.items()}
-    return _File(tuple(functions), classes, by_line, tuple(loops))
+    return _ParsedFile(tuple(functions), classes, by_line, tuple(loops))
 
 
 def _is_generator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

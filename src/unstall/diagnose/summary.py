@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from unstall.diagnose import compiled, growth, ranks
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import HostFeatures, build
-from unstall.diagnose.findings import doubts, findings
+from unstall.diagnose.findings import confidence_caveats, findings
 from unstall.diagnose.gpu_clocks import held_back
 from unstall.diagnose.gpu_windows import GpuWindow
-from unstall.diagnose.overview import Run, info, without_steps
+from unstall.diagnose.overview import RunContext, info, without_steps
 from unstall.diagnose.patterns.base import Features
 from unstall.records.experiments import Ceiling
 from unstall.records.measurements import Measurement
@@ -19,7 +19,7 @@ from unstall.statistics import slope
 from unstall.text.units import seconds
 
 
-def report(run: Run, measurement: Measurement | None, window: GpuWindow | None = None) -> Report:
+def report(run: RunContext, measurement: Measurement | None, window: GpuWindow | None = None) -> Report:
     """The report of a run; without a loop in it, one that says so. ``window``: what was recorded of its device."""
     if measurement is None:
         return without_steps(run)
@@ -27,7 +27,7 @@ def report(run: Run, measurement: Measurement | None, window: GpuWindow | None =
     window = window or GpuWindow()
     use = _utilization(measurement, host, window.gpu)
     ranked = findings(Features(host, window.features), use)
-    lines, _ = doubts(measurement)
+    lines, _ = confidence_caveats(measurement)
     notes = [*run.notes, *ranks.notes(measurement), *held_back(measurement.gpu_states), *lines]
     if host.account is not None:
         undisturbed = seconds(host.account.step_s)

@@ -8,7 +8,7 @@ pattern is worth looking at. What a trace is cut up with is in :mod:`unstall.tra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from unstall import threshold
 from unstall.threshold import Range, Threshold
@@ -184,108 +184,9 @@ READ_AHEAD = Threshold(
 Evidence = Literal["timed", "sampled", "model", "replay"]
 """What a finding's share rests on: timers, stack samples, the model of the pipeline, the replay of a trace."""
 
-CALIBRATION: Mapping[tuple[str, str | None, Evidence | None], Range] = {
-    ("input-bound", None, "model"): Range(
-        0.6, 1.0, 1.6, "docs/accuracy.md: 0.5 to 1.6 of nine programs, where loader and model collide 1.2 and 1.6"
-    ),
-    ("callback-bound", None, None): Range(
-        0.8, 1.5, 7.0, "docs/accuracy.md: 0.7 to 6.9, median 1.6 of six: what it does slows the steps after it too"
-    ),
-    ("host-bound", None, None): Range(0.7, 1.2, 1.8, "the same: 1.4 of three, held out 0.8 and 1.1"),
-    ("environment-bound", None, None): Range(0.7, 1.0, 1.5, "the same: 1.15, one program"),
-    ("overhead-bound", None, None): Range(0.4, 1.0, 2.5, "no stub measures it; fixed twins gain 0.1 to 1.4 of it"),
-    ("compute-bound", "optimizer", None): Range(0.8, 1.0, 6.0, "a sparse update also frees backward: one program, 5.8"),
-    ("compute-bound", "threads", None): Range(0.3, 1.0, 1.1, "there are no more cores; the zoo's twin gains 0.7 of it"),
-    ("compute-bound", "gradients", None): Range(
-        0.5, 1.0, 2.0, "parameters are no measure of time; without gradients, forward keeps nothing either"
-    ),
-    ("compute-bound", "padding", None): Range(
-        0.5, 1.0, 1.5, "attention takes the square of the length; what is no layer of tokens stays"
-    ),
-    ("compute-bound", "backward", None): Range(
-        0.7, 1.0, 1.6, "one early step tells how backward is divided; what a gradient fills, others read again"
-    ),
-    ("compute-bound", "precision", None): Range(0.6, 1.0, 1.6, "the zoo's twin gains 1.0 of it; some CPUs more"),
-    ("compute-bound", None, None): Range(0.6, 1.0, 3.5, "no stub measures it; fixed twins gain 0.7 to 3.3 of it"),
-    ("oversubscribed", None, None): Range(
-        0.8, 2.5, 5.5, "three programs: 2.5 to 5.0; the quickest steps are slowed, too, and BLAS by its own team"
-    ),
-    ("straggler", None, None): Range(0.1, 1.0, 1.2, "one program: 0.08 of the estimate: ranks share the cores"),
-    ("communication-bound", None, None): Range(0.6, 1.0, 1.8, "one program: 1.3"),
-}
-"""By pattern, cause and kind of evidence (None: any): how many times the estimate the truth is.
-
-Of the gain over nothing, ceiling - 1, so that a ceiling of 1 stays 1. First guesses: `bench/accuracy.py` prints how
-many truths the intervals hold, by which these are to be fitted.
-"""
 UNCALIBRATED: Mapping[Evidence, Range] = {
     "timed": Range(0.7, 1.0, 2.0, "no truth is known: as wide as what was timed of other patterns"),
     "sampled": Range(0.7, 1.0, 2.0, "no truth is known: chance is taken into account apart"),
     "model": Range(0.6, 1.0, 2.0, "no truth is known: as wide as the model's other predictions"),
     "replay": Range(0.8, 1.0, 1.25, "a replay of the same trace is off by its own error, which is added"),
 }
-
-
-class Remedy(NamedTuple):
-    """What is to be done about a cause, and the share of the component's time that then remains.
-
-    Less than nothing remains where a remedy also saves time elsewhere.
-    """
-
-    name: str
-    remains: Range
-
-
-_rewrite = "experts' versions leave 0 to 0.2 (zoo); how much of a stranger's code is needed at all nobody knows"
-
-REMEDIES: Mapping[tuple[str, str | None], Remedy] = {
-    ("input-bound", "transform"): Remedy("a cheaper transform", Range(0.0, 0.08, 0.6, _rewrite)),
-    ("input-bound", "collate"): Remedy("collating by whole arrays", Range(0.0, 0.1, 0.4, "copying stays; zoo: 0.08")),
-    ("input-bound", "storage"): Remedy("reading less, or once", Range(0.0, 0.05, 0.5, "zoo: 0.01; else the disk's")),
-    ("input-bound", "network"): Remedy("fetching in parallel", Range(0.0, 0.1, 0.5, "zoo: 0; else the bandwidth's")),
-    ("input-bound", "workers"): Remedy("persistent workers", Range(0.0, 0.1, 0.4, "the first batch of an epoch stays")),
-    ("input-bound", "threads"): Remedy("fewer threads", Range(0.1, 0.5, 0.9, "the work stays, its waiting goes")),
-    ("input-bound", None): Remedy("loading ahead in workers", Range(0.0, 0.3, 0.8, "what the cores can hide")),
-    ("host-bound", "gc"): Remedy("collecting less", Range(0.0, 0.05, 0.3, "zoo: 0; young objects are still collected")),
-    ("host-bound", None): Remedy("array operations", Range(0.0, 0.08, 0.6, _rewrite)),
-    ("callback-bound", "checkpoint"): Remedy("saving less often", Range(0.0, 0.1, 0.5, "one save in ten stays")),
-    ("callback-bound", None): Remedy("doing it every ten steps", Range(0.0, 0.1, 0.3, "one turn in ten stays")),
-    ("environment-bound", "batching"): Remedy(
-        "a vector of 16 environments",
-        Range(-0.85, 0.15, 0.5, "1/16 of the overhead; the environment's own calls are shared out too: zoo -0.8"),
-    ),
-    ("environment-bound", None): Remedy("a cheaper environment", Range(0.0, 0.2, 0.7, _rewrite)),
-    ("overhead-bound", "batching"): Remedy(
-        "batched calls", Range(0.01, 0.08, 0.5, "1/n of the overhead; how many items can share a call is not known")
-    ),
-    ("overhead-bound", None): Remedy("fused operators", Range(0.05, 0.3, 0.8, "zoo: 0.4; some loops cannot be fused")),
-    ("compute-bound", "precision"): Remedy("float32", Range(0.0, 0.1, 0.5, "half the bytes, twice the lanes: zoo 0")),
-    ("compute-bound", "gradients"): Remedy("frozen parameters", Range(0.0, 0.05, 0.4, "what is not computed is free")),
-    ("compute-bound", "padding"): Remedy(
-        "batches without padding", Range(0.0, 0.25, 0.9, "rows of one batch differ in length still")
-    ),
-    ("compute-bound", "backward"): Remedy(
-        "an operator with a cheaper gradient", Range(0.0, 0.15, 0.7, "the gradient itself is still needed")
-    ),
-    ("compute-bound", "optimizer"): Remedy(
-        "a fused or sparse update",
-        Range(0.0, 0.2, 0.9, "the weights are read and written still; sparse ones are not"),
-    ),
-    ("compute-bound", "threads"): Remedy(
-        "all cores for torch", Range(0.0, 0.4, 0.95, "operators scale less than their threads: zoo 0.2")
-    ),
-    ("compute-bound", "kernel"): Remedy("a cheaper kernel", Range(0.0, 0.3, 0.8, _rewrite)),
-    ("compute-bound", None): Remedy("a fused operator", Range(0.0, 0.4, 0.9, _rewrite)),
-    ("recompute-bound", "kv-cache"): Remedy(
-        "the key-value cache", Range(0.0, 0.05, 0.2, "each token is gone through once; keys and values are copied")
-    ),
-    ("oversubscribed", None): Remedy("one thread for BLAS", Range(0.0, 0.0, 0.6, "two programs: 0")),
-    ("slows-down", None): Remedy("work that does not grow", Range(0.0, 0.05, 0.5, "zoo: 0; what is new is still done")),
-    ("sync-bound", None): Remedy("fewer synchronisations", Range(0.0, 0.2, 0.8, "the device's work is waited for")),
-    ("transfer-bound", None): Remedy("pinned, overlapped copies", Range(0.0, 0.3, 0.9, "the bytes still pass")),
-    ("communication-bound", None): Remedy("fewer, overlapped bytes", Range(0.0, 0.4, 0.9, "gradients still pass")),
-    ("straggler", None): Remedy(
-        "an even share of the work", Range(0.0, 0.2, 0.8, "the late rank's work goes elsewhere")
-    ),
-}
-"""By pattern and cause (None: any). A pattern without an entry has no gain that a step's time could show."""

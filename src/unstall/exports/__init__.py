@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstall import registry
 from unstall.exports.exporter import Exporter, ExportError, Kind, Spans
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from unstall.records.archive import Archive
@@ -51,9 +51,9 @@ def export(
     except ImportError as error:
         raise ExportError(_missing(exporter, error)) from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise ExportError(plain(str(error)) or type(error).__name__) from error
+        raise ExportError(sanitize_line(str(error)) or type(error).__name__) from error
     except Exception as error:
-        raise ExportError(f"{type(error).__name__}: {plain(str(error))}") from error
+        raise ExportError(f"{type(error).__name__}: {sanitize_line(str(error))}") from error
 
 
 def _forms(source: Archive | Timeline | Spans) -> dict[Kind, Any]:
@@ -66,6 +66,6 @@ def _forms(source: Archive | Timeline | Spans) -> dict[Kind, Any]:
 
 
 def _missing(exporter: Exporter, error: ImportError) -> str:
-    library = error.name.partition(".")[0] if error.name else plain(str(error))
+    library = error.name.partition(".")[0] if error.name else sanitize_line(str(error))
     install = f'; run: pip install "unstall[{exporter.extra}]"' if exporter.extra else ""
     return f"{library} is not installed{install}"

@@ -25,7 +25,7 @@ class Spans:
     processes: Mapping[int, str]
     """A name to show for each process id."""
     spans: Iterable[Span]
-    """In any order; read once, never held together in memory."""
+    """The spans in any order; read once, never held together in memory."""
 
 
 class ExportError(RuntimeError):
@@ -38,11 +38,11 @@ class Exporter(ABC):
     name: ClassVar[str]
     """The option of ``unstall export`` without its dashes: ``csv``."""
     help: ClassVar[str]
-    """What it writes, one line for ``--help``."""
+    """Says what it writes, in one line for ``--help``."""
     metavar: ClassVar[str]
     """What its option takes: ``FILE``, ``FOLDER``, ``URL``."""
     takes: ClassVar[tuple[Kind, ...]]
-    """What it can export, the kind that it prefers first."""
+    """The kinds that it can export, the one that it prefers first."""
     extra: ClassVar[str] = ""
     """The extra of unstall that installs the libraries it imports; empty where it needs none."""
     flags: ClassVar[Mapping[str, str]] = {}

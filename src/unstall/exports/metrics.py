@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from unstall.records.report import Report
 from unstall.records.vocabulary import NO_VERDICT, UNEXPLAINED
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 
 class Metric(NamedTuple):
@@ -40,7 +40,7 @@ def facts(report: Report) -> dict[str, str]:
         "confidence": verdict.confidence,
         "revision": str(run.environment.get("git_revision") or ""),
     }
-    return {name: plain(value) for name, value in values.items()}
+    return {name: sanitize_line(value) for name, value in values.items()}
 
 
 def figures(report: Report) -> dict[str, float]:
@@ -56,7 +56,9 @@ def parameters(report: Report) -> dict[str, str]:
     """The run, its verdict and its environment, for trackers of experiments."""
     described = {f"unstall/{name}": value for name, value in facts(report).items() if value}
     environment = report.run.environment.items()
-    return described | {f"unstall/environment/{plain(name)}": plain(str(value)) for name, value in environment}
+    return described | {
+        f"unstall/environment/{sanitize_line(name)}": sanitize_line(str(value)) for name, value in environment
+    }
 
 
 def _all(report: Report) -> Iterator[Metric]:
@@ -69,7 +71,7 @@ def _all(report: Report) -> Iterator[Metric]:
             labels = {"quantile": quantile}
             yield Metric("unstall_step_seconds", "s", "Time of a step without epoch boundary.", value, labels)
     for phase in report.phases:
-        labels = {"phase": plain(phase.name)}
+        labels = {"phase": sanitize_line(phase.name)}
         yield Metric("unstall_phase_seconds", "s", "Part of the mean step on the main thread.", phase.mean_s, labels)
     for index, share in enumerate(report.utilization.gpu or ()):
         yield Metric("unstall_gpu_utilization_ratio", "1", "Share of time a GPU was busy.", share, {"gpu": str(index)})

@@ -12,7 +12,7 @@ import unstall
 from unstall.exports.exporter import Exporter, ExportError
 from unstall.exports.metrics import Metric, facts, metrics
 from unstall.records.report import Report
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 _TIMEOUT_S = 10
 _MAX_REASON_CHARACTERS = 200
@@ -67,7 +67,7 @@ class _ErrorLog(logging.Handler):
     first_message = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.first_message = self.first_message or shorten(plain(record.getMessage()), _MAX_REASON_CHARACTERS)
+        self.first_message = self.first_message or shorten(sanitize_line(record.getMessage()), _MAX_REASON_CHARACTERS)
 
     @contextlib.contextmanager
     def capturing(self) -> Iterator[None]:

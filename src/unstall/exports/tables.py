@@ -29,7 +29,7 @@ def step_columns(archive: Archive) -> dict[str, np.ndarray]:
         "start_s": steps.starts - archive.began,
         "duration_s": steps.durations,
         "measured": steps.measured,
-        "epoch_boundary": steps.gap,
+        "epoch_boundary": steps.at_boundary,
     }
     return table | {f"{name}_s": steps.phase(name) for name in in_order(steps.phases_f4)}
 

@@ -11,18 +11,18 @@ import numpy as np
 from unstall.model import function_shares, recorded, thresholds
 from unstall.model.machine import speed
 from unstall.model.pipeline_model import MODEL, Pipeline
-from unstall.model.recorded import Recorded
+from unstall.model.recorded import ModelInput
 from unstall.model.simulate import simulate
 from unstall.model.team_stalls import stalled_seconds
 from unstall.model.work import Floats, Layout
 from unstall.records.measurements import LoaderMeasurement, Measurement
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
     from unstall.records.archive import Archive
 
 
-def of(measured: Measured) -> Pipeline:
+def of(measured: LoopMeasurement) -> Pipeline:
     """The pipeline of a run that has just been measured."""
     return build(recorded.of_measured(measured))
 
@@ -32,7 +32,7 @@ def of_archive(archive: Archive) -> Pipeline:
     return build(recorded.of_archive(archive))
 
 
-def build(run: Recorded) -> Pipeline:
+def build(run: ModelInput) -> Pipeline:
     """The pipeline of a recorded run, fitted so that its simulation takes the recorded time."""
     measured = run.measurement
     loader = measured.loader if measured.loader and measured.loader.batches_per_step else None
@@ -75,7 +75,7 @@ def _alone(pipeline: Pipeline) -> Pipeline:
     return replace(pipeline, compute=pipeline.compute * pipeline.body_rates(pipeline.layout.contention))
 
 
-def _layout(run: Recorded, loader: LoaderMeasurement | None) -> Layout:
+def _layout(run: ModelInput, loader: LoaderMeasurement | None) -> Layout:
     measured = run.measurement
     syncs = measured.share("sync") > thresholds.SYNCS
     cores = measured.cores / max(len(measured.rank_pids), 1)
@@ -94,7 +94,7 @@ def _layout(run: Recorded, loader: LoaderMeasurement | None) -> Layout:
     )
 
 
-def _epochs(run: Recorded, loader: LoaderMeasurement) -> tuple[int, float, float]:
+def _epochs(run: ModelInput, loader: LoaderMeasurement) -> tuple[int, float, float]:
     """Batches in an epoch, and the seconds to open one and to close one."""
     measured = run.measurement
     if not loader.epochs or measured.total_steps <= loader.epochs:
@@ -108,7 +108,7 @@ def _epochs(run: Recorded, loader: LoaderMeasurement) -> tuple[int, float, float
     return max(1, round(steps * loader.batches_per_step)), opened, closed
 
 
-def _closing(run: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
+def _closing(run: ModelInput, loader: LoaderMeasurement | None) -> dict[str, float]:
     """By phase, the share of what comes between epochs; what opens the loader's next one is known by itself.
 
     What the model's phases take longer then goes with its causes: other code, and batches that are not yet there.
@@ -117,12 +117,12 @@ def _closing(run: Recorded, loader: LoaderMeasurement | None) -> dict[str, float
     return {name: share for name, share in run.gap_shares.items() if name not in left_out}
 
 
-def _closing_shares(run: Recorded, loader: LoaderMeasurement | None) -> dict[str, float]:
+def _closing_shares(run: ModelInput, loader: LoaderMeasurement | None) -> dict[str, float]:
     closing = _closing(run, loader)
     return {name: share / sum(closing.values()) for name, share in closing.items()}
 
 
-def _device_s(run: Recorded) -> float:
+def _device_s(run: ModelInput) -> float:
     """The device's work a step, from how long the program waits for it: all of the step, if it does in each."""
     measured = run.measurement
     if run.device_busy is not None:
@@ -132,7 +132,7 @@ def _device_s(run: Recorded) -> float:
     return waiting + launching if waiting else 0.0
 
 
-def _with_loader(pipeline: Pipeline, run: Recorded, loader: LoaderMeasurement) -> Pipeline:
+def _with_loader(pipeline: Pipeline, run: ModelInput, loader: LoaderMeasurement) -> Pipeline:
     service = np.array([[loader.service_cpu_s, loader.service_blocked_s]])
     if len(run.fetches):
         wall, cpu, blocked = run.fetches.T

@@ -44,7 +44,7 @@ class Changes:
     threads: int | None = None
     cores: float | None = None
     scales: Mapping[str, float] = field(default_factory=dict)
-    """By component (a phase, ``data``, ``collate``, ``io``, or a function): how many times as long it takes."""
+    """How many times as long a component takes (a phase, ``data``, ``collate``, ``io``, or a function)."""
     aside: frozenset[str] = frozenset()
     """Phases moved to a thread of their own."""
 

@@ -25,7 +25,7 @@ class FunctionShares:
 
     stacks: Mapping[str, Sequence[tuple[frozenset[Key], float]]] = field(default_factory=dict)
     own: frozenset[Key] = frozenset()
-    """Of the functions, those in the user's files."""
+    """Those of the functions that are in the user's files."""
 
     def find(self, name: str) -> set[Key]:
         """The functions that a name may mean: their dotted name ends with it. Empty: no sample shows it."""

@@ -23,18 +23,18 @@ class Pipeline:
 
     layout: Layout
     phases: tuple[str, ...]
-    """Of the main thread, the wait for data left out."""
+    """Phases of the main thread, the wait for data left out."""
     compute: Floats
     """Seconds of computing by step and phase when alone on the machine, shape (steps, phases)."""
     wait: Floats
     """Seconds on no core; same shape. In the model's phases: that a team of threads waited for one without a core."""
     service: Floats = field(default_factory=lambda: np.zeros((1, 2)))
-    """Of each batch made: seconds of computing, and on no core; shape (batches, 2)."""
+    """What each batch takes to make: seconds of computing, and on no core; shape (batches, 2)."""
     has_loader: bool = False
     ship_s: float = thresholds.SHIP_S
     take_s: float = thresholds.TAKE_S
     collate_share: float = 0.0
-    """Of the time to make a batch."""
+    """Share of the time to make a batch that collating takes."""
     device_s: float = 0.0
     """Work of an asynchronous device for a step."""
     on_device: bool = False

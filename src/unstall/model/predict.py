@@ -11,7 +11,7 @@ from unstall.model import thresholds
 from unstall.model.changes import AS_RECORDED, Changes, apply
 from unstall.model.function_shares import DATA
 from unstall.model.pipeline_model import Pipeline
-from unstall.model.simulate import Timeline, simulate
+from unstall.model.simulate import SimulatedTimeline, simulate
 from unstall.records.what_if import WhatIf
 
 
@@ -94,7 +94,7 @@ def _recorded_s(pipeline: Pipeline, seed: int) -> float:
     return _step_s(pipeline, seed)[0]
 
 
-def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, Timeline]:
+def _step_s(pipeline: Pipeline, seed: int) -> tuple[float, SimulatedTimeline]:
     """Simulated seconds a step, epochs included."""
     layout = pipeline.layout
     in_flight = layout.workers * layout.prefetch
@@ -149,7 +149,7 @@ def _other_readings(pipeline: Pipeline, changes: Changes, seed: int) -> list[flo
     return readings
 
 
-def _utilisation(pipeline: Pipeline, timeline: Timeline) -> dict[str, float]:
+def _utilisation(pipeline: Pipeline, timeline: SimulatedTimeline) -> dict[str, float]:
     layout, total = pipeline.layout, timeline.duration_s
     if not total:
         return {}

@@ -13,11 +13,11 @@ from unstall.diagnose.features import build
 from unstall.model.work import Floats
 from unstall.records.archive import Archive, FetchSeries, StepSeries
 from unstall.records.measurements import Measurement
-from unstall.records.report import Phase
+from unstall.records.report import PhaseTime
 from unstall.records.vocabulary import DATA_WAIT, OTHER, PHASE_NAMES, PhaseName, in_order
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
 
 
 class NotRecorded(ValueError):
@@ -25,22 +25,22 @@ class NotRecorded(ValueError):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ModelInput:
     """One run, as far as the model looks at it; times are seconds."""
 
     measurement: Measurement
     steps: Floats
     """Seconds of each phase in each regular step (no epoch boundary, no validation), shape (steps, len(names))."""
     fetches: Floats
-    """Of each batch made: wall, core and blocked seconds, shape (batches, 3)."""
+    """What each batch took to make: wall, core and blocked seconds, shape (batches, 3)."""
     gap_s: float
     """What all epoch boundaries and validations of the measured steps took beyond regular steps, a measured step."""
     device_busy: float | None = None
     """Share of the time that the device was at work, if its driver told."""
     gap_shares: Mapping[str, float] = field(default_factory=dict)
-    """Which phases the time of ``gap_s`` goes to, as shares of it."""
+    """The phases that the time of ``gap_s`` goes to, as shares of it."""
     names: tuple[PhaseName, ...] = PHASE_NAMES
-    """Of the phases: the built-in ones, then those of plug-ins."""
+    """Names of the phases: the built-in ones, then those of plug-ins."""
 
     @property
     def blocked(self) -> Floats:
@@ -49,7 +49,7 @@ class Recorded:
         return self.steps * np.minimum([shares.get(name, 0.0) for name in self.names], 1.0)
 
 
-def of_measured(measured: Measured) -> Recorded:
+def of_measured(measured: LoopMeasurement) -> ModelInput:
     """From a run that has just been measured."""
     return _recorded(
         measured.measurement,
@@ -59,7 +59,7 @@ def of_measured(measured: Measured) -> Recorded:
     )
 
 
-def of_archive(archive: Archive) -> Recorded:
+def of_archive(archive: Archive) -> ModelInput:
     """From an archived run. Raises :class:`NotRecorded` where only its report is left, or it had no steps."""
     if archive.measurement is None or archive.steps is None:
         raise NotRecorded(
@@ -75,7 +75,7 @@ def of_archive(archive: Archive) -> Recorded:
     )
 
 
-def _attributed(phases: Sequence[Phase]) -> dict[str, float]:
+def _attributed(phases: Sequence[PhaseTime]) -> dict[str, float]:
     """Seconds of each phase in the report's account; empty in reports of version 1, which do not have it."""
     return {phase.name: phase.attributed_s for phase in phases if phase.attributed_s is not None}
 
@@ -87,15 +87,15 @@ def _recorded(
     *,
     attributed: Mapping[str, float],
     device_busy: float | None = None,
-) -> Recorded:
-    regular = series.measured & ~series.gap
+) -> ModelInput:
+    regular = series.measured & ~series.at_boundary
     rows = regular if regular.any() else series.measured
     durations = series.durations
-    gaps = series.measured & series.gap
+    gaps = series.measured & series.at_boundary
     beyond = durations[gaps] - durations[rows].mean()
     names = tuple(in_order([*PHASE_NAMES, *series.phases_f4]))
     phases = _told_apart(np.stack([series.phase(name) for name in names], axis=1), names, measurement, attributed)
-    return Recorded(
+    return ModelInput(
         measurement=measurement,
         steps=phases[rows],
         fetches=_fetch_seconds(fetches, series) if fetches is not None else np.empty((0, 3)),

@@ -19,7 +19,7 @@ from unstall.model.work import Floats, Layout, Work
 
 
 @dataclass(frozen=True)
-class Timeline:
+class SimulatedTimeline:
     """When the loop took each batch and was done with it, and how long each server was at work, in seconds."""
 
     got: Floats
@@ -42,7 +42,7 @@ class Timeline:
         return float(self.done[-1] - self.done[skip]) / (len(self.done) - 1 - skip)
 
 
-def simulate(work: Work, layout: Layout) -> Timeline:
+def simulate(work: Work, layout: Layout) -> SimulatedTimeline:
     """Run every batch of the work through the layout."""
     program = _Program(work, layout)
     for thread in program.threads():
@@ -152,8 +152,8 @@ class _Program:
             self.aside.items.popleft()
             self.aside_done.wake()
 
-    def timeline(self) -> Timeline:
-        return Timeline(
+    def timeline(self) -> SimulatedTimeline:
+        return SimulatedTimeline(
             got=np.array(self.got),
             done=np.array(self.done),
             cores_busy_s=self.machine.busy,

@@ -18,10 +18,10 @@ class Work:
     """
 
     service_cpu: Floats
-    """To make the batch: fetch, transforms, collate, and in a worker its way to the main process."""
+    """Core seconds to make the batch: fetch, transforms, collate, and in a worker its way to the main process."""
     service_wait: Floats
     take_cpu: Floats
-    """For the main thread to take over a batch that a worker has made."""
+    """Core seconds for the main thread to take over a batch that a worker has made."""
     body_cpu: Floats
     """The main thread's own code, on one core."""
     body_wide: Floats
@@ -52,7 +52,7 @@ class Layout:
     background: float = 0.0
     """Cores that other programs keep busy."""
     contention: float = 0.0
-    """Of a core's speed, lost while all the others are busy too."""
+    """Share of a core's speed that is lost while all the others are busy too."""
     epoch: int = 0
     """Batches in an epoch; 0: one epoch without end."""
     epoch_open_s: float = 0.0

@@ -58,7 +58,7 @@ class Agent:
     ) -> None:
         self.command, self.program, self.runner, self.log = command, program, runner, log
         self.remedy = AgentChange(exactness)
-        self.seen: set[str] = set()
+        self.proposed: set[str] = set()
         """Digests of the sources that it has proposed."""
         self.asked = 0
 
@@ -90,11 +90,11 @@ class Agent:
         changed = self._changed(result.best, folder, seconds)
         sources = Sources({**result.best.sources.changed, **changed})
         digest = hashlib.sha256(repr(sorted(sources.changed.items())).encode()).hexdigest()
-        if digest in self.seen:
+        if digest in self.proposed:
             raise Nothing("it is the same change as one before")
-        self.seen.add(digest)
+        self.proposed.add(digest)
         names = ", ".join(sorted(path.relative_to(self.program.root).as_posix() for path in changed))
-        title = f"change {len(self.seen)}: {names}"
+        title = f"change {len(self.proposed)}: {names}"
         because = "the ceiling of the worst bottleneck"
         return Attempt(self.remedy, Proposal(title, ceiling(result.last), because, sources=sources, key=digest))
 

@@ -9,7 +9,7 @@ from unstall.optimize.diagnosis import Diagnosis
 from unstall.optimize.proposal import Attempt
 from unstall.records.remedies import RemedyStatus
 from unstall.records.report import Finding
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 _MOST_FINDINGS, _MOST_LINES, _MOST_TRIED = 3, 8, 20
 _RULES = """\
@@ -36,11 +36,11 @@ def brief(command: Sequence[str], state: Diagnosis, attempts: Sequence[Attempt],
     tried = [attempt for attempt in attempts if attempt.speedup or attempt.status is not RemedyStatus.UNTRIED]
     sections = [
         ("Make this program faster", [_RULES]),
-        ("The program", [f"`{plain(' '.join(command))}`, {state.step_s * 1e3:.3g} ms a step ({state.kind})"]),
+        ("The program", [f"`{sanitize_line(' '.join(command))}`, {state.step_s * 1e3:.3g} ms a step ({state.kind})"]),
         ("What stalls it", [line for finding in findings for line in _finding(finding)]),
         ("Where the time goes", _lines(state)),
         ("What was tried", [_attempt(attempt) for attempt in tried[-_MOST_TRIED:]]),
-        ("Your last change", [f"- {plain(remark)}" for remark in remarks]),
+        ("Your last change", [f"- {sanitize_line(remark)}" for remark in remarks]),
     ]
     return "\n".join(f"# {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections if lines)
 
@@ -52,17 +52,18 @@ def ceiling(state: Diagnosis) -> float:
 
 def _finding(finding: Finding) -> list[str]:
     cause = f" ({finding.cause})" if finding.cause else ""
-    lines = [f"- **{finding.pattern}**{cause}: {plain(finding.summary or 'see the evidence')}"]
+    lines = [f"- **{finding.pattern}**{cause}: {sanitize_line(finding.summary or 'see the evidence')}"]
     if finding.culprit is not None:
-        lines.append(f"  - culprit: {plain(finding.culprit.label)}: `{plain(finding.culprit.code)}`")
+        lines.append(f"  - culprit: {sanitize_line(finding.culprit.label)}: `{sanitize_line(finding.culprit.code)}`")
     if worth(finding) > 1:
         lines.append(f"  - at most {worth(finding):.2f}× as fast ({finding.headroom_known_by})")
-    return lines + [f"  - {plain(line)}" for line in (*finding.evidence[:3], *finding.advice[:2])]
+    return lines + [f"  - {sanitize_line(line)}" for line in (*finding.evidence[:3], *finding.advice[:2])]
 
 
 def _lines(state: Diagnosis) -> list[str]:
     return [
-        f"- {plain(spot.function)} {plain(spot.file)}:{spot.line}: {spot.share:.0%} of the {spot.where} process"
+        f"- {sanitize_line(spot.function)} {sanitize_line(spot.file)}:{spot.line}: "
+        f"{spot.share:.0%} of the {spot.where} process"
         for spot in state.report.hotspots[:_MOST_LINES]
     ]
 
@@ -70,5 +71,5 @@ def _lines(state: Diagnosis) -> list[str]:
 def _attempt(attempt: Attempt) -> str:
     record = attempt.record()
     gain = f", {record.speedup:.2f}×" if record.speedup else ""
-    reason = f": {plain(record.why_not)}" if record.why_not else ""
-    return f"- {plain(record.name)}: {attempt.status.value}{gain}{reason}"
+    reason = f": {sanitize_line(record.why_not)}" if record.why_not else ""
+    return f"- {sanitize_line(record.name)}: {attempt.status.value}{gain}{reason}"

@@ -9,7 +9,7 @@ from statistics import mean
 from unstall.optimize.thresholds import LEAST_RUNS, MOST_RESERVE_S, RESERVE_SHARE
 
 
-class Budget:
+class SearchBudget:
     """A number of seconds from now on. ``clock`` gives seconds, those left out in which the machine was suspended."""
 
     def __init__(self, total_s: float, clock: Callable[[], float], *, has_last_comparison: bool = True):

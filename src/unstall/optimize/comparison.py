@@ -28,7 +28,7 @@ class TrialFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Window:
+class TimedWindow:
     """Which steps are timed: the same in both variants, so that the same work is in them."""
 
     kind: str
@@ -65,7 +65,7 @@ class TimedRun:
 
 
 @dataclass
-class Comparison:
+class PairedRuns:
     """The runs of two variants, in pairs."""
 
     pairs: list[tuple[TimedRun, TimedRun]] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Comparison:
         return sum(runs) / len(runs)
 
 
-def time_variant(runner: TrialRunner, variant: Variant, window: Window) -> TimedRun:
+def time_variant(runner: TrialRunner, variant: Variant, window: TimedWindow) -> TimedRun:
     """Run one variant and read its clock. Raises TrialFailed."""
     timeout = START_S + (window.seconds or 20.0) * STEPS_PATIENCE
     run = runner.run(variant, window.plan(), timeout=timeout)
@@ -109,7 +109,7 @@ def time_variant(runner: TrialRunner, variant: Variant, window: Window) -> Timed
     return timed(run, window)
 
 
-def timed(run: TrialRun, window: Window) -> TimedRun:
+def timed(run: TrialRun, window: TimedWindow) -> TimedRun:
     """What a run's clock says. Raises TrialFailed in one line."""
     facts = run.json("clock.json")
     if facts is None:
@@ -145,19 +145,19 @@ def compare(
     runner: TrialRunner,
     base: Variant,
     changed: Variant,
-    window: Window,
+    window: TimedWindow,
     *,
-    enough: Callable[[Comparison], bool],
+    enough: Callable[[PairedRuns], bool],
     pairs: int = MOST_PAIRS,
     limit_s: float = math.inf,
-    earlier: Comparison | None = None,
-) -> Comparison:
+    earlier: PairedRuns | None = None,
+) -> PairedRuns:
     """Run two variants in pairs, A B, B A, A B, ..., until ``enough`` says so. Raises TrialFailed for either.
 
     ``limit_s``: after this time no other pair is begun, but three are run if two do not decide. ``earlier``: a
     comparison to continue; ``pairs`` counts the new ones.
     """
-    comparison = Comparison(list(earlier.pairs) if earlier else [])
+    comparison = PairedRuns(list(earlier.pairs) if earlier else [])
     pairs += len(comparison.pairs)
     began = time.monotonic()
     while len(comparison.pairs) < pairs:
@@ -174,10 +174,10 @@ def compare(
     return comparison
 
 
-def interval_excludes(least: float) -> Callable[[Comparison], bool]:
+def interval_excludes(least: float) -> Callable[[PairedRuns], bool]:
     """Stop when the interval lies on one side of the least gain worth keeping, or there is no hope of one."""
 
-    def enough(comparison: Comparison) -> bool:
+    def enough(comparison: PairedRuns) -> bool:
         ratio = comparison.ratio()
         unlike = len(comparison.pairs) < FAIR_PAIRS and max(comparison.log_ratios) > math.log(HOPE)
         hopeless = ratio.value < HOPELESS and len(comparison.pairs) >= LEAST_PAIRS and not unlike

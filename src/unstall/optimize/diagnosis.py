@@ -28,7 +28,7 @@ class Diagnosis:
 
     context: RemedyContext
     kind: str
-    """Of step, one of :data:`unstall.child.trial.clock.KINDS`."""
+    """The kind of step, one of :data:`unstall.child.trial.clock.KINDS`."""
 
     @property
     def report(self) -> Report:
@@ -57,7 +57,7 @@ def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds
     """Record a variant for some seconds and measure it. Raises TrialFailed when there is nothing to measure."""
     folder = runner.make_folder()
     words = runner.sandbox.command(runner.words(variant, folder))
-    options = launcher.Options(
+    options = launcher.RecordingOptions(
         extensions=["unstall.child.trial.extension"],
         settings={"settings": dict(variant.settings), "probe": {}},
         environ=runner.sandbox.environment,

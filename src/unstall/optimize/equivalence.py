@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unstall.optimize import thresholds
-from unstall.optimize.comparison import TrialFailed, Window, last_line
+from unstall.optimize.comparison import TimedWindow, TrialFailed, last_line
 from unstall.optimize.proposal import Attempt
 from unstall.optimize.sameness import Limits, ObservedTensor, Verdict
 from unstall.optimize.trial_runner import TrialRunner, Variant
@@ -40,7 +40,7 @@ def observe(
     ``check``: for the child's part of that name, which proves that what the variant keeps or remembers may be kept.
     ``perturbed``: the seed by which weights and inputs are off by one unit in the last place; None for as they are.
     """
-    plan = {**Window(kind, 0, steps).plan(), "seed": {"seed": _SEED}, "observe": {}, "check": check}
+    plan = {**TimedWindow(kind, 0, steps).plan(), "seed": {"seed": _SEED}, "observe": {}, "check": check}
     if perturbed is not None:
         plan["perturb"] = {"seed": perturbed}
     run = runner.run(variant, plan, timeout=thresholds.COMPARED_S)
@@ -84,7 +84,7 @@ class Reference:
         """The original; once a change is kept that is more than rounding, the program with it."""
         self.steps = thresholds.COMPARED_STEPS
         self.runs: list[Sequence[ObservedTensor]] = []
-        """Of that, as it is: two."""
+        """Runs of the original as it is: two."""
         self.limits: Limits | None = None
         """Made when first needed: it takes some runs."""
 

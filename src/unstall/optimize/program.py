@@ -16,9 +16,9 @@ class Program:
     """One command of the user's."""
 
     words: tuple[str, ...]
-    """As typed."""
+    """The command as typed."""
     line: tuple[str, ...]
-    """As it is started."""
+    """The command as it is started."""
     script: Path | None
     """The main file, if it is a Python file of the user's."""
     root: Path

@@ -15,7 +15,7 @@ from unstall.statistics import Ratio
 if TYPE_CHECKING:
     import libcst as cst
 
-    from unstall.optimize.comparison import Comparison
+    from unstall.optimize.comparison import PairedRuns
     from unstall.optimize.remedies.base import Remedy
     from unstall.optimize.sameness import ObservedTensor
     from unstall.optimize.source.module import SourceModule
@@ -80,10 +80,10 @@ class Attempt:
     remedy: Remedy
     proposal: Proposal
     status: RemedyStatus = RemedyStatus.UNTRIED
-    comparison: Comparison | None = None
+    comparison: PairedRuns | None = None
     """The pairs of runs so far; None before the first trial."""
     speedup: Ratio | None = None
-    """As measured, fresh runs that confirm it included."""
+    """The speed-up as measured, fresh runs that confirm it included."""
     sameness: Sameness | None = None
     """How the same it computes, as measured; None where that was not asked or cannot be said."""
     observed: Sequence[ObservedTensor] = field(default=(), repr=False)
@@ -112,9 +112,9 @@ class Attempt:
             return False if self.status is RemedyStatus.NOT_EQUIVALENT else None
         return self.sameness != "reduced"
 
-    def record(self) -> records.Remedy:
+    def record(self) -> records.TriedRemedy:
         """The entry in the report."""
-        return records.Remedy(
+        return records.TriedRemedy(
             name=self.name,
             exactness=self.remedy.exactness,
             kept=self.status is RemedyStatus.KEPT,

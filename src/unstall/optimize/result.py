@@ -13,7 +13,7 @@ from unstall.statistics import Ratio
 
 
 @dataclass(frozen=True)
-class Options:
+class SearchOptions:
     """What the person asked for."""
 
     budget_s: float = 900.0
@@ -41,7 +41,7 @@ class Result:
     stopped_by: Literal["nothing left", "first kept", "budget", "interrupted"] = "nothing left"
     notes: list[str] = field(default_factory=list)
     inapplicable: list[str] = field(default_factory=list)
-    """Of the notes, why cures of the last verdict cannot be written: what a person may mend by hand."""
+    """The notes on why remedies of the last verdict cannot be written: what a person may mend by hand."""
     other_cores: list[float] = field(default_factory=list)
     """Cores that other programs took during each trial."""
 

@@ -231,11 +231,11 @@ class Limits:
                 if places[-1] < len(deviations)
             ]
             limit = max(ulps * eps, thresholds.DIRECTION * max([matched.deviation, *reached]))
-            found = matched.coefficient(np.concatenate([differences[index] for index in places]))
+            coefficient = matched.coefficient(np.concatenate([differences[index] for index in places]))
             yield (
-                abs(found) / limit,
+                abs(coefficient) / limit,
                 (
-                    f"{first.moment}: {name} differ by {found:+.2g} of their size, all in one direction; "
+                    f"{first.moment}: {name} differ by {coefficient:+.2g} of their size, all in one direction; "
                     f"rounding makes that {limit:.1g} at most"
                 ),
             )

@@ -11,15 +11,15 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from unstall.optimize import comparison, diagnosis
-from unstall.optimize.budget import Budget
-from unstall.optimize.comparison import Comparison, TrialFailed, Window, interval_excludes
+from unstall.optimize.budget import SearchBudget
+from unstall.optimize.comparison import PairedRuns, TimedWindow, TrialFailed, interval_excludes
 from unstall.optimize.diagnosis import Diagnosis
 from unstall.optimize.equivalence import Reference, observe
 from unstall.optimize.program import Program
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.remedies.base import NotApplicable, Remedy
-from unstall.optimize.result import Options, Result
+from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.thresholds import (
     AGENT_LEAST_S,
     AGENT_STEPS,
@@ -57,7 +57,7 @@ _CHANGES = {"output-changing": "what is written", "reduced": "results", "trainin
 
 
 def search(
-    program: Program, trials: Trials, options: Options, log: Callable[[str], None], agent: Agent | None = None
+    program: Program, trials: Trials, options: SearchOptions, log: Callable[[str], None], agent: Agent | None = None
 ) -> Result:
     """Search over one program with real trials. Raises TrialFailed when the original fails."""
     seconds = QUICK_DIAGNOSIS_S if options.quick else DIAGNOSIS_S
@@ -80,11 +80,11 @@ class Search:
         self,
         *,
         diagnose: Callable[[Variant], Diagnosis],
-        compare: Callable[..., Comparison],
+        compare: Callable[..., PairedRuns],
         reference: Reference,
         remedies: Mapping[str, Remedy],
         clock: Callable[[], float],
-        options: Options,
+        options: SearchOptions,
         log: Callable[[str], None],
         agent: Agent | None = None,
     ):
@@ -92,7 +92,7 @@ class Search:
         self.agent = agent
         self.diagnose, self.compare, self.reference = diagnose, compare, reference
         self.remedies, self.options, self.log = remedies, options, log
-        self.budget = Budget(options.budget_s, clock, has_last_comparison=not options.quick)
+        self.budget = SearchBudget(options.budget_s, clock, has_last_comparison=not options.quick)
         self.candidates: list[Attempt] = []
         """What the remedies propose for the best variant so far."""
         self.settled: dict[tuple[str, str], Attempt] = {}
@@ -291,7 +291,7 @@ class Search:
         self.log(f"kept {attempt.name}: {_promise(attempt):.2f}×")
         return changed
 
-    def _is_faster(self, attempt: Attempt, changed: Variant, window: Window, result: Result) -> bool:
+    def _is_faster(self, attempt: Attempt, changed: Variant, window: TimedWindow, result: Result) -> bool:
         """Whether it is faster for certain; where more pairs of runs could decide, it may be tried again."""
         trial = attempt.comparison = self.compare(
             result.best, changed, window, enough=interval_excludes(LEAST_GAIN),
@@ -323,14 +323,14 @@ class Search:
         attempt.end(RemedyStatus.NOT_EQUIVALENT, verdict.reason)
         return False
 
-    def _is_confirmed(self, attempt: Attempt, changed: Variant, window: Window, result: Result) -> bool:
+    def _is_confirmed(self, attempt: Attempt, changed: Variant, window: TimedWindow, result: Result) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         assert attempt.comparison is not None
         if self.options.quick and not self.budget.trials_s and attempt.comparison.ratio().low > LARGE_GAIN:
             return True  # the only one that was tried, and beyond doubt
         pairs = 1 if attempt.comparison.ratio().low > LARGE_GAIN else CONFIRM_PAIRS
         fresh = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=pairs)
-        together = attempt.speedup = Comparison([*attempt.comparison.pairs, *fresh.pairs]).ratio()
+        together = attempt.speedup = PairedRuns([*attempt.comparison.pairs, *fresh.pairs]).ratio()
         fresh_gain = math.exp(mean(fresh.log_ratios))
         if fresh_gain < LEAST_GAIN:
             attempt.end(RemedyStatus.INCONCLUSIVE, f"the gain was not reproduced in fresh runs ({fresh_gain:.2f}×)")
@@ -338,16 +338,16 @@ class Search:
             attempt.end(RemedyStatus.INCONCLUSIVE, "the gain is not certain, with fresh runs as well")
         return fresh_gain >= LEAST_GAIN and together.low > 1
 
-    def _window(self, result: Result, state: Diagnosis, proposal: Proposal) -> Window:
+    def _window(self, result: Result, state: Diagnosis, proposal: Proposal) -> TimedWindow:
         """The same steps for both variants; when samples must be met again, few different samples."""
         if proposal.batches_model_calls or result.batches_model_calls:
-            return Window("forward", WARM_UP_STEPS, None, seconds=WINDOW_S)
+            return TimedWindow("forward", WARM_UP_STEPS, None, seconds=WINDOW_S)
         seconds = QUICK_WINDOW_S if self.options.quick else WINDOW_S
         steps = int(min(MOST_STEPS, max(LEAST_STEPS, seconds / state.step_s)))
         if not (proposal.needs_revisits or result.needs_revisits):
-            return Window(state.kind, WARM_UP_STEPS, steps)
+            return TimedWindow(state.kind, WARM_UP_STEPS, steps)
         warmup = WARM_UP_STEPS + FOLD_BATCHES * (max(1, state.workers) + 1)
-        return Window(state.kind, warmup, steps, fold=(state.batch_size or 1) * FOLD_BATCHES)
+        return TimedWindow(state.kind, warmup, steps, fold=(state.batch_size or 1) * FOLD_BATCHES)
 
     # ------------------------------------------------------------------ the last comparison
 
@@ -380,7 +380,7 @@ def _promise(attempt: Attempt) -> float:
     return attempt.speedup.value if attempt.speedup else attempt.proposal.predicted
 
 
-def _is_narrow(trial: Comparison) -> bool:
+def _is_narrow(trial: PairedRuns) -> bool:
     """Whether the total is known well enough to be reported."""
     ratio = trial.ratio()
     return len(trial.pairs) >= LEAST_TOTAL_PAIRS and ratio.high < NARROW * ratio.low

@@ -101,7 +101,7 @@ class TrialRunner:
         self.sandbox = sandbox
         self.count = 0
         self.suspended_s = 0.0
-        """In all runs so far."""
+        """Seconds that the machine was suspended, in all runs so far."""
 
     def do(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Call a function with this runner first, as :class:`Trials` has it."""
@@ -135,8 +135,8 @@ class TrialRunner:
 
     def environment(self, folder: Path, plan: Mapping[str, Any]) -> dict[str, str]:
         """The program's environment; what torch.compile makes would be lost with the sandbox, and is kept."""
-        kept = {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor")}
-        return trial_environment(self.sandbox, folder, plan, {**kept, **os.environ})
+        compiler_cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor")}
+        return trial_environment(self.sandbox, folder, plan, {**compiler_cache, **os.environ})
 
     def make_folder(self) -> Path:
         self.count += 1
@@ -189,7 +189,7 @@ def write_files(files: Mapping[Path, bytes | None], folder: Path) -> list[tuple[
 
 
 HASH_SEED = "20260101"
-"""Of runs that are compared with each other. Not 0: ``sys.flags`` would show it."""
+"""The hash seed of runs that are compared with each other. Not 0: ``sys.flags`` would show it."""
 
 
 def trial_environment(

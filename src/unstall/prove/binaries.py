@@ -28,7 +28,7 @@ _KINDS = {
     "F32": "float32", "F64": "float64", "F16": "float16", "BF16": "bfloat16",
     "float32": "float32", "float64": "float64", "float16": "float16",
 }  # fmt: skip
-"""By what torch, safetensors and NumPy call them."""
+"""Kinds of numbers, by what torch, safetensors and NumPy call them."""
 _OF_CONTENT = ".data/serialization_id"
 """A member that holds a digest of the others."""
 _MOST_HEADER = 100_000_000
@@ -41,22 +41,22 @@ _FIRST = random.SystemRandom().randrange(1 << 30)
 """Where the chosen numbers begin: a changed program cannot know which they are."""
 
 
-class Part(NamedTuple):
+class BinaryPart(NamedTuple):
     """Numbers of one kind; of no known kind where that is empty."""
 
     kind: str
     size: int
-    """In bytes."""
+    """Bytes."""
     digest: bytes
     sample: bytes
 
-    def is_like(self, other: Part) -> bool:
+    def is_like(self, other: BinaryPart) -> bool:
         """Whether the two can be compared number by number."""
         return bool(self.kind) and (self.kind, self.size) == (other.kind, other.size)
 
 
-Parts = Mapping[str, Part]
-"""By the names that a file gives them; one without a name where its format is not known."""
+Parts = Mapping[str, BinaryPart]
+"""Parts by the names that a file gives them; one without a name where its format is not known."""
 
 
 def beyond_rounding(original: Parts, changed: Parts, perturbed: Sequence[tuple[Parts, Parts]]) -> str | None:
@@ -98,12 +98,12 @@ def parts_of(file: BinaryIO) -> Parts:
     return _of_safetensors(file, size) or {"": _whole(file, size)}
 
 
-def _whole(file: BinaryIO, size: int) -> Part:
+def _whole(file: BinaryIO, size: int) -> BinaryPart:
     file.seek(0)
     return _read("", file, size, 0)
 
 
-def _of_archive(archive: zipfile.ZipFile) -> dict[str, Part]:
+def _of_archive(archive: zipfile.ZipFile) -> dict[str, BinaryPart]:
     names = archive.namelist()
     pickles = {name for name in names if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER}
     storages = {
@@ -112,7 +112,7 @@ def _of_archive(archive: zipfile.ZipFile) -> dict[str, Part]:
         for key, kind in _storages(archive.read(name)).items()
     }
     root = _root(names) if pickles else ""
-    parts: dict[str, Part] = {}
+    parts: dict[str, BinaryPart] = {}
     for name in names:
         if name in pickles:
             parts |= _of_pickle(name.removeprefix(root), archive.read(name))
@@ -135,7 +135,7 @@ def _root(names: Sequence[str]) -> str:
     return f"{roots.pop()}/" if len(roots) == 1 else ""
 
 
-def _of_pickle(name: str, content: bytes) -> dict[str, Part]:
+def _of_pickle(name: str, content: bytes) -> dict[str, BinaryPart]:
     """A pickle as what it says, and the numbers in it: a loss or a learning rate that is saved beside the weights."""
     words, numbers = hashlib.blake2b(digest_size=16), []
     try:
@@ -147,7 +147,7 @@ def _of_pickle(name: str, content: bytes) -> dict[str, Part]:
         return {name: _words(content)}
     values = np.array(numbers, np.float64).tobytes()
     return {
-        name: Part("", 0, words.digest(), b""),
+        name: BinaryPart("", 0, words.digest(), b""),
         f"numbers in {name}": _read("float64", io.BytesIO(values), len(values), len(values)),
     }
 
@@ -163,7 +163,7 @@ def _header_of_numpy(file: IO[bytes]) -> tuple[str, bytes]:
     return (_KINDS.get(dtype.name, "") if dtype.isnative else "", repr((shape, is_fortran, dtype)).encode())
 
 
-def _of_safetensors(file: BinaryIO, size: int) -> dict[str, Part]:
+def _of_safetensors(file: BinaryIO, size: int) -> dict[str, BinaryPart]:
     file.seek(0)
     length = int.from_bytes(file.read(8), "little")
     if not 2 <= length <= min(size - 8, _MOST_HEADER):
@@ -183,12 +183,12 @@ def _of_safetensors(file: BinaryIO, size: int) -> dict[str, Part]:
     return parts
 
 
-def _words(content: bytes) -> Part:
+def _words(content: bytes) -> BinaryPart:
     """What must be the same to the last byte."""
     return _read("", io.BytesIO(content), len(content), 0)
 
 
-def _read(kind: str, file: IO[bytes], size: int, sample_bytes: int) -> Part:
+def _read(kind: str, file: IO[bytes], size: int, sample_bytes: int) -> BinaryPart:
     """The next so many bytes of a file."""
     width = _WIDTHS.get(kind, 0)
     stride = max(1, -(-size // max(sample_bytes, 1)))
@@ -199,7 +199,7 @@ def _read(kind: str, file: IO[bytes], size: int, sample_bytes: int) -> Part:
             values = np.frombuffer(block[: len(block) // width * width], f"V{width}")
             sample.append(values[(_FIRST - done // width) % stride :: stride].tobytes())
         done += len(block)
-    return Part(kind, done, digest.digest(), b"".join(sample))
+    return BinaryPart(kind, done, digest.digest(), b"".join(sample))
 
 
 class _Inert:
@@ -251,7 +251,7 @@ def _storages(content: bytes) -> dict[str, str]:
     return reader.kinds
 
 
-def _beyond(before: Part, after: Part, perturbed: Sequence[tuple[Part, Part]]) -> str | None:
+def _beyond(before: BinaryPart, after: BinaryPart, perturbed: Sequence[tuple[BinaryPart, BinaryPart]]) -> str | None:
     """Why a part is not close; None where it is."""
     if not before.is_like(after):
         return "other content, which is not read number by number"
@@ -262,7 +262,7 @@ def _beyond(before: Part, after: Part, perturbed: Sequence[tuple[Part, Part]]) -
     return None if verdict.sameness in ("exact", "close") else (verdict.reason or "").partition(": ")[2]
 
 
-def _numbers(part: Part) -> npt.NDArray[np.float64]:
+def _numbers(part: BinaryPart) -> npt.NDArray[np.float64]:
     if part.kind == "bfloat16":
         return (np.frombuffer(part.sample, np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return np.frombuffer(part.sample, part.kind).astype(np.float64)

@@ -18,7 +18,7 @@ from unstall.prove import thresholds
 from unstall.text.units import times
 
 
-class Function(NamedTuple):
+class CalledFunction(NamedTuple):
     """A function of the program."""
 
     path: str
@@ -26,15 +26,15 @@ class Function(NamedTuple):
     first_line: int
 
 
-Calls = Mapping[Function, int]
-Quarters = Mapping[Function, Sequence[int]]
+Calls = Mapping[CalledFunction, int]
+Quarters = Mapping[CalledFunction, Sequence[int]]
 """How often each function was called in each quarter of the steps."""
 
 
-class Told(NamedTuple):
-    """A function whose number of calls tells the program's own seeds from others."""
+class SeedDependence(NamedTuple):
+    """A function that is called more or less often under the program's own seeds than under others."""
 
-    function: Function
+    function: CalledFunction
     own: int
     others: int
 
@@ -44,11 +44,11 @@ def counted_in(path: Path) -> tuple[Calls, Quarters]:
 
     In quarters nothing of a program of few steps.
     """
-    calls: Counter[Function] = Counter()
-    of_quarters: dict[Function, Sequence[int]] = {}
+    calls: Counter[CalledFunction] = Counter()
+    of_quarters: dict[CalledFunction, Sequence[int]] = {}
     try:
         for file, name, first_line, count, quarters in json.loads(path.read_text()):
-            function = Function(str(file), str(name), int(first_line))
+            function = CalledFunction(str(file), str(name), int(first_line))
             calls[function] += int(count)
             if quarters:
                 before = of_quarters.get(function, [0] * len(quarters))
@@ -58,7 +58,7 @@ def counted_in(path: Path) -> tuple[Calls, Quarters]:
     return calls, of_quarters
 
 
-def rising(quarters: Quarters) -> list[tuple[Function, tuple[int, ...]]]:
+def rising(quarters: Quarters) -> list[tuple[CalledFunction, tuple[int, ...]]]:
     """(function, its calls in each quarter) of those that are called more and more often.
 
     In the last quarter more than twice as often as in the first, in which they are called already: one that begins
@@ -71,7 +71,7 @@ def rising(quarters: Quarters) -> list[tuple[Function, tuple[int, ...]]]:
     )
 
 
-def rising_in_words(function: Function, counts: Sequence[int]) -> str:
+def rising_in_words(function: CalledFunction, counts: Sequence[int]) -> str:
     """That a function is called more and more often, for a person."""
     return (
         f"{_place(function)} is called more and more often, {times(counts[0])} in the first quarter of the steps and "
@@ -79,42 +79,46 @@ def rising_in_words(function: Function, counts: Sequence[int]) -> str:
     )
 
 
-def told(own: Calls, others: Sequence[Calls]) -> list[Told]:
+def seed_dependent(own: Calls, others: Sequence[Calls]) -> list[SeedDependence]:
     """Functions that all other seeds call equally often, and the program's own not; none where nothing was counted."""
     if not own or not others or not all(others):
         return []
     functions = sorted(frozenset(own).union(*others))
     counts = [(function, own.get(function, 0), {calls.get(function, 0) for calls in others}) for function in functions]
-    return [Told(function, here, *there) for function, here, there in counts if len(there) == 1 and here not in there]
+    return [
+        SeedDependence(function, here, *there)
+        for function, here, there in counts
+        if len(there) == 1 and here not in there
+    ]
 
 
-def not_the_originals(found: Sequence[Told], own: Calls, other: Calls) -> Told | None:
+def not_the_originals(suspects: Sequence[SeedDependence], own: Calls, other: Calls) -> SeedDependence | None:
     """The first of these that the original calls equally often under both, or does not have; None if there is none.
 
     A function is the original's by its file and name: its lines may have moved.
     """
     here, there = _by_name(own), _by_name(other)
-    for one in found:
-        name = one.function.path, one.function.name
+    for suspect in suspects:
+        name = suspect.function.path, suspect.function.name
         if here.get(name, 0) == there.get(name, 0):
-            return one
+            return suspect
     return None
 
 
-def in_words(one: Told, others: int) -> str:
+def in_words(dependence: SeedDependence, others: int) -> str:
     """What tells the program's own seeds from so many others, for a person."""
     return (
-        f"{_place(one.function)} runs {times(one.own)} under the program's own seeds, and {times(one.others)} under "
-        f"{others} others: results may be known beforehand"
+        f"{_place(dependence.function)} runs {times(dependence.own)} under the program's own seeds, and "
+        f"{times(dependence.others)} under {others} others: results may be known beforehand"
     )
 
 
-def _place(function: Function) -> str:
+def _place(function: CalledFunction) -> str:
     return f"{function.name} ({Path(function.path).name}:{function.first_line})"
 
 
 def _by_name(calls: Calls) -> Mapping[tuple[str, str], int]:
-    found: Counter[tuple[str, str]] = Counter()
+    by_name: Counter[tuple[str, str]] = Counter()
     for function, count in calls.items():
-        found[function.path, function.name] += count
-    return found
+        by_name[function.path, function.name] += count
+    return by_name

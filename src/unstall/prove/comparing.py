@@ -13,10 +13,10 @@ from typing import Any
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
 from unstall.prove import accounts, thresholds
-from unstall.prove.effects import STDERR, Comparison, Effects, words_differ
+from unstall.prove.effects import STDERR, Effects, EffectsComparison, words_differ
 from unstall.prove.runner import WholeRun
-from unstall.prove.runs import Ended, Runs, agree, reseeded
-from unstall.prove.timing import Pair, own_pairs
+from unstall.prove.runs import ProofEnded, Runs, agree, reseeded
+from unstall.prove.timing import ProofPair, own_pairs
 from unstall.records.proof import Difference
 from unstall.records.remedies import Sameness
 
@@ -37,7 +37,7 @@ class Comparer:
     furthest: float = 0.0
     """The largest difference that was taken for rounding, over its limit."""
     perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
-    """Of watched whole runs of the original: as it is, and off by one unit in the last place."""
+    """Watched whole runs of the original: as it is, and off by one unit in the last place."""
 
     @property
     def sameness(self) -> Sameness:
@@ -57,7 +57,7 @@ class Comparer:
             where: what is special about these runs, in words that follow "not the same".
         """
         if changed.effects.status != original.effects.status:
-            self.judge(Comparison([original.effects]).first(changed.effects), where)
+            self.judge(EffectsComparison([original.effects]).first(changed.effects), where)
         is_exact = agree(original, changed)
         self._judge_counts(original, changed, is_exact=is_exact and is_whole, where=where)
         again = [] if is_exact else [self.runs.original(plan)]
@@ -97,7 +97,7 @@ class Comparer:
             "under its own seeds the program does not do the same twice: numbers not compared as it is"
         )
 
-    def compare_effects(self, pairs: Sequence[Pair]) -> None:
+    def compare_effects(self, pairs: Sequence[ProofPair]) -> None:
         """Compare what the last of these unwatched runs have left behind; the original once more where that decides."""
         last = pairs[-1]
         originals = [pair.original.effects for pair in (own_pairs(pairs) if last.shift is None else [last])]
@@ -110,7 +110,7 @@ class Comparer:
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
         self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
 
-    def note_errors(self, pairs: Sequence[Pair]) -> None:
+    def note_errors(self, pairs: Sequence[ProofPair]) -> None:
         """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""
         own = own_pairs(pairs)
         difference = (
@@ -124,7 +124,7 @@ class Comparer:
         if difference is None:
             return
         if not self._allows(difference):
-            raise Ended("different", f"it does not do the same{where}: {difference}", first_difference=difference)
+            raise ProofEnded("different", f"it does not do the same{where}: {difference}", first_difference=difference)
         if self.sameness != "reduced":
             self.known_by.append(f"differs, as allowed, from {difference} on")
         self._at_most("reduced")
@@ -151,11 +151,11 @@ class Comparer:
         first = self._comparison(originals[:1])
         return len(originals) < thresholds.RUNS_OF_SPREAD and any(first.first(other) for other in originals[1:])
 
-    def _comparison(self, originals: Sequence[Effects]) -> Comparison:
+    def _comparison(self, originals: Sequence[Effects]) -> EffectsComparison:
         # A figure that rounding can tip over goes as far as the change's own rounding does, not as any could.
         share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.furthest))
         size = share * rounding.SIZE if self.sameness == "close" else 0.0
-        return Comparison(originals, self.perturbed, size=size, loose=self.sameness == "reduced")
+        return EffectsComparison(originals, self.perturbed, size=size, loose=self.sameness == "reduced")
 
     def _at_most(self, level: Sameness) -> None:
         self.level = max(self.level, _LEVELS.index(level))

@@ -80,7 +80,7 @@ class Effects:
 
     status: int
     last_line: str
-    """Of what it wrote to stderr."""
+    """The last line that it wrote to stderr."""
     contents: Mapping[str, Content] = field(default_factory=dict)
     """What was printed, and each file that was written."""
 
@@ -155,7 +155,7 @@ def _text(content: bytes) -> str | None:
 NOTHING = Content.of(b"")
 
 
-class Comparison:
+class EffectsComparison:
     """Compares runs of a changed program with the original's."""
 
     def __init__(
@@ -269,7 +269,7 @@ class Comparison:
 
 def words_differ(name: str, originals: Sequence[Content], changed: Content) -> Difference | None:
     """Where a text first has other words than the original's runs, which have the same; numbers may be any."""
-    comparison = Comparison([Effects(0, "", {name: content}) for content in originals], loose=True)
+    comparison = EffectsComparison([Effects(0, "", {name: content}) for content in originals], loose=True)
     return comparison.first(Effects(0, "", {name: changed}))
 
 

@@ -33,7 +33,7 @@ def first_difference(original: Effects, changed: Effects) -> Difference | None:
     for path, content in sorted(original.contents.items()):
         if path == STDOUT or content.text is not None or content.size <= 0:
             continue
-        found = changed.contents.get(path)
-        if found is None or found.size <= 0:
+        written = changed.contents.get(path)
+        if written is None or written.size <= 0:
             return Difference(kind="effects", place=path, detail="is not written")
     return None

@@ -13,7 +13,7 @@ from statistics import median
 
 from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
-from unstall.prove.timing import Pair
+from unstall.prove.timing import ProofPair
 
 _QUARTERS = 4
 _LEAST_SAMPLES = 4 * _QUARTERS
@@ -21,10 +21,10 @@ _COUNTED = {
     "descriptors": "it has more and more files open",
     "processes": "it starts more and more processes",
 }
-"""By the name in the account of a run, in words."""
+"""What is counted, in words, by its name in the account of a run."""
 
 
-def growing(pairs: Sequence[Pair]) -> str | None:
+def growing(pairs: Sequence[ProofPair]) -> str | None:
     """What grows in the changed program in all of these watched runs, in words; None where nothing does.
 
     What grows in the original as well is no matter of the change.
@@ -42,7 +42,7 @@ def growing(pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-def _least(pairs: Sequence[Pair], name: str, of: Callable[[Sequence[float]], float | None]) -> float | None:
+def _least(pairs: Sequence[ProofPair], name: str, of: Callable[[Sequence[float]], float | None]) -> float | None:
     """The least growth of the changed program's runs; None where one does not grow, or the original as well."""
     grown = [(of(_levels(pair.original, name)), of(_levels(pair.changed, name))) for pair in pairs]
     if not grown or any(after is None or after < thresholds.GROWTH_OVER * (before or 0.0) for before, after in grown):

@@ -26,7 +26,7 @@ class Inherited(NamedTuple):
     limits: dict[int, tuple[int, int]]
     """(soft, hard) by resource."""
     files: dict[str, str]
-    """Of ``/proc``, those that can be read."""
+    """The files of ``/proc`` that can be read."""
 
     @classmethod
     def now(cls) -> Inherited:

@@ -20,10 +20,10 @@ from unstall.prove.comparing import Comparer
 from unstall.prove.growth import growing
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
-    Ended,
     OriginalFailed,
-    Runner,
+    ProofEnded,
     Runs,
+    SideRunner,
     agree,
     begin_alike,
     other_kind,
@@ -31,7 +31,7 @@ from unstall.prove.runs import (
     plan_of,
     reseeded,
 )
-from unstall.prove.timing import Pair, break_even, doubt, medians, own_pairs, ratio_of
+from unstall.prove.timing import ProofPair, break_even, doubt, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
 from unstall.records.proof import Difference, Proof, ProofRatio
 
@@ -45,7 +45,7 @@ _FAILS_UNDER_OTHERS = "under other seeds the original fails: it was compared und
 
 
 @dataclass(frozen=True)
-class Options:
+class ProofOptions:
     """What the person asked for."""
 
     budget_s: float = 900.0
@@ -57,18 +57,18 @@ class Options:
 class Judge:
     """One proof."""
 
-    runner: Runner
+    runner: SideRunner
     sides: Sides
-    options: Options
+    options: ProofOptions
     log: Callable[[str], None] = lambda line: None
     clock: Callable[[], float] = time.monotonic
     by_sample: bool = True
     """Whether each sample is drawn under a seed of its own: a change may draw those of a batch at once."""
     has_seeds: bool = True
     """Whether the program's random numbers can be made others from outside."""
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[ProofPair] = field(default_factory=list)
     """Whole runs that nothing watches."""
-    watched: list[Pair] = field(default_factory=list)
+    watched: list[ProofPair] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
     """Changed lines that no run reached."""
 
@@ -86,7 +86,7 @@ class Judge:
             if ended.verdict == "proven":
                 self._fail()
                 self._follow()
-        except Ended as early:
+        except ProofEnded as early:
             ended = early
         return self._proof(ended)
 
@@ -94,10 +94,10 @@ class Judge:
 
     def _refuse(self) -> None:
         if not any(True for _ in self.sides.differing):
-            raise Ended("refused", "there is nothing to judge: both sides are the same")
+            raise ProofEnded("refused", "there is nothing to judge: both sides are the same")
         touched = refusals.first(self.sides)
         if touched is not None:
-            raise Ended("refused", f"it changes what is measured: {touched}", first_difference=touched)
+            raise ProofEnded("refused", f"it changes what is measured: {touched}", first_difference=touched)
 
     def _look(self) -> str:
         """Compare the first steps, and find out what a step of this program is."""
@@ -113,7 +113,7 @@ class Judge:
         kind = str(plan["clock"]["kind"])
         try:
             self.comparer.compare(plan, original, self.runs.changed(plan, original.seconds), is_whole=False)
-        except Ended as ended:
+        except ProofEnded as ended:
             difference = ended.facts.get("first_difference")
             if difference is None or difference.kind != "values" or not self._look_as_it_draws(kind):
                 raise
@@ -140,7 +140,7 @@ class Judge:
         plan = plan_of(kind, by_sample=self.by_sample)
         original = self.runs.original(plan)
         changed = self.runs.changed(plan, original.seconds)
-        self.watched.append(Pair(original, changed))
+        self.watched.append(ProofPair(original, changed))
         self.comparer.compare(plan, original, changed, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
         for_rounding = 1 + rounding.PERTURBED_RUNS if self.comparer.sameness == "close" else 0
@@ -148,7 +148,9 @@ class Judge:
         self.runs.need(original.seconds * (others + for_rounding))
         if not original.tensors:
             if not any(content.size for content in original.effects.contents.values()):
-                raise Ended("inconclusive", "the program computes, prints and writes nothing that could be compared")
+                raise ProofEnded(
+                    "inconclusive", "the program computes, prints and writes nothing that could be compared"
+                )
             return
         self._watch_as_it_is(kind)
         self._watch_under_other_seeds(kind, original)
@@ -162,7 +164,7 @@ class Judge:
         plan = {key: value for key, value in plan_of(kind).items() if key != "seed"}
         original = self.runs.original(plan)
         changed = self.runs.changed(plan, original.seconds)
-        self.watched.append(Pair(original, changed))
+        self.watched.append(ProofPair(original, changed))
         self.comparer.compare_as_it_is(plan, original, changed)
 
     def _watch_under_other_seeds(self, kind: str, original: WholeRun) -> None:
@@ -183,7 +185,7 @@ class Judge:
         if not (self.has_seeds or is_shorter):
             self.known_by.append(_FIXED_SEEDS)
             return
-        self.watched.append(Pair(other, changed))
+        self.watched.append(ProofPair(other, changed))
         conditions = ["under other seeds"] * self.has_seeds + ["with a sample less in each epoch"] * is_shorter
         self.comparer.compare(plan, other, changed, is_whole=True, where=f" {' and '.join(conditions)}")
         self.known_by.append(
@@ -233,27 +235,27 @@ class Judge:
             if ratio is not None and ratio.low > thresholds.LEAST_GAIN and not in_doubt:
                 return
 
-    def _conclude(self) -> Ended:
+    def _conclude(self) -> ProofEnded:
         self.comparer.note_errors(self.pairs)
         ratio = ratio_of(self.pairs)
         if ratio is None or ratio.low <= thresholds.LEAST_GAIN <= ratio.high:
             count = len(self.pairs)
             more_s = sum(pair.original.seconds + pair.changed.seconds for pair in self.pairs)  # as many pairs again
-            return Ended("inconclusive", f"{count} pairs of runs do not show whether it is faster", more_s=more_s)
+            return ProofEnded("inconclusive", f"{count} pairs of runs do not show whether it is faster", more_s=more_s)
         if ratio.high < thresholds.LEAST_GAIN:
-            return Ended("not-faster", f"whole runs are {ratio.value:.2f} times as fast")
+            return ProofEnded("not-faster", f"whole runs are {ratio.value:.2f} times as fast")
         reason = doubt(self.pairs, self.watched)
         if reason is not None:
-            return Ended("inconclusive", reason)
-        for missed in (saves.fewer(self.pairs), saves.late(self.watched)):
+            return ProofEnded("inconclusive", reason)
+        for missed in (saves.fewer(self.pairs), saves.delayed(self.watched)):
             if missed is not None and missed.is_by_time:
                 reason = f"{missed.difference}, which may be for the time that it takes: a longer run would tell"
-                return Ended("inconclusive", reason)
+                return ProofEnded("inconclusive", reason)
             self.comparer.judge(missed.difference if missed is not None else None)
         grows = growing(self.watched)
         if grows is not None:
-            return Ended("inconclusive", grows)
-        return Ended("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
+            return ProofEnded("inconclusive", grows)
+        return ProofEnded("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
 
     def _fail(self) -> None:
         """Compare how both end where a call of the model fails halfway."""
@@ -278,17 +280,17 @@ class Judge:
         self.log("which lines of the change are reached")
         own = self._followed(lines, None)
         others = list(self._under_others(lines, own))
-        told = reached.only_here(own.reached, [other.reached for other in others])
-        if told is not None:
-            raise Ended("inconclusive", reached.in_words(told, len(others)))
+        place = reached.only_here(own.reached, [other.reached for other in others])
+        if place is not None:
+            raise ProofEnded("inconclusive", reached.in_words(place, len(others)))
         self._refuse_more_and_more([own, *others])
-        by_calls = calls.told(own.calls, [other.calls for other in others])
+        by_calls = calls.seed_dependent(own.calls, [other.calls for other in others])
         if by_calls:
             plans = [{"reached": {"files": {}}, **reseeded(shift)} for shift in (None, other_seeds())]
             of_original = [self.runs.original(plan).calls for plan in plans]
-            one = calls.not_the_originals(by_calls, *of_original)
-            if one is not None:
-                raise Ended("inconclusive", calls.in_words(one, len(others)))
+            dependence = calls.not_the_originals(by_calls, *of_original)
+            if dependence is not None:
+                raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
         places = own.reached.union(*(other.reached for other in others))
         self.unreached += reached.never(self.sides, lines, places)
 
@@ -301,7 +303,7 @@ class Judge:
         if not rising or len(runs) < 2 or calls.rising(self.runs.original({"reached": {"files": {}}}).quarters):
             return
         first, *_ = sorted(rising)
-        raise Ended("inconclusive", calls.rising_in_words(*first))
+        raise ProofEnded("inconclusive", calls.rising_in_words(*first))
 
     def _under_others(self, lines: Mapping[str, Sequence[int]], own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""
@@ -309,8 +311,8 @@ class Judge:
         while self.has_seeds and len(others) < thresholds.MOST_OTHER_SEEDS:
             others.append(self._followed(lines, other_seeds()))
             yield others[-1]
-            is_told = reached.only_here(own.reached, [other.reached for other in others]) is not None
-            if not (is_told or calls.told(own.calls, [other.calls for other in others])):
+            is_distinct = reached.only_here(own.reached, [other.reached for other in others]) is not None
+            if not (is_distinct or calls.seed_dependent(own.calls, [other.calls for other in others])):
                 return
 
     def _followed(self, lines: Mapping[str, Sequence[int]], shift: int | None) -> WholeRun:
@@ -319,11 +321,11 @@ class Judge:
         run = self.runs.run(self.sides.changed, plan, self.runs.remaining())
         usual = self.pairs[0].changed.effects.status
         if run.effects.status != usual:
-            raise Ended(
+            raise ProofEnded(
                 "inconclusive", f"it ends with exit code {run.effects.status} where its lines are followed, not {usual}"
             )
         if reached.LOST in run.reached:
-            raise Ended("inconclusive", "the program ends what follows its lines: a debugger of its own does")
+            raise ProofEnded("inconclusive", "the program ends what follows its lines: a debugger of its own does")
         return run
 
     # ------------------------------------------------------------------ the answer
@@ -336,7 +338,7 @@ class Judge:
             f"{exactness[self.comparer.sameness]}{counted}"
         )
 
-    def _proof(self, ended: Ended) -> Proof:
+    def _proof(self, ended: ProofEnded) -> Proof:
         ratio = ratio_of(self.pairs)
         is_same = ended.verdict in ("proven", "not-faster") or (ended.verdict == "inconclusive" and bool(self.watched))
         known_by = list(self.known_by)

@@ -55,7 +55,7 @@ def _place(line: str) -> Place | None:
 
 def changed_lines(sides: Sides) -> dict[str, list[int]]:
     """Path of each source file → the lines in it that the change has brought."""
-    found = {}
+    lines_by_path = {}
     for path, before, after in sides.differing:
         if after is None or path.suffix not in (".py", ".pyw"):
             continue
@@ -63,8 +63,8 @@ def changed_lines(sides: Sides) -> dict[str, list[int]]:
         blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
         lines = [line + 1 for tag, _, _, first, end in blocks if tag != "equal" for line in range(first, end)]
         if lines:
-            found[str(path)] = lines
-    return found
+            lines_by_path[str(path)] = lines
+    return lines_by_path
 
 
 def compiled(sides: Sides) -> Iterator[str]:
@@ -82,13 +82,13 @@ def only_here(own: frozenset[Place], others: Sequence[frozenset[Place]]) -> tupl
     if not others:
         return None
     any_other, each_other = frozenset[Place]().union(*others), frozenset.intersection(*others)
-    told = [*((place, True) for place in own - any_other), *((place, False) for place in each_other - own)]
-    return min(told, default=None)
+    differing = [*((place, True) for place in own - any_other), *((place, False) for place in each_other - own)]
+    return min(differing, default=None)
 
 
-def in_words(told: tuple[Place, bool], others: int) -> str:
+def in_words(differing: tuple[Place, bool], others: int) -> str:
     """What tells the program's own seeds from so many others, for a person."""
-    place, is_here = told
+    place, is_here = differing
     name = f"{Path(place.path).name}:{place.line}" + (f" ({place.function})" if place.offset < 0 else "")
     if is_here:
         return f"{name} runs under the program's own seeds, and under none of {others} others: it may be for one result"
@@ -97,10 +97,10 @@ def in_words(told: tuple[Place, bool], others: int) -> str:
 
 def never(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[Place]) -> Iterator[str]:
     """``data.py:41-43`` for each block of changed lines that hold code, none of which was reached."""
-    seen = {(place.path, place.line) for place in reached if place.offset >= 0}
+    reached_lines = {(place.path, place.line) for place in reached if place.offset >= 0}
     for path, changed in lines.items():
         with_code = _with_code(sides.changed.get(Path(path)), path)
-        missed = [line for line in changed if line in with_code and (path, line) not in seen]
+        missed = [line for line in changed if line in with_code and (path, line) not in reached_lines]
         for _, block in groupby(enumerate(missed), lambda pair: pair[1] - pair[0]):
             numbers = [line for _, line in block]
             yield f"{Path(path).name}:{numbers[0]}" + (f"-{numbers[-1]}" if len(numbers) > 1 else "")

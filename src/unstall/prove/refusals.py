@@ -32,7 +32,7 @@ _OF_DICTS = ("update", "setdefault", "pop", "clear", "__setitem__", "__delitem__
 _STORED = (ast.Store, ast.Del)
 _FOLLOWED_BY = ("sys", "threading")
 _FOLLOWING = ("gettrace", "settrace", "getprofile", "setprofile", "monitoring")
-"""Of ``sys`` and ``threading``: who follows the lines of a program, and how that is ended."""
+"""What follows the lines of a program, and ends that, in ``sys`` and ``threading``."""
 
 
 def first(sides: Sides) -> Difference | None:

@@ -43,7 +43,7 @@ class WholeRun:
     """How a run went."""
 
     seconds: float
-    """From its start until its last process had ended."""
+    """Seconds from its start until its last process had ended."""
     timed_out: bool
     memory_bytes: float
     """Peak resident memory of the largest process."""
@@ -58,12 +58,12 @@ class WholeRun:
     calls: Calls = field(default_factory=dict)
     """How often each of the program's functions was called, where that was asked for."""
     quarters: Quarters = field(default_factory=dict)
-    """The same in each quarter of the steps."""
+    """The calls in each quarter of the steps."""
     saves: Mapping[str, Saved] = field(default_factory=dict)
     """How often each file was saved, as far as that was seen."""
 
 
-class Runner:
+class SandboxedRunner:
     """Runs one command with either side's files, one run at a time."""
 
     def __init__(self, line: Sequence[str], slot: Path, sandbox: Sandbox):

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 from unstall.optimize import thresholds as rounding
 from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
-from unstall.prove.timing import Pair
+from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Files, Sides
 from unstall.records.proof import ProofVerdict
 
 _SEED = 20260101
 
 
-class Ended(Exception):
+class ProofEnded(Exception):
     """The proof has ended early, with a verdict and its reason."""
 
     def __init__(self, verdict: ProofVerdict, reason: str, **facts: Any):
@@ -32,8 +32,8 @@ class OriginalFailed(Exception):
     """The original cannot be run."""
 
 
-class Runner(Protocol):
-    """What :class:`unstall.prove.runner.Runner` does."""
+class SideRunner(Protocol):
+    """What :class:`unstall.prove.runner.SandboxedRunner` does."""
 
     def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
         """Run a side."""
@@ -43,12 +43,12 @@ class Runner(Protocol):
 class Runs:
     """Runs both sides within a budget."""
 
-    runner: Runner
+    runner: SideRunner
     sides: Sides
     budget_s: float
     clock: Callable[[], float] = time.monotonic
     longest_s: float = 0.0
-    """Of the original's whole runs so far."""
+    """Seconds of the longest of the original's whole runs so far."""
     began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,14 +76,14 @@ class Runs:
                 runs.append(self.original({**plan, "perturb": {"seed": seed}}))
         return runs
 
-    def timed(self, shift: int | None, *, changed_first: bool) -> Pair:
+    def timed(self, shift: int | None, *, changed_first: bool) -> ProofPair:
         """A run of each side that nothing watches."""
         sides = (self.sides.original, self.sides.changed)
         limit = self._limit()
         runs = [self.run(files, reseeded(shift), limit) for files in (reversed(sides) if changed_first else sides)]
         original, changed = reversed(runs) if changed_first else runs
         self.longest_s = max(self.longest_s, original.seconds)
-        return Pair(original, changed, shift)
+        return ProofPair(original, changed, shift)
 
     def failing(self, plan: Mapping[str, Any]) -> tuple[WholeRun, WholeRun]:
         """A run of each side under a plan that makes it fail; that one does not end by itself is no end of the proof.
@@ -93,7 +93,7 @@ class Runs:
         sides = (self.sides.original, self.sides.changed)
         runs = [self.runner.run(files, plan, timeout=max(self._limit(), 0.0)) for files in sides]
         if any(run.timed_out for run in runs) and self.remaining() <= 0:
-            raise Ended("inconclusive", "the budget is spent", more_s=self.budget_s)
+            raise ProofEnded("inconclusive", "the budget is spent", more_s=self.budget_s)
         original, changed = runs
         return original, changed
 
@@ -103,8 +103,8 @@ class Runs:
         if not run.timed_out:
             return run
         if files is self.sides.changed and self.remaining() > 0:
-            raise Ended("not-faster", f"it had not ended after {run.seconds:.0f} s, far beyond the original")
-        raise Ended("inconclusive", "the budget is spent", more_s=self.budget_s)
+            raise ProofEnded("not-faster", f"it had not ended after {run.seconds:.0f} s, far beyond the original")
+        raise ProofEnded("inconclusive", "the budget is spent", more_s=self.budget_s)
 
     def remaining(self) -> float:
         """Seconds of the budget that are left."""
@@ -115,7 +115,7 @@ class Runs:
         lacking = seconds - self.remaining()
         if lacking > 0:
             reason = f"whole runs take too long for this budget: about {lacking:.0f} s more are needed"
-            raise Ended("inconclusive", reason, more_s=lacking)
+            raise ProofEnded("inconclusive", reason, more_s=lacking)
 
     def _limit(self, original_s: float = 0.0) -> float:
         """Seconds that a run may take which is no slower by far than the original's."""

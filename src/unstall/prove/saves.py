@@ -32,7 +32,7 @@ from unstall.text.units import times
 
 if TYPE_CHECKING:
     from unstall.prove.runner import WholeRun
-    from unstall.prove.timing import Pair
+    from unstall.prove.timing import ProofPair
 
 # As in <sys/inotify.h>.
 _MODIFY, _CLOSE_WRITE, _OPEN, _MOVED_TO, _CREATE, _OVERFLOW = 0x2, 0x8, 0x20, 0x80, 0x100, 0x4000
@@ -59,7 +59,7 @@ class Saved(NamedTuple):
     least: int
     most: int
     moments: tuple[float, ...] = ()
-    """Of those that were seen, on the clock of ``time.monotonic``."""
+    """When the saves were seen, on the clock of ``time.monotonic``."""
 
 
 class Missed(NamedTuple):
@@ -80,7 +80,7 @@ class Saves:
         """Files that were written since they were saved last."""
         self._events: deque[_Event] = deque()
         """What the kernel has told and was not yet looked at."""
-        self.found: set[str] = set()
+        self.preexisting: set[str] = set()
         """Files that were there when their folder was seen first."""
         self.is_complete = True
         """False where the kernel could not tell all."""
@@ -113,15 +113,15 @@ class Saves:
         """
         if not self.is_complete:
             return {}
-        found = {}
+        saved = {}
         for place, upper in layers:
-            for path in self.found.union(self.moments):
+            for path in self.preexisting.union(self.moments):
                 if path.startswith(f"{upper}{os.sep}"):
                     moments = tuple(self.moments.get(path, ()))
-                    found[os.path.join(place, os.path.relpath(path, upper))] = Saved(
-                        len(moments), len(moments) + (path in self.found), moments
+                    saved[os.path.join(place, os.path.relpath(path, upper))] = Saved(
+                        len(moments), len(moments) + (path in self.preexisting), moments
                     )
-        return found
+        return saved
 
     def _follow(self) -> None:
         while self._ended not in select.select([self._handle, self._ended], [], [])[0]:
@@ -181,10 +181,10 @@ class Saves:
             if entry.is_dir(follow_symlinks=False):
                 self._watch(entry.path)
             elif is_new:
-                self.found.add(entry.path)
+                self.preexisting.add(entry.path)
 
 
-def fewer(pairs: Sequence[Pair]) -> Missed | None:
+def fewer(pairs: Sequence[ProofPair]) -> Missed | None:
     """The first file that the changed program saves less often in each of its runs than the original usually does.
 
     Texts are left out: whether one was written anew or appended to is not known, and an honest change keeps a log open.
@@ -205,20 +205,20 @@ def fewer(pairs: Sequence[Pair]) -> Missed | None:
     return None
 
 
-def late(pairs: Sequence[Pair]) -> Missed | None:
+def delayed(pairs: Sequence[ProofPair]) -> Missed | None:
     """The first file whose saves the changed program puts off, in each of these watched runs; None for none.
 
     A save may be written beside the next steps, but is there before the next one is due in the original: a run that is
     interrupted in between would have lost it. Texts are left out, as in :func:`fewer`.
     """
-    found = [dict(_late(pair)) for pair in pairs if pair.original.clock and pair.changed.clock]
+    found = [dict(_delayed(pair)) for pair in pairs if pair.original.clock and pair.changed.clock]
     if not found:
         return None
     path = min(set.intersection(*map(set, found)), default=None)
     return None if path is None else found[0][path]
 
 
-def _late(pair: Pair) -> Iterator[tuple[str, Missed]]:
+def _delayed(pair: ProofPair) -> Iterator[tuple[str, Missed]]:
     """(path, when it is saved) of the files that are saved late in one pair of runs."""
     contents, end = pair.original.effects.contents, len((pair.original.clock or {})["times"])
     for path in set(pair.original.saves) & set(pair.changed.saves):
@@ -233,7 +233,7 @@ def _late(pair: Pair) -> Iterator[tuple[str, Missed]]:
                 break
 
 
-def _is_by_time(pair: Pair, path: str) -> bool:
+def _is_by_time(pair: ProofPair, path: str) -> bool:
     """Whether the changed program may save it every so many seconds, as the original: as late, and as far apart."""
     before, after = (
         [moment - (run.clock or {})["began"] for moment in run.saves[path].moments]

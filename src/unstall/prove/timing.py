@@ -10,18 +10,18 @@ from statistics import median
 
 from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
-from unstall.records.proof import Sides
+from unstall.records.proof import SideFigures
 from unstall.statistics import Ratio, anytime
 
 
 @dataclass(frozen=True)
-class Pair:
+class ProofPair:
     """A run of the original and one of the changed program, one after the other."""
 
     original: WholeRun
     changed: WholeRun
     shift: int | None = None
-    """By how much the program's seeds were changed from outside; None for its own."""
+    """The number by which the program's seeds were changed from outside; None for its own."""
 
     @property
     def gain_s(self) -> float:
@@ -29,12 +29,12 @@ class Pair:
         return self.original.seconds - self.changed.seconds
 
 
-def own_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+def own_pairs(pairs: Sequence[ProofPair]) -> list[ProofPair]:
     """Those under the program's own seeds."""
     return [pair for pair in pairs if pair.shift is None]
 
 
-def ratio_of(pairs: Sequence[Pair]) -> Ratio | None:
+def ratio_of(pairs: Sequence[ProofPair]) -> Ratio | None:
     """How many times as fast the changed program is; None where too few pairs were run."""
     if len(pairs) < thresholds.LEAST_PAIRS:
         return None
@@ -42,7 +42,7 @@ def ratio_of(pairs: Sequence[Pair]) -> Ratio | None:
     return ratio if math.isfinite(ratio.high) else None
 
 
-def doubt(pairs: Sequence[Pair], watched: Sequence[Pair]) -> str | None:
+def doubt(pairs: Sequence[ProofPair], watched: Sequence[ProofPair]) -> str | None:
     """Why what was compared may not be what was timed; None where it may.
 
     Args:
@@ -64,7 +64,7 @@ def doubt(pairs: Sequence[Pair], watched: Sequence[Pair]) -> str | None:
     return None
 
 
-def break_even(watched: Sequence[Pair]) -> int | None:
+def break_even(watched: Sequence[ProofPair]) -> int | None:
     """Steps after which a slower start has paid off, by the clocks of watched runs, whose cost is the same in both.
 
     0 where the start is no slower; None where the steps are no faster, or were not seen.
@@ -85,14 +85,14 @@ def _gaps(times: Sequence[float]) -> list[float]:
     return [after - before for before, after in pairwise(times)]
 
 
-def gain(pairs: Sequence[Pair]) -> float:
+def gain(pairs: Sequence[ProofPair]) -> float:
     """Seconds that a run of the changed program is shorter, median over pairs."""
     return median(pair.gain_s for pair in pairs) if pairs else 0.0
 
 
-def medians(pairs: Sequence[Pair], of: Callable[[WholeRun], float]) -> Sides | None:
+def medians(pairs: Sequence[ProofPair], of: Callable[[WholeRun], float]) -> SideFigures | None:
     """The median of a figure over the runs of each side; None where there are none."""
     if not pairs:
         return None
     original, changed = (median(map(of, runs)) for runs in zip(*((pair.original, pair.changed) for pair in pairs)))
-    return Sides(original=original, changed=changed)
+    return SideFigures(original=original, changed=changed)

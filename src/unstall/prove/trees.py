@@ -83,8 +83,8 @@ def _of_revision(revision: str, folder: Path) -> Files:
     names = _git(root, "diff", "--name-only", "--no-renames", "--ignore-submodules", "-z", revision, "--").split("\0")
     files: dict[Path, bytes | None] = {}
     for name in filter(None, names):
-        kept = _git(root, "ls-tree", "--name-only", revision, "--", name)
-        files[root / name] = _git_bytes(root, "show", f"{revision}:{name}") if kept else None
+        is_tracked = _git(root, "ls-tree", "--name-only", revision, "--", name)
+        files[root / name] = _git_bytes(root, "show", f"{revision}:{name}") if is_tracked else None
     return files
 
 

@@ -73,7 +73,7 @@ class StepSeries(msgspec.Struct, kw_only=True, frozen=True):
         return _array(self.measured_u1, "|u1") != 0
 
     @property
-    def gap(self) -> Bools:
+    def at_boundary(self) -> Bools:
         """Which steps hold an epoch boundary or validation."""
         return _array(self.gap_u1, "|u1") != 0
 
@@ -92,9 +92,9 @@ class FetchSeries(msgspec.Struct, kw_only=True, frozen=True):
     wall_f4: bytes
     """Seconds to make the batch."""
     cpu_f4: bytes
-    """Of it, on a core; NaN where it was not measured (batches that took less than half a millisecond)."""
+    """Seconds of it on a core; NaN where it was not measured (batches that took less than half a millisecond)."""
     blocked_f4: bytes
-    """Of it, neither on a core nor waiting for one; NaN where it was not measured."""
+    """Seconds of it neither on a core nor waiting for one; NaN where it was not measured."""
     pid_i4: bytes
     """The process that made it."""
 

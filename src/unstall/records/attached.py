@@ -17,13 +17,13 @@ class AttachedProcess(msgspec.Struct, kw_only=True, frozen=True):
     role: str
     """main, rank 3, loader worker, launcher or helper."""
     cores: float
-    """That it kept busy, all its threads."""
+    """Cores that it kept busy, all its threads."""
     waits_for_core: float
     """Share of the time that its main thread was ready to run and had no core."""
     read_bytes_per_s: float
-    """That reached the disk."""
+    """Bytes a second that reached the disk."""
     read_chars_per_s: float
-    """That were asked of files, from the page cache or not."""
+    """Bytes a second that were asked of files, from the page cache or not."""
     rss_bytes: int
     threads: Sequence[tuple[str, float]]
     """(name, cores) of its busiest threads."""
@@ -47,7 +47,7 @@ class AttachReport(msgspec.Struct, kw_only=True, frozen=True):
     """One of a report's patterns, or ``hung``."""
     headline: str
     share: float | None
-    """Of the time, in what the headline names."""
+    """Share of the time that goes into what the headline names."""
     culprit: Culprit | None
     evidence: Sequence[str]
     unknown: Sequence[str]

@@ -13,15 +13,15 @@ class GroupCommunication(msgspec.Struct, kw_only=True, omit_defaults=True, froze
     name: str
     """A mesh's dimension, "default" for the group of all ranks, or as the program describes it."""
     exposed_s: float
-    """In the calls and in waiting for them, while nothing else is done."""
+    """Seconds in the calls and in waiting for them, while nothing else is done."""
     hidden_s: float | None = None
-    """Of the exchange inside backward, while backward computed; None where that is not known."""
+    """Seconds of the exchange inside backward while backward computed; None where that is not known."""
     calls_per_step: float | None = None
     """None where they are made in C++ and not known; of what is exchanged inside backward, the buckets."""
     bytes_per_step: float | None = None
-    """Of the larger of what goes in and what comes out; pickled objects are not counted."""
+    """Bytes a step: the larger of what goes in and what comes out; pickled objects are not counted."""
     ranks: Sequence[int] = msgspec.field(default_factory=list)
-    """Its members; empty where they are not known."""
+    """The members of the group; empty where they are not known."""
     device: str = ""
 
 
@@ -33,7 +33,7 @@ class RankCommunication(msgspec.Struct, kw_only=True, omit_defaults=True, frozen
     own_s: float
     """Without what it waits for the others."""
     exposed_s: float
-    """In collectives, and blocked inside backward and the optimizer."""
+    """Seconds in collectives, and blocked inside backward and the optimizer."""
     host: str = ""
     local_rank: int | None = None
     groups: Sequence[GroupCommunication] = msgspec.field(default_factory=list)
@@ -47,7 +47,7 @@ class NodeCommunication(msgspec.Struct, kw_only=True, omit_defaults=True, frozen
     host: str
     ranks: Sequence[int]
     clock_offset_s: float | None = None
-    """Its clock less that of the first node, in the middle of the run; None where no exchange of both was recorded."""
+    """The node's clock less the first node's, in the middle of the run; None where no exchange of both was recorded."""
     clock_drift: float = 0.0
     """How the offset grows: seconds a second."""
     clock_error_s: float | None = None
@@ -65,7 +65,7 @@ class Communication(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=Tru
     unseen: Sequence[int] = msgspec.field(default_factory=list)
     """The others of the same world: on another node, as a rule. Which rank is late is not known then."""
     waits_least: int | None = None
-    """Of the ranks that were seen: all others wait for it, where ``skew_s`` is worth a word."""
+    """The rank, of those that were seen, that all others wait for, where ``skew_s`` is worth a word."""
     skew_s: float | None = None
     """Between the longest and the shortest wait of a rank, seconds a step."""
     efficiency: float | None = None
@@ -73,4 +73,4 @@ class Communication(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=Tru
     late: Sequence[int] = msgspec.field(default_factory=list)
     """The ranks that work longer than the others by more than chance, the latest first."""
     nodes: Sequence[NodeCommunication] = msgspec.field(default_factory=list)
-    """With ``--gather``: the machines whose parts were put together."""
+    """The machines whose parts were put together, with ``--gather``."""

@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
     started: str
     host: str
     directory: str
-    """Where its recording is, on ``host``."""
+    """The folder of its recording, on ``host``."""
     command: Sequence[str]
     revision: str | None = None
     changes: str | None = None
@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
     gap: float | None = None
     """1 - actual/ceiling, by the best ceiling known."""
     speedup: float | None = None
-    """Of ``unstall optimize``: what its kept remedies brought."""
+    """What the kept remedies of ``unstall optimize`` brought."""
     other_cores: float | None = None
     environment: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
         return self.revision[:8] + (f"+{self.changes[:4]}" if self.changes else "")
 
 
-class Difference(msgspec.Struct, frozen=True):
+class ChangedFact(msgspec.Struct, frozen=True):
     """One fact that was not the same."""
 
     subject: Subject
@@ -94,10 +94,10 @@ class Side(msgspec.Struct, kw_only=True, frozen=True):
     culprit: str | None
     headroom: float | None
     ceiling: Speedup | None = None
-    """Of the verdict, with its interval."""
+    """The verdict's ceiling, with its interval."""
 
 
-class Interval(msgspec.Struct, frozen=True):
+class SpeedupInterval(msgspec.Struct, frozen=True):
     """A speed-up and its 95 % interval; the bounds are None where they are not known."""
 
     value: float
@@ -128,9 +128,9 @@ class Comparison(msgspec.Struct, kw_only=True, frozen=True):
 
     a: Side
     b: Side
-    differences: Sequence[Difference]
+    differences: Sequence[ChangedFact]
     conclusion: Conclusion
-    speedup: Interval | None
+    speedup: SpeedupInterval | None
     smallest_detectable: float | None
     """The smallest speed-up that a comparison as noisy as this would have found four times out of five."""
     phases: Sequence[PhaseChange]
@@ -141,7 +141,7 @@ class Comparison(msgspec.Struct, kw_only=True, frozen=True):
     """What lies between the two revisions, where git knows both."""
 
 
-class Pair(msgspec.Struct, kw_only=True, frozen=True):
+class GatePair(msgspec.Struct, kw_only=True, frozen=True):
     """One comparison of the gate: seconds a step of either side, and the cores that others took meanwhile."""
 
     baseline_s: float
@@ -177,11 +177,11 @@ class GateResult(msgspec.Struct, kw_only=True, frozen=True):
     baseline: str
     candidate: str
     command: Sequence[str]
-    pairs: Sequence[Pair]
+    pairs: Sequence[GatePair]
     phases: Sequence[PhaseMedians]
     duration_s: float
     notes: Sequence[str] = msgspec.field(default_factory=list)
-    differences: Sequence[Difference] = msgspec.field(default_factory=list)
+    differences: Sequence[ChangedFact] = msgspec.field(default_factory=list)
     """What the programs were set to: samples a step, workers, dtype ..."""
 
 
@@ -195,7 +195,7 @@ class Iteration(msgspec.Struct, frozen=True):
     """None for the first."""
 
 
-class NextStep(msgspec.Struct, frozen=True):
+class BestRemedy(msgspec.Struct, frozen=True):
     """The best known remedy: what it is, the speed-up, how that is known."""
 
     what: str
@@ -213,7 +213,7 @@ class Savings(msgspec.Struct, frozen=True):
     hours_saved: float
     """0 where no remedy is known."""
     money_saved: float | None
-    """In the currency of the price; None without one."""
+    """Money saved, in the currency of the price; None without one."""
     hours_known_by: Literal["history", "given"] = "history"
 
 
@@ -228,6 +228,6 @@ class Stopping(msgspec.Struct, kw_only=True, frozen=True):
     """Amdahl's: how many times faster it could get at most."""
     iterations: Sequence[Iteration]
     expected_gain: float | None
-    """Of one more iteration, if gains go on shrinking as they did."""
-    best: NextStep | None
+    """Gain to expect of one more iteration, if gains go on shrinking as they did."""
+    best: BestRemedy | None
     savings: Savings | None

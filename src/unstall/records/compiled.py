@@ -21,7 +21,7 @@ class CompiledFrame(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     file: str
     line: int
-    """Of its beginning."""
+    """The line on which it begins."""
     graphs: int = 1
     """Pieces that it was cut into: one, and one for each break that was met."""
     compilations: int = 1

@@ -19,7 +19,7 @@ class Ceiling(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     gap: float | None = None
 
 
-class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+class ReportedExperiment(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """One intervention and what it did to the step time."""
 
     name: str
@@ -33,7 +33,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     conclusive: bool = True
     """False where noise could explain what was seen, and could hide an effect that matters."""
     elasticity: float | None = None
-    """Of a delay: relative change of the step time over that of the component's own time; 1 on the critical path."""
+    """For a delay: relative change of the step time over that of the component's own time; 1 on the critical path."""
     notes: Sequence[str] = msgspec.field(default_factory=list)
 
 
@@ -51,12 +51,12 @@ class Study(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     base_s: float
     """The step of the program as it is, in the experiments."""
     elasticity_sum: float | None = None
-    """Of all components that were slowed: 1 where they account for the whole step."""
+    """Sum over all components that were slowed: 1 where they account for the whole step."""
     elasticity_ci95: tuple[float, float] | None = None
     elasticity_says: str = ""
     """What the sum means, in words."""
     waiting_s: float | None = None
-    """With cached batches the step is shorter by this, and by ``taken_s``."""
+    """Seconds by which the step is shorter with cached batches, besides ``taken_s``."""
     taken_s: float | None = None
     """What the loader's workers cost by taking cores from the step: with placebos in their place it stays."""
     disagreements: Sequence[str] = msgspec.field(default_factory=list)

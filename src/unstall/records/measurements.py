@@ -12,11 +12,11 @@ import msgspec
 from unstall.records.communication import NodeCommunication
 from unstall.records.compiled import CompiledFrame
 from unstall.records.observations import Frame, StackSample
-from unstall.records.report import Between, CallbackTime, Generation, GpuState, Phase, SpanTime, Startup, StepTime
+from unstall.records.report import Between, CallbackTime, Generation, GpuState, PhaseTime, SpanTime, Startup, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
 
 
-class Site(msgspec.Struct, frozen=True):
+class SeamSite(msgspec.Struct, frozen=True):
     """Where the program calls a seam: its line, and its functions above it, innermost first.
 
     The program's own are the user's files and those of libraries that may be blamed.
@@ -48,14 +48,14 @@ class LoaderMeasurement(msgspec.Struct, frozen=True):
     """File and line of it."""
     batches_per_step: float = 0.0
     service_s: float = 0.0
-    """To make one batch, wall time, in the process that makes it."""
+    """Wall seconds to make one batch, in the process that makes it."""
     service_cpu_s: float = 0.0
     service_blocked_s: float = 0.0
-    """Of it, neither on a core nor waiting for one: disk, network, locks."""
+    """Seconds of ``service_s`` neither on a core nor waiting for one: disk, network, locks."""
     service_network_s: float = 0.0
     network_bytes: float = 0.0
     collate_s: float = 0.0
-    """Of it, in collate_fn."""
+    """Seconds of ``service_s`` in collate_fn."""
     start_s: float = 0.0
     """Starting workers and waiting for the first batch of an epoch, a step."""
     epochs: int = 0
@@ -79,7 +79,7 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     padding: float = 0.0
     """Share of the positions of a batch of sequences, of its shorter rows."""
     spare: float = 0.0
-    """Of those positions that are padding in every row: of the longest, too."""
+    """Share of the positions that are padding in every row, the longest included."""
     threads: int = 0
     compiled: bool = False
     batch_size: int | None = None
@@ -90,10 +90,10 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     flops: float | None = None
     ops: float | None = None
     written_bytes: float | None = None
-    """By the model's operators, in a step."""
+    """Bytes that the model's operators write in a step."""
     flops_coverage: float | None = None
     peak_flops: float | None = None
-    """Of this machine, single precision."""
+    """This machine's peak in single precision, FLOP a second."""
 
     @property
     def unused_gradients(self) -> float:
@@ -136,24 +136,24 @@ class GroupMeasurement(msgspec.Struct, frozen=True, kw_only=True):
     """The collectives that a rank called in one process group; a step's."""
 
     name: str
-    """Of a mesh's dimension or as the group's maker described it; "default" for that of all ranks."""
+    """The dimension of a mesh, or as the group's maker described it; "default" for the group of all ranks."""
     ranks: tuple[int, ...] = ()
-    """Its members; empty where they are not known."""
+    """The members of the group; empty where they are not known."""
     device: str = ""
     calls: float = 0.0
     bytes: float = 0.0
-    """Of the larger of what goes in and what comes out; objects that are pickled are not counted."""
+    """Bytes a step: the larger of what goes in and what comes out; objects that are pickled are not counted."""
     wait_s: float = 0.0
-    """In the calls, and in waiting for those that had returned before they were done."""
+    """Seconds in the calls, and in waiting for those that had returned before they were done."""
 
 
 class GradientExchange(msgspec.Struct, frozen=True, kw_only=True):
     """What DistributedDataParallel exchanges in a step, as torch logs it: seconds, medians of some steps."""
 
     took_s: float
-    """From the first bucket's beginning to the last one's end, the wait for other ranks too."""
+    """Seconds from the first bucket's beginning to the last one's end, the wait for other ranks too."""
     hidden_s: float
-    """Of it, while backward computed."""
+    """Seconds of ``took_s`` while backward computed."""
     backward_s: float
     buckets: tuple[int, ...] = ()
     """Bytes of each."""
@@ -189,7 +189,7 @@ class GrowingObject(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """How the program reaches it: ``losses``, ``self.history``."""
     kind: str
-    """Its type."""
+    """The object's type."""
     file: str
     function: str
     """The function or class that holds it."""
@@ -200,7 +200,7 @@ class GrowingObject(msgspec.Struct, frozen=True, kw_only=True):
     graph_nodes: int = 0
     """The size of its graph at the end."""
     wrapped: tuple[str, str, int] | None = None
-    """Of a cache around a function: the function's file, name and first line."""
+    """For a cache around a function: the function's file, name and first line."""
 
 
 class MemoryMeasurement(msgspec.Struct, frozen=True):
@@ -235,14 +235,14 @@ class Slowing(msgspec.Struct, frozen=True, kw_only=True):
     per_1000: float
     """Growth in 1,000 steps, as a share of the loop's first step."""
     low: float
-    """Of its 95 % interval."""
+    """Lower end of the 95 % interval."""
     high: float
     begin_s: float
     """The loop's first step."""
     end_s: float
     """The last measured step."""
     phase: PhaseName
-    """Which holds most of the growth."""
+    """The phase that holds most of the growth."""
     early: Sequence[StackSample] = msgspec.field(default_factory=list)
     """Stacks from the first half of the steps."""
     late: Sequence[StackSample] = msgspec.field(default_factory=list)
@@ -259,7 +259,7 @@ class Measurement(msgspec.Struct, frozen=True):
     warmup: int
     total_steps: int
     step: StepTime
-    phases: Sequence[Phase]
+    phases: Sequence[PhaseTime]
     cores: float
     main_pid: int
     regular_s: float = 0.0
@@ -296,7 +296,7 @@ class Measurement(msgspec.Struct, frozen=True):
     library_calls: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Seconds a step in what common libraries do for a callback, e.g. ``torch.save``."""
     callbacks: Sequence[CallbackTime] = msgspec.field(default_factory=list)
-    """By class and event, over the whole run, the most time first."""
+    """Callbacks by class and event, over the whole run, the most time first."""
     compiled: Sequence[CompiledFunction] = ()
     """What was traced and compiled in the measured steps."""
     compiled_frames: Sequence[CompiledFrame] = ()
@@ -304,7 +304,7 @@ class Measurement(msgspec.Struct, frozen=True):
     gc_s: float = 0.0
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
-    sites: Sequence[Site] = msgspec.field(default_factory=list)
+    sites: Sequence[SeamSite] = msgspec.field(default_factory=list)
     plugins: Plugins = Plugins()
     """The phases and seams that plug-ins added."""
     envs: int = 1
@@ -318,7 +318,7 @@ class Measurement(msgspec.Struct, frozen=True):
     spread: float = 0.0
     """Standard error of the mean step, relative."""
     slowing: Slowing | None = None
-    """Where the step grows with the steps made."""
+    """How the step grows with the steps made; None where it does not."""
     sampling_failure: str | None = None
     nan_loss: bool = False
     disturbed: bool = False
@@ -356,5 +356,5 @@ class Measurement(msgspec.Struct, frozen=True):
         """Share of the step in these phases."""
         return self.phase_s(*names) / self.step.mean if self.step.mean else 0.0
 
-    def phase(self, name: PhaseName) -> Phase | None:
+    def phase(self, name: PhaseName) -> PhaseTime | None:
         return next((phase for phase in self.phases if phase.name == name), None)

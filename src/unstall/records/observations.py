@@ -85,7 +85,7 @@ class Observation(msgspec.Struct, frozen=True):
     machine: Sequence[MachinePoint] = msgspec.field(default_factory=list)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
     windows: Sequence[StackWindow] = msgspec.field(default_factory=list)
-    """The same stacks by when they were seen, and later ones: a long run is looked at again."""
+    """The stacks by when they were seen, and later ones: a long run is looked at again."""
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """When unstall itself took time from the program: steps then are not timed."""
     sampling_failure: str | None = None
@@ -101,7 +101,7 @@ class Usage(msgspec.Struct, frozen=True):
     rss_bytes: int = 0
 
 
-class View(msgspec.Struct, frozen=True):
+class LiveView(msgspec.Struct, frozen=True):
     """A run as it is at one moment. Times are seconds."""
 
     id: str
@@ -111,12 +111,12 @@ class View(msgspec.Struct, frozen=True):
     rate: float | None = None
     """Steps a second over the last few."""
     rates: Sequence[float] = msgspec.field(default_factory=list)
-    """The same at earlier looks, oldest first."""
+    """Steps a second at earlier looks, oldest first."""
     phases: Mapping[PhaseName, float] = msgspec.field(default_factory=dict)
     """Seconds a step, over ``phase_steps``."""
     phase_steps: int = 0
     usage: Mapping[str, Usage] = msgspec.field(default_factory=dict)
-    """By kind: main process, loader workers, its other processes."""
+    """Use of the machine by kind: main process, loader workers, its other processes."""
     gpus: Sequence[float] = msgspec.field(default_factory=list)
     """Share of the time that each was at work."""
     sampling: str = "starting"

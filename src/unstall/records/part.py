@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 VERSION = 1
 MOST_RANKS = 1 << 20
 MOST_CALLS = 256
-"""Of one kind of exchange that are kept: their median is known to a sixteenth of their scatter."""
+"""Calls of one kind of exchange that are kept: their median is known to a sixteenth of their scatter."""
 
 
 class Exchanges(msgspec.Struct, kw_only=True, frozen=True):

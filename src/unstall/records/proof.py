@@ -25,15 +25,15 @@ class Difference(msgspec.Struct, kw_only=True, frozen=True):
     kind: Literal["values", "counts", "effects"]
     """Numbers; how many steps, calls or samples; or exit code, files and words printed."""
     place: str
-    """Where in the run or in the files, for a person."""
+    """The place in the run or in the files, for a person."""
     detail: str
-    """What it is instead of what, and by how much."""
+    """What is there instead of what, and by how much it differs."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.detail}"
 
 
-class Sides(msgspec.Struct, kw_only=True, frozen=True):
+class SideFigures(msgspec.Struct, kw_only=True, frozen=True):
     """A figure of the original and of the changed program; the median over their runs."""
 
     original: float
@@ -45,7 +45,7 @@ class Proof(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
 
     verdict: ProofVerdict
     reason: str
-    """In a sentence."""
+    """The reason for the verdict, in a sentence."""
     changes: str
     """What is judged against what: a patch's name, revisions, folders."""
     sameness: Literal["exact", "close", "reduced"] | None = None
@@ -54,9 +54,9 @@ class Proof(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     first_difference: Difference | None = None
     known_by: Sequence[str] = msgspec.field(default_factory=list)
     """What was compared, and how."""
-    seconds: Sides | None = None
-    """Of a whole run, start-up included, until its last process has ended."""
-    memory_bytes: Sides | None = None
+    seconds: SideFigures | None = None
+    """Seconds of a whole run, start-up included, until its last process has ended."""
+    memory_bytes: SideFigures | None = None
     """Peak resident memory of the largest process."""
     break_even_steps: int | None = None
     """Steps after which a slower start has paid off; 0 where the start is no slower. None where that is not known."""

@@ -17,7 +17,7 @@ class RemedyStatus(Enum):
     NOT_EQUIVALENT = "not_equivalent"
     """It computes something else, or that could not be compared."""
     INCONCLUSIVE = "inconclusive"
-    """Its gain is not certain, with all runs that there was time for."""
+    """The gain is not certain, with all runs that there was time for."""
     FAILED = "failed"
     """The changed program ended with an error or did not end."""
     UNTRIED = "untried"
@@ -25,7 +25,7 @@ class RemedyStatus(Enum):
     BELOW_WORTH = "below_worth"
     """Not tried, as its predicted gain is too small."""
     ADVICE = "advice"
-    """For a person to do: it is never tried."""
+    """Advice for a person: it is never tried."""
 
 
 Sameness = Literal["exact", "close", "reduced"]
@@ -37,10 +37,10 @@ SAMENESS_MEANS: dict[Sameness, str] = {
     "close": "the same results but for rounding",
     "reduced": "other results, as you allowed",
 }
-"""From the most to the least."""
+"""What each sameness means, from the most to the least."""
 
 
-class Remedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+class TriedRemedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """A change that ``unstall optimize`` thought of: what became of it, and why it is not kept."""
 
     name: str

@@ -14,9 +14,9 @@ import msgspec
 from unstall.records.communication import Communication
 from unstall.records.compiled import CompiledFrame
 from unstall.records.encoding import indented_json
-from unstall.records.experiments import Ceiling, Experiment, Study
+from unstall.records.experiments import Ceiling, ReportedExperiment, Study
 from unstall.records.proof import Proof
-from unstall.records.remedies import SAMENESS_MEANS, Remedy, Sameness
+from unstall.records.remedies import SAMENESS_MEANS, Sameness, TriedRemedy
 from unstall.records.speedup import ExpectedGain, Speedup
 from unstall.records.trace import TraceFacts
 from unstall.records.vocabulary import NO_VERDICT, Confidence, KnownBy, PatternName, PhaseName, Trait
@@ -50,7 +50,7 @@ class Between(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     count: int
     """Occurrences in the measured steps."""
     function: str = ""
-    """That calls the model there; empty where nothing does."""
+    """The function that calls the model there; empty where nothing does."""
     file: str = ""
     line: int = 0
 
@@ -69,9 +69,9 @@ class Generation(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     sequences: float
     """Generated at once."""
     prompt_tokens: float
-    """Of each sequence."""
+    """Tokens of each sequence's prompt."""
     new_tokens: float
-    """Of each sequence."""
+    """Tokens generated for each sequence."""
     prefill_s: float
     """Seconds until the first new token was there."""
     decode_s: float
@@ -90,7 +90,7 @@ class Throughput(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     samples_per_s: float | None = None
     env_steps_per_s: float | None = None
     tokens_per_s: float | None = None
-    """That were generated, in all sequences."""
+    """Tokens generated a second, in all sequences."""
     flops_per_s: float | None = None
     mfu: float | None = None
     step_s: StepTime | None = None
@@ -103,11 +103,11 @@ class GpuState(msgspec.Struct, kw_only=True, frozen=True):
     """A GPU's clock and power while it was at work, mean over these looks."""
 
     clock: float
-    """Of its highest, 0..1."""
+    """Share of its highest clock, 0..1."""
     watts: float
     limit_watts: float
     held_back: Mapping[str, float] = msgspec.field(default_factory=dict)
-    """By the driver's reason for a lower clock: share of the looks, the most first."""
+    """Share of the looks by the driver's reason for a lower clock, the most first."""
 
 
 class Utilization(msgspec.Struct, kw_only=True, frozen=True):
@@ -116,7 +116,7 @@ class Utilization(msgspec.Struct, kw_only=True, frozen=True):
     cpu: float | None = None
     gpu: Sequence[float] | None = None
     gpu_states: Sequence[GpuState | None] = msgspec.field(default_factory=list)
-    """By device; None for one that was not at work, or does not tell."""
+    """State of each device; None for one that was not at work, or does not tell."""
     run_delay: float | None = None
     rss_peak_bytes: int | None = None
     rss_growth_bytes_per_step: float | None = None
@@ -139,7 +139,7 @@ class Account(msgspec.Struct, kw_only=True, frozen=True):
 
 
 ProcessRole = Literal["main", "worker", "rank", "other"]
-"""Of a process: the main one, a worker of a DataLoader, a rank of a distributed program, or one named otherwise."""
+"""The kind of a process: the main one, a worker of a DataLoader, a rank of a distributed program, or another."""
 
 
 class Caller(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -149,7 +149,7 @@ class Caller(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     file: str
     line: int
     share: float | None = None
-    """Of the time of the process, what all that it calls there takes; None where that is not known."""
+    """Share of the process's time that all it calls there takes; None where that is not known."""
 
 
 class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -167,7 +167,7 @@ class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     package: str = ""
     """The distribution that the file is installed by; empty where it is the user's own."""
     version: str = ""
-    """Of the package, where its metadata says."""
+    """Version of the package, where its metadata says."""
     called_by: Caller | None = None
     """The user's line that leads to one in a library; None where there is none, or it is not known."""
 
@@ -184,7 +184,7 @@ class LineTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
         return f"{PurePath(self.file).name}:{self.line}" if self.function.startswith("<") else self.function
 
 
-class Phase(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+class PhaseTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """A disjoint part of the mean step on the main thread."""
 
     name: PhaseName
@@ -205,7 +205,7 @@ class Phase(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     ``mean_s`` is the same without what other programs added: it is what verdict, evidence and shares rest on.
     """
     functions: Sequence[LineTime] = msgspec.field(default_factory=list)
-    """Of a sizeable `other`: the functions that take the most of it, at their hottest line; shares are of the step."""
+    """The functions that take the most of a sizeable `other`, at their hottest line; shares are of the step."""
     what: str = ""
     """What the time goes into, as a phrase, where a plug-in added the phase; empty for the built-in ones."""
 
@@ -233,9 +233,9 @@ class NextStep(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """What to do after a finding, where its pattern knows better than to prove it by experiment."""
 
     label: str
-    """As "the lines that allocate:"."""
+    """What the option shows, as in "the lines that allocate:"."""
     option: str = ""
-    """Of `unstall run`, which shows them."""
+    """The option of `unstall run` that shows them."""
 
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
@@ -254,7 +254,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     condition: str = ""
     """Under which the step is so much faster: "without it", "with kernels twice as fast"; empty where that is plain."""
     share: float | None = None
-    """Of the step, as the headline and the first line of evidence say it; None where no share tells the pattern."""
+    """Share of the step, as headline and first line of evidence say it; None where no share tells the pattern."""
     phases: tuple[str, ...] = ()
     """The phases whose shares make up ``share``; empty where it is not made of whole phases."""
     ceiling: Speedup | None = None
@@ -263,7 +263,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     ``headroom`` is its value; where there is none, the gain that is known instead, or 1.
     """
     expected_gain: ExpectedGain | None = None
-    """Of the remedy that fits best; None where none is known."""
+    """Gain of the remedy that fits best; None where none is known."""
     next_step: NextStep | None = None
     traits: tuple[Trait, ...] = ()
     """What is true of the pattern."""
@@ -301,14 +301,14 @@ class CallbackTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True
     framework: str
     """The library that calls it, or, of a library's own call (``torch.save``), that library."""
     callback: str
-    """Its class, or the plain function that was given."""
+    """The callback's class, or the plain function that was given."""
     event: str
     """The method that was called."""
     calls: int
     total_s: float
     mean_s: float
     share: float
-    """Of the run's wall time."""
+    """Share of the run's wall time."""
     step_s: float = 0.0
     """Seconds a step, over the measured steps."""
     file: str = ""
@@ -338,35 +338,35 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     run: RunInfo
     throughput: Throughput
     utilization: Utilization
-    phases: Sequence[Phase]
-    """Of the step in the ``account`` below; their shares sum to 1."""
+    phases: Sequence[PhaseTime]
+    """Phases of the step in the ``account`` below; their shares sum to 1."""
     verdict: Finding
     findings: Sequence[Finding]
     schema: str = SCHEMA
     account: Account | None = None
     """What the shares are shares of, where that is not the step as it was timed."""
     ceilings: Sequence[Ceiling] = msgspec.field(default_factory=list)
-    experiments: Sequence[Experiment] = msgspec.field(default_factory=list)
+    experiments: Sequence[ReportedExperiment] = msgspec.field(default_factory=list)
     study: Study | None = None
-    remedies: Sequence[Remedy] = msgspec.field(default_factory=list)
+    remedies: Sequence[TriedRemedy] = msgspec.field(default_factory=list)
     total_speedup: float | None = None
     patch: str | None = None
     hotspots: Sequence[Hotspot] = msgspec.field(default_factory=list)
     modules: Sequence[ModuleTime] = msgspec.field(default_factory=list)
     spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
     callbacks: Sequence[CallbackTime] = msgspec.field(default_factory=list)
-    """By total time, the most first."""
+    """Callbacks by total time, the most first."""
     compiled: Sequence[CompiledFrame] = msgspec.field(default_factory=list)
     """The functions that torch.compile met, where it compiled any of them again, broke its graph or gave it up."""
     startup: Startup | None = None
     generation: Generation | None = None
-    """Of a run whose steps are requests."""
+    """The mean request of a run whose steps are requests."""
     communication: Communication | None = None
-    """Of a run with several ranks."""
+    """Communication of a run with several ranks."""
     proof: Proof | None = None
-    """Of `unstall prove`."""
+    """The result of `unstall prove`."""
     trace: TraceFacts | None = None
-    """Of a GPU trace: `unstall trace`, and `unstall run` where there is a device."""
+    """Figures of a GPU trace: `unstall trace`, and `unstall run` where there is a device."""
 
     def with_run(self, **changes: Any) -> Report:
         """The same report with other facts about its run, e.g. ``with_run(notes=[...])``."""

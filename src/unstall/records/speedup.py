@@ -14,7 +14,7 @@ class Speedup(msgspec.Struct, kw_only=True, frozen=True):
     low: float
     high: float
     confidence: Confidence
-    """In the figure, not in the pattern: by the width of the interval, and never above the finding's own."""
+    """Confidence in the figure, not in the pattern: by the width of the interval, and never above the finding's own."""
     known_by: KnownBy
 
 
@@ -22,4 +22,4 @@ class ExpectedGain(Speedup, kw_only=True, frozen=True):
     """With the named remedy: what it leaves of the component still costs."""
 
     remedy: str
-    """As a noun: "a cheaper transform", "more loader workers"."""
+    """The remedy as a noun: "a cheaper transform", "more loader workers"."""

@@ -17,13 +17,13 @@ class TraceTime(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
 
     name: str
     share: float
-    """Of the steps' time."""
+    """Share of the steps' time."""
     mean_s: float
     """Seconds a step."""
     count: float = 0.0
     """A step."""
     idle_s: float = 0.0
-    """Of the seconds a step, with the device idle."""
+    """Seconds a step of it with the device idle."""
     bytes: float = 0.0
     """A step."""
     detail: str = ""
@@ -36,7 +36,7 @@ class TraceRegion(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True)
     share: float
     pattern: PatternName | None = None
     parts: Mapping[str, float] = msgspec.field(default_factory=dict)
-    """Its own time by use, shares of it that sum to one."""
+    """The region's own time by use, as shares that sum to one."""
     mean_s: float = 0.0
     """Seconds a step."""
     busy: float = 0.0
@@ -73,7 +73,7 @@ class TraceRank(msgspec.Struct, kw_only=True, frozen=True):
     busy: float
     communication: float
     waits: float
-    """For other ranks, at collectives."""
+    """Share of the step that it waits for other ranks at collectives."""
     late: float
     """The others wait for it, at collectives."""
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 # ------------------------------------------------------------------------------------------------ phases
 
 PhaseName = str
-"""Of a phase, as reports have it: one of :data:`PHASE_NAMES`, or a plug-in's."""
+"""The name of a phase, as reports have it: one of :data:`PHASE_NAMES`, or a plug-in's."""
 
 
 class Phase(NamedTuple):
@@ -103,7 +103,7 @@ class Tick(IntEnum):
     """No step, but its first calls are looked at, so that a report can say where they are made."""
 
 
-class Group(IntEnum):
+class SeamGroup(IntEnum):
     """Seams whose calls may be nested in each other: of those on one thread only the outermost is recorded."""
 
     MODULES = 0
@@ -111,7 +111,7 @@ class Group(IntEnum):
     COLLECTIVES = 2
     CALLBACKS = 3
     EVENTS = 4
-    """Of the callbacks of frameworks."""
+    """Calls of the callbacks of frameworks."""
     REQUESTS = 5
 
 
@@ -124,7 +124,7 @@ class Seam(NamedTuple):
     """None: its time belongs to the phase that it happens in."""
     counts: Tick | None = None
     """None: its calls count nothing and are not looked at."""
-    group: Group | None = None
+    group: SeamGroup | None = None
     stub: str = ""
     """The kind of work, as experiments name it: the ``component`` of the intervention that takes it away. The file of
     the seam finds the functions that do it."""

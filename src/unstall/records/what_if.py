@@ -60,15 +60,15 @@ class DataStage(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     blocked_s: float
     """Neither on a core nor waiting for one: disk, network, locks, sleep."""
     known_by: Literal["replayed", "timed", "traced"]
-    """By itself on inputs that were kept; where it is called; or with the interpreter's profile hook in place."""
+    """How it was timed: by itself on kept inputs; where it is called; or with the interpreter's profile hook."""
     share: float = 0.0
-    """Of the time of an item, collate included."""
+    """Share of the time of an item, collate included."""
     depth: int = 0
     """Stages that it is called by."""
     file: str = ""
     line: int = 0
     cores_needed: float | None = None
-    """To keep up with the model; None where the model's pace is not known."""
+    """Cores needed to keep up with the model; None where the model's pace is not known."""
     note: str = ""
 
 
@@ -78,9 +78,9 @@ class DataRate(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     workers: int
     items_per_s: float | None = None
     cores: float | None = None
-    """That it kept busy."""
+    """Cores that it kept busy."""
     start_s: float | None = None
-    """Until its first batch."""
+    """Seconds until its first batch."""
     error: str = ""
 
 
@@ -89,11 +89,11 @@ class DataReport(msgspec.Struct, kw_only=True, frozen=True):
 
     command: Sequence[str]
     loader: Mapping[str, Any]
-    """As the program made it: dataset, length, batch_size, workers, ..., and whether items are samples or batches."""
+    """The loader as the program made it: dataset, length, batch_size, ..., and whether items are samples or batches."""
     stages: Sequence[DataStage]
     rates: Sequence[DataRate]
     ceiling_items_per_s: float | None
-    """Of all numbers of workers."""
+    """The highest rate of all numbers of workers."""
     model_items_per_s: float | None
     """What the model would take if data were free, from a recorded run; None where there is none."""
     conclusion: str

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from unstall.benchmark import command, launcher
-from unstall.benchmark.launcher import Outcome
+from unstall.benchmark.launcher import ProgramExit
 from unstall.benchmark.measure import measure
 from unstall.benchmark.reader import read_all
 from unstall.benchmark.session import Session
@@ -43,7 +43,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Run:
+class ArmRun:
     """One run of an arm. Seconds are a step's."""
 
     step_s: float
@@ -58,7 +58,7 @@ class Run:
     """What was measured, for its settings."""
 
 
-def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: float) -> Run:
+def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: float) -> ArmRun:
     """Run an arm until it has taken ``steps`` measured steps or ends by itself.
 
     ``directory`` is made for the recording, and removed. Raises :class:`ArmError` when no step could be measured, when
@@ -67,7 +67,7 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
     directory.mkdir()
     try:
         output = directory / "output.txt"
-        options = launcher.Options(
+        options = launcher.RecordingOptions(
             steps=steps,
             sampling=False,
             flops=False,
@@ -90,13 +90,13 @@ def run(arm: Arm, sandbox: Sandbox, directory: Path, *, steps: int, limit_s: flo
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: Path) -> Run:
+def _measured(arm: Arm, directory: Path, outcome: ProgramExit, steps: int, output: Path) -> ArmRun:
     measured = measure(read_all(directory), outcome.observation, wanted=steps)
     if measured is None:
         raise ArmError(f"the {arm.name} took no steps that could be measured{_tail(output)}")
     measurement = measured.measurement
     durations = measured.loop.durations[measured.chosen]
-    return Run(
+    return ArmRun(
         step_s=float(durations.mean()),
         error=relative_error(durations),
         steps=measurement.steps,
@@ -107,7 +107,7 @@ def _measured(arm: Arm, directory: Path, outcome: Outcome, steps: int, output: P
     )
 
 
-def steps_for(pilot: Run) -> int:
+def steps_for(pilot: ArmRun) -> int:
     """How many steps a run needs for its mean to be known well enough; beyond, the noise between runs is larger."""
     steps = pilot.steps * (pilot.error / WANTED_ERROR) ** 2
     return int(min(max(steps, FEWEST_STEPS), MOST_STEPS))
@@ -151,7 +151,7 @@ def _working_in(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def _ending(outcome: Outcome, limit_s: float) -> str:
+def _ending(outcome: ProgramExit, limit_s: float) -> str:
     if outcome.observation.ended - outcome.observation.began >= limit_s:
         return f"was ended after {limit_s:.0f} s: ask for fewer --steps"
     if outcome.status < 0:

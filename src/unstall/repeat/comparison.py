@@ -15,7 +15,15 @@ import numpy as np
 
 from unstall import statistics
 from unstall.records.archive import Archive
-from unstall.records.comparison import CallbackChange, Comparison, Conclusion, Difference, Interval, PhaseChange, Side
+from unstall.records.comparison import (
+    CallbackChange,
+    ChangedFact,
+    Comparison,
+    Conclusion,
+    PhaseChange,
+    Side,
+    SpeedupInterval,
+)
 from unstall.records.vocabulary import PhaseName
 from unstall.repeat import differences, revision
 from unstall.repeat.noise import Noise
@@ -65,13 +73,13 @@ def _conclusion(ratio: Ratio | None) -> Conclusion:
     return "faster" if ratio.value > 1 else "slower"
 
 
-def _interval(ratio: Ratio) -> Interval:
-    return Interval(ratio.value, _finite(ratio.low), _finite(ratio.high))
+def _interval(ratio: Ratio) -> SpeedupInterval:
+    return SpeedupInterval(ratio.value, _finite(ratio.low), _finite(ratio.high))
 
 
-def _point(a: Archive, b: Archive) -> Interval | None:
+def _point(a: Archive, b: Archive) -> SpeedupInterval | None:
     first, second = a.report.throughput.steps_per_s, b.report.throughput.steps_per_s
-    return Interval(second / first) if first and second else None
+    return SpeedupInterval(second / first) if first and second else None
 
 
 def _finite(value: float) -> float | None:
@@ -140,7 +148,7 @@ def _block_means(archive: Archive, name: PhaseName) -> np.ndarray:
     return np.array([block.mean() for block in np.array_split(seconds, count)]) if count else np.empty(0)
 
 
-def _caveats(a: Archive, b: Archive, ratio: Ratio | None, noise: Noise | None, named: list[Difference]) -> list[str]:
+def _caveats(a: Archive, b: Archive, ratio: Ratio | None, noise: Noise | None, named: list[ChangedFact]) -> list[str]:
     caveats = []
     if ratio is None:
         caveats.append("the steps of at least one run were not kept, so there is no interval")

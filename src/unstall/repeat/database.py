@@ -17,7 +17,7 @@ from typing import Any
 
 from unstall import environment
 from unstall.repeat.thresholds import BUSY_S, STATEMENT_S
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 _MISSING = 'a ledger on a server needs psycopg; run: pip install "unstall[team]"'
 _LONGEST = 64 << 20  # bytes of a text in a ledger
@@ -32,7 +32,7 @@ class LedgerError(Exception):
     """The ledger cannot be read or written; the message is one line and names it."""
 
 
-class Database:
+class LedgerDatabase:
     """An open database, made by :func:`connect`."""
 
     tables_named: str
@@ -44,7 +44,7 @@ class Database:
 
     def __init__(self, name: str):
         self.name = name
-        """As it may be shown."""
+        """The database's name as it may be shown."""
 
     def run(self, sql: str, values: Row | None = None) -> list[Row]:
         """Run a statement with parameters ``:name``; its rows, none for a statement that gives none."""
@@ -53,7 +53,7 @@ class Database:
         return [dict(zip(columns, row)) for row in cursor] if columns else []
 
     @contextlib.contextmanager
-    def transaction(self, *, write: bool = False) -> Iterator[Database]:
+    def transaction(self, *, write: bool = False) -> Iterator[LedgerDatabase]:
         """All that is run inside or nothing; with ``write``, no other writer comes in between."""
         with self._in_one_line():
             for statement in self._begin_writing if write else ("BEGIN",):
@@ -85,7 +85,7 @@ class Database:
         raise NotImplementedError
 
 
-def connect(address: str | Path, *, busy_s: float = BUSY_S) -> Database:
+def connect(address: str | Path, *, busy_s: float = BUSY_S) -> LedgerDatabase:
     """Open the path of an SQLite file, whose other writers are waited for, or a ``postgresql://`` URL."""
     scheme, separator, remainder = str(address).partition("://")
     if isinstance(address, Path) or not separator:
@@ -95,7 +95,7 @@ def connect(address: str | Path, *, busy_s: float = BUSY_S) -> Database:
     return _Postgres(f"{scheme.partition('+')[0]}://{remainder}")  # SQLAlchemy's name of a driver is allowed
 
 
-class _Sqlite(Database):
+class _Sqlite(LedgerDatabase):
     """An SQLite file with a write-ahead log: readers never wait, writers wait for each other."""
 
     tables_named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name = :name"
@@ -120,7 +120,7 @@ class _Sqlite(Database):
                 raise
 
     def run(self, sql: str, values: Row | None = None) -> list[Row]:
-        """Run a statement, see :meth:`Database.run`; it ends by itself where the file keeps it from ending."""
+        """Run a statement, see :meth:`LedgerDatabase.run`; it ends by itself where the file keeps it from ending."""
         self._deadline = time.monotonic() + STATEMENT_S
         return super().run(sql, values)
 
@@ -141,8 +141,8 @@ class _Sqlite(Database):
         )
         for row in strange[:1]:
             raise LedgerError(
-                f"the ledger {self.name} has the {plain(str(row['type']))} {plain(str(row['name']))}, which is not "
-                "unstall's: drop it, or move the ledger away"
+                f"the ledger {self.name} has the {sanitize_line(str(row['type']))} {sanitize_line(str(row['name']))}, "
+                "which is not unstall's: drop it, or move the ledger away"
             )
 
     def _use_write_ahead_log(self) -> None:
@@ -159,7 +159,7 @@ class _Sqlite(Database):
                 time.sleep(0.02)
 
     def _trouble(self, error: Exception) -> str:
-        text = plain(str(getattr(error, "strerror", None) or error))
+        text = sanitize_line(str(getattr(error, "strerror", None) or error))
         if "full" in text or "disk I/O" in text:
             return f"{text}; make room and run again, or free some with: unstall prune"
         if any(sign in text for sign in _DAMAGE):
@@ -173,7 +173,7 @@ class _Sqlite(Database):
         return text
 
 
-class _Postgres(Database):
+class _Postgres(LedgerDatabase):
     """A PostgreSQL server."""
 
     tables_named = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from unstall.records.archive import Archive
-from unstall.records.comparison import Difference, Subject
+from unstall.records.comparison import ChangedFact, Subject
 from unstall.records.measurements import Measurement
 from unstall.repeat.thresholds import LOAD_CORES, MEMORY_TOLERANCE, SAMPLES_TOLERANCE
 
@@ -28,34 +28,36 @@ SAMPLES = "samples a step"
 """The name of the setting that changes the work in a step."""
 
 
-def between(a: Archive, b: Archive) -> list[Difference]:
+def between(a: Archive, b: Archive) -> list[ChangedFact]:
     """What was different, the machine first and the code last."""
     changed = settings(a.measurement, b.measurement)
     return [*_environment(a, b), *_libraries(a, b), *_load(a, b), *changed, *_command(a, b), *_code(a, b)]
 
 
-def of_the_machine(differences: list[Difference]) -> list[Difference]:
+def of_the_machine(differences: list[ChangedFact]) -> list[ChangedFact]:
     """Those that are not changes of the program: they could explain a change of speed by themselves."""
     return [difference for difference in differences if difference.subject in ("machine", "software", "load")]
 
 
-def _environment(a: Archive, b: Archive) -> list[Difference]:
+def _environment(a: Archive, b: Archive) -> list[ChangedFact]:
     first, second = a.report.run.environment, b.report.run.environment
     differences = []
     for key, subject in _SUBJECTS.items():
         if key not in first or key not in second or _alike(key, first[key], second[key]):
             continue
-        differences.append(Difference(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key])))
+        differences.append(
+            ChangedFact(subject, _NAMES.get(key, key), _shown(key, first[key]), _shown(key, second[key]))
+        )
     return differences
 
 
-def _libraries(a: Archive, b: Archive) -> list[Difference]:
+def _libraries(a: Archive, b: Archive) -> list[ChangedFact]:
     """Those that both runs imported, in another version; torch has its own line."""
     first, second = (archive.report.run.environment.get("libraries", {}) for archive in (a, b))
     if not isinstance(first, Mapping) or not isinstance(second, Mapping):
         return []
     return [
-        Difference("software", name, str(first[name]), str(second[name]))
+        ChangedFact("software", name, str(first[name]), str(second[name]))
         for name in sorted(first.keys() & second.keys() - {"torch"})
         if first[name] != second[name]
     ]
@@ -75,12 +77,12 @@ def _shown(key: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _load(a: Archive, b: Archive) -> list[Difference]:
+def _load(a: Archive, b: Archive) -> list[ChangedFact]:
     first = a.report.utilization.other_processes_cores or 0.0
     second = b.report.utilization.other_processes_cores or 0.0
     if abs(first - second) < LOAD_CORES:
         return []
-    return [Difference("load", "cores taken by other processes", f"{first:.2g}", f"{second:.2g}")]
+    return [ChangedFact("load", "cores taken by other processes", f"{first:.2g}", f"{second:.2g}")]
 
 
 _LOADER = {
@@ -101,7 +103,7 @@ _MODEL = {
 }
 
 
-def settings(a: Measurement | None, b: Measurement | None) -> list[Difference]:
+def settings(a: Measurement | None, b: Measurement | None) -> list[ChangedFact]:
     """Samples a step, and the settings of the data loader and the model, where both runs know them."""
     if a is None or b is None:
         return []
@@ -111,18 +113,18 @@ def settings(a: Measurement | None, b: Measurement | None) -> list[Difference]:
         if first is not None and second is not None:
             pairs = {name: (getattr(first, field), getattr(second, field)) for name, field in attributes.items()}
             differences += [
-                Difference("settings", name, _text(x), _text(y))
+                ChangedFact("settings", name, _text(x), _text(y))
                 for name, (x, y) in pairs.items()
                 if x != y and "" not in (x, y)
             ]
     return differences
 
 
-def _samples(a: float | None, b: float | None) -> list[Difference]:
+def _samples(a: float | None, b: float | None) -> list[ChangedFact]:
     """The last batch of an epoch may hold fewer, so the means of two runs differ a little."""
     if a is None or b is None or abs(a - b) <= SAMPLES_TOLERANCE * max(a, b):
         return []
-    return [Difference("settings", SAMPLES, f"{a:.4g}", f"{b:.4g}")]
+    return [ChangedFact("settings", SAMPLES, f"{a:.4g}", f"{b:.4g}")]
 
 
 def _text(value: Any) -> str:
@@ -131,16 +133,16 @@ def _text(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-def _command(a: Archive, b: Archive) -> list[Difference]:
+def _command(a: Archive, b: Archive) -> list[ChangedFact]:
     first, second = (shlex.join(archive.report.run.command) for archive in (a, b))
-    return [Difference("command", "command", first, second)] if first != second else []
+    return [ChangedFact("command", "command", first, second)] if first != second else []
 
 
-def _code(a: Archive, b: Archive) -> list[Difference]:
+def _code(a: Archive, b: Archive) -> list[ChangedFact]:
     first, second = (code_of(archive) for archive in (a, b))
     if first == second or not (first[0] and second[0]):
         return []
-    return [Difference("code", "git revision", *(_short(code) for code in (first, second)))]
+    return [ChangedFact("code", "git revision", *(_short(code) for code in (first, second)))]
 
 
 def code_of(archive: Archive) -> tuple[str, str]:

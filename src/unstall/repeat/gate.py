@@ -15,20 +15,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from unstall.records.comparison import Difference, Pair, PhaseMedians
+from unstall.records.comparison import ChangedFact, GatePair, PhaseMedians
 from unstall.records.measurements import Measurement
 from unstall.records.vocabulary import PhaseName
 from unstall.repeat import differences
-from unstall.repeat.arms import Arm, Run
-from unstall.repeat.sequential import Finding, Plan, decide
+from unstall.repeat.arms import Arm, ArmRun
+from unstall.repeat.sequential import SequentialPlan, SequentialResult, decide
 from unstall.repeat.thresholds import FIRST_END, UNEVEN_LOAD
 
-Measure = Callable[[Arm, int], Run]
+Measure = Callable[[Arm, int], ArmRun]
 """Runs an arm; the number is the run's, from 0."""
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedBaseline:
     """A baseline that has run already: seconds a step, and in each phase."""
 
     step_s: float
@@ -40,20 +40,20 @@ class Recorded:
 class Gate:
     """A gate in progress."""
 
-    plan: Plan
-    baseline: Arm | Recorded
+    plan: SequentialPlan
+    baseline: Arm | RecordedBaseline
     candidate: Arm
     measure: Measure
     budget_s: float = math.inf
-    on_pair: Callable[[Pair, int], None] = lambda pair, counted: None
-    pairs: list[Pair] = field(default_factory=list)
+    on_pair: Callable[[GatePair, int], None] = lambda pair, counted: None
+    pairs: list[GatePair] = field(default_factory=list)
     out_of_time: bool = False
     """Whether the gate ended because its time was up."""
     _latest: dict[str, Measurement | None] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _phases: dict[str, list[Mapping[PhaseName, float]]] = field(default_factory=lambda: defaultdict(list))
 
-    def decide(self) -> Finding:
+    def decide(self) -> SequentialResult:
         """Run pairs until the answer is clear, there are enough, or the next one would not fit into the time."""
         began, longest = time.monotonic(), 0.0
         while True:
@@ -79,10 +79,10 @@ class Gate:
         medians = [PhaseMedians(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names]
         return sorted(medians, key=lambda phase: phase.baseline_s - phase.candidate_s)
 
-    def settings(self) -> list[Difference]:
+    def settings(self) -> list[ChangedFact]:
         """What the two sides' latest runs were set to differently."""
         latest = [self._latest.get(side) for side in ("baseline", "candidate")]
-        if isinstance(self.baseline, Recorded):
+        if isinstance(self.baseline, RecordedBaseline):
             latest[0] = self.baseline.measurement
         return differences.settings(*latest)
 
@@ -104,18 +104,18 @@ class Gate:
         self.on_pair(pair, len(self.log_ratios))
 
     def _median_phases(self, side: str) -> dict[PhaseName, float]:
-        if side == "baseline" and isinstance(self.baseline, Recorded):
+        if side == "baseline" and isinstance(self.baseline, RecordedBaseline):
             return dict(self.baseline.phases)
         runs = self._phases[side]
         names = dict.fromkeys(name for run in runs for name in run)
         return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in names}
 
 
-def _pair(baseline: Run | Recorded, candidate: Run, *, patient: bool) -> Pair:
+def _pair(baseline: ArmRun | RecordedBaseline, candidate: ArmRun, *, patient: bool) -> GatePair:
     """The two as a pair; ``patient``: set it aside if others used the machine much more during one of them."""
-    load = baseline.other_cores if isinstance(baseline, Run) else 0.0
-    uneven = isinstance(baseline, Run) and abs(load - candidate.other_cores) > UNEVEN_LOAD * baseline.cores
-    return Pair(
+    load = baseline.other_cores if isinstance(baseline, ArmRun) else 0.0
+    uneven = isinstance(baseline, ArmRun) and abs(load - candidate.other_cores) > UNEVEN_LOAD * baseline.cores
+    return GatePair(
         baseline_s=baseline.step_s,
         candidate_s=candidate.step_s,
         baseline_other_cores=load,

@@ -22,7 +22,7 @@ class Noise:
     deviation: float
     """Standard deviation of the logarithm of steps/s: 0.03 is about 3 %."""
     degrees: int
-    """Of freedom that it rests on."""
+    """Degrees of freedom that it rests on."""
 
     def widen(self, ratio: Ratio, *, level: float = 0.95) -> Ratio:
         """The interval of a ratio of two single runs, at least as wide as two runs of one code would make it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.repeat.database import Database, LedgerError
+from unstall.repeat.database import LedgerDatabase, LedgerError
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -47,7 +47,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """The n-th entry takes a ledger from version n to n + 1."""
 
 
-def migrate(database: Database, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+def migrate(database: LedgerDatabase, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring the ledger to this version; many may do so at once. LedgerError if it is newer than this unstall."""
     with database.transaction():
         if _version(database) == len(migrations):
@@ -66,7 +66,7 @@ def migrate(database: Database, migrations: Sequence[Sequence[str]] = MIGRATIONS
         database.run("INSERT INTO ledger_version (version) VALUES (:version)", {"version": len(migrations)})
 
 
-def _version(database: Database) -> int:
+def _version(database: LedgerDatabase) -> int:
     """0 for a ledger that is new."""
     if not database.run(database.tables_named, {"name": "ledger_version"}):
         return 0

@@ -42,7 +42,7 @@ Decision = Literal["regression", "pass", "cannot tell", "go on"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SequentialPlan:
     """What is fixed before the first run."""
 
     allowance: float = 0.05
@@ -84,7 +84,7 @@ def _doubling(first: int, below: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Finding:
+class SequentialResult:
     """What the pairs so far show."""
 
     decision: Decision
@@ -92,14 +92,14 @@ class Finding:
     """Candidate's step time over the baseline's, with the interval that the chance of a false alarm allows."""
 
 
-def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
+def decide(log_ratios: Sequence[float], plan: SequentialPlan, *, last: bool) -> SequentialResult:
     """Look at the pairs so far. ``last``: no more will come, by number or by time."""
     values = np.asarray(log_ratios, float)
     looks = plan.looks()
     end = last or len(values) in plan.ends()
     undecided: Decision = "cannot tell" if last else "go on"
     if len(values) < FEWEST_PAIRS or not (end or len(values) in looks):
-        return Finding(undecided, None)
+        return SequentialResult(undecided, None)
     share = plan.end_share(len(values)) if end else 0.5 / len(looks)
     allowed = math.log1p(plan.allowance)
     mean, error, degrees = trimmed(values, recorded=plan.recorded)
@@ -107,10 +107,10 @@ def decide(log_ratios: Sequence[float], plan: Plan, *, last: bool) -> Finding:
     high = mean + error * _quantile(plan.miss * share, degrees)
     slowdown = Ratio(math.exp(mean), math.exp(low), math.exp(high), len(values))
     if low > allowed or (end and low > 0 and mean > allowed):
-        return Finding("regression", slowdown)
+        return SequentialResult("regression", slowdown)
     if high < allowed or (end and mean <= allowed and high < math.log1p(2 * plan.allowance)):
-        return Finding("pass", slowdown)
-    return Finding(undecided, slowdown)
+        return SequentialResult("pass", slowdown)
+    return SequentialResult(undecided, slowdown)
 
 
 def trimmed(values: np.ndarray, *, recorded: bool = False) -> tuple[float, float, int]:

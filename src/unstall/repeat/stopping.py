@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
-from unstall.records.comparison import Answer, Entry, Iteration, NextStep, Savings, Stopping
+from unstall.records.comparison import Answer, BestRemedy, Entry, Iteration, Savings, Stopping
 from unstall.records.report import Report
 from unstall.records.vocabulary import HEALTHY, WITHOUT_CULPRIT
 from unstall.repeat.ledger import gap_of
@@ -164,25 +164,27 @@ def expected_gain(history: Sequence[Iteration], bound: float | None) -> float | 
     return min(expected, bound) if bound is not None else expected
 
 
-def best_remedy(report: Report) -> NextStep | None:
+def best_remedy(report: Report) -> BestRemedy | None:
     """What is known to help most: a tested remedy first, then one that is predicted to, then the verdict's culprit."""
     tested = [remedy for remedy in report.remedies if remedy.kept and remedy.speedup]
     if tested and report.total_speedup:
         names = ", ".join(remedy.name for remedy in tested)
-        return NextStep(f"the patch of unstall optimize ({names})", report.total_speedup, "measured", is_ceiling=False)
+        return BestRemedy(
+            f"the patch of unstall optimize ({names})", report.total_speedup, "measured", is_ceiling=False
+        )
     untried = [(remedy.predicted_speedup or 0.0, remedy.name) for remedy in report.remedies if remedy.speedup is None]
     gain, name = max(untried, default=(0.0, ""))
     if gain > 1:
-        return NextStep(name, gain, "predicted", is_ceiling=False)
+        return BestRemedy(name, gain, "predicted", is_ceiling=False)
     verdict = report.verdict
     if not report.run.steps or verdict.pattern in WITHOUT_CULPRIT or not math.isfinite(verdict.headroom):
         return None
     advice = verdict.advice[0] if verdict.advice else f"what makes it {verdict.pattern}"
     expected, ceiling = verdict.expected_gain, verdict.ceiling
     if expected is not None:
-        return NextStep(advice, expected.value, expected.known_by, False, (expected.low, expected.high))
+        return BestRemedy(advice, expected.value, expected.known_by, False, (expected.low, expected.high))
     interval = (ceiling.low, ceiling.high) if ceiling else None
-    return NextStep(advice, max(verdict.headroom, 1.0), verdict.headroom_known_by, True, interval)
+    return BestRemedy(advice, max(verdict.headroom, 1.0), verdict.headroom_known_by, True, interval)
 
 
 def weekly_hours(entries: Sequence[Entry], now: datetime) -> float:
@@ -209,7 +211,7 @@ def _answer(
     bound: float | None,
     history: Sequence[Iteration],
     expected: float | None,
-    best: NextStep | None,
+    best: BestRemedy | None,
     little: float,
 ) -> tuple[Answer, list[str]]:
     if bound is None:

@@ -12,10 +12,10 @@ from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.report.thresholds import COMPARED_PHASE
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 if TYPE_CHECKING:
-    from unstall.records.comparison import Comparison, Interval, Side
+    from unstall.records.comparison import Comparison, Side, SpeedupInterval
 
 _PHASES = 6
 _CALLBACKS = 5
@@ -65,7 +65,7 @@ def headline(comparison: Comparison) -> str:
     return f"B is {word} than A: {interval(speedup)} its steps/s"
 
 
-def interval(speedup: Interval) -> str:
+def interval(speedup: SpeedupInterval) -> str:
     """As "1.42× (1.31 to 1.55)"."""
     text = units.factor(speedup.value)
     if speedup.low is None or speedup.high is None:
@@ -79,17 +79,17 @@ def _colour(comparison: Comparison) -> str:
 
 def _side(side: Side) -> list[str]:
     speed = units.rate(side.steps_per_s, "steps") if units.known(side.steps_per_s) else "no steps"
-    phrases = [plain(side.id), speed]
+    phrases = [sanitize_line(side.id), speed]
     if units.known(side.samples_per_s):
         phrases.append(units.rate(side.samples_per_s, "samples"))
-    return [*phrases, f"{side.steps} steps measured", shorten(plain(shlex.join(side.command)), 60)]
+    return [*phrases, f"{side.steps} steps measured", shorten(sanitize_line(shlex.join(side.command)), 60)]
 
 
 def _differences(comparison: Comparison) -> Iterator[str]:
     for difference in comparison.differences:
-        yield f"{difference.name}: {plain(difference.a)} → {plain(difference.b)}"
+        yield f"{difference.name}: {sanitize_line(difference.a)} → {sanitize_line(difference.b)}"
     if comparison.commits:
-        yield f"between the revisions: {plain(comparison.commits)}"
+        yield f"between the revisions: {sanitize_line(comparison.commits)}"
     if not comparison.differences:
         yield "none known: same machine, software, settings, command and revision"
 
@@ -120,7 +120,12 @@ def _callback_rows(comparison: Comparison) -> list[tuple[str, str, str, str]]:
     largest = max((max(phase.a_s, phase.b_s) for phase in comparison.phases), default=0.0)
     shown = [change for change in comparison.callbacks if max(change.a_s, change.b_s) >= COMPARED_PHASE * largest]
     return [
-        (plain(change.name), units.seconds(change.a_s), units.seconds(change.b_s), _change(change.a_s, change.b_s))
+        (
+            sanitize_line(change.name),
+            units.seconds(change.a_s),
+            units.seconds(change.b_s),
+            _change(change.a_s, change.b_s),
+        )
         for change in shown[:_CALLBACKS]
     ]
 
@@ -133,9 +138,9 @@ def _change(a: float, b: float) -> str:
 def _verdicts(comparison: Comparison) -> list[str]:
     lines = []
     for label, side in (("A", comparison.a), ("B", comparison.b)):
-        line = f"{label}: {plain(side.verdict)}"
+        line = f"{label}: {sanitize_line(side.verdict)}"
         if side.culprit:
-            line += f", {_nearer(plain(side.culprit))}"
+            line += f", {_nearer(sanitize_line(side.culprit))}"
         if units.known(side.headroom) and side.headroom > 1:
             line += f", ceiling {promise.figure(side.ceiling) if side.ceiling else promise.factor(side.headroom)}"
         lines.append(line)

@@ -6,7 +6,7 @@ from unstall.records.what_if import DataRate, DataReport, DataStage
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 
 def page(report: DataReport, width: int = 100) -> Page:
@@ -38,10 +38,12 @@ def _fill(page: Page, report: DataReport) -> Page:
 def _loader(report: DataReport) -> list[str]:
     facts = report.loader
     named = {"batch_size": "batch", "workers": "workers", "prefetch": "prefetch", "collate": "collate"}
-    phrases = [plain(str(facts.get("dataset", "")))]
+    phrases = [sanitize_line(str(facts.get("dataset", "")))]
     if facts.get("length") is not None:
         phrases.append(f"{facts['length']} items")
-    phrases += [f"{label} {plain(str(facts[key]))}" for key, label in named.items() if facts.get(key) is not None]
+    phrases += [
+        f"{label} {sanitize_line(str(facts[key]))}" for key, label in named.items() if facts.get(key) is not None
+    ]
     return phrases
 
 

@@ -4,49 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from rich.text import Text
 
+from unstall.records.machine import Capability, MachineRate
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 
 _WIDEST = 100
-
-
-class Capability(Protocol):
-    """One means of measuring, and whether it works here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def works(self) -> bool: ...
-    @property
-    def detail(self) -> str: ...
-    @property
-    def advice(self) -> str:
-        """What to do where it does not work."""
-
-    @property
-    def optional(self) -> bool:
-        """Wanted only on request."""
-
-
-class Rate(Protocol):
-    """A ceiling."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def per_s(self) -> float:
-        """FLOP or bytes a second."""
-
-    @property
-    def in_flop(self) -> bool: ...
-    @property
-    def listed_share(self) -> float | None:
-        """Of the peak that the vendor lists, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +22,7 @@ class DoctorAnswer:
     capabilities: Sequence[Capability]
     machine: str
     """Processor and cores, in words."""
-    rates: Sequence[Rate]
+    rates: Sequence[MachineRate]
 
 
 def page(answer: DoctorAnswer, width: int = 100) -> Page:
@@ -90,10 +56,10 @@ def _explanation(capability: Capability) -> Text:
     return Text.assemble(capability.detail, (f"; {capability.advice}" if capability.advice else "", "dim"))
 
 
-def _name(rate: Rate) -> str:
+def _name(rate: MachineRate) -> str:
     share = f", {units.percent(rate.listed_share)} of the listed peak" if rate.listed_share else ""
     return rate.name + share
 
 
-def _figure(rate: Rate) -> str:
+def _figure(rate: MachineRate) -> str:
     return units.flops(rate.per_s) if rate.in_flop else f"{units.bytes_(rate.per_s)}/s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.records.experiments import Experiment, Study
+from unstall.records.experiments import ReportedExperiment, Study
 from unstall.records.report import Report
 from unstall.report.thresholds import UNKNOWN
 from unstall.text import units
@@ -22,7 +22,7 @@ def bounded(interval: tuple[float, float] | None) -> bool:
     return interval is not None and all(map(units.known, interval)) and interval[1] < UNKNOWN
 
 
-def result(trial: Experiment) -> str:
+def result(trial: ReportedExperiment) -> str:
     """The ratio, or that noise could explain it."""
     return units.factor(trial.ratio) if trial.conclusive else "inconclusive"
 
@@ -34,7 +34,7 @@ def between(interval: tuple[float, float] | None) -> str:
     return f"{units.number(interval[0])} to {units.number(interval[1])}" if bounded(interval) else "unknown"
 
 
-def notes(experiments: Sequence[Experiment]) -> list[str]:
+def notes(experiments: Sequence[ReportedExperiment]) -> list[str]:
     """The notes of the experiments, each after its experiment's name."""
     return [f"{trial.name}: {note}" for trial in experiments for note in trial.notes]
 

@@ -10,10 +10,10 @@ from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage, escape
 from unstall.report.thresholds import COMPARED_PHASE, UNKNOWN_RATIO
 from unstall.text import units
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
-    from unstall.records.comparison import GateResult, Pair, Slowdown
+    from unstall.records.comparison import GatePair, GateResult, Slowdown
 
 _PHASES = 5
 _COLOURS = {"pass": "green", "regression": "red", "cannot tell": "yellow"}
@@ -48,7 +48,11 @@ def _fill(page: Page, result: GateResult) -> Page:
     page.field("Command", shlex.join(result.command))
     page.phrases("Pairs", _counts(result))
     page.blank()
-    page.bullets("Different", [f"{each.name}: {plain(each.a)} → {plain(each.b)}" for each in result.differences], 2)
+    page.bullets(
+        "Different",
+        [f"{each.name}: {sanitize_line(each.a)} → {sanitize_line(each.b)}" for each in result.differences],
+        2,
+    )
     page.table("Step", _HEADER, _rows(result))
     page.bullets("Mind", result.notes, 3)
     return page
@@ -59,7 +63,7 @@ def headline(result: GateResult) -> str:
     allowed = units.percent(result.allowance)
     slowdown = result.slowdown
     if slowdown is None:
-        return f"cannot tell: {plain(result.notes[-1]) if result.notes else 'too few pairs'}"
+        return f"cannot tell: {sanitize_line(result.notes[-1]) if result.notes else 'too few pairs'}"
     change = f"{_signed(slowdown.value)} time a step ({_between(slowdown)})"
     if result.decision == "regression":
         return f"regression: {change}; {allowed} is allowed"
@@ -68,7 +72,7 @@ def headline(result: GateResult) -> str:
     return f"cannot tell whether it is more than {allowed} slower: {change}"
 
 
-def pair_line(pair: Pair, counted: int, look: int) -> str:
+def pair_line(pair: GatePair, counted: int, look: int) -> str:
     """One line of progress. ``look``: the number of pairs after which the gate may end next."""
     times = f"baseline {units.seconds(pair.baseline_s)}, candidate {units.seconds(pair.candidate_s)} a step"
     if not pair.counts:

@@ -14,7 +14,7 @@ from unstall.records.vocabulary import HEALTHY
 from unstall.report.layout import Page, sparkline
 from unstall.report.markdown import MarkdownPage
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 if TYPE_CHECKING:
     from unstall.records.comparison import Entry
@@ -62,7 +62,7 @@ def _speeds(entries: Sequence[Entry]) -> dict[str, list[float]]:
     by_program: defaultdict[str, list[float]] = defaultdict(list)
     for entry in entries:
         if units.known(entry.steps_per_s) and entry.steps_per_s > 0:
-            by_program[shorten(plain(entry.program), _PROGRAM_CELLS)].append(entry.steps_per_s)
+            by_program[shorten(sanitize_line(entry.program), _PROGRAM_CELLS)].append(entry.steps_per_s)
     return by_program
 
 
@@ -72,16 +72,16 @@ def _cells(entry: Entry) -> list[Text]:
         verdict = f"{entry.kind}: {verdict}"
     if entry.exit_code not in (0, None):
         verdict += f", exit {entry.exit_code}"
-    code = plain(entry.code).partition("+")
+    code = sanitize_line(entry.code).partition("+")
     return [
-        Text(plain(entry.id)[-6:], "bold"),
+        Text(sanitize_line(entry.id)[-6:], "bold"),
         Text(_when(entry.started)),
         Text.assemble(code[0], ("*", "yellow") if code[1] else ""),
         Text(_program(entry)),
         Text(units.number(entry.steps_per_s) if units.known(entry.steps_per_s) else "–"),
-        Text(shorten(plain(verdict), _VERDICT_CELLS), "green" if entry.pattern == HEALTHY else ""),
+        Text(shorten(sanitize_line(verdict), _VERDICT_CELLS), "green" if entry.pattern == HEALTHY else ""),
         Text(units.percent(entry.gap) if units.known(entry.gap) else "–"),
-        Text(shorten(plain(entry.host), 20), "dim"),
+        Text(shorten(sanitize_line(entry.host), 20), "dim"),
     ]
 
 
@@ -90,8 +90,8 @@ def _when(started: str) -> str:
     try:
         return f"{datetime.fromisoformat(started.replace('Z', '+00:00')).astimezone():%d %b %H:%M}"
     except ValueError:
-        return shorten(plain(started), 12)
+        return shorten(sanitize_line(started), 12)
 
 
 def _program(entry: Entry) -> str:
-    return shorten(plain(shlex.join(entry.command)), _PROGRAM_CELLS)
+    return shorten(sanitize_line(shlex.join(entry.command)), _PROGRAM_CELLS)

@@ -15,7 +15,7 @@ from rich.console import Console, Group, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 LABEL_CELLS = 11
 _NARROWEST, _WIDEST = 40, 120  # longer lines are hard to read
@@ -54,7 +54,7 @@ class Page:
 
     def rule(self, title: str) -> None:
         """A titled line across the page."""
-        head = shorten(f"── {plain(title)} ", self.width)
+        head = shorten(f"── {sanitize_line(title)} ", self.width)
         self.lines.append(Text(head + "─" * (self.width - cell_len(head)), "dim"))
 
     def line(self, text: str | Text) -> None:
@@ -68,28 +68,28 @@ class Page:
 
     def paragraph(self, text: str, style: str = "", sign: str = "") -> None:
         """Wrapped text over the full width. ``sign``: what stands for the colour in Markdown."""
-        self.lines += [Text(line, style) for line in wrap(plain(text), self.width)]
+        self.lines += [Text(line, style) for line in wrap(sanitize_line(text), self.width)]
 
     def field(self, label: str, text: str, style: str = "", most: int = 3) -> None:
         """A label in the left column and at most ``most`` lines of wrapped text beside it."""
-        self._labelled(label, clip(wrap(plain(text), self.room), most, self.room), style)
+        self._labelled(label, clip(wrap(sanitize_line(text), self.room), most, self.room), style)
 
     def phrases(self, label: str, phrases: Sequence[str]) -> None:
         """A label and short phrases, as many a line as fit, none of them torn apart."""
         if phrases:
-            self._labelled(label, pack([plain(phrase) for phrase in phrases], self.room))
+            self._labelled(label, pack([sanitize_line(phrase) for phrase in phrases], self.room))
 
     def bullets(self, label: str, items: Sequence[str], most_lines: int) -> None:
         """A label and one bullet an item, each of at most ``most_lines`` lines."""
         lines = []
         for item in items:
-            wrapped = clip(wrap(plain(item), self.room - 2), most_lines, self.room - 2)
+            wrapped = clip(wrap(sanitize_line(item), self.room - 2), most_lines, self.room - 2)
             lines += [f"{'•' if i == 0 else ' '} {line}" for i, line in enumerate(wrapped)]
         self._labelled(label, lines)
 
     def bar(self, label: str, share: float, figures: str, cells: int, style: str) -> None:
         """A label, a bar of ``cells`` for a share of 0..1, and figures after it."""
-        head = set_cell_size(shorten(plain(label), LABEL_CELLS - 1), LABEL_CELLS)
+        head = set_cell_size(shorten(sanitize_line(label), LABEL_CELLS - 1), LABEL_CELLS)
         figures = shorten(figures, self.width - LABEL_CELLS - 1 - cells)
         self.lines.append(Text.assemble(head, (set_cell_size(blocks(share, cells), cells), style), " " + figures))
 
@@ -248,7 +248,7 @@ def blocks(share: float, cells: int) -> str:
 
 def _cell(content: str | Text) -> Text:
     """A cell of a table, safe to show."""
-    return content.copy() if isinstance(content, Text) else Text(plain(content))
+    return content.copy() if isinstance(content, Text) else Text(sanitize_line(content))
 
 
 def encodable(line: Text, encoding: str) -> Text:

@@ -9,7 +9,7 @@ from typing import Literal
 from rich.text import Text
 
 from unstall.report.layout import Page
-from unstall.text.sanitize import literal, plain
+from unstall.text.sanitize import sanitize_line, sanitize_source
 
 _INLINE = re.compile(r"([\\`*_\[\]|~$])")
 _BLOCK = re.compile(r"^(\d*)(#|[-+.)](?=[\s-]|$))")  # headings, list items, rules
@@ -19,7 +19,7 @@ _WIDTH = 100_000  # cells: nothing is wrapped or cut
 
 def escape(text: str) -> str:
     """``text`` as literal characters: no markup, no HTML, and nobody notified by an @ sign."""
-    text = plain(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = sanitize_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = _INLINE.sub(r"\\\1", text)
     text = _MENTION.sub("@\u200b", text)
     return _BLOCK.sub(r"\1\\\2", text)
@@ -39,7 +39,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 def fenced(code: str, language: str) -> Iterator[str]:
     """A code block whose fence is longer than any run of backticks in it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", code)), default=0))
-    yield from (fence + language, *map(literal, code.split("\n")), fence)
+    yield from (fence + language, *map(sanitize_source, code.split("\n")), fence)
 
 
 class MarkdownPage(Page):
@@ -121,7 +121,7 @@ class MarkdownPage(Page):
         """A list item and a block of code to copy."""
         self.field(label, why)
         if command is not None:
-            self._block(*fenced(plain(command), "sh"))
+            self._block(*fenced(sanitize_line(command), "sh"))
 
     def _block(self, *lines: str) -> None:
         self._blocks.append(("block", list(lines)))

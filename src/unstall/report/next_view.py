@@ -10,7 +10,7 @@ from unstall.report.markdown import MarkdownPage
 from unstall.text import units
 
 if TYPE_CHECKING:
-    from unstall.records.comparison import NextStep, Stopping
+    from unstall.records.comparison import BestRemedy, Stopping
     from unstall.report.wording import NextCommand
 
 _ITERATIONS = 8
@@ -29,7 +29,7 @@ class NextAnswer:
     command: NextCommand | None = None
     """What to type to go on."""
     price: float | None = None
-    """Of an hour of the machine, in whatever currency."""
+    """Price of an hour of the machine, in whatever currency."""
 
 
 def page(answer: NextAnswer, width: int = 100) -> Page:
@@ -65,7 +65,7 @@ def _fill(page: Page, answer: NextAnswer) -> Page:
     return page
 
 
-def _gain(best: NextStep) -> str:
+def _gain(best: BestRemedy) -> str:
     word = "ceiling " if best.is_ceiling else "expected gain " if best.known_by == "estimated" else ""
     between = f", {best.interval[0]:.2g} to {best.interval[1]:.2g}" if best.interval else ""
     return f"{word}{units.factor(round(best.gain, 2))}{between}, {best.known_by}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unstall.records.remedies import SAMENESS_MEANS, Remedy, RemedyStatus
+from unstall.records.remedies import SAMENESS_MEANS, RemedyStatus, TriedRemedy
 from unstall.records.report import Report
 from unstall.report import run_markdown
 from unstall.report.layout import Page
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 _NARROWEST = 60
 _UNTRIED = (RemedyStatus.UNTRIED, RemedyStatus.BELOW_WORTH)
@@ -18,21 +18,21 @@ _WIDEST = 1000  # a remedy is one line, however long
 
 
 @dataclass(frozen=True)
-class OptimizeAnswer:
+class OptimizeResult:
     """What the search found, and what to say of it beyond the report."""
 
     report: Report
     interval: tuple[float, float] | None = None
-    """Of the total speed-up, 95 %."""
+    """The 95 % interval of the total speed-up."""
     remarks: Sequence[str] = ()
     """Lines for the end of the screen."""
 
 
-def page(answer: OptimizeAnswer, width: int = 100) -> Page:
+def page(answer: OptimizeResult, width: int = 100) -> Page:
     """The total and every remedy, for a terminal of ``width`` cells."""
     report = answer.report
     page = Page.fitting(width, narrowest=_NARROWEST, widest=_WIDEST)
-    page.line(f"unstall optimize · {shorten(plain(' '.join(report.run.command)), page.width - 20)}")
+    page.line(f"unstall optimize · {shorten(sanitize_line(' '.join(report.run.command)), page.width - 20)}")
     page.blank()
     page.line(_headline(report, answer.interval))
     for title, remedies in _groups(report):
@@ -40,20 +40,20 @@ def page(answer: OptimizeAnswer, width: int = 100) -> Page:
             page.blank()
             page.line(f"  {title}")
             for remedy in remedies:
-                page.line(shorten(f"    {plain(remedy.name)}", page.width))
+                page.line(shorten(f"    {sanitize_line(remedy.name)}", page.width))
                 page.line(shorten(f"      {_result(remedy)}", page.width))
     page.blank()
     for remark in answer.remarks:
-        page.line(f"  {plain(remark)}")
+        page.line(f"  {sanitize_line(remark)}")
     return page
 
 
-def markdown(answer: OptimizeAnswer) -> str:
+def markdown(answer: OptimizeResult) -> str:
     """The report for a pull request."""
     return run_markdown.render(answer.report)
 
 
-def _groups(report: Report) -> list[tuple[str, list[Remedy]]]:
+def _groups(report: Report) -> list[tuple[str, list[TriedRemedy]]]:
     """The remedies under their titles; those with a measured gain before the others."""
     rejected = [remedy for remedy in report.remedies if not remedy.kept]
     tried = [remedy for remedy in rejected if remedy.status not in (*_UNTRIED, RemedyStatus.ADVICE)]
@@ -85,7 +85,7 @@ def _same(report: Report) -> str:
     return f", {sameness}: {SAMENESS_MEANS[sameness]}{written}" if sameness else ""
 
 
-def _result(remedy: Remedy) -> str:
+def _result(remedy: TriedRemedy) -> str:
     """What came of it, in one line."""
     parts = []
     if remedy.speedup is not None:
@@ -96,5 +96,5 @@ def _result(remedy: Remedy) -> str:
     if remedy.kept and remedy.sameness:
         parts.append(f"{remedy.sameness}: {SAMENESS_MEANS[remedy.sameness]}")
     if remedy.why_not:
-        parts.append(plain(remedy.why_not))
+        parts.append(sanitize_line(remedy.why_not))
     return ", ".join(parts)

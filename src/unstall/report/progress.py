@@ -11,7 +11,7 @@ from typing import TextIO
 from rich.cells import cell_len
 
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 _PERIOD_S = 0.25
 _ERASE_BELOW = "\x1b[J"  # from the cursor to the end of the screen
@@ -61,7 +61,7 @@ class Progress:
         if self._last is not None and now - self._last < _PERIOD_S:
             return
         self._last = now
-        parts = ["unstall", plain(phase)]
+        parts = ["unstall", sanitize_line(phase)]
         if steps:
             parts.append(f"{steps:,} {'step' if steps == 1 else 'steps'}")
         if units.known(rate):
@@ -73,7 +73,7 @@ class Progress:
         """Write a line that stays, with the seconds since the command began."""
         self.clear()
         indent = line[: len(line) - len(line.lstrip(" "))]
-        self._write(f"unstall: {self._clock() - self._began:4.0f} s  {indent}{plain(line)}\n")
+        self._write(f"unstall: {self._clock() - self._began:4.0f} s  {indent}{sanitize_line(line)}\n")
 
     def clear(self) -> None:
         """Erase the line, if one is shown; the next update shows again at once."""

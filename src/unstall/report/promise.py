@@ -10,13 +10,13 @@ from unstall.records.speedup import Speedup
 from unstall.records.vocabulary import WITHOUT_CULPRIT
 from unstall.report.thresholds import NOTICEABLE, UNBOUNDED
 from unstall.text import units
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 
 def ceiling(finding: Finding, condition: str = "") -> str:
     """As "ceiling without it 2.3× (1.8 to 3.1, estimated)", with its condition; empty where none is known."""
-    told = ceiling_figure(finding)
-    return told and " ".join(filter(None, ("ceiling", plain(condition), told)))
+    text = ceiling_figure(finding)
+    return text and " ".join(filter(None, ("ceiling", sanitize_line(condition), text)))
 
 
 def ceiling_figure(finding: Finding) -> str:
@@ -36,7 +36,7 @@ def gain(finding: Finding) -> str:
     expected = finding.expected_gain
     if expected is None or expected.value < NOTICEABLE:
         return ""
-    return f"expected gain of {plain(expected.remedy)} {figure(expected)}"
+    return f"expected gain of {sanitize_line(expected.remedy)} {figure(expected)}"
 
 
 def first(finding: Finding) -> str:
@@ -49,15 +49,15 @@ def ceiling_line(report: Report) -> str | None:
     verdict = report.verdict
     if report.run.steps == 0 or not units.known(verdict.headroom) or verdict.pattern in WITHOUT_CULPRIT:
         return None
-    told = ceiling_figure(verdict)
-    if not told:
+    text = ceiling_figure(verdict)
+    if not text:
         return None if verdict.ceiling is None or gain(verdict) else f"no noticeable gain ({verdict.headroom_known_by})"
     speed = report.throughput.steps_per_s
     unsure = verdict.ceiling is not None and _is_range(verdict.ceiling)
     if units.known(speed) and not unsure:
-        told += f", {units.rate(speed, 'steps')} → {units.rate(speed * verdict.headroom, 'steps')}"
+        text += f", {units.rate(speed, 'steps')} → {units.rate(speed * verdict.headroom, 'steps')}"
     measurable = report.kind == "run" and "fixed" not in verdict.traits
-    return f"{told}; `unstall simplify` measures it" if unsure and measurable else told
+    return f"{text}; `unstall simplify` measures it" if unsure and measurable else text
 
 
 def gain_line(report: Report) -> str | None:

@@ -9,7 +9,7 @@ from html import escape
 from unstall.records.proof import Proof
 from unstall.report.layout import wrap
 from unstall.report.prove_view import COLOURS, figures, headline
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 _WIDTH, _MARGIN, _LINE = 640, 24, 20
 _CHARACTERS = 84  # of a line, in the small type
@@ -20,15 +20,15 @@ def render(proof: Proof, command: Sequence[str]) -> str:
     """The card; strings of the user's program cannot add markup."""
     head, _, rest = headline(proof).partition(": ")
     small = [
-        *wrap(plain(rest), _CHARACTERS)[:3],
+        *wrap(sanitize_line(rest), _CHARACTERS)[:3],
         "",
         *(f"{name}: {before} → {after}" for name, before, after in figures(proof)),
         *([f"first difference: {proof.first_difference}"] if proof.first_difference else []),
         f"{proof.changes} · {shlex.join(command)}",
     ]
     lines = [
-        f'<text x="{_MARGIN}" y="{72 + _LINE * number}" class="s">{escape(shorten(plain(text), _CHARACTERS))}</text>'
-        for number, text in enumerate(small)
+        f'<text x="{_MARGIN}" y="{72 + _LINE * number}" class="s">{escape(text)}</text>'
+        for number, text in enumerate(shorten(sanitize_line(text), _CHARACTERS) for text in small)
     ]
     height = 72 + _LINE * len(small) + 8
     colour = _COLOURS[COLOURS[proof.verdict]]

@@ -10,7 +10,7 @@ from unstall.report.layout import Page
 def page(report: Report, width: int = 100) -> Page:
     """The report for a terminal of ``width`` cells."""
     if report.kind == "optimize":
-        return optimize_view.page(optimize_view.OptimizeAnswer(report), width)
+        return optimize_view.page(optimize_view.OptimizeResult(report), width)
     if report.proof is not None:
         return prove_view.page(report, width)
     if report.kind == "simplify":

@@ -9,7 +9,7 @@ from unstall.records.report import Report
 from unstall.report import promise, run_phrases, templating, wording
 from unstall.report.markdown import escape, fenced
 from unstall.report.templating import Markup
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,7 +47,7 @@ def render(report: Report) -> str:
 @cache
 def _environment() -> Environment:
     environment = templating.environment(__package__, safe=lambda text: Markup(escape(text)))
-    environment.filters["fenced"] = lambda line, language: _block(plain(line), language)
+    environment.filters["fenced"] = lambda line, language: _block(sanitize_line(line), language)
     return environment
 
 

@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 from unstall.records.communication import GroupCommunication, RankCommunication
 from unstall.records.compiled import CompiledFrame
-from unstall.records.report import Between, Phase, Report, RunInfo, Throughput, Utilization
+from unstall.records.report import Between, PhaseTime, Report, RunInfo, Throughput, Utilization
 from unstall.report import wording
 from unstall.report.thresholds import NOTABLE_BYTES, NOTABLE_CORES, NOTABLE_PART, NOTABLE_S, NOTABLE_SHARE, NOTABLE_SKEW
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 
 
 class PhaseList(NamedTuple):
     """Phases worth a line each, biggest first, and the small ones, which share one line."""
 
-    shown: list[Phase]
-    folded: list[Phase]
+    shown: list[PhaseTime]
+    folded: list[PhaseTime]
 
 
 def phases(report: Report, fold: float = 0.01) -> PhaseList:
@@ -33,11 +33,11 @@ def phases(report: Report, fold: float = 0.01) -> PhaseList:
     return PhaseList(ordered[: -len(small)], small)
 
 
-def phase_note(phase: Phase) -> str:
+def phase_note(phase: PhaseTime) -> str:
     """What a plug-in's phase is, whose code is in `other`, and how much was blocked, and on the network, if notable."""
-    notes = [plain(phase.what)] if phase.what else []
+    notes = [sanitize_line(phase.what)] if phase.what else []
     if phase.functions:
-        named = (f"{shorten(plain(line.name), 30)} {units.percent(line.share)}" for line in phase.functions[:2])
+        named = (f"{shorten(sanitize_line(line.name), 30)} {units.percent(line.share)}" for line in phase.functions[:2])
         notes.append(", ".join(named))
     if phase.share < NOTABLE_SHARE or phase.mean_s <= 0:
         return ", ".join(notes)
@@ -76,7 +76,11 @@ def training_step_s(speed: Throughput) -> float:
 
 def between_steps(between: Between) -> str:
     """As "between steps: evaluate, train.py:80, 4 times 2.1 s, 33 ms a step"."""
-    named = f"{plain(between.function)}, {plain(PurePath(between.file).name)}:{between.line}, " if between.file else ""
+    named = (
+        f"{sanitize_line(between.function)}, {sanitize_line(PurePath(between.file).name)}:{between.line}, "
+        if between.file
+        else ""
+    )
     times = f"{between.count} {_plural('time', between.count)} {units.seconds(between.each_s)}"
     return f"between steps: {named}{times}, {units.seconds(between.mean_s)} a step"
 
@@ -154,7 +158,7 @@ def run(report: Report) -> list[str]:
 
 
 RANK_COLUMNS = ("step", "own work", "waits", "in group", "exposed", "hidden", "calls", "bytes")
-"""Of a row for each rank and process group, after the rank's name; a step's."""
+"""Columns of a row for each rank and process group, after the rank's name; figures are a step's."""
 
 
 def ranks(report: Report, most: int) -> list[tuple[str, ...]]:
@@ -167,7 +171,7 @@ def ranks(report: Report, most: int) -> list[tuple[str, ...]]:
 
 
 def _rank_rows(rank: RankCommunication, several_hosts: bool) -> list[tuple[str, ...]]:
-    name = f"rank {rank.rank}" + (f" on {plain(rank.host)}" if several_hosts else "")
+    name = f"rank {rank.rank}" + (f" on {sanitize_line(rank.host)}" if several_hosts else "")
     own = (name, *(units.seconds(value) for value in (rank.step_s, rank.own_s, rank.exposed_s)))
     cells = [_group_cells(group) for group in rank.groups] or [("",) * 5]
     return [(*(own if i == 0 else ("", "", "", "")), *of_group) for i, of_group in enumerate(cells)]
@@ -176,7 +180,7 @@ def _rank_rows(rank: RankCommunication, several_hosts: bool) -> list[tuple[str, 
 def _group_cells(group: GroupCommunication) -> tuple[str, ...]:
     calls, moved = group.calls_per_step, group.bytes_per_step
     return (
-        plain(group.name),
+        sanitize_line(group.name),
         units.seconds(group.exposed_s),
         units.seconds(group.hidden_s) if units.known(group.hidden_s) else "",
         units.number(calls) if units.known(calls) else "",
@@ -185,7 +189,7 @@ def _group_cells(group: GroupCommunication) -> tuple[str, ...]:
 
 
 CALLBACK_COLUMNS = ("calls", "mean", "total", "of the run", "at")
-"""Of a row for each event of a callback, after its name."""
+"""Columns of a row for each event of a callback, after its name."""
 
 
 def callbacks(report: Report, least: float = 0.0) -> list[tuple[str, ...]]:
@@ -193,7 +197,7 @@ def callbacks(report: Report, least: float = 0.0) -> list[tuple[str, ...]]:
     by_time = sorted(report.callbacks, key=lambda callback: -callback.total_s)
     return [
         (
-            plain(callback.name),
+            sanitize_line(callback.name),
             f"{callback.calls:,}",
             units.seconds(callback.mean_s),
             units.seconds(callback.total_s),
@@ -212,9 +216,9 @@ def compiled(report: Report) -> list[tuple[str, ...]]:
     """
     rows: list[tuple[str, ...]] = []
     for frame in report.compiled:
-        figures = (plain(frame.function), f"{frame.graphs}", f"{frame.compilations}×")
+        figures = (sanitize_line(frame.function), f"{frame.graphs}", f"{frame.compilations}×")
         for line, why in _reasons(frame):
-            rows.append((*figures, wording.location(frame.file, line), plain(why)))
+            rows.append((*figures, wording.location(frame.file, line), sanitize_line(why)))
             figures = ("", "", "")
     return rows
 
@@ -228,7 +232,7 @@ def _reasons(frame: CompiledFrame) -> list[tuple[int, str]]:
 
 
 NODE_COLUMNS = ("ranks", "clock ahead", "error", "exit code")
-"""Of a row for each node, after its name; the clocks are compared with the first node's."""
+"""Columns of a row for each node, after its name; the clocks are compared with the first node's."""
 
 
 def nodes(report: Report, most: int) -> list[tuple[str, ...]]:
@@ -236,7 +240,7 @@ def nodes(report: Report, most: int) -> list[tuple[str, ...]]:
     rows = report.communication.nodes[:most] if report.communication is not None else []
     return [
         (
-            plain(node.host),
+            sanitize_line(node.host),
             _span_of(node.ranks),
             units.seconds(node.clock_offset_s) if units.known(node.clock_offset_s) else "not known",
             units.seconds(node.clock_error_s) if units.known(node.clock_error_s) else "",

@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from unstall.records.report import Culprit, Phase, Report
+from unstall.records.memory import MemoryLines
+from unstall.records.report import Culprit, PhaseTime, Report
 from unstall.records.vocabulary import HEALTHY, UNEXPLAINED
 from unstall.report import gpu_section, promise, run_markdown, run_phrases, wording
 from unstall.report.layout import LABEL_CELLS, Page, on_one_screen
 from unstall.report.thresholds import NOTABLE_CALLBACK
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten, shorten_left
+from unstall.text.sanitize import sanitize_line, shorten, shorten_left
 
 _WIDEST_BAR = 40
 _NARROWEST_BAR = 6
 _ALLOCATING_LINES = 3
-
-
-class AllocatingLine(Protocol):
-    """A line of the user's, and the bytes that it allocated."""
-
-    @property
-    def function(self) -> str: ...
-    @property
-    def file(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-
-
-class MemoryLines(Protocol):
-    """The lines that allocated the most, at the peak and of what kept growing."""
-
-    @property
-    def peak(self) -> Sequence[AllocatingLine]: ...
-    @property
-    def growth(self) -> Sequence[AllocatingLine]: ...
 
 
 class _Limits(NamedTuple):
@@ -131,12 +110,12 @@ def _culprit(page: Page, report: Report, limits: _Limits) -> None:
     for i, line in enumerate(_culprit_place(culprit, share, page.room)):
         page.field("Culprit" if i == 0 else "", line, "bold", most=1)
     if culprit.code:
-        page.field("", shorten(f"> {plain(culprit.code)}", page.room), most=1)
+        page.field("", shorten(f"> {sanitize_line(culprit.code)}", page.room), most=1)
     called_by = wording.called_by(culprit)
     if called_by:
         page.field("", called_by, most=2)
     if culprit.via:
-        page.field("", f"in the call of {plain(culprit.via)}", "dim", most=1)
+        page.field("", f"in the call of {sanitize_line(culprit.via)}", "dim", most=1)
 
 
 def _culprit_place(culprit: Culprit, share: str, room: int) -> list[str]:
@@ -168,11 +147,11 @@ def _phases(page: Page, report: Report, limits: _Limits) -> None:
     if folded:
         share = sum(phase.share for phase in folded)
         mean = sum(phase.mean_s for phase in folded)
-        names = ", ".join(plain(phase.name) for phase in folded)
+        names = ", ".join(sanitize_line(phase.name) for phase in folded)
         page.bar("the rest", share, f"{_columns(share, mean)}  {names}", cells, "blue")
 
 
-def _phase_figures(phase: Phase) -> str:
+def _phase_figures(phase: PhaseTime) -> str:
     return _columns(phase.share, phase.mean_s)
 
 
@@ -226,7 +205,7 @@ def _tables(page: Page, report: Report, limits: _Limits) -> None:
             [
                 (
                     m.name or "(root)",
-                    shorten(plain(m.type), page.room // 4),
+                    shorten(sanitize_line(m.type), page.room // 4),
                     units.number(m.calls_per_step),
                     units.seconds(m.self_s),
                     units.seconds(m.forward_s),

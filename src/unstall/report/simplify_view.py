@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import set_cell_size
 from rich.text import Text
 
-from unstall.records.experiments import Ceiling, Experiment, Study
+from unstall.records.experiments import Ceiling, ReportedExperiment, Study
 from unstall.records.report import Report
 from unstall.report import experiment_phrases, promise, run_markdown, wording
 from unstall.report.layout import Page, blocks
@@ -77,7 +77,7 @@ def _colour(gap: float | None) -> str:
     return "red" if gap >= LARGE_GAP else "yellow" if gap >= SOME_GAP else "green"
 
 
-def _table(page: Page, experiments: Sequence[Experiment]) -> None:
+def _table(page: Page, experiments: Sequence[ReportedExperiment]) -> None:
     rows = []
     for number, trial in enumerate(experiments, 1):
         low, high = trial.ci95

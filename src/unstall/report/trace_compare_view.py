@@ -10,7 +10,7 @@ from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.report.thresholds import COMPARED_CHANGE, SAME
 from unstall.text import units
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 _ROWS = 8
 _NAMESPACES = re.compile(r"^void |\b(?:at::native|at|c10|std|cutlass)::|\(anonymous namespace\)::")
@@ -32,10 +32,11 @@ def _fill(page: Page, comparison: TraceComparison) -> Page:
     page.blank()
     page.field(
         "Before",
-        f"{plain(comparison.files[0])}: {units.seconds(comparison.step_s[0])} a step, {comparison.verdicts[0]}",
+        f"{sanitize_line(comparison.files[0])}: {units.seconds(comparison.step_s[0])} a step, {comparison.verdicts[0]}",
     )
     page.field(
-        "After", f"{plain(comparison.files[1])}: {units.seconds(comparison.step_s[1])} a step, {comparison.verdicts[1]}"
+        "After",
+        f"{sanitize_line(comparison.files[1])}: {units.seconds(comparison.step_s[1])} a step, {comparison.verdicts[1]}",
     )
     if not comparison.marked_steps:
         page.field("Mind", "steps are not marked in both traces, so each whole trace counts as one step")

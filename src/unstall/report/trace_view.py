@@ -12,7 +12,7 @@ from unstall.report.device_labels import CRITICAL_PATH_KINDS, DEVICE_USES
 from unstall.report.layout import Page, on_one_screen
 from unstall.report.thresholds import NOTABLE_KIND, NOTABLE_OPERATOR
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten, shorten_left
+from unstall.text.sanitize import sanitize_line, shorten, shorten_left
 
 _FOLD = 0.005
 _LONGEST_COMMAND = 120
@@ -70,14 +70,14 @@ def _culprit(page: Page, verdict: Finding) -> None:
         return
     page.field("Culprit", _place(culprit, page.room), "bold", most=1)
     if culprit.via:
-        page.field("", f"in {shorten(plain(culprit.via), page.room - 4)}", "dim", most=1)
+        page.field("", f"in {shorten(sanitize_line(culprit.via), page.room - 4)}", "dim", most=1)
 
 
 def _place(culprit: Culprit, room: int) -> str:
-    process = "" if culprit.process == "main" else f", {plain(culprit.where)}"
+    process = "" if culprit.process == "main" else f", {sanitize_line(culprit.where)}"
     share = f"({units.percent(culprit.share)} of the steps' time{process})"
-    name = shorten(plain(culprit.function), 60)
-    place = f"{plain(culprit.file)}:{culprit.line}" if culprit.file else ""
+    name = shorten(sanitize_line(culprit.function), 60)
+    place = f"{sanitize_line(culprit.file)}:{culprit.line}" if culprit.file else ""
     place_room = room - len(share) - len(name) - 2
     return " ".join(part for part in (name, shorten_left(place, max(place_room, 12)) if place else "", share) if part)
 
@@ -96,7 +96,9 @@ def _uses(page: Page, report: Report, trace: TraceFacts) -> None:
 
 
 def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
-    phrases = [f"{plain(change.what_if)} → {promise.factor(change.gain)}" for change in trace.what_ifs[: rows + 1]]
+    phrases = [
+        f"{sanitize_line(change.what_if)} → {promise.factor(change.gain)}" for change in trace.what_ifs[: rows + 1]
+    ]
     page.phrases("What if", phrases or ["no standard what-if would gain half a per cent"])
     path = sorted(trace.critical_path.items(), key=lambda item: -item[1])
     parts = [
@@ -104,7 +106,7 @@ def _what_ifs(page: Page, trace: TraceFacts, rows: int) -> None:
     ]
     page.phrases("Critical", parts[:rows])
     named = [(name, share) for name, share in trace.critical_operators.items() if share >= NOTABLE_OPERATOR][:3]
-    operators = [f"{shorten(plain(name), 40)} {units.percent(share)}" for name, share in named]
+    operators = [f"{shorten(sanitize_line(name), 40)} {units.percent(share)}" for name, share in named]
     page.phrases("", [f"by operator: {operators[0]}", *operators[1:]] if operators else [])
 
 
@@ -172,7 +174,9 @@ def _about(report: Report) -> list[str]:
 
 def _device_names(trace: TraceFacts) -> str:
     counts = {name: trace.devices.count(name) for name in trace.devices}
-    return ", ".join(f"{count} × {plain(name)}" if count > 1 else plain(name) for name, count in counts.items())
+    return ", ".join(
+        f"{count} × {sanitize_line(name)}" if count > 1 else sanitize_line(name) for name, count in counts.items()
+    )
 
 
 def _next(report: Report) -> tuple[str, str | None]:

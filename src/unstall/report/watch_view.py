@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.records.observations import Usage, View
+from unstall.records.observations import LiveView, Usage
 from unstall.records.vocabulary import PhaseName
 from unstall.report.layout import Page, sparkline
 from unstall.report.markdown import escape
@@ -13,7 +13,7 @@ _BAR_CELLS, _FIGURE_CELLS = 30, 18
 _WIDEST = 100
 
 
-def page(view: View, width: int = 100) -> Page:
+def page(view: LiveView, width: int = 100) -> Page:
     """All that is known of the run, for a terminal of ``width`` cells."""
     page = Page.fitting(width, widest=_WIDEST)
     page.rule(f"unstall watch · {view.id}")
@@ -29,26 +29,26 @@ def page(view: View, width: int = 100) -> Page:
     return page
 
 
-def markdown(view: View) -> str:
+def markdown(view: LiveView) -> str:
     """The same as one item of a list."""
     return f"- {escape(view.id)}: {escape(line(view))}\n"
 
 
-def line(view: View) -> str:
+def line(view: LiveView) -> str:
     """The same in one line, for an output that is not a terminal."""
     parts = [*_steps(view), view.sampling]
     parts += [f"{name} {units.percent(seconds / _step_s(view))}" for name, seconds in _ordered(view)[:3]]
     return " · ".join(parts)
 
 
-def _steps(view: View) -> list[str]:
+def _steps(view: LiveView) -> list[str]:
     if not view.steps:
         return ["no step yet"]
     phrases = [f"{view.steps:,} {'step' if view.steps == 1 else 'steps'}"]
     return [*phrases, units.rate(view.rate, "steps")] if view.rate is not None else phrases
 
 
-def _phases(page: Page, view: View) -> None:
+def _phases(page: Page, view: LiveView) -> None:
     if not view.phases:
         return
     page.phrases("Phases", [f"{units.seconds(_step_s(view))} a step over {view.phase_steps:,} steps"])
@@ -59,11 +59,11 @@ def _phases(page: Page, view: View) -> None:
             page.bar(name, share, f"{units.percent(share):>7} {units.seconds(seconds):>8}", cells, "blue")
 
 
-def _ordered(view: View) -> list[tuple[PhaseName, float]]:
+def _ordered(view: LiveView) -> list[tuple[PhaseName, float]]:
     return sorted(view.phases.items(), key=lambda phase: -phase[1])
 
 
-def _step_s(view: View) -> float:
+def _step_s(view: LiveView) -> float:
     return sum(view.phases.values()) or 1.0
 
 
@@ -73,5 +73,5 @@ def _usage(kind: tuple[str, Usage]) -> str:
     return f"{count}{name} {units.number(round(usage.cores, 2))} cores, {units.bytes_(usage.rss_bytes)}"
 
 
-def _gpus(view: View) -> list[str]:
+def _gpus(view: LiveView) -> list[str]:
     return [f"GPU {index} {units.percent(share)}" for index, share in enumerate(view.gpus)]

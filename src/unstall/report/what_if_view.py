@@ -9,7 +9,7 @@ from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
 from unstall.report.thresholds import FASTER, SHOWN_AS_ZERO
 from unstall.text import units
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 
 def page(report: WhatIfReport, width: int = 100) -> Page:
@@ -25,7 +25,7 @@ def markdown(report: WhatIfReport) -> str:
 def _fill(page: Page, report: WhatIfReport) -> Page:
     page.rule("unstall what-if")
     if len(report.answers) == 1:
-        _one(page, report, report.answers[0])
+        _prediction(page, report, report.answers[0])
     else:
         _survey(page, report)
     if report.elasticities:
@@ -34,7 +34,7 @@ def _fill(page: Page, report: WhatIfReport) -> Page:
     return page
 
 
-def _one(page: Page, report: WhatIfReport, answer: WhatIf) -> None:
+def _prediction(page: Page, report: WhatIfReport, answer: WhatIf) -> None:
     page.paragraph(headline(answer), "bold green" if answer.speedup > FASTER else "bold yellow")
     page.field("What if", answer.changes)
     page.phrases(
@@ -67,7 +67,7 @@ def _survey(page: Page, report: WhatIfReport) -> None:
 
 def _elasticities(page: Page, report: WhatIfReport) -> None:
     ordered = sorted(report.elasticities.items(), key=lambda item: -abs(item[1]))
-    phrases = [f"{plain(name)} {value:.2f}" for name, value in ordered if abs(value) >= SHOWN_AS_ZERO]
+    phrases = [f"{sanitize_line(name)} {value:.2f}" for name, value in ordered if abs(value) >= SHOWN_AS_ZERO]
     page.phrases("Matters", [*phrases, f"sum {sum(report.elasticities.values()):.2f}"])
 
 

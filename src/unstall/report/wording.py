@@ -13,7 +13,7 @@ from unstall.records.vocabulary import HEALTHY, WITHOUT_CULPRIT
 from unstall.report import promise
 from unstall.report.thresholds import BUSY_CORES, STABLE_STEPS
 from unstall.text import units
-from unstall.text.sanitize import plain, shorten, shorten_left
+from unstall.text.sanitize import sanitize_line, shorten, shorten_left
 
 _NAME_CELLS = 60
 
@@ -35,7 +35,7 @@ def headline(report: Report) -> str:
 
 def subject(finding: Finding) -> str:
     """The pattern and its cause: "input-bound (transform)"."""
-    return f"{finding.pattern} ({plain(finding.cause)})" if finding.cause else finding.pattern
+    return f"{finding.pattern} ({sanitize_line(finding.cause)})" if finding.cause else finding.pattern
 
 
 def runner_up(report: Report) -> Finding | None:
@@ -58,7 +58,7 @@ def runner_up_line(report: Report) -> str | None:
 
 def culprit_name(culprit: Culprit) -> str:
     """The function's name; for module-level code, the file and line it stands on."""
-    return shorten(plain(culprit.name), _NAME_CELLS)
+    return shorten(sanitize_line(culprit.name), _NAME_CELLS)
 
 
 def name_and_place(culprit: Culprit) -> list[str]:
@@ -74,7 +74,7 @@ def name_and_place(culprit: Culprit) -> list[str]:
 def place_of(line: LineTime) -> str:
     """File and line, and of a library its version; empty without a file."""
     place = location(line.file, line.line)
-    package = shorten(plain(f"{line.package} {line.version}"), _NAME_CELLS)
+    package = shorten(sanitize_line(f"{line.package} {line.version}"), _NAME_CELLS)
     return f"{place} ({package})" if place and package else place
 
 
@@ -89,7 +89,7 @@ def called_by(line: LineTime) -> str:
 
 
 def _caller(caller: Caller) -> str:
-    named = "" if caller.function.startswith("<") else f"{shorten(plain(caller.function), _NAME_CELLS)}, "
+    named = "" if caller.function.startswith("<") else f"{shorten(sanitize_line(caller.function), _NAME_CELLS)}, "
     return f"{named}{location(caller.file, caller.line)}"
 
 
@@ -97,7 +97,7 @@ def location(file: str, line: int, cells: int = 1000) -> str:
     """``file:line``, relative to the working directory or to site-packages if it is under one; empty without a file."""
     if not file:
         return ""
-    return shorten_left(f"{plain(_short_path(file))}:{line}", cells)
+    return shorten_left(f"{sanitize_line(_short_path(file))}:{line}", cells)
 
 
 def culprit_share(finding: Finding) -> str:
@@ -110,7 +110,7 @@ def culprit_share(finding: Finding) -> str:
     elif in_worker(culprit):
         owner = "the loader workers' time"
     else:
-        owner = f"the time of {shorten(plain(culprit.where), 30)}"
+        owner = f"the time of {shorten(sanitize_line(culprit.where), 30)}"
     return f"{units.percent(culprit.share)} of {owner}"
 
 
@@ -122,7 +122,7 @@ def in_worker(culprit: Culprit) -> bool:
 def next_command(report: Report) -> NextCommand:
     """What a person should type after reading this report."""
     command = shlex.join(report.run.command)
-    command = command if command.isprintable() else plain(command)
+    command = command if command.isprintable() else sanitize_line(command)
     if not command:
         return NextCommand(_first(report.verdict.advice) or "nothing to type", None)
     if report.run.steps == 0:
@@ -134,7 +134,9 @@ def next_command(report: Report) -> NextCommand:
         return NextCommand("nothing to fix", None)
     step = verdict.next_step
     if step is not None and not (step.option == "--modules" and report.modules):
-        return NextCommand(plain(step.label), " ".join(filter(None, ("unstall run", plain(step.option), command))))
+        return NextCommand(
+            sanitize_line(step.label), " ".join(filter(None, ("unstall run", sanitize_line(step.option), command)))
+        )
     if report.kind == "run" and report.run.world_size == 1:
         return NextCommand("prove it by experiment (and then: unstall optimize):", f"unstall simplify {command}")
     return NextCommand("fix, run again, then:", "unstall compare")
@@ -157,8 +159,8 @@ def _surer(report: Report, command: str) -> NextCommand:
 def _no_verdict(report: Report) -> str:
     why = _first(report.verdict.evidence) or _first(report.run.notes)
     advice = _first(report.verdict.advice)
-    reason = f" ({plain(why).rstrip('.')})" if why else ""
-    what_to_do = f"; what to do: {plain(advice).rstrip('.')}" if advice else ""
+    reason = f" ({sanitize_line(why).rstrip('.')})" if why else ""
+    what_to_do = f"; what to do: {sanitize_line(advice).rstrip('.')}" if advice else ""
     return f"no verdict: no step was seen{reason}{what_to_do}"
 
 
@@ -168,7 +170,7 @@ def _first(lines: Sequence[str]) -> str | None:
 
 def _clause(finding: Finding) -> str:
     """What takes the time, as the middle of the sentence; of a report that has none, its first evidence."""
-    return plain(finding.summary) or plain(_first(finding.evidence) or "")
+    return sanitize_line(finding.summary) or sanitize_line(_first(finding.evidence) or "")
 
 
 def _tail(finding: Finding) -> str:

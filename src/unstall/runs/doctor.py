@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from unstall.benchmark import machine
-from unstall.benchmark.capabilities import Check, checks
+from unstall.benchmark.capabilities import checks
 from unstall.benchmark.load import Load
+from unstall.records.machine import Capability, MachineRate
 
 if TYPE_CHECKING:
     from unstall.benchmark.machine import Ceilings
@@ -21,10 +22,10 @@ _QUIET_CORES = 0.3
 class Examined(NamedTuple):
     """What works, and how fast the machine is."""
 
-    checks: list[Check]
+    checks: list[Capability]
     ceilings: Ceilings
     other_cores: float
-    """That other programs took while the ceilings were measured."""
+    """Cores that other programs took while the ceilings were measured."""
 
     @property
     def is_disturbed(self) -> bool:
@@ -32,21 +33,11 @@ class Examined(NamedTuple):
         return self.other_cores > _QUIET_CORES
 
 
-class Rate(NamedTuple):
-    """A ceiling: how much a second, in FLOP or bytes."""
-
-    name: str
-    per_s: float
-    in_flop: bool = False
-    listed_share: float | None = None
-    """Of the peak that the vendor lists, where it is known."""
-
-
 def examine(
     *,
     quick: bool,
     progress: Progress,
-    try_out: Callable[[], list[Check]] = checks,
+    try_out: Callable[[], list[Capability]] = checks,
     measure: Callable[..., Ceilings] = machine.measure,
     save: Callable[[Ceilings], None] = machine.save,
     load: Callable[[], Load] = Load,
@@ -67,19 +58,19 @@ def examine(
     return examined
 
 
-def rates(ceilings: Ceilings) -> Iterator[Rate]:
+def rates(ceilings: Ceilings) -> Iterator[MachineRate]:
     """Every ceiling, the processor's first."""
-    yield Rate(f"matrix product, float32, by {ceilings.matmul_by}", ceilings.matmul_flops_f32, in_flop=True)
-    yield Rate("memory copy", ceilings.memory_copy_bytes_per_s)
+    yield MachineRate(f"matrix product, float32, by {ceilings.matmul_by}", ceilings.matmul_flops_f32, in_flop=True)
+    yield MachineRate("memory copy", ceilings.memory_copy_bytes_per_s)
     if ceilings.disk_read_bytes_per_s is not None:
-        yield Rate("disk read, sequential", ceilings.disk_read_bytes_per_s)
+        yield MachineRate("disk read, sequential", ceilings.disk_read_bytes_per_s)
     for gpu in ceilings.gpus:
         for dtype, flops in gpu.matmul_flops.items():
             listed = machine.listed_peak(gpu.name, dtype)
             share = flops / listed if listed else None
-            yield Rate(f"{gpu.name}: matrix product, {dtype}", flops, in_flop=True, listed_share=share)
-        yield Rate(f"{gpu.name}: memory copy", gpu.memory_copy_bytes_per_s)
-        yield Rate(f"{gpu.name}: copy host to device, pinned", gpu.host_to_device_pinned_bytes_per_s)
-        yield Rate(f"{gpu.name}: copy host to device, pageable", gpu.host_to_device_pageable_bytes_per_s)
-        yield Rate(f"{gpu.name}: copy device to host, pinned", gpu.device_to_host_pinned_bytes_per_s)
-        yield Rate(f"{gpu.name}: copy device to host, pageable", gpu.device_to_host_pageable_bytes_per_s)
+            yield MachineRate(f"{gpu.name}: matrix product, {dtype}", flops, in_flop=True, listed_share=share)
+        yield MachineRate(f"{gpu.name}: memory copy", gpu.memory_copy_bytes_per_s)
+        yield MachineRate(f"{gpu.name}: copy host to device, pinned", gpu.host_to_device_pinned_bytes_per_s)
+        yield MachineRate(f"{gpu.name}: copy host to device, pageable", gpu.host_to_device_pageable_bytes_per_s)
+        yield MachineRate(f"{gpu.name}: copy device to host, pinned", gpu.device_to_host_pinned_bytes_per_s)
+        yield MachineRate(f"{gpu.name}: copy device to host, pageable", gpu.device_to_host_pageable_bytes_per_s)

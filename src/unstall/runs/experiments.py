@@ -26,7 +26,7 @@ def _stub(name: str) -> Experiment:
         return plan.free(kind)
     if not _FUNCTION.fullmatch(name):
         raise Refused(f"--stub {name}: give a function as Class.method or package.module.function")
-    return plan.stub(plan.Function(functions.strip_locals(name), None, of_data=True))
+    return plan.stub(plan.ReplaceableFunction(functions.strip_locals(name), None, of_data=True))
 
 
 def _delay(text: str) -> Experiment:

@@ -13,11 +13,11 @@ from unstall.benchmark import archive, command, rundir
 from unstall.benchmark.archive import ArchiveError
 from unstall.benchmark.environment import environment
 from unstall.records.archive import Archive
-from unstall.records.comparison import GateResult, Pair, Slowdown
+from unstall.records.comparison import GatePair, GateResult, Slowdown
 from unstall.repeat import arms, differences, revision
 from unstall.repeat.arms import Arm, ArmError
-from unstall.repeat.gate import Gate, Recorded
-from unstall.repeat.sequential import Finding, Plan
+from unstall.repeat.gate import Gate, RecordedBaseline
+from unstall.repeat.sequential import SequentialPlan, SequentialResult
 from unstall.repeat.thresholds import FEWEST_STEPS, FIRST_END
 from unstall.repeat.worktree import Worktree, WorktreeError, check_out
 from unstall.report.progress import Progress
@@ -25,21 +25,21 @@ from unstall.runs.errors import Refused, refusing
 from unstall.runs.workplace import SandboxChoice, make_directory, open_sandbox
 from unstall.sandbox import Sandbox, leftovers
 
-__all__ = ["Plan", "Request", "hold", "notes_of"]
+__all__ = ["GateRequest", "SequentialPlan", "hold", "notes_of"]
 
 
 @dataclass(frozen=True)
-class Request:
+class GateRequest:
     """What the person asked for."""
 
     words: Sequence[str]
     baseline: str
     """A git revision, or a recorded run."""
-    plan: Plan
+    plan: SequentialPlan
     steps: int | None
     """Measured steps a run; as many as their noise asks for if not given."""
     budget_s: float
-    """For starting runs; the one that is running then is finished."""
+    """Seconds for starting runs; the one that is running then is finished."""
     sandbox: SandboxChoice
 
 
@@ -47,13 +47,13 @@ class Request:
 class _Baseline:
     """What the candidate is compared with."""
 
-    side: Arm | Recorded
+    side: Arm | RecordedBaseline
     label: str
-    plan: Plan
+    plan: SequentialPlan
     notes: list[str]
 
 
-def hold(request: Request, progress: Progress, describe: Callable[[Pair, int, int], str]) -> GateResult:
+def hold(request: GateRequest, progress: Progress, describe: Callable[[GatePair, int, int], str]) -> GateResult:
     """Run baseline and candidate in turns, in the working directory, until the answer is clear.
 
     Nothing of the programs' writes stays.
@@ -68,7 +68,7 @@ def hold(request: Request, progress: Progress, describe: Callable[[Pair, int, in
             1, and that is the code of a proven regression.
     """
 
-    def on_pair(pair: Pair, counted: int) -> None:
+    def on_pair(pair: GatePair, counted: int) -> None:
         progress.log(describe(pair, counted, request.plan.next_look(counted)))
 
     try:
@@ -81,7 +81,7 @@ def hold(request: Request, progress: Progress, describe: Callable[[Pair, int, in
         raise Refused(f"the gate failed unexpectedly, please report this: {type(error).__name__}: {error}") from error
 
 
-def _hold(request: Request, progress: Progress, on_pair: Callable[[Pair, int], None]) -> GateResult:
+def _hold(request: GateRequest, progress: Progress, on_pair: Callable[[GatePair, int], None]) -> GateResult:
     began = time.monotonic()
     with _workplace() as workplace:
         recordings = workplace / "recordings"
@@ -125,11 +125,11 @@ def _remove_abandoned(runs: Path, folder: Path) -> None:
 class _Runner:
     """Runs the arms of one gate."""
 
-    def __init__(self, sandbox: Sandbox, recordings: Path, request: Request):
+    def __init__(self, sandbox: Sandbox, recordings: Path, request: GateRequest):
         self._sandbox, self._recordings, self._request = sandbox, recordings, request
         self._steps = request.steps or FEWEST_STEPS
 
-    def __call__(self, arm: Arm, number: int) -> arms.Run:
+    def __call__(self, arm: Arm, number: int) -> arms.ArmRun:
         folder = self._recordings / f"{number:03}"
         return arms.run(arm, self._sandbox, folder, steps=self._steps, limit_s=self._request.budget_s)
 
@@ -139,7 +139,7 @@ class _Runner:
 
 
 @contextlib.contextmanager
-def _baseline(request: Request, folder: Path, into: Path) -> Iterator[_Baseline]:
+def _baseline(request: GateRequest, folder: Path, into: Path) -> Iterator[_Baseline]:
     """The recorded run that is meant, or the revision, checked out as ``into``."""
     recorded = _recorded(request.baseline)
     if recorded is not None:
@@ -153,7 +153,7 @@ def _baseline(request: Request, folder: Path, into: Path) -> Iterator[_Baseline]
         yield _Baseline(_arm(tree, request, folder), label, request.plan, notes)
 
 
-def _arm(tree: Worktree, request: Request, folder: Path) -> Arm:
+def _arm(tree: Worktree, request: GateRequest, folder: Path) -> Arm:
     """The baseline's side. Raises Refused where it has no such program, or only the candidate's."""
     twin = tree.twin(folder)
     if not twin.is_dir():
@@ -191,7 +191,7 @@ def _recorded(name: str) -> Archive | None:
         raise Refused(str(error)) from error
 
 
-def _of_record(plan: Plan, recorded: Archive) -> _Baseline:
+def _of_record(plan: SequentialPlan, recorded: Archive) -> _Baseline:
     """A run as the baseline. Raises Refused where it has no steps, or was made on another machine."""
     report = recorded.report
     step = report.throughput.step_s
@@ -211,11 +211,11 @@ def _of_record(plan: Plan, recorded: Archive) -> _Baseline:
     # More than so many runs of the candidate do not make a single draw of the baseline any surer.
     plan = replace(plan, recorded=True, most=min(plan.most, FIRST_END))
     phases = {phase.name: phase.mean_s for phase in report.phases}
-    return _Baseline(Recorded(step.mean, phases, recorded.measurement), f"run {report.run.id}", plan, notes)
+    return _Baseline(RecordedBaseline(step.mean, phases, recorded.measurement), f"run {report.run.id}", plan, notes)
 
 
 def _result(
-    request: Request, baseline: str, finding: Finding, gate: Gate, notes: list[str], duration_s: float
+    request: GateRequest, baseline: str, finding: SequentialResult, gate: Gate, notes: list[str], duration_s: float
 ) -> GateResult:
     assert finding.decision != "go on"
     slowdown = finding.slowdown
@@ -236,7 +236,7 @@ def _result(
     )
 
 
-def notes_of(gate: Gate, finding: Finding) -> list[str]:
+def notes_of(gate: Gate, finding: SequentialResult) -> list[str]:
     """What to keep in mind about a finding, and what would make it clearer."""
     notes = []
     aside = sum(not pair.counts for pair in gate.pairs)

@@ -33,7 +33,7 @@ class Gathered:
     """What became of a machine's part."""
 
     diagnosis: DiagnosedRun
-    """Of all machines that came, or of this one where another makes the report."""
+    """The run of all machines that came, or of this one where another makes the report."""
     elsewhere: str | None = None
     """Where another machine puts the report."""
     report_name: str | None = None
@@ -150,8 +150,8 @@ class _Arrivals:
         names = [self.name, *sorted(set(self.parts) - {self.name})]
         merged = merge(diagnosis.measured.measurement, [self.parts[name] for name in names])
         ranks = merged.measurement.ranks
-        late = late_ranks(ranks) or [max(ranks, key=own_s)]
-        wanted = dict.fromkeys(merged.of_rank(rank.rank) for rank in late)
+        slow = late_ranks(ranks) or [max(ranks, key=own_s)]
+        wanted = dict.fromkeys(merged.of_rank(rank.rank) for rank in slow)
         stacks: dict[int, Sequence[StackSample]] = {}
         for index in [index for index in wanted if index][:_MOST_STACKS]:
             name = names[index]

@@ -13,7 +13,7 @@ from unstall.benchmark.archive import ArchiveError
 from unstall.repeat import ledger as ledgers
 from unstall.repeat.database import LedgerError
 from unstall.runs.errors import Refused, refusing
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from unstall.records.comparison import Comparison, Entry, Stopping
@@ -50,7 +50,9 @@ def compare(a: str | None, b: str | None, ledger: str | None) -> tuple[Compariso
     with refusing(ArchiveError):
         first, second = (archive.load(name) for name in _two_runs(a, b))
     if first.report.run.id == second.report.run.id:
-        raise Refused(f"A and B are the same run, {plain(first.report.run.id)}: name two; see `unstall history`")
+        raise Refused(
+            f"A and B are the same run, {sanitize_line(first.report.run.id)}: name two; see `unstall history`"
+        )
     try:
         spread, problem = noise.of_runs(ledgers.history(ledger, most=_NOISE_FROM_RUNS)), None
     except LedgerError as error:
@@ -96,7 +98,7 @@ def _of_program(runs: Sequence[Entry], name: str | None) -> list[Entry]:
     if not programs:
         raise Refused("no runs yet; make one with: unstall run train.py")
     if not meant:
-        raise Refused(f"no run of {name} yet; there are runs of {plain(', '.join(programs[:5]))}")
+        raise Refused(f"no run of {name} yet; there are runs of {sanitize_line(', '.join(programs[:5]))}")
     return [run for run in runs if run.program == meant[0]]
 
 
@@ -107,5 +109,5 @@ def _recording(*runs: Entry) -> Path:
         if folder := next(filter(Path.is_dir, folders), None):  # the state may have been moved since
             return folder
     elsewhere = runs[-1].host != platform.node()
-    location = f"is on {plain(runs[-1].host)}" if elsewhere else "was removed"
+    location = f"is on {sanitize_line(runs[-1].host)}" if elsewhere else "was removed"
     raise Refused(f"the recording of the last run {location}; run the program again: unstall run ...")

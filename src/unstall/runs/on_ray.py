@@ -23,8 +23,8 @@ from unstall.optimize.trial_runner import TrialNotPossible
 from unstall.runs import ray_cluster
 from unstall.runs.errors import Failed, Refused
 
-Tell = Callable[[str], None]
-Open = Callable[[Tell], AbstractContextManager[Any]]
+MessageHandler = Callable[[str], None]
+Open = Callable[[MessageHandler], AbstractContextManager[Any]]
 """Opens what the calls work with, on the node that they run on; it gets where its messages go."""
 
 _ANSWERS = (Failed, Refused, TrialFailed, TrialNotPossible, Unobservable)
@@ -43,7 +43,7 @@ class _Lost(Exception):
 
 
 @dataclass(frozen=True)
-class _Node:
+class _TrialNode:
     """One of the cluster's."""
 
     id: str
@@ -52,7 +52,7 @@ class _Node:
     gpus: float
 
 
-class Site:
+class NodeActor:
     """What runs on the node, as an actor: holds what was opened there, and calls functions with it."""
 
     def __init__(self, folder: str, variables: Mapping[str, str], mailbox: Any):
@@ -67,7 +67,7 @@ class Site:
     def open(self, open: Open) -> tuple[Any, Exception | None]:
         """Open what :meth:`do` works with."""
         try:
-            self.opened = self.stack.enter_context(open(self.tell))
+            self.opened = self.stack.enter_context(open(self.send_message))
             return None, None
         except _ANSWERS as error:
             return None, error
@@ -79,8 +79,8 @@ class Site:
         except _ANSWERS as error:
             return None, error
 
-    def tell(self, message: object) -> None:
-        """Let the command know, while a function runs."""
+    def send_message(self, message: object) -> None:
+        """Send a message to the command, while a function runs."""
         self.mailbox.put(message)
 
     def close(self) -> None:
@@ -91,20 +91,26 @@ class Site:
 class OnRay:
     """Calls functions with what ``open`` opens on a node of the cluster.
 
-    ``hear`` gets what functions there say by the way; ``wait`` sleeps between two looks at a call.
+    ``on_progress`` gets what functions there say by the way; ``wait`` sleeps between two looks at a call.
     """
 
     suspended_s = 0.0
 
-    def __init__(self, open: Open, tell: Tell, hear: Callable[[Any], None] | None, wait: Callable[[float], None]):
+    def __init__(
+        self,
+        open: Open,
+        on_message: MessageHandler,
+        on_progress: Callable[[Any], None] | None,
+        wait: Callable[[float], None],
+    ):
         """Raises Refused where Ray is not installed, or no cluster answers."""
         self._ray = ray_cluster.connect("--on ray")
-        self._open, self._tell = open, tell
-        self._hear: Callable[[Any], None] = hear or tell
+        self._open, self._on_message = open, on_message
+        self._on_progress: Callable[[Any], None] = on_progress or on_message
         self._wait = wait
         self._losses: Counter[str] = Counter()
-        self._node: _Node | None = None
-        self._site: Any = None
+        self._node: _TrialNode | None = None
+        self._actor: Any = None
         self._is_busy = False
         self.moves: list[str] = []
         """What happened to nodes, a line each."""
@@ -120,9 +126,9 @@ class OnRay:
         """
         while True:
             try:
-                if self._site is None:
+                if self._actor is None:
                     self._begin()
-                return self._answer(self._site.do.remote(function, arguments, options))
+                return self._answer(self._actor.do.remote(function, arguments, options))
             except _Lost as error:
                 self._leave(str(error))
 
@@ -130,28 +136,28 @@ class OnRay:
         """Put all in order, here and on the node; a node that is at work is left at once."""
         from ray.exceptions import RayError
 
-        if self._site is not None:
+        if self._actor is not None:
             if not self._is_busy:
                 with contextlib.suppress(RayError):
-                    self._ray.get(self._site.close.remote(), timeout=_CLOSE_S)
-            self._ray.kill(self._site)
+                    self._ray.get(self._actor.close.remote(), timeout=_CLOSE_S)
+            self._ray.kill(self._actor)
         self._mailbox.shutdown(force=True)
         self._ray.shutdown()
 
     def _begin(self) -> None:
         """Take a node for itself, and open there."""
         self._node = node = self._next()
-        self._tell(f"on the Ray node {node.name}, once all of its {node.cpus:g} cores are free")
-        actor = self._ray.remote(Site).options(
+        self._on_message(f"on the Ray node {node.name}, once all of its {node.cpus:g} cores are free")
+        actor = self._ray.remote(NodeActor).options(
             num_cpus=node.cpus, num_gpus=node.gpus, scheduling_strategy=ray_cluster.pinned(node.id), max_restarts=0
         )
-        self._site = actor.remote(os.getcwd(), dict(os.environ), self._mailbox)
-        self._answer(self._site.open.remote(self._open))
+        self._actor = actor.remote(os.getcwd(), dict(os.environ), self._mailbox)
+        self._answer(self._actor.open.remote(self._open))
 
-    def _next(self) -> _Node:
+    def _next(self) -> _TrialNode:
         """The strongest of the nodes that were lost the least: a process may be lost by itself. Raises NoNode."""
         nodes = [
-            _Node(
+            _TrialNode(
                 node["NodeID"], node["NodeManagerHostname"], node["Resources"]["CPU"], node["Resources"].get("GPU", 0)
             )
             for node in self._ray.nodes()
@@ -184,28 +190,28 @@ class OnRay:
 
     def _pass_on(self) -> None:
         for _ in range(self._mailbox.qsize()):
-            self._hear(self._mailbox.get())
+            self._on_progress(self._mailbox.get())
 
     def _leave(self, why: str) -> None:
         """Do without the node from now on."""
         assert self._node is not None
         line = f"the Ray node {self._node.name} is lost ({why}): what it was at begins anew"
-        self._tell(line)
+        self._on_message(line)
         self.moves.append(line)
         self._losses[self._node.id] += 1
-        self._ray.kill(self._site)
-        self._site, self._is_busy = None, False
+        self._ray.kill(self._actor)
+        self._actor, self._is_busy = None, False
 
 
 @contextlib.contextmanager
 def open_on_ray(
     open: Open,
-    tell: Tell,
-    hear: Callable[[Any], None] | None = None,
+    on_message: MessageHandler,
+    on_progress: Callable[[Any], None] | None = None,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[OnRay]:
     """A place on the cluster, put in order at the end. Raises Refused."""
-    place = OnRay(open, tell, hear, wait)
+    place = OnRay(open, on_message, on_progress, wait)
     try:
         yield place
     finally:

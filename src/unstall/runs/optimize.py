@@ -16,9 +16,9 @@ from unstall.optimize import program, remedies_file
 from unstall.optimize.agent import Agent
 from unstall.optimize.comparison import TrialFailed
 from unstall.optimize.optimize_report import conclude
-from unstall.optimize.patch import place
+from unstall.optimize.patch import apply as patching
 from unstall.optimize.remedies.base import Exactness
-from unstall.optimize.result import Options, Result
+from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.search import search
 from unstall.optimize.trial_runner import TrialRunner, Trials
 from unstall.records.vocabulary import HEALTHY
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from unstall.records.report import Report
     from unstall.report.progress import Progress
 
-__all__ = ["Optimized", "Options", "apply", "optimize"]
+__all__ = ["Optimized", "SearchOptions", "apply", "optimize"]
 
 _FOLDER = "unstall-optimize-"
 _NOTABLE_CORES = 0.3
@@ -59,7 +59,7 @@ class Optimized:
     root: Path
     """Where the patch applies."""
     interval: tuple[float, float] | None
-    """Of the total speed-up, 95 %."""
+    """The 95 % interval of the total speed-up."""
     remarks: list[str]
     """How the search ended and where the program stands now, a line each."""
     interrupted: bool
@@ -76,7 +76,7 @@ class Optimized:
 
 def optimize(
     words: Sequence[str],
-    options: Options,
+    options: SearchOptions,
     *,
     packages: Sequence[str] = (),
     sandbox: SandboxChoice,
@@ -126,26 +126,28 @@ def optimize(
 
 
 @contextlib.contextmanager
-def open_trials(line: Sequence[str], sandbox: SandboxChoice, tell: Callable[[str], None]) -> Iterator[TrialRunner]:
+def open_trials(
+    line: Sequence[str], sandbox: SandboxChoice, on_message: Callable[[str], None]
+) -> Iterator[TrialRunner]:
     """A runner of trials on this machine. Raises Refused where there is no sandbox."""
     leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
     with (
         leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
-        open_sandbox(sandbox, folder, tell) as box,
+        open_sandbox(sandbox, folder, on_message) as box,
     ):
         yield TrialRunner(line, folder, box)
 
 
 def apply(optimized: Optimized) -> list[tuple[Path, Path | None]]:
     """Change the files in their places: each with the backup that was made of it, none of a new one. Raises OSError."""
-    return place.apply(optimized.sources)
+    return patching.apply(optimized.sources)
 
 
 def _on_ray(
     target: program.Program,
-    options: Options,
+    options: SearchOptions,
     sandbox: SandboxChoice,
-    tell: Callable[[str], None],
+    on_message: Callable[[str], None],
     agent: str | None,
 ) -> Result:
     """Search with trials on a Ray cluster."""
@@ -153,8 +155,8 @@ def _on_ray(
 
     if agent is not None:
         raise Refused("--agent changes files on this machine: leave out --on ray")
-    with open_on_ray(partial(open_trials, target.line, sandbox), tell) as place:
-        result = _searched(target, place, options, tell, None)
+    with open_on_ray(partial(open_trials, target.line, sandbox), on_message) as place:
+        result = _searched(target, place, options, on_message, None)
         result.notes += place.moves
     return result
 
@@ -171,9 +173,13 @@ def _inapplicable(result: Result) -> list[str]:
 
 
 def _searched(
-    target: program.Program, trials: Trials, options: Options, tell: Callable[[str], None], author: Agent | None
+    target: program.Program,
+    trials: Trials,
+    options: SearchOptions,
+    on_message: Callable[[str], None],
+    author: Agent | None,
 ) -> Result:
-    result = search(target, trials, options, tell, author)
+    result = search(target, trials, options, on_message, author)
     with contextlib.suppress(TrialFailed):  # where no node is left to ask
         result.notes += trials.do(_remarks)
     return result
@@ -186,13 +192,13 @@ def _remarks(runner: TrialRunner) -> list[str]:
 
 
 def _author(
-    agent: str, target: program.Program, runner: TrialRunner, options: Options, tell: Callable[[str], None]
+    agent: str, target: program.Program, runner: TrialRunner, options: SearchOptions, on_message: Callable[[str], None]
 ) -> Agent:
     """The command that changes sources. Raises Refused where it could change them for real."""
     if runner.sandbox.force != "overlay":
         raise Refused(f"--agent needs a sandbox with an overlay: {runner.sandbox.note}")
     exactness: Exactness = "reduced" if "reduced" in options.allow else "close"
-    return Agent(agent, target, runner, exactness, tell)
+    return Agent(agent, target, runner, exactness, on_message)
 
 
 def _locked(target: program.Program, result: Result) -> list[str]:

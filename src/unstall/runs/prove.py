@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from unstall.benchmark import command, rundir
 from unstall.benchmark.environment import environment
 from unstall.prove import trees
-from unstall.prove.judge import Judge, Options
-from unstall.prove.runner import Runner
+from unstall.prove.judge import Judge, ProofOptions
+from unstall.prove.runner import SandboxedRunner
 from unstall.prove.runs import OriginalFailed
 from unstall.records.report import Finding, Report, RunInfo, Throughput, Utilization
 from unstall.records.vocabulary import NO_VERDICT
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from unstall.records.proof import Proof
     from unstall.report.progress import Progress
 
-__all__ = ["Options", "Request", "prove"]
+__all__ = ["ProofOptions", "ProveRequest", "prove"]
 
 _FOLDER = "unstall-prove-"
 
 
 @dataclass(frozen=True)
-class Request:
+class ProveRequest:
     """What is to be judged."""
 
     words: Sequence[str]
@@ -43,7 +43,7 @@ class Request:
     sandbox: SandboxChoice = field(default_factory=SandboxChoice)
 
 
-def prove(request: Request, options: Options, progress: Progress) -> Report:
+def prove(request: ProveRequest, options: ProofOptions, progress: Progress) -> Report:
     """Judge a change of the program in the working directory, of which nothing is changed.
 
     Raises:
@@ -61,7 +61,7 @@ def prove(request: Request, options: Options, progress: Progress) -> Report:
             with open_sandbox(request.sandbox, slot, progress.log) as box:
                 if box.force != "overlay":
                     raise Refused(f"a change cannot be judged here: {box.note}")
-                runner = Runner(line, slot, box)
+                runner = SandboxedRunner(line, slot, box)
                 try:
                     proof = Judge(runner, sides, options, progress.log).prove()
                 except OriginalFailed as error:
@@ -80,7 +80,7 @@ def prove(request: Request, options: Options, progress: Progress) -> Report:
     return report_of(proof, run)
 
 
-def sides_of(request: Request) -> trees.Sides:
+def sides_of(request: ProveRequest) -> trees.Sides:
     """The original and the changed program. Raises TreeError, and Refused where it is not said which is meant."""
     if (request.patch is None) == (request.against is None):
         raise Refused("say what to judge: --patch FILE, or --against with a revision, A..B or a folder")

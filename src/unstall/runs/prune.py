@@ -18,7 +18,7 @@ _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _ABANDONED_S = 86400.0  # without a report and untouched for so long, a run was killed
 
 
-class Kept(NamedTuple):
+class ArchivedRun(NamedTuple):
     """A run's directory: what it takes, and when it was last written to, seconds since the epoch."""
 
     path: Path
@@ -55,7 +55,7 @@ def prune(*, keep: int | None, older_than_s: float | None, max_bytes: int | None
     return Pruned(len(runs), len(removed), freed, sum(run.bytes for run in runs) - freed, problems)
 
 
-def kept_runs(project: Path | None = None) -> list[Kept]:
+def kept_runs(project: Path | None = None) -> list[ArchivedRun]:
     """The runs of a project that are over, oldest first. Links and whatever is no run's directory are not."""
     runs = []
     for path in rundir.list_runs(project):
@@ -65,18 +65,18 @@ def kept_runs(project: Path | None = None) -> list[Kept]:
             files = [file.lstat() for file in path.rglob("*")]
             written = max((file.st_mtime for file in files), default=path.stat().st_mtime)
             if (path / REPORT_NAME).exists() or time.time() - written > _ABANDONED_S:
-                runs.append(Kept(path, sum(file.st_size for file in files), written))
+                runs.append(ArchivedRun(path, sum(file.st_size for file in files), written))
     return sorted(runs, key=lambda run: (run.path.name[:15], run.written))
 
 
 def choose(
-    runs: Sequence[Kept],
+    runs: Sequence[ArchivedRun],
     *,
     keep: int | None = None,
     older_than_s: float | None = None,
     max_bytes: int | None = None,
     now: float | None = None,
-) -> list[Kept]:
+) -> list[ArchivedRun]:
     """Those to remove, oldest first: beyond the newest ``keep``, older than so long, or too much for ``max_bytes``.
 
     A run goes if any of the limits that are given says so.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstall import environment
-from unstall.benchmark.launcher import BOOTSTRAP, Options, Outcome
+from unstall.benchmark.launcher import BOOTSTRAP, ProgramExit, RecordingOptions
 from unstall.benchmark.rundir import RunDir
 from unstall.benchmark.session import Session
 from unstall.benchmark.signals import RELAYED
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from unstall.records.observations import StackSample
     from unstall.records.part import Part
 
-Tell = Callable[[str], None]
+MessageHandler = Callable[[str], None]
 
 RAYLET = "RAY_RAYLET_PID"
 """What Ray sets for each worker: its node's own process, by which nodes on one machine are told apart."""
@@ -46,12 +46,12 @@ _JUDGE_S = 120.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class NodeAnswer:
     """What was recorded on a node."""
 
     steps: int
     part: Part | None
-    """Where ranks of several ran there."""
+    """The ranks that ran there, of a program of several."""
     stacks: list[StackSample] = field(default_factory=list)
 
 
@@ -86,7 +86,7 @@ class Watch:
         """The PYTHONPATH that the node's workers have without us."""
         return os.environ.get("PYTHONPATH")
 
-    def finish(self, asked: Asked) -> Seen:
+    def finish(self, asked: Asked) -> NodeAnswer:
         """The program has ended: say what its workers did here."""
         from unstall.benchmark.gather import parts
         from unstall.diagnose.run_report import make_report
@@ -97,17 +97,17 @@ class Watch:
         self._ended.set()
         self._thread.join()
         if self._session is None:
-            return Seen(0, None)
-        outcome = Outcome(asked.status, self._session.finish())
+            return NodeAnswer(0, None)
+        outcome = ProgramExit(asked.status, self._session.finish())
         directory = RunDir(asked.id, self._folder, None)
         self._diagnosis = make_report(
             asked.words, directory, asked.started, outcome, steps=asked.steps, modules=asked.modules
         )
         measured = self._diagnosis.measured
         if measured is None:
-            return Seen(0, None)
+            return NodeAnswer(0, None)
         part = parts.make(measured, asked.status)
-        return Seen(int(measured.chosen.sum()), part, list(measured.measurement.samples) if part else [])
+        return NodeAnswer(int(measured.chosen.sum()), part, list(measured.measurement.samples) if part else [])
 
     def diagnosis(self) -> DiagnosedRun | None:
         """All that was measured here."""
@@ -132,7 +132,7 @@ class Watch:
 
 
 @dataclass
-class _Node:
+class _RecordingNode:
     id: str
     name: str
     watch: Any
@@ -141,13 +141,13 @@ class _Node:
 class Nodes:
     """The nodes of a cluster, each with its watch."""
 
-    def __init__(self, ray: Any, tell: Tell):
-        self._ray, self._tell = ray, tell
+    def __init__(self, ray: Any, on_message: MessageHandler):
+        self._ray, self._on_message = ray, on_message
         self._prefix = str(Path(tempfile.gettempdir(), f"unstall-ray-{secrets.token_hex(4)}-"))
-        self._nodes: list[_Node] = []
+        self._nodes: list[_RecordingNode] = []
         self._paths: set[str | None] = set()
 
-    def open(self, options: Options) -> None:
+    def open(self, options: RecordingOptions) -> None:
         """Start a watch on each node; one that cannot be watched is told of."""
         watched = {"steps": options.steps, "sampling": options.sampling, "gpu_window": options.gpu_window > 0}
         actor = self._ray.remote(Watch)
@@ -155,21 +155,21 @@ class Nodes:
             if node["Alive"]:
                 place = ray_cluster.pinned(node["NodeID"])
                 watch = actor.options(num_cpus=0, scheduling_strategy=place).remote(self._prefix, watched)
-                self._nodes.append(_Node(node["NodeID"], node["NodeManagerHostname"], watch))
+                self._nodes.append(_RecordingNode(node["NodeID"], node["NodeManagerHostname"], watch))
         asked = [(node, node.watch.python_path.remote()) for node in self._nodes]
         for node, answer in asked:
             path = self._get(node, answer, _READY_S)
             if node in self._nodes:
                 self._paths.add(path)
         if not self._nodes:
-            self._tell("no node of the Ray cluster can be watched: the report is of this process alone")
+            self._on_message("no node of the Ray cluster can be watched: the report is of this process alone")
 
-    def recording(self, options: Options) -> Options:
+    def recording(self, options: RecordingOptions) -> RecordingOptions:
         """The options with which the program's process hands its recording on to its job's workers."""
         settings = {**options.settings, ray_jobs.SETTING: self._variables(options)}
         return replace(options, extensions=[*options.extensions, "unstall.child.ray_jobs"], settings=settings)
 
-    def _variables(self, options: Options) -> dict[str, str]:
+    def _variables(self, options: RecordingOptions) -> dict[str, str]:
         """The workers' environment variables; ``${X}`` is for Ray to fill in on the node."""
         above = [] if self._paths <= {None, ""} else ["${PYTHONPATH}"]
         return {
@@ -200,17 +200,17 @@ class Nodes:
             return base.noting(f"the loop ran on the Ray node {node.name}{others}")
         return self._together(base, [answer for id, (_, answer) in seen.items() if id in of_ranks and id != best])
 
-    def _together(self, base: DiagnosedRun, others: list[Seen]) -> DiagnosedRun:
+    def _together(self, base: DiagnosedRun, others: list[NodeAnswer]) -> DiagnosedRun:
         """As ``--gather`` puts parts together."""
         from unstall.benchmark.gather import parts
         from unstall.benchmark.gather.store import MemoryStore
         from unstall.runs.gather import Gathering
 
         store = MemoryStore()
-        for seen in others:
-            assert seen.part is not None
-            parts.publish(store, seen.part, seen.stacks, secrets.token_hex(4))
-        return Gathering(store, since=None, wait_s=0.0, on_message=self._tell).gather(base).diagnosis
+        for answer in others:
+            assert answer.part is not None
+            parts.publish(store, answer.part, answer.stacks, secrets.token_hex(4))
+        return Gathering(store, since=None, wait_s=0.0, on_message=self._on_message).gather(base).diagnosis
 
     def close(self) -> None:
         """Leave nothing on the nodes, and the cluster."""
@@ -219,7 +219,7 @@ class Nodes:
             self._ray.kill(node.watch)
         self._ray.shutdown()
 
-    def _get(self, node: _Node, call: Any, patience_s: float) -> Any:
+    def _get(self, node: _RecordingNode, call: Any, patience_s: float) -> Any:
         """The answer of a node; None where there is none, and then it is told and the node left out."""
         from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
@@ -231,18 +231,18 @@ class Nodes:
             reason = f"no answer within {patience_s:.0f} s"
         except RayError as error:
             reason = type(error).__name__
-        self._tell(f"the Ray node {node.name} is not seen: {reason}")
+        self._on_message(f"the Ray node {node.name} is not seen: {reason}")
         self._nodes = [other for other in self._nodes if other.id != node.id]
         return None
 
 
 @contextlib.contextmanager
-def open_nodes(options: Options, tell: Tell) -> Iterator[Nodes]:
+def open_nodes(options: RecordingOptions, on_message: MessageHandler) -> Iterator[Nodes]:
     """Watches on the nodes of the cluster, for as long as this is open. Raises Refused where no cluster answers."""
     own = dict(os.environ)  # Ray changes it, and it is the program's
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, RELAYED)  # for Ray's threads: signals are the main thread's
     try:
-        nodes = Nodes(ray_cluster.connect("--ray"), tell)
+        nodes = Nodes(ray_cluster.connect("--ray"), on_message)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.environ.clear()

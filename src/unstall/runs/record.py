@@ -16,11 +16,11 @@ from unstall.runs.errors import refusing
 from unstall.runs.workplace import cannot_start, make_directory
 
 if TYPE_CHECKING:
-    from unstall.benchmark.memory import MemoryLines
     from unstall.benchmark.reader import ProcessRecording
     from unstall.benchmark.session import Session
     from unstall.exports import Spans
     from unstall.records.archive import Archive
+    from unstall.records.memory import MemoryLines
     from unstall.records.report import Report
     from unstall.repeat.revision import Revision
     from unstall.runs.gather import Gathered, Gathering
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What ``unstall run`` was asked for."""
 
     words: Sequence[str]
-    options: launcher.Options
+    options: launcher.RecordingOptions
     """What to record."""
     modules: bool = False
     """Whether the report tells the forward time of each module."""
     remedies: Path | None = None
     """A file of ``unstall optimize --remedies``, to be set at run time."""
     gathering: Gathering | None = None
-    """Where the machines of this run leave their parts; None for a report of this machine alone."""
+    """The place where the machines of this run leave their parts; None for a report of this machine alone."""
     nodes: Nodes | None = None
-    """Of a Ray cluster, on which the program's workers are recorded."""
+    """The nodes of a Ray cluster on which the program's workers are recorded."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedProgram:
     """A program that has run to its end; its recordings are not read yet."""
 
-    request: Request
+    request: RunRequest
     directory: RunDir
     started: datetime
-    outcome: launcher.Outcome
+    outcome: launcher.ProgramExit
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class RecordedRun:
     """The run as it is kept."""
     processes: list[ProcessRecording]
     memory: dict[Path, MemoryLines]
-    """With ``--memory``: the recording of each process, and what it says."""
+    """The recording of each process, and what it says, with ``--memory``."""
     directory: RunDir
     revision: Revision
     gathering: Gathering | None
     gathered: Gathered
-    """Where the report of all machines is, if this is not it."""
+    """The place of the report of all machines, if this is not it."""
 
 
-def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
+def run(request: RunRequest, on_poll: Callable[[Session], None]) -> EndedProgram:
     """Run the program to its end; ``on_poll`` is called about ten times a second.
 
     Raises Refused where there is nothing to start, NoPlace where nothing takes the recording.
@@ -86,10 +86,10 @@ def run(request: Request, on_poll: Callable[[Session], None]) -> Ended:
     except OSError as error:
         directory.discard_recordings()
         raise cannot_start(line, error) from error
-    return Ended(request, directory, started, outcome)
+    return EndedProgram(request, directory, started, outcome)
 
 
-def run_unrecorded(request: Request) -> NoReturn:
+def run_unrecorded(request: RunRequest) -> NoReturn:
     """Become the program, as it is. Raises Refused where there is nothing to start."""
     with refusing(command.CommandError):
         line = command.resolve(request.words)
@@ -99,7 +99,7 @@ def run_unrecorded(request: Request) -> NoReturn:
         raise cannot_start(line, error) from error
 
 
-def _with_extensions(request: Request) -> launcher.Options:
+def _with_extensions(request: RunRequest) -> launcher.RecordingOptions:
     """The options, with what the program's processes import to record GPU work and to set remedies."""
     window = request.options.gpu_window
     extensions = ["unstall.child.gpu_window"] if window else []
@@ -114,7 +114,7 @@ def _with_extensions(request: Request) -> launcher.Options:
     return request.nodes.recording(options) if request.nodes is not None else options
 
 
-def diagnose(ended: Ended) -> RecordedRun:
+def diagnose(ended: EndedProgram) -> RecordedRun:
     """Read the recordings of a run that has ended, and say what stalled it."""
     from unstall.benchmark import archive
     from unstall.diagnose.run_report import make_report

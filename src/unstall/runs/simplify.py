@@ -22,7 +22,7 @@ from unstall.runs.errors import Failed, Interrupted, refusing
 from unstall.runs.workplace import SandboxChoice, cannot_start, make_directory, open_sandbox
 from unstall.sandbox import leftovers
 from unstall.simplify import controlled_process
-from unstall.simplify.budget import Budget
+from unstall.simplify.budget import ExperimentBudget
 from unstall.simplify.program_starter import ProgramStarter
 from unstall.simplify.simplifier import Simplifier, SimplifyResult
 from unstall.simplify.simplify_report import make_report
@@ -73,26 +73,26 @@ def simplify(
     directory = make_directory()
     try:
         with Signals() as signals:
-            waiter = _Waiter(signals, progress, Budget(budget_s))
-            place = _Program(line, list(words), directory)
+            waiter = _Waiter(signals, progress, ExperimentBudget(budget_s))
+            place = _ProgramSetup(line, list(words), directory)
             if on is None:
                 with open_starter(place, sandbox, waiter.wait, progress.log) as starter:
-                    told = experiment(starter, experiments, waiter.budget, waiter.announce)
+                    outcome = experiment(starter, experiments, waiter.budget, waiter.announce)
             else:
-                told = _on_ray(place, experiments, sandbox, waiter)
-            result = told.result
-            report = make_report(result, told.sandbox, told.notes)
+                outcome = _on_ray(place, experiments, sandbox, waiter)
+            result = outcome.result
+            report = make_report(result, outcome.sandbox, outcome.notes)
         first = archive.make(report, result.first.measured, result.first.observation, of_report(report))
         problem = ledgers.keep(report, ledger) or _keep_first_run(directory, first)
         return Simplified(report, first, result.interrupted, problem)
-    except controlled_process.Interrupted as error:
+    except controlled_process.StopRequested as error:
         raise Interrupted("none of the program's files was changed") from error
     finally:
         _discard(directory)
 
 
 @dataclass(frozen=True)
-class _Program:
+class _ProgramSetup:
     """What to start, what the person wrote, and where its recordings lie."""
 
     line: list[str]
@@ -101,50 +101,52 @@ class _Program:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Outcome:
     """What came of the experiments."""
 
     result: SimplifyResult
     sandbox: str
-    """Which means was in force."""
+    """The means of isolation that was in force."""
     notes: list[str]
 
 
 @contextlib.contextmanager
 def open_starter(
-    program: _Program, sandbox: SandboxChoice, wait: Callable[[float], None], tell: Callable[[str], None]
+    program: _ProgramSetup, sandbox: SandboxChoice, wait: Callable[[float], None], on_message: Callable[[str], None]
 ) -> Iterator[ProgramStarter]:
     """What starts the program on this machine. Raises Refused where there is no sandbox."""
-    with launcher.adopting_orphans(), open_sandbox(sandbox, program.directory.path, tell) as box:
+    with launcher.adopting_orphans(), open_sandbox(sandbox, program.directory.path, on_message) as box:
         yield ProgramStarter(program.line, program.words, program.directory, box, wait)
 
 
 def experiment(
     starter: ProgramStarter,
     requested: Sequence[Experiment],
-    budget: Budget,
+    budget: ExperimentBudget,
     announce: Callable[[str], None],
     keep: Callable[[SimplifyResult], None] = lambda simplified: None,
     known: Sequence[ExperimentResult] = (),
-) -> _Told:
+) -> _Outcome:
     """Watch, and experiment with what is not known yet. Raises Refused where the program cannot be started."""
     try:
         result = Simplifier(starter, budget, announce, keep).run(list(requested), known)
     except OSError as error:
         raise cannot_start(starter.line, error) from error
-    return _Told(result, starter.sandbox.note, _notes(result, starter.sandbox))
+    return _Outcome(result, starter.sandbox.note, _notes(result, starter.sandbox))
 
 
 # ---------------------------------------------------------------- on a Ray cluster
 
 
-def _on_ray(program: _Program, requested: Sequence[Experiment], sandbox: SandboxChoice, waiter: _Waiter) -> _Told:
+def _on_ray(
+    program: _ProgramSetup, requested: Sequence[Experiment], sandbox: SandboxChoice, waiter: _Waiter
+) -> _Outcome:
     """Experiment on a node of the cluster; where it is lost, what it found stands, and another one goes on."""
     from unstall.runs.on_ray import NoNode, open_on_ray
 
     latest: list[SimplifyResult] = []
 
-    def hear(message: Any) -> None:
+    def receive(message: Any) -> None:
         if isinstance(message, SimplifyResult):
             latest[:] = [message]
         else:
@@ -152,28 +154,28 @@ def _on_ray(program: _Program, requested: Sequence[Experiment], sandbox: Sandbox
 
     open_there = partial(open_remote_starter, program, sandbox)
     deadline = time.time() + waiter.budget.left  # as the nodes' clocks have it
-    with open_on_ray(open_there, waiter.progress.log, hear, waiter.wait) as place:
+    with open_on_ray(open_there, waiter.progress.log, receive, waiter.wait) as place:
         try:
-            told: _Told = place.do(_experiment_there, list(requested), deadline, latest)
-        except (NoNode, controlled_process.Interrupted) as error:
+            outcome: _Outcome = place.do(_experiment_there, list(requested), deadline, latest)
+        except (NoNode, controlled_process.StopRequested) as error:
             if not latest and isinstance(error, NoNode):
                 raise Failed(str(error)) from error
             if not latest:
                 raise
-            told = _Told(replace(latest[-1], interrupted=True), "", [str(error)] if str(error) else [])
-        return replace(told, notes=[*told.notes, *place.moves])
+            outcome = _Outcome(replace(latest[-1], interrupted=True), "", [str(error)] if str(error) else [])
+        return replace(outcome, notes=[*outcome.notes, *place.moves])
 
 
 @contextlib.contextmanager
 def open_remote_starter(
-    program: _Program, sandbox: SandboxChoice, tell: Callable[[object], None]
+    program: _ProgramSetup, sandbox: SandboxChoice, on_message: Callable[[object], None]
 ) -> Iterator[tuple[ProgramStarter, Callable[[object], None]]]:
     """What starts the program on a node of a cluster's, with recordings there, and where its messages go."""
     leftovers.remove_abandoned([Path(tempfile.gettempdir())], _FOLDER)
     with leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder:
         there = replace(program, directory=RunDir(program.directory.id, folder, program.directory.note))
-        with open_starter(there, sandbox, time.sleep, tell) as starter:
-            yield starter, tell
+        with open_starter(there, sandbox, time.sleep, on_message) as starter:
+            yield starter, on_message
 
 
 def _experiment_there(
@@ -181,17 +183,17 @@ def _experiment_there(
     requested: Sequence[Experiment],
     deadline: float,
     latest: Sequence[SimplifyResult],
-) -> _Told:
+) -> _Outcome:
     """On the node: experiment until then; ``latest``: what a node that was lost had found, if one was."""
-    starter, tell = opened
+    starter, on_message = opened
     known = latest[-1].results if latest else ()
-    return experiment(starter, requested, Budget(deadline - time.time()), tell, tell, known)
+    return experiment(starter, requested, ExperimentBudget(deadline - time.time()), on_message, on_message, known)
 
 
 class _Waiter:
     """Sleeps between two looks at the program, keeps the progress line going, and raises on a signal."""
 
-    def __init__(self, signals: Signals, progress: Progress, budget: Budget):
+    def __init__(self, signals: Signals, progress: Progress, budget: ExperimentBudget):
         self.signals, self.progress, self.budget = signals, progress, budget
         self.activity = ""
 
@@ -201,7 +203,7 @@ class _Waiter:
     def wait(self, seconds: float) -> None:
         self.signals.wait(seconds)
         if self.signals.end_requests:
-            raise controlled_process.Interrupted
+            raise controlled_process.StopRequested
         left = max(0, round(self.budget.left))
         self.progress.update(f"{self.activity} · {left // 60}:{left % 60:02d} left")
 

@@ -56,7 +56,7 @@ def open_sandbox(choice: SandboxChoice, recordings: Path, on_message: Callable[[
             [recordings],
             network_writes=choice.network_writes,
             required=choice.required,
-            tell=on_message,
+            on_message=on_message,
         ) as opened,
     ):
         yield opened

@@ -34,11 +34,11 @@ class Step:
     action: str
     path: str
     detail: str = ""
-    """Of a link its target, of a memory folder its mode in octal, of an overlay its mount options to keep."""
+    """A link's target, a memory folder's mode in octal, or an overlay's mount options to keep."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class MountPlan:
     """What to lay where."""
 
     steps: list[Step] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Plan:
     """Folders that the user may write to, or below, and the program may not; with those below that it may."""
 
 
-def plan(mounts: Sequence[Mount], *, privileged: bool, reach: Sequence[str] = ()) -> Plan:
+def plan(mounts: Sequence[Mount], *, privileged: bool, reach: Sequence[str] = ()) -> MountPlan:
     """What to lay where.
 
     Args:
@@ -78,7 +78,7 @@ class _Layout:
         self.mounted = {mount.path: mount for mount in self.mounts}
         self.privileged = privileged
         self.reach = reach
-        self.plan = Plan()
+        self.plan = MountPlan()
 
     def add(self, action: str, path: str, detail: str = "") -> None:
         self.plan.steps.append(Step(action, path, detail))

@@ -55,7 +55,7 @@ class Traffic:
         self.received = 0
 
 
-class Relay:
+class RelayServer:
     """The services of all experiments of one sandbox."""
 
     def __init__(self, home: str):
@@ -126,7 +126,7 @@ class Relay:
 class Network:
     """The sockets that listen in one experiment's network."""
 
-    def __init__(self, relay: Relay):
+    def __init__(self, relay: RelayServer):
         self.relay = relay
         self.services: list[tuple[list[Any], int]] = []
         self.counters: list[int] = []
@@ -282,7 +282,7 @@ def _in_background(action: Any, *arguments: Any) -> threading.Thread:
 
 def main(home: str) -> None:
     """Serve until stdin ends."""
-    relay = Relay(home)
+    relay = RelayServer(home)
     _in_background(relay.serve)
     os.write(1, b"ready\n")
     for _line in sys.stdin.buffer:

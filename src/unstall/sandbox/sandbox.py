@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 from unstall import environment
 from unstall.child.sandbox.refusals import read_refusals
-from unstall.sandbox import groups, leftovers, overlay, place
-from unstall.sandbox.keeping import STILL_RUNNING, Keeper
-from unstall.sandbox.relaying import Relay
+from unstall.sandbox import groups, leftovers, overlay, scratch_dir
+from unstall.sandbox.keeper_client import STILL_RUNNING, Keeper
+from unstall.sandbox.relay_client import RelayProcess
 from unstall.sandbox.thresholds import RESERVE_BYTES
 from unstall.sandbox.trackers import offline
 
@@ -42,21 +42,21 @@ class Sandbox:
         folder: Path,
         home: Path,
         keeper: Keeper,
-        relay: Relay | None,
+        relay: RelayProcess | None,
         overlays: overlay.Overlays | None,
         reason: str,
         keep: Sequence[Path],
         network_writes: bool,
     ):
         self.force: Literal["overlay", "guard"] = "overlay" if overlays else "guard"
-        """Which means is in force."""
+        """The means of isolation that is in force."""
         self.limits: list[str] = [] if overlays else [f"{GUARD_NOTE} ({reason})"]
         """What is not held back, a line each."""
         if not network_writes and relay is None:
             why = f" ({overlays.shared_network})" if overlays else ""
             self.limits.append(f"{NETWORK_NOTE}{why}")
         self.note = "; ".join([*([overlays.note] if overlays else []), *self.limits])
-        """Which means is in force, in one line for the person."""
+        """The means of isolation that is in force, in one line for the person."""
         self._folder = folder
         self._home = home
         self._keeper = keeper
@@ -64,7 +64,7 @@ class Sandbox:
         self._overlays = overlays
         self._keep = keep
         self._network_writes = network_writes
-        self._tell: Callable[[str], None] = lambda line: None
+        self._on_message: Callable[[str], None] = lambda line: None
         self._refused: list[str] = []
         self._doors: set[str] | None = None
 
@@ -76,7 +76,7 @@ class Sandbox:
         only one is then the child's own. Raises SandboxError when the disk that takes what children write is nearly
         full, or, under the guard, when the files could not be put back after the last child.
         """
-        if place.free_bytes(self._home) < RESERVE_BYTES:
+        if scratch_dir.free_bytes(self._home) < RESERVE_BYTES:
             raise SandboxError(f"no room for what an experiment writes: {self._home.parent} is nearly full")
         try:
             self._keeper.tidy(wait=settled or self._overlays is None)
@@ -171,7 +171,7 @@ class Sandbox:
         if failure.startswith(STILL_RUNNING):
             pids = failure.removeprefix(STILL_RUNNING)
             names = leftovers.named(map(int, pids.split()))
-            self._tell(f"processes of an experiment do not end ({names}): to end them, kill -9 {pids}")
+            self._on_message(f"processes of an experiment do not end ({names}): to end them, kill -9 {pids}")
         elif failure:
             raise SandboxError(f"the files could not be put back: {failure}; they are kept in {self._home / 'vault'}")
 
@@ -192,7 +192,7 @@ def open_sandbox(
     *,
     network_writes: bool = False,
     required: bool = True,
-    tell: Callable[[str], None] = lambda line: None,
+    on_message: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Sandbox]:
     """Open a sandbox for the programs of one working directory; closed, nothing of it is left.
 
@@ -201,7 +201,7 @@ def open_sandbox(
         keep: existing folders that stay writable for real, such as the recording's.
         network_writes: let programs write to the outside: HTTP POST, tracking servers and the like.
         required: raise when the files' safety cannot be guaranteed; else the guard does what it can.
-        tell: takes a line on what the person should know before a program starts, or after the last one.
+        on_message: takes a line on what the person should know before a program starts, or after the last one.
 
     Raises:
         SandboxError: nothing can guarantee it and it is required, or there is no room at all.
@@ -210,13 +210,15 @@ def open_sandbox(
         if not path.is_dir():
             raise SandboxError(f"{path} is not a folder: it cannot be kept writable")
     writable = [path.resolve() for path in keep]
-    for line in leftovers.settle_sandboxes(place.roots(folder), place.PREFIX, lambda home: Keeper(home).close()):
-        tell(line)
+    for line in leftovers.settle_sandboxes(
+        scratch_dir.roots(folder), scratch_dir.PREFIX, lambda home: Keeper(home).close()
+    ):
+        on_message(line)
     sandbox = _open(folder.resolve(), writable, network_writes, required)
-    sandbox._tell = tell
+    sandbox._on_message = on_message
     foreign = groups.warning(folder.resolve()) if sandbox.knows_one_group else None
     if foreign is not None:
-        tell(foreign)
+        on_message(foreign)
     try:
         yield sandbox
     finally:
@@ -226,9 +228,9 @@ def open_sandbox(
 def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bool) -> Sandbox:
     """The strongest sandbox there is, in the first place that it works in."""
     reasons: list[str] = []
-    for home in place.homes(place.roots(folder)):
+    for home in scratch_dir.homes(scratch_dir.roots(folder)):
         keeper = Keeper(home)
-        relay = None if network_writes else Relay(home)
+        relay = None if network_writes else RelayProcess(home)
         shared_network = "--allow-network-writes"
         if relay is not None:
             shared_network = "" if relay.wait_until_ready() else "its relay cannot be started"
@@ -249,12 +251,12 @@ def _open(folder: Path, keep: Sequence[Path], network_writes: bool, required: bo
             f"nothing here can keep an experiment from changing your files ({reason});"
             " --no-sandbox runs it anyway, with only Python's own writes undone"
         )
-    for home in place.homes(place.roots(folder)):
+    for home in scratch_dir.homes(scratch_dir.roots(folder)):
         return Sandbox(folder, home, Keeper(home), None, None, reason, keep, network_writes)
     raise SandboxError("there is no folder to save files in before they are changed")
 
 
-def _close(*helpers: Keeper | Relay | None) -> None:
+def _close(*helpers: Keeper | RelayProcess | None) -> None:
     for helper in helpers:
         if helper is not None:
             helper.close()

@@ -11,7 +11,7 @@ import numpy as np
 
 from unstall.child.experiments.interventions.base import Specification
 from unstall.simplify import thresholds
-from unstall.simplify.budget import Budget
+from unstall.simplify.budget import ExperimentBudget
 from unstall.simplify.controlled_process import ControlledProcess
 from unstall.simplify.cpu_burner import CpuBurners
 from unstall.simplify.experiment import Experiment, ExperimentResult
@@ -120,7 +120,7 @@ class PausedConditions:
 
 
 def run_blocks(
-    conditions: Conditions, result: ExperimentResult, pace: Pace, budget: Budget, rule: StoppingRule
+    conditions: Conditions, result: ExperimentResult, pace: Pace, budget: ExperimentBudget, rule: StoppingRule
 ) -> Iterator[None]:
     """Take blocks, a yield after each, until they are enough or the time is up.
 

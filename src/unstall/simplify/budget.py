@@ -9,7 +9,7 @@ Clock = Callable[[], float]
 """Monotonic seconds."""
 
 
-class Budget:
+class ExperimentBudget:
     """Seconds from now on. ``clock`` is read whenever somebody asks what is left."""
 
     def __init__(self, seconds: float, clock: Clock = time.monotonic):
@@ -25,6 +25,6 @@ class Budget:
         """Whether something that takes so long would end in time."""
         return self.left >= seconds
 
-    def part(self, seconds: float) -> Budget:
+    def part(self, seconds: float) -> ExperimentBudget:
         """A budget of its own for one thing, which ends with the whole one at the latest."""
-        return Budget(min(seconds, self.left), self.clock)
+        return ExperimentBudget(min(seconds, self.left), self.clock)

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from unstall.benchmark.launcher import Program
+from unstall.benchmark.launcher import LaunchedProgram
 from unstall.benchmark.reader import read_facts
 from unstall.benchmark.resources import other_cores
 from unstall.child.experiments.interventions.base import Specification
@@ -21,7 +21,7 @@ from unstall.child.recording import steps_of
 from unstall.child.watcher import CALL
 from unstall.simplify import segment
 from unstall.simplify.budget import Clock
-from unstall.simplify.follower import Follower
+from unstall.simplify.follower import RecordingFollower
 from unstall.simplify.segment import Segment
 
 
@@ -38,7 +38,7 @@ class ProgramStuck(Exception):
     """The program runs but makes no steps."""
 
 
-class Interrupted(Exception):
+class StopRequested(Exception):
     """A person, or the system, wants unstall itself to stop."""
 
 
@@ -51,14 +51,14 @@ class Patience:
     """Seconds after which a program that does not answer is stuck."""
 
     start_s: float = 120.0
-    """For the first steps."""
+    """Seconds for the first steps."""
     step_s: float = 15.0
-    """For any step, beside ``step_times`` what steps are known to take."""
+    """Seconds for any step, beside ``step_times`` what steps are known to take."""
     step_times: float = 10.0
     end_s: float = 20.0
-    """For the program to unwind, before it is killed."""
+    """Seconds for the program to unwind, before it is killed."""
     startless_end_s: float = 2.0
-    """The same for one that never made a step."""
+    """Seconds to unwind for one that never made a step."""
     poll_s: float = 0.05
     learning_steps: int = 40
     """Steps, uncounted, in which stubs may collect their answers."""
@@ -69,7 +69,7 @@ class ControlledProcess:
 
     def __init__(
         self,
-        program: Program,
+        program: LaunchedProgram,
         board: Switchboard,
         output: Path,
         wait: Wait,
@@ -77,14 +77,14 @@ class ControlledProcess:
         kind: str,
         clock: Clock = time.monotonic,
         patience: Patience = Patience(),
-        follow: Callable[[Path, int], Follower] = Follower,
+        follow: Callable[[Path, int], RecordingFollower] = RecordingFollower,
     ):
         """``kind``: what counts the steps of its loop; ``output``: the file of what it writes."""
         self.program, self.board, self.output, self.wait = program, board, output, wait
         self.directory, self.session = program.directory, program.session
         self.kind, self.clock, self.patience = kind, clock, patience
         self._follow = follow
-        self._follower: Follower | None = None
+        self._follower: RecordingFollower | None = None
         self._applied = self._from = 0.0
         self._is_over = False
 
@@ -184,7 +184,7 @@ class ControlledProcess:
                 if self.clock() - began > patience_s:
                     self.program.kill(signal.SIGKILL)
                 self.wait(self.patience.poll_s)
-        except Interrupted:  # as every wait from now on says
+        except StopRequested:  # as every wait from now on says
             self.program.abandon()
         else:
             self.program.finish()

@@ -43,7 +43,7 @@ class ExperimentResult:
     log_ratios: list[float] = field(default_factory=list)
     """Base over arm, of the blocks that nothing disturbed."""
     disturbed_log_ratios: list[float] = field(default_factory=list)
-    """The same of blocks in which other programs came or went: used only where there are too few of the others."""
+    """Log ratios of blocks in which other programs came or went: used only where there are too few of the others."""
     base_s: list[float] = field(default_factory=list)
     """Seconds a step in the base, one a block."""
     replaced: set[str] = field(default_factory=set)

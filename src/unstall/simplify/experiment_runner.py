@@ -12,20 +12,20 @@ from unstall.child.experiments.interventions.base import key_of
 from unstall.records.measurements import Measurement
 from unstall.simplify import thresholds
 from unstall.simplify.abba import Pace, PausedConditions, StoppingRule, SwitchedConditions, run_blocks
-from unstall.simplify.budget import Budget
+from unstall.simplify.budget import ExperimentBudget
 from unstall.simplify.controlled_process import ControlledProcess, ProgramEnded, ProgramStuck
 from unstall.simplify.cpu_burner import CpuBurners
 from unstall.simplify.experiment import Experiment, ExperimentResult
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
     from unstall.simplify.program_starter import ProgramStarter
 
 
 class ExperimentRunner:
     """Takes an experiment's blocks, on a child that goes on from one experiment to the next."""
 
-    def __init__(self, starter: ProgramStarter, measurement: Measurement, pace: Pace, budget: Budget):
+    def __init__(self, starter: ProgramStarter, measurement: Measurement, pace: Pace, budget: ExperimentBudget):
         """``measurement``: of the program as it is."""
         self.starter, self.measurement, self.pace, self.budget = starter, measurement, pace, budget
         self._process: ControlledProcess | None = None
@@ -74,7 +74,7 @@ class ExperimentRunner:
             return "no batch of a torch DataLoader was seen"
         return self.starter.refusal(settings)
 
-    def _blocks(self, result: ExperimentResult, budget: Budget, rule: StoppingRule) -> Iterator[None]:
+    def _blocks(self, result: ExperimentResult, budget: ExperimentBudget, rule: StoppingRule) -> Iterator[None]:
         process, experiment, pace = self._running(), result.experiment, self.pace
         loader = self.measurement.loader
         if experiment.settings is not None:
@@ -138,7 +138,7 @@ def _why(error: ProgramEnded | ProgramStuck) -> str:
     return "the program ends before anything can be compared: give it more steps"
 
 
-def pace_of(measured: Measured) -> Pace:
+def pace_of(measured: LoopMeasurement) -> Pace:
     """Segments long enough for a mean, short enough for many; settling as long as the loader's queues are deep."""
     measurement = measured.measurement
     step_s, loader = measurement.step.mean, measurement.loader
@@ -163,7 +163,7 @@ def pace_of(measured: Measured) -> Pace:
     )
 
 
-def _epoch(measured: Measured) -> int | None:
+def _epoch(measured: LoopMeasurement) -> int | None:
     """Steps from one epoch's end (or validation) to the next, where the first run saw at least two."""
-    ends = np.flatnonzero(measured.loop.gap)
+    ends = np.flatnonzero(measured.loop.at_boundary)
     return int(np.median(np.diff(ends))) if len(ends) >= 2 else None

@@ -9,7 +9,7 @@ import numpy as np
 from unstall.benchmark.reader import ProcessRecording, Spans, read_facts, read_spans
 
 
-class Follower:
+class RecordingFollower:
     """Reads on where it stopped. ValueError when the file is no recording."""
 
     def __init__(self, directory: Path, pid: int):

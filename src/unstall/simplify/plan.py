@@ -33,7 +33,7 @@ _CALLS_OF_A_STEP = {
 
 
 @dataclass(frozen=True)
-class Function:
+class ReplaceableFunction:
     """A function of the user's that can be stood in for."""
 
     name: str
@@ -58,7 +58,7 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     return list({experiment.name: experiment for experiment in planned}.values())
 
 
-def stub(function: Function) -> Experiment:
+def stub(function: ReplaceableFunction) -> Experiment:
     """The function answers from the record."""
     return Experiment(
         name=f"without {function.name}",
@@ -114,7 +114,7 @@ def worthwhile(report: Report, measurement: Measurement) -> list[type[Interventi
     return sorted(kinds, key=lambda kind: (kind.is_training, -shares[kind]))
 
 
-def delays(report: Report, measurement: Measurement, functions: list[Function]) -> Iterator[Experiment]:
+def delays(report: Report, measurement: Measurement, functions: list[ReplaceableFunction]) -> Iterator[Experiment]:
     """Each disjoint part of the step slowed a little; together they should account for the step."""
     loader, model = measurement.loader, measurement.model
     if loader is not None and (loader.workers or CachedIntervention.share(report, measurement) >= thresholds.MIN_SHARE):
@@ -214,7 +214,7 @@ def deeper(results: list[ExperimentResult]) -> list[Experiment]:
     return [interaction(first.experiment, experiment) for experiment in behind[: thresholds.MOST_DEEPER]]
 
 
-def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
+def suspects(report: Report, measurement: Measurement) -> Iterator[ReplaceableFunction]:
     """The functions that observation blames and that can be stood in for: those that do not hold the step itself."""
     holders = _holders(measurement)
     yielded = set()
@@ -224,7 +224,7 @@ def suspects(report: Report, measurement: Measurement) -> Iterator[Function]:
         stubbable = not last.startswith("<") and (line.file, last) not in holders
         if key not in yielded and stubbable and line.share >= thresholds.MIN_SHARE:
             yielded.add(key)
-            yield Function(line.function, line.file, line.process, of_data)
+            yield ReplaceableFunction(line.function, line.file, line.process, of_data)
 
 
 def _blamed(report: Report) -> Iterator[tuple[LineTime, bool]]:
@@ -250,7 +250,7 @@ def _holders(measurement: Measurement) -> set[tuple[str, str]]:
     return holders
 
 
-def _outside_the_seams(function: Function, report: Report) -> bool:
+def _outside_the_seams(function: ReplaceableFunction, report: Report) -> bool:
     """Whether the function's time is in no phase that is slowed as such."""
     spots = [spot for spot in report.hotspots if (spot.function, spot.file) == (function.name, function.file)]
     return all(spot.phase in ("other", "callback", "sync") for spot in spots)

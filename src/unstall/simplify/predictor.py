@@ -11,10 +11,10 @@ from unstall.simplify import registry
 from unstall.simplify.experiment import Experiment
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
 
 
-def pipeline_of(measured: Measured | None) -> model.Pipeline | None:
+def pipeline_of(measured: LoopMeasurement | None) -> model.Pipeline | None:
     """The pipeline model of a run that has just been measured; None where it gives none."""
     try:
         return model.of(measured) if measured is not None else None

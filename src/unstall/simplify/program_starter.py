@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstall.benchmark.launcher import Options, Program
-from unstall.benchmark.measure import Measured
+from unstall.benchmark.launcher import LaunchedProgram, RecordingOptions
+from unstall.benchmark.measure import LoopMeasurement
 from unstall.benchmark.rundir import RunDir
 from unstall.child.experiments.switchboard import Switchboard
 from unstall.diagnose.run_report import make_report
@@ -33,7 +33,7 @@ class FirstRun:
 
     report: Report
     """The report as ``unstall run`` would give it."""
-    measured: Measured | None
+    measured: LoopMeasurement | None
     """What the report rests on; None where no loop was seen."""
     observation: Observation
     """The run from outside, to be kept."""
@@ -55,7 +55,7 @@ class ProgramStarter:
         """
         started = datetime.now(timezone.utc)
         folder, options = self._prepare()
-        program = Program(self.sandbox.command(self.line), folder, options)
+        program = LaunchedProgram(self.sandbox.command(self.line), folder, options)
         try:
             self._wait_until_enough(program)
         except BaseException:
@@ -80,17 +80,19 @@ class ProgramStarter:
         )
         board = Switchboard(folder, create=True)
         command = self.sandbox.command(ranks.at_another_port(line) if is_second else line)
-        return ControlledProcess(Program(command, folder, options), board, folder / _OUTPUT, self.wait, kind=kind)
+        return ControlledProcess(
+            LaunchedProgram(command, folder, options), board, folder / _OUTPUT, self.wait, kind=kind
+        )
 
-    def _prepare(self, **options: Any) -> tuple[Path, Options]:
+    def _prepare(self, **options: Any) -> tuple[Path, RecordingOptions]:
         """For another start: a folder of its own beneath the run's, and the options."""
         self.started += 1
         folder = self.directory.path / f"child-{self.started}"
         folder.mkdir()
         options |= {"environ": self.sandbox.environment, "entrance": self.sandbox.entrance}
-        return folder, Options(output=folder / _OUTPUT, **options)
+        return folder, RecordingOptions(output=folder / _OUTPUT, **options)
 
-    def _wait_until_enough(self, program: Program) -> None:
+    def _wait_until_enough(self, program: LaunchedProgram) -> None:
         loop_began: float | None = None
         while program.poll():
             session = program.session

@@ -23,7 +23,7 @@ class Segment:
 
     durations: Floats
     """Seconds of each step."""
-    gap: npt.NDArray[np.bool_]
+    at_boundary: npt.NDArray[np.bool_]
     """Whether each step holds an epoch boundary or validation."""
     calls: dict[str, float]
     """Calls a step of the seams that tell the course of the program."""
@@ -40,10 +40,10 @@ class Segment:
 
         What happens once an epoch then counts in proportion, or not at all, wherever the segment was cut.
         """
-        ends = np.flatnonzero(self.gap)
+        ends = np.flatnonzero(self.at_boundary)
         if whole_epochs and len(ends) >= 2:
             return float(self.durations[ends[0] + 1 : ends[-1] + 1].mean())
-        regular = self.durations[~self.gap]
+        regular = self.durations[~self.at_boundary]
         return float(self.durations.mean() if whole_epochs or not len(regular) else regular.mean())
 
 
@@ -58,7 +58,7 @@ def measure(recording: ProcessRecording, kind: str, since: float) -> Segment | N
     began, ended = float(loop.starts[first]), float(loop.ends[-1])
     return Segment(
         durations=loop.durations[first:],
-        gap=loop.gap[first:],
+        at_boundary=loop.at_boundary[first:],
         calls=_calls(recording, loop, first),
         began=began,
         ended=ended,

@@ -11,13 +11,13 @@ from unstall.model import function_shares
 from unstall.records.measurements import Measurement
 from unstall.simplify import plan, thresholds
 from unstall.simplify.abba import StoppingRule
-from unstall.simplify.budget import Budget
-from unstall.simplify.controlled_process import Interrupted
+from unstall.simplify.budget import ExperimentBudget
+from unstall.simplify.controlled_process import StopRequested
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
 
 if TYPE_CHECKING:
-    from unstall.benchmark.measure import Measured
+    from unstall.benchmark.measure import LoopMeasurement
     from unstall.simplify.program_starter import FirstRun, ProgramStarter
 
 
@@ -48,7 +48,7 @@ class Simplifier:
     def __init__(
         self,
         starter: ProgramStarter,
-        budget: Budget,
+        budget: ExperimentBudget,
         announce: Callable[[str], None] = lambda what: None,
         keep: Callable[[SimplifyResult], None] = lambda simplified: None,
     ):
@@ -69,14 +69,14 @@ class Simplifier:
         try:
             self._try_all(runner, simplified, self._planned(requested, simplified.first, measured))
             self._sharpen(runner, simplified.results)
-        except Interrupted:
+        except StopRequested:
             simplified.interrupted = True
         finally:
             runner.close()
         simplified.runs = self.starter.started
         return simplified
 
-    def _planned(self, requested: list[Experiment], first: FirstRun, measured: Measured) -> list[Experiment]:
+    def _planned(self, requested: list[Experiment], first: FirstRun, measured: LoopMeasurement) -> list[Experiment]:
         measurement = measured.measurement
         if not requested:
             return plan.experiments(first.report, measurement)

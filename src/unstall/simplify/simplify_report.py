@@ -127,15 +127,15 @@ def _scaling(result: ExperimentResult) -> list[str]:
     ratio = result.ratio
     if ratio is None or "ranks" not in (result.experiment.settings or {}):
         return []
-    kept, low, high = (percent(1 / value) for value in (ratio.value, ratio.high, ratio.low))
-    return [f"scaling efficiency {kept} ({low} to {high})"]
+    efficiency, low, high = (percent(1 / value) for value in (ratio.value, ratio.high, ratio.low))
+    return [f"scaling efficiency {efficiency} ({low} to {high})"]
 
 
-def _experiment(result: ExperimentResult, predicted: float | None) -> records.Experiment:
+def _experiment(result: ExperimentResult, predicted: float | None) -> records.ReportedExperiment:
     ratio, experiment = result.ratio, result.experiment
     assert ratio is not None
     slope, disturbed = elasticity(result), len(result.disturbed_log_ratios)
-    return records.Experiment(
+    return records.ReportedExperiment(
         name=experiment.name,
         intervention=experiment.intervention,
         ratio=ratio.value,

@@ -21,13 +21,13 @@ _ESCAPE = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def sanitize_line(text: str) -> str:
     """``text`` on one line: no escapes or invisible characters, single spaces, cut if endless."""
     text = _ESCAPE.sub("", text[:_LONGEST])
     return " ".join("".join(map(_visible, text)).split())
 
 
-def literal(line: str) -> str:
+def sanitize_source(line: str) -> str:
     """A line of source code, spaces and tabs unchanged, invisible characters replaced."""
     return "".join(map(_literal, line.rstrip("\r\n")))
 

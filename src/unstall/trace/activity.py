@@ -26,7 +26,7 @@ _END_SLACK_NS = 5_000
 
 
 @dataclass(frozen=True)
-class Calls:
+class ApiCalls:
     """The API calls of a timeline by what they do, one flag a host row."""
 
     api: Flags
@@ -44,7 +44,7 @@ class Calls:
     """Calls in which the host waits for the device: synchronisation, and the calls of those copies."""
 
 
-def calls(timeline: Timeline) -> Calls:
+def calls(timeline: Timeline) -> ApiCalls:
     """What the API calls of a timeline do."""
     host = timeline.host
     api = (host.kind == HostKind.RUNTIME) | (host.kind == HostKind.DRIVER)
@@ -56,7 +56,7 @@ def calls(timeline: Timeline) -> Calls:
     waited_copies = _waited_copies(timeline, copy)
     blocking = sync.copy()
     blocking[timeline.launch[waited_copies]] = True
-    return Calls(api, named(_LAUNCH), sync, copy, named(_MEMORY) & ~named(_FREELY), waited_copies, blocking)
+    return ApiCalls(api, named(_LAUNCH), sync, copy, named(_MEMORY) & ~named(_FREELY), waited_copies, blocking)
 
 
 def _waited_copies(timeline: Timeline, copy: Flags) -> Ids:
@@ -75,7 +75,7 @@ class DeviceActivity:
 
     device: int
     rows: Ids
-    """Its rows in the device table."""
+    """Rows in the device table."""
     compute: Intervals
     communication: Intervals
     copies: Intervals
@@ -103,7 +103,7 @@ class Activity:
         self.timeline = timeline
 
     @cached_property
-    def calls(self) -> Calls:
+    def calls(self) -> ApiCalls:
         return calls(self.timeline)
 
     @cached_property

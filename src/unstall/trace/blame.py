@@ -28,7 +28,7 @@ def tidy(name: str) -> str:
     return _NOISE.sub("", name).removesuffix(" ##")
 
 
-class Frame(NamedTuple):
+class TraceFrame(NamedTuple):
     """A Python function in a trace."""
 
     function: str
@@ -36,10 +36,10 @@ class Frame(NamedTuple):
     line: int
 
 
-def parse_frame(name: str) -> Frame | None:
+def parse_frame(name: str) -> TraceFrame | None:
     """``train.py(12): step`` in its parts; None for modules, built-in functions and all else."""
     match = _FRAME.match(name)
-    return Frame(match["function"], match["file"], int(match["line"])) if match else None
+    return TraceFrame(match["function"], match["file"], int(match["line"])) if match else None
 
 
 def is_users(name: str) -> bool:
@@ -67,7 +67,7 @@ class Origin:
     """The innermost function of the user's own."""
 
 
-class Blame:
+class TraceBlame:
     """Looks up origins in one timeline."""
 
     def __init__(self, timeline: Timeline):
@@ -133,7 +133,7 @@ class Blame:
         via = f"{annotation}, {self.name(row)}" if operator and annotation else self.name(row)
         return Culprit(function=name, file="", line=0, share=share, where=where, via="" if via == name else via)
 
-    def _user_frame(self, function: int, operator: int) -> Frame | None:
+    def _user_frame(self, function: int, operator: int) -> TraceFrame | None:
         """From a Python event, or from the stack that old traces recorded with the operator."""
         t = self.timeline
         if function >= 0:

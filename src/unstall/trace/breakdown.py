@@ -10,7 +10,7 @@ from unstall.trace import intervals
 from unstall.trace.activity import Activity, DeviceActivity
 from unstall.trace.intervals import Floats, Intervals
 from unstall.trace.queue import Queue
-from unstall.trace.steps import Windows
+from unstall.trace.steps import StepWindows
 from unstall.trace.thresholds import HOST_GAP_NS
 
 
@@ -46,20 +46,20 @@ class Breakdown:
     """Host time; the rest as well, none of it disjoint from the others."""
     launch: Floats
     back_pressure: Floats
-    """Of it, waiting for room in a full launch queue."""
+    """The part of ``launch`` that waits for room in a full launch queue."""
     sync: Floats
     blocked: Floats
     """Synchronisation and blocking copies."""
     idle_operator: Floats
     """Idle while a host thread runs an operator."""
 
-    def mean(self, windows: Windows) -> dict[str, float]:
+    def mean(self, windows: StepWindows) -> dict[str, float]:
         """Each share over all windows, longer ones counting for more."""
         weights = windows.dur_ns / windows.dur_ns.sum()
         return {field.name: float(getattr(self, field.name) @ weights) for field in fields(self)}
 
 
-def breakdown(activity: Activity, queue: Queue, windows: Windows) -> Breakdown:
+def breakdown(activity: Activity, queue: Queue, windows: StepWindows) -> Breakdown:
     """The breakdown of each window; over several devices their mean."""
     host = _host_shares(activity, queue, windows)
     devices = [_device_shares(activity, queue, device, windows) for device in activity.devices]
@@ -70,7 +70,9 @@ def breakdown(activity: Activity, queue: Queue, windows: Windows) -> Breakdown:
     return Breakdown(**host, **means)
 
 
-def idle_reasons(activity: Activity, queue: Queue, device: DeviceActivity, windows: Windows) -> dict[str, Intervals]:
+def idle_reasons(
+    activity: Activity, queue: Queue, device: DeviceActivity, windows: StepWindows
+) -> dict[str, Intervals]:
     """The device's idle time, divided by reason; the first that applies has it."""
     idle = intervals.gaps(device.busy, windows.whole)
     reasons = [activity.loader, activity.blocked, queue.cold, queue.delayed(device)]
@@ -85,7 +87,7 @@ def _by_length(idle: Intervals) -> tuple[Intervals, Intervals]:
     return Intervals(idle.start[long], idle.end[long]), Intervals(idle.start[~long], idle.end[~long])
 
 
-def _device_shares(activity: Activity, queue: Queue, device: DeviceActivity, windows: Windows) -> dict[str, Floats]:
+def _device_shares(activity: Activity, queue: Queue, device: DeviceActivity, windows: StepWindows) -> dict[str, Floats]:
     reasons = idle_reasons(activity, queue, device, windows)
     idle = intervals.gaps(device.busy, windows.whole)
     sets = {
@@ -104,7 +106,7 @@ def _device_shares(activity: Activity, queue: Queue, device: DeviceActivity, win
     return shares
 
 
-def _host_shares(activity: Activity, queue: Queue, windows: Windows) -> dict[str, Floats]:
+def _host_shares(activity: Activity, queue: Queue, windows: StepWindows) -> dict[str, Floats]:
     sets = {
         "loader": activity.loader,
         "launch": activity.launches,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from unstall.trace.steps import Windows
+from unstall.trace.steps import StepWindows
 from unstall.trace.timeline import HostKind, OperatorInputs, Timeline
 
 
@@ -23,7 +23,7 @@ class Flops:
 
     per_step: float
     dtype: str
-    """Of most of it."""
+    """The type of most of it."""
     mfu: float | None
     """Share of the listed dense peak of the device for that type; None where the peak is not known."""
     coverage: float
@@ -38,7 +38,7 @@ class Flops:
 _COMPLETE = 0.95
 
 
-def count(timeline: Timeline, windows: Windows) -> Flops | None:
+def count(timeline: Timeline, windows: StepWindows) -> Flops | None:
     """FLOPs of a step; None when no shapes were recorded."""
     host = timeline.host
     counted = timeline.names_where(lambda name: name in _FORMULAS)[host.name] & (host.kind == HostKind.OPERATOR)

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from unstall.records.report import Phase
+from unstall.records.report import PhaseTime
 from unstall.records.vocabulary import PhaseName
 from unstall.trace import intervals
 from unstall.trace.intervals import Floats, Intervals
@@ -19,7 +19,7 @@ _AUTOGRAD = re.compile(r"^autograd::engine|Backward\d*$|AccumulateGrad")
 _COLLECTIVE = re.compile(r"^(nccl|gloo|c10d|rccl)[:_]|record_param_comms")
 
 
-def phases(metrics: TimelineMetrics) -> list[Phase]:
+def phases(metrics: TimelineMetrics) -> list[PhaseTime]:
     """Disjoint phases that sum to the step; what no rule knows is ``other``."""
     windows = metrics.windows
     parts = intervals.split(windows.whole, [part for _, part in _sets(metrics)])
@@ -30,7 +30,7 @@ def phases(metrics: TimelineMetrics) -> list[Phase]:
         if seconds.sum() > 0:
             share = float(seconds.sum() * 1e9 / windows.total_ns)
             result.append(
-                Phase(name=name, share=share, mean_s=float(seconds.mean()), p95_s=float(np.percentile(seconds, 95)))
+                PhaseTime(name=name, share=share, mean_s=float(seconds.mean()), p95_s=float(np.percentile(seconds, 95)))
             )
     return result
 

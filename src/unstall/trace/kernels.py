@@ -8,15 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from unstall.trace.blame import Blame, tidy
+from unstall.trace.blame import TraceBlame, tidy
 from unstall.trace.nesting import pick
-from unstall.trace.steps import Windows
+from unstall.trace.steps import StepWindows
 from unstall.trace.thresholds import SMALL_KERNEL_NS
 from unstall.trace.timeline import NONE, DeviceKind, Ids, Timeline
 
 UNLAUNCHED, ALONE = "(launched before the trace)", "(launched outside any operator)"
 UNNAMED = (UNLAUNCHED, ALONE)
-"""In the place of an operator's name."""
+"""Stands for an operator's name."""
 
 
 _ALONE = -2
@@ -48,7 +48,7 @@ class Total:
 class Kernels:
     """Kernels of a timeline from the first window on, collectives included, copies not."""
 
-    def __init__(self, timeline: Timeline, blame: Blame, windows: Windows):
+    def __init__(self, timeline: Timeline, blame: TraceBlame, windows: StepWindows):
         self._timeline = timeline
         self._blame = blame
         table = timeline.device

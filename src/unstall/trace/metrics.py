@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from unstall.trace.activity import Activity
-from unstall.trace.blame import Blame
+from unstall.trace.blame import TraceBlame
 from unstall.trace.breakdown import Breakdown, breakdown, idle_reasons
 from unstall.trace.flops import Flops, count
 from unstall.trace.intervals import Intervals
 from unstall.trace.kernels import Kernels
 from unstall.trace.queue import Queue
 from unstall.trace.replay.replay import Replay, representative, stretch_of
-from unstall.trace.steps import Windows, windows
+from unstall.trace.steps import StepWindows, windows
 from unstall.trace.timeline import DeviceKind, HostKind, Ids, Ints, Timeline
 from unstall.trace.waiting import CopyGroup, WaitSite, copy_groups, wait_sites
 
@@ -28,10 +28,10 @@ class TimelineMetrics:
         self.timeline = timeline
         self.activity = Activity(timeline)
         self.queue = Queue(self.activity)
-        self.blame = Blame(timeline)
+        self.blame = TraceBlame(timeline)
 
     @cached_property
-    def windows(self) -> Windows:
+    def windows(self) -> StepWindows:
         return windows(self.timeline)
 
     @cached_property

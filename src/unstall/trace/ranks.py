@@ -24,7 +24,7 @@ class Summary:
 
     path: str
     part: int
-    """Which of the file's timelines it is."""
+    """The number of the file's timeline."""
     source: str
     rank: int | None
     world_size: int | None
@@ -32,10 +32,10 @@ class Summary:
     steps: int
     total_ns: int
     durations_ns: Ints
-    """Of each step."""
+    """Nanoseconds of each step."""
     shares: dict[str, float]
     busy: list[float]
-    """Of each device that did work."""
+    """Share of the time that each device did work."""
     devices: list[str]
     gpus: list[dict[str, Any]]
     versions: dict[str, Any]

@@ -93,7 +93,7 @@ def main_thread(timeline: Timeline) -> int:
 
 
 @dataclass(frozen=True)
-class Windows:
+class StepWindows:
     """Adjoining stretches, one a step; a trace without steps is one stretch."""
 
     start_ns: Ints
@@ -127,7 +127,7 @@ class Windows:
         return self.total_ns / len(self) / 1e9
 
 
-def windows(timeline: Timeline) -> Windows:
+def windows(timeline: Timeline) -> StepWindows:
     """From each step's start to the next one's, so gaps between steps count; the last until the device is done.
 
     A window from the first to the last device event would hide what the device waits for at first: it is the host's
@@ -136,8 +136,8 @@ def windows(timeline: Timeline) -> Windows:
     steps = timeline.steps
     if not len(steps):
         first, last = timeline.window_ns
-        return Windows(np.array([first]), np.array([max(last, first + 1)]), False)
+        return StepWindows(np.array([first]), np.array([max(last, first + 1)]), False)
     start = steps.start_ns
     device_end = int(timeline.device.end_ns.max()) if len(timeline.device) else 0
     last = max(int(steps.end_ns.max()), device_end, int(start[-1]) + 1)
-    return Windows(start, np.append(start[1:], last), True)
+    return StepWindows(start, np.append(start[1:], last), True)

@@ -193,7 +193,7 @@ class DeviceTable(Stretches):
     correlation: Ints
     external: Ints
     bytes: Ints
-    """Of a copy or memset, -1 if unknown."""
+    """Bytes of a copy or memset, -1 if unknown."""
     copy: Codes
     """CopyKind."""
     memory: Codes
@@ -213,7 +213,7 @@ class WaitTable(Stretches):
     device: Ids
     stream: Ints
     correlation: Ints
-    """Of the API call that waits, or put the wait into the stream."""
+    """Correlation id of the API call that waits, or put the wait into the stream."""
     on_stream: Ints
     """The stream that is waited for."""
     on_correlation: Ints

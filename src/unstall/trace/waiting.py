@@ -8,10 +8,10 @@ import numpy as np
 
 from unstall.trace import intervals
 from unstall.trace.activity import Activity
-from unstall.trace.blame import Blame
+from unstall.trace.blame import TraceBlame
 from unstall.trace.intervals import Intervals
 from unstall.trace.nesting import pick
-from unstall.trace.steps import Windows
+from unstall.trace.steps import StepWindows
 from unstall.trace.thresholds import TINY_COPY_BYTES
 from unstall.trace.timeline import CopyKind, DeviceKind, HostMemory
 
@@ -21,16 +21,16 @@ class WaitSite:
     """One place in the program that makes the host wait."""
 
     row: int
-    """Its longest call."""
+    """Row of the longest call."""
     call: str
     operator: str
     count: int
     blocked_ns: float
     idle_ns: float
-    """Of it, with the device idle: the rest is only waiting for work that has to be done anyway."""
+    """Nanoseconds of it with the device idle: the rest is only waiting for work that has to be done anyway."""
 
 
-def wait_sites(activity: Activity, blame: Blame, windows: Windows) -> list[WaitSite]:
+def wait_sites(activity: Activity, blame: TraceBlame, windows: StepWindows) -> list[WaitSite]:
     """Places where the host waits for the device, those with the most idle time first."""
     t = activity.timeline
     rows = np.flatnonzero(activity.calls.blocking & (t.host.start_ns >= windows.start_ns[0])).astype(np.int32)
@@ -69,16 +69,16 @@ class CopyGroup:
     memory: HostMemory
     count: int
     tiny: int
-    """Of them, so small that the wait costs more than the copy."""
+    """Copies so small that the wait costs more than the copy."""
     bytes: int
     device_ns: float
     blocking: int
-    """Of them, copies that the host waited for."""
+    """Copies that the host waited for."""
     longest: int
     """Device row of the one that took the device longest."""
 
 
-def copy_groups(activity: Activity, windows: Windows) -> list[CopyGroup]:
+def copy_groups(activity: Activity, windows: StepWindows) -> list[CopyGroup]:
     """The copies between host and device, the most device time first."""
     table = activity.timeline.device
     rows = np.flatnonzero((table.kind == DeviceKind.MEMCPY) & (table.start_ns >= windows.start_ns[0]))

@@ -10,7 +10,7 @@ def play(turns, envs, *, num_envs=1, repeat=1):
     """A policy that is called, and then the environments stepped in turn, each so often."""
     recording = Recording()
     for env in envs:
-        recording.tell("env", id=env, num_envs=num_envs)
+        recording.emit_fact("env", id=env, num_envs=num_envs)
     for _ in range(turns):
         recording.do("~forward", 0.001, arg=1)
         for env in envs:
@@ -41,7 +41,7 @@ def test_random_actions_before_the_policy_is_called_do_not_count():
 
 def test_without_a_model_it_is_the_size_of_the_vector():
     recording = Recording()
-    recording.tell("env", id=7, num_envs=3)
+    recording.emit_fact("env", id=7, num_envs=3)
     recording.do("~env.step", 0.001, arg=7)
     assert observations(recording.process()) == 3
     assert observations(Recording().process()) == 1

@@ -95,7 +95,7 @@ def test_everything_comes_back(path):
     assert back.report == _REPORT
     assert back.steps.durations.tolist() == [0.5, 1.0, 0.5]
     assert back.steps.measured.tolist() == [False, True, True]
-    assert back.steps.gap.tolist() == [True, False, False]
+    assert back.steps.at_boundary.tolist() == [True, False, False]
     assert back.steps.phase("forward").tolist() == [0.25, 0.5, 0.25]
     assert back.steps.phase("comm").tolist() == [0, 0, 0]
     assert math.isnan(back.fetches.cpu[0]) and back.fetches.pids.tolist() == [8, 9]

@@ -8,11 +8,13 @@ from spanfactory import Recording, loop_of, train
 
 from unstall.benchmark.between import between
 from unstall.child.layout import NOGRAD
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 
 SITES = [
-    Site("~forward", "train.py", "train", 30),
-    Site("~forward", "train.py", "<genexpr>", 81, (("train.py", "evaluate", 80), ("train.py", "main", 99)), grad=False),
+    SeamSite("~forward", "train.py", "train", 30),
+    SeamSite(
+        "~forward", "train.py", "<genexpr>", 81, (("train.py", "evaluate", 80), ("train.py", "main", 99)), grad=False
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ SLOW = "~event.lightning.Slow.on_train_batch_end"
 
 def recorded(steps=40):
     r = Recording()
-    r.tell("callback", name=SLOW, file="/p/train.py", line=7)
+    r.emit_fact("callback", name=SLOW, file="/p/train.py", line=7)
     for step in range(steps):
         train_step(r)
         with r.span(SLOW):

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from unstall.benchmark.capabilities import Check, checks
+from unstall.benchmark.capabilities import Capability, checks
 
 
 def test_every_check_explains_itself():
@@ -18,7 +18,7 @@ def test_every_check_explains_itself():
     assert all(not check.advice for check in found if check.works)
 
 
-def by_name(**given) -> dict[str, Check]:
+def by_name(**given) -> dict[str, Capability]:
     return {check.name: check for check in checks(**given)}
 
 

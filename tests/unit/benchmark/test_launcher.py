@@ -20,7 +20,7 @@ from unstall.benchmark import launcher
 folder = Path(sys.argv[1])
 (folder / "run").mkdir()
 patience = dict(stop_patience_s=0.4, orphans_patience_s=0.4)
-options = launcher.Options(steps={steps}, sampling=False, probing=False, **patience)
+options = launcher.RecordingOptions(steps={steps}, sampling=False, probing=False, **patience)
 outcome = launcher.launch([sys.executable, str(folder / "program.py")], folder / "run", options, lambda session: None)
 print(outcome.status)
 """
@@ -94,7 +94,7 @@ def test_of_a_program_that_unstall_had_to_kill_only_daemons_survive(tmp_path):
 
 def test_a_bare_python_at_the_entrance_of_a_sandbox_does_not_keep_the_program_from_being_recorded(tmp_path):
     command = ["python", "-S", "enter.py", "python", "train.py"]
-    inside = launcher.environment(command, tmp_path, launcher.Options(entrance=command[:3]))
+    inside = launcher.environment(command, tmp_path, launcher.RecordingOptions(entrance=command[:3]))
     assert str(launcher.BOOTSTRAP) in inside["PYTHONPATH"].split(os.pathsep)
-    outside = launcher.environment(command, tmp_path, launcher.Options())
+    outside = launcher.environment(command, tmp_path, launcher.RecordingOptions())
     assert str(launcher.BOOTSTRAP) not in outside.get("PYTHONPATH", "").split(os.pathsep)

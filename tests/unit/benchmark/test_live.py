@@ -41,7 +41,7 @@ def train(directory, api, steps, pause=0.0005):
 
 def test_a_run_is_followed(run):
     directory, api = run
-    follower = live.Follower(directory)
+    follower = live.RunFollower(directory)
     train(directory, api, 20)
     assert follower.look().steps == 20
     time.sleep(0.25)
@@ -58,7 +58,7 @@ def test_a_run_is_followed(run):
 
 def test_steps_are_counted_once(run):
     directory, api = run
-    follower = live.Follower(directory)
+    follower = live.RunFollower(directory)
     train(directory, api, 20)
     counted = follower.look().phase_steps
     assert follower.look().phase_steps == counted
@@ -79,13 +79,13 @@ def test_the_newest_run_in_progress_is_found(run, tmp_path):
 
 def test_a_run_whose_processes_are_gone_has_ended(tmp_path):
     (tmp_path / "rec-4194304.bin").write_bytes(bytes(5000))
-    assert live.Follower(tmp_path).look().ended
+    assert live.RunFollower(tmp_path).look().ended
     with pytest.raises(live.NothingToWatch):
         live.find(str(tmp_path))
 
 
 def test_a_directory_that_disappears_is_the_end(tmp_path):
-    follower = live.Follower(tmp_path)
+    follower = live.RunFollower(tmp_path)
     assert not follower.look().ended
     tmp_path.rmdir()
     assert follower.look().ended

@@ -14,7 +14,7 @@ LOADER = 500  # address of the training loader
 
 def config(r, address=LOADER, **facts):
     values = {"num_workers": 0, "batch_size": 16, "prefetch_factor": None, "dataset": "Photos", "collate": "default"}
-    r.tell("loader", id=address, **{**values, **facts})
+    r.emit_fact("loader", id=address, **{**values, **facts})
 
 
 def measure(main, *others):

@@ -36,7 +36,7 @@ def seen(recording, *, cpu=None, rss=None, delay=0.0, busy=1.0, pids=None, gpu=(
 
 def training(steps=40, **more):
     r = Recording()
-    r.tell("process", pid=r.pid, parent=1)
+    r.emit_fact("process", pid=r.pid, parent=1)
     train(r, steps, **more)
     return r
 
@@ -97,13 +97,13 @@ def test_disturbed_steps_are_left_out():
 def test_the_step_whose_operators_were_counted_is_left_out():
     r = training(40)
     whole = run(r).measurement.steps
-    r.tell("window", what="flops", began=1001.0, ended=1001.05)
+    r.emit_fact("window", what="flops", began=1001.0, ended=1001.05)
     assert whole - 3 <= run(r).measurement.steps < whole
 
 
 def test_warm_up_covers_what_the_workers_made_ahead():
     r = Recording()
-    r.tell("loader", id=7, num_workers=4, prefetch_factor=2, batch_size=8)
+    r.emit_fact("loader", id=7, num_workers=4, prefetch_factor=2, batch_size=8)
     r.do("~data.iter", 0.1, arg=7)
     for _ in range(100):
         train_step(r)
@@ -113,7 +113,7 @@ def test_warm_up_covers_what_the_workers_made_ahead():
 def test_loader_workers_are_not_the_main_process():
     r = training(40)
     worker = Recording(pid=200, parent=100, begin=990.0)
-    worker.tell("process", pid=200, parent=100)
+    worker.emit_fact("process", pid=200, parent=100)
     for _ in range(1000):
         with worker.span("~data.fetch"):
             worker.do("~forward", 0.01)
@@ -127,7 +127,7 @@ def test_ranks_are_measured_each():
     ranks = []
     for rank, forward in [(0, 0.02), (1, 0.06)]:
         r = Recording(pid=100 + rank, parent=50)
-        r.tell("process", pid=r.pid, parent=50, rank=str(rank), world_size="2")
+        r.emit_fact("process", pid=r.pid, parent=50, rank=str(rank), world_size="2")
         for _ in range(30):
             r.do("~forward", forward)
             r.do("~backward", 0.10 - forward, cpu=0.01)
@@ -143,13 +143,13 @@ def test_ranks_are_measured_each():
 
 def test_the_model_is_described_by_what_the_watcher_told():
     r = Recording()
-    r.tell("process", pid=100)
-    r.tell("torch", version="2.4", threads=2)
-    r.tell("root", id=1, type="Net", dtype="torch.float64", device="cpu", file="net.py", line=7, parameters=1000)
-    r.tell("root", id=5, type="Loss", file="loss.py", line=1)
+    r.emit_fact("process", pid=100)
+    r.emit_fact("torch", version="2.4", threads=2)
+    r.emit_fact("root", id=1, type="Net", dtype="torch.float64", device="cpu", file="net.py", line=7, parameters=1000)
+    r.emit_fact("root", id=5, type="Loss", file="loss.py", line=1)
     for size in (8, 8, 4):
-        r.tell("batch", root=1, size=size, sample=[3, 32, 32] if size else None)
-    r.tell("flops", per="~optimizer", flops=6000, ops=30, known=9, unknown=1)
+        r.emit_fact("batch", root=1, size=size, sample=[3, 32, 32] if size else None)
+    r.emit_fact("flops", per="~optimizer", flops=6000, ops=30, known=9, unknown=1)
     for _ in range(30):
         r.do("~data.next", 0.01)
         for _ in range(2):
@@ -175,7 +175,7 @@ def test_the_model_is_described_by_what_the_watcher_told():
 
 def test_flops_of_one_model_call_are_scaled_to_the_step():
     r = Recording()
-    r.tell("flops", per="~forward", flops=100, ops=3, known=0, unknown=0)
+    r.emit_fact("flops", per="~forward", flops=100, ops=3, known=0, unknown=0)
     for _ in range(30):
         r.do("~data.next", 0.01)
         for _ in range(4):
@@ -187,7 +187,7 @@ def test_flops_of_one_model_call_are_scaled_to_the_step():
 
 def test_a_compiled_model_is_said_to_be():
     r = training()
-    r.tell("flops", compiled=True)
+    r.emit_fact("flops", compiled=True)
     model = run(r).measurement.model
     assert model.compiled and model.flops is None
 
@@ -204,14 +204,14 @@ def test_modules_are_those_of_the_early_look():
         r.do("~backward", 0.03)
         r.do("~optimizer", 0.01)
         marks.append(r.t)
-    r.tell("window", what="modules", marks=marks, per="~optimizer")
+    r.emit_fact("window", what="modules", marks=marks, per="~optimizer")
     rows = [
         {"id": 1, "name": "", "type": "Net", "file": "net.py", "line": 1},
         {"id": 11, "name": "body", "type": "Linear", "file": "linear.py", "line": 1, "repr": "in=1"},
         {"id": 12, "name": "head", "type": "Conv2d", "file": "conv.py", "line": 1},
         {"id": 13, "name": "unused", "type": "Linear", "file": "linear.py", "line": 1},
     ]
-    r.tell("modules", root=1, modules=rows)
+    r.emit_fact("modules", root=1, modules=rows)
     train(r, 20)
     modules = run(r).measurement.modules
     assert [(m.name, m.type) for m in modules] == [("head", "Conv2d"), ("body", "Linear"), ("", "Net")]
@@ -275,8 +275,8 @@ def test_sites_are_the_users_frames():
         ["/env/lib/python3.11/contextlib.py", "inner", 81, 80],
         ["/home/me/train.py", "<module>", 90, 1],
     ]
-    r.tell("site", name="~optimizer", stack=stack)
-    r.tell("site", name="~forward", stack=stack[:1])
+    r.emit_fact("site", name="~optimizer", stack=stack)
+    r.emit_fact("site", name="~forward", stack=stack[:1])
     (site,) = run(r).measurement.sites
     assert (site.seam, site.file, site.function, site.line) == ("~optimizer", "/home/me/train.py", "train_one", 30)
     assert site.callers == (("/home/me/train.py", "<module>", 90),)
@@ -296,7 +296,7 @@ def test_the_users_own_spans_are_totalled_over_all_processes():
 
 def test_stacks_that_the_program_sampled_itself_stand_in_for_none():
     r = training()
-    r.tell("samples", began=1000.5, ended=1000.6, stacks=[[[["f", "a.py", 3]], 5]])
+    r.emit_fact("samples", began=1000.5, ended=1000.6, stacks=[[[["f", "a.py", 3]], 5]])
     own = json.loads(json.dumps(r.facts["samples"]))
     r.facts["samples"] = own
     (sample,) = run(r).measurement.samples
@@ -307,7 +307,7 @@ def test_stacks_that_the_program_sampled_itself_stand_in_for_none():
 
 def test_a_loss_that_is_not_a_number_is_noted():
     r = training()
-    r.tell("nan", call=1)
+    r.emit_fact("nan", call=1)
     assert run(r).measurement.nan_loss
 
 
@@ -337,7 +337,7 @@ def test_a_step_that_grows_shows_a_trend_and_a_noisy_one_its_spread():
 @pytest.mark.parametrize("envs", [1, 8])
 def test_environment_loops_know_how_many_environments_a_step_has(envs):
     r = Recording()
-    r.tell("env", id=3, type="Vector", num_envs=envs)
+    r.emit_fact("env", id=3, type="Vector", num_envs=envs)
     for _ in range(40):
         r.do("~forward", 0.001, flags=NOGRAD)
         r.do("~env.step", 0.004)

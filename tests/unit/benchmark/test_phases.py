@@ -171,7 +171,7 @@ def test_unhindered_seconds_are_those_of_the_quickest_steps():
     for number in range(60):
         train_step(r, forward=0.002 if number % 5 == 0 else 0.03)
     loop = loop_of(r)
-    assert phases.unhindered(loop, ~loop.gap)["forward"] == pytest.approx(0.002, rel=0.05)
+    assert phases.unhindered(loop, ~loop.at_boundary)["forward"] == pytest.approx(0.002, rel=0.05)
     assert mean(loop, "forward") > 0.02
 
 
@@ -182,4 +182,4 @@ def test_a_phase_of_few_steps_counts_as_often_as_it_comes():
         if number % 4 == 0:
             r.do("~callback.save", 0.04)
     loop = loop_of(r)
-    assert phases.unhindered(loop, ~loop.gap)["callback"] == pytest.approx(0.01, rel=0.1)
+    assert phases.unhindered(loop, ~loop.at_boundary)["callback"] == pytest.approx(0.01, rel=0.1)

@@ -14,9 +14,9 @@ GROUP = 1 << 48
 def rank(number, *, pid=None, parent=50, launcher=None, joined=2, steps=40, comm=()):
     """A training process. ``joined``: the world of its process group, if any; ``launcher``: its variables' facts."""
     r = Recording(pid=pid or 100 + number, parent=parent)
-    r.tell("process", pid=r.pid, parent=parent, host="node", **(launcher or {}))
+    r.emit_fact("process", pid=r.pid, parent=parent, host="node", **(launcher or {}))
     if joined:
-        r.tell("rank", rank=number, world_size=joined, host="node")
+        r.emit_fact("rank", rank=number, world_size=joined, host="node")
     for _ in range(steps):
         with r.span("~forward"):
             r.spend(0.02)
@@ -86,8 +86,8 @@ def test_collectives_are_counted_by_their_group():
         ("~comm.functional", 0.001, 8),
     ]
     r = rank(0, comm=comm)
-    r.tell("group", number=1, name="0", description="default_pg", ranks=[0, 1], device="cpu")
-    r.tell("group", number=2, name="7", description="mesh_tp", ranks=[0], device="cpu")
+    r.emit_fact("group", number=1, name="0", description="default_pg", ranks=[0, 1], device="cpu")
+    r.emit_fact("group", number=2, name="7", description="mesh_tp", ranks=[0], device="cpu")
     m = measurement(r, rank(1))
     default, tensor, functional = sorted(m.ranks[0].groups, key=lambda group: -group.wait_s)
     assert (default.name, default.ranks, default.device) == ("default", (0, 1), "cpu")
@@ -101,7 +101,7 @@ def test_collectives_are_counted_by_their_group():
 @pytest.mark.parametrize("description, name", [("", "7"), ("undefined", "7"), ("experts", "experts")])
 def test_a_group_is_called_as_its_maker_described_it(description, name):
     r = rank(0, comm=[("~comm.all_reduce", 0.004, GROUP | 64)])
-    r.tell("group", number=1, name="7", description=description, ranks=[0, 1], device="cpu")
+    r.emit_fact("group", number=1, name="7", description=description, ranks=[0, 1], device="cpu")
     (group,) = measurement(r, rank(1)).ranks[0].groups
     assert group.name == name
 

@@ -16,7 +16,7 @@ from unstall.benchmark import signals
 
 number = signal.{name}
 before = signal.getsignal(number)
-with signals.Relay(grace_s={grace}) as watch:
+with signals.SignalRelay(grace_s={grace}) as watch:
     {send}
     lone, waits = [], 0
     while waits < 3:
@@ -70,8 +70,8 @@ def test_a_signal_that_was_ignored_stays_ignored_and_is_passed_on():
     program = """
 import os, signal
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from unstall.benchmark.signals import Relay
-with Relay() as watch:
+from unstall.benchmark.signals import SignalRelay
+with SignalRelay() as watch:
     os.kill(os.getpid(), signal.SIGHUP)
     print(watch.wait(0.1), watch.end_requests, signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)
 os.kill(os.getpid(), signal.SIGHUP)
@@ -87,8 +87,8 @@ def test_a_handler_of_other_code_in_this_process_stays():
     program = """
 import os, signal
 signal.signal(signal.SIGALRM, lambda *_: print("its own"))
-from unstall.benchmark.signals import Relay
-with Relay() as watch:
+from unstall.benchmark.signals import SignalRelay
+with SignalRelay() as watch:
     os.kill(os.getpid(), signal.SIGALRM)
     print(watch.wait(0.1))
 """
@@ -101,10 +101,10 @@ with Relay() as watch:
 def test_the_signals_blocked_are_those_of_before_again():
     program = """
 import signal
-from unstall.benchmark.signals import Relay
+from unstall.benchmark.signals import SignalRelay
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
 before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-with Relay() as watch:
+with SignalRelay() as watch:
     print(set(watch.mask) == before)
 print(signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before)
 """
@@ -117,10 +117,10 @@ print(signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before)
 def test_a_broken_pipe_of_unstalls_own_is_nobody_elses():
     program = """
 import os
-from unstall.benchmark.signals import Relay
+from unstall.benchmark.signals import SignalRelay
 read_end, write_end = os.pipe()
 os.close(read_end)
-with Relay() as watch:
+with SignalRelay() as watch:
     try:
         os.write(write_end, b"x")
     except BrokenPipeError:
@@ -135,8 +135,8 @@ with Relay() as watch:
 def test_the_end_of_a_child_wakes_the_wait():
     program = """
 import os
-from unstall.benchmark.signals import Relay
-with Relay() as watch:
+from unstall.benchmark.signals import SignalRelay
+with SignalRelay() as watch:
     pid = os.fork()
     if pid == 0:
         os._exit(7)
@@ -151,8 +151,8 @@ with Relay() as watch:
 def test_the_canary_ends_when_unstall_is_killed():
     program = """
 import os, signal
-from unstall.benchmark.signals import Relay
-watch = Relay()
+from unstall.benchmark.signals import SignalRelay
+watch = SignalRelay()
 watch.__enter__()
 print(watch._canary.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -183,7 +183,7 @@ waitpid = os.waitpid
 def interrupted(*words):
     os.kill(os.getpid(), signal.SIGINT)
     return waitpid(*words)
-watch = signals.Relay()
+watch = signals.SignalRelay()
 try:
     with watch:
         os.waitpid = interrupted
@@ -197,11 +197,11 @@ except KeyboardInterrupt:
 def test_no_descriptor_is_left_open():
     program = """
 import os
-from unstall.benchmark.signals import Relay
+from unstall.benchmark.signals import SignalRelay
 def count(): return len(os.listdir("/proc/self/fd"))
 before = count()
 for _ in range(3):
-    with Relay() as watch:
+    with SignalRelay() as watch:
         watch.wait(0)
 print(count() - before)
 """

@@ -27,7 +27,7 @@ def test_a_training_loop_is_counted_by_its_optimizer_from_batch_to_batch():
         assert mean(loop, name) == pytest.approx(seconds)
     # The last step ends with its optimizer: nothing is asked for after it.
     assert mean(loop, "other", slice(0, 9)) == pytest.approx(0.002)
-    assert not loop.gap.any()
+    assert not loop.at_boundary.any()
 
 
 def test_accumulation_makes_one_step_of_several_batches():
@@ -94,7 +94,7 @@ def test_a_teacher_without_gradients_in_every_step_is_no_validation():
         r.do("~optimizer", 0.01)
     loop = loop_of(r)
     check_loop(loop)
-    assert not loop.gap.any()
+    assert not loop.at_boundary.any()
     assert mean(loop, "validation") == 0
     assert mean(loop, "forward") == pytest.approx(0.05)
 
@@ -121,7 +121,7 @@ def test_validation_between_epochs_is_told_from_the_steps(with_loader):
     per_epoch = 4 * 0.02 + (4 * 0.01 if with_loader else 0)
     assert loop.phases[held, PHASE_NAMES.index("validation")] == pytest.approx(per_epoch, abs=0.002)
     assert loop.phases[held, PHASE_NAMES.index("backward")] == pytest.approx(0.03)
-    assert loop.gap[held].all()
+    assert loop.at_boundary[held].all()
     rest = np.setdiff1d(np.arange(18), held)
     assert mean(loop, "validation", rest) == 0
     assert mean(loop, "forward", rest) == pytest.approx(0.02)
@@ -135,7 +135,7 @@ def test_the_gap_between_epochs_is_marked_and_its_time_kept():
     loop = loop_of(r)
     check_loop(loop)
     assert len(loop) == 15
-    assert loop.gap.sum() == 2
+    assert loop.at_boundary.sum() == 2
     assert loop.durations.sum() == pytest.approx(15 * 0.065 + 2 * 1.001)
 
 

@@ -8,7 +8,7 @@ import types
 import pytest
 
 from unstall.child import gpu_window
-from unstall.child.gpu_window import EVENT_STEPS, Window
+from unstall.child.gpu_window import EVENT_STEPS, WindowRecorder
 
 
 class Child:
@@ -18,7 +18,7 @@ class Child:
         self.on_control = None
         self.told = []
 
-    def tell(self, kind, **facts):
+    def emit_fact(self, kind, **facts):
         self.told.append((kind, facts))
 
     def facts(self, kind):
@@ -122,7 +122,7 @@ def test_it_profiles_its_steps_and_falls_silent(torch, tmp_path):
 
 
 def test_without_an_optimizer_forwards_count(torch, tmp_path):
-    window = Window(Child(tmp_path), 2)
+    window = WindowRecorder(Child(tmp_path), 2)
     _steps(window, 80, ("~forward",))
     assert Profile.exported is not None
 
@@ -130,7 +130,7 @@ def test_without_an_optimizer_forwards_count(torch, tmp_path):
 def test_without_cuda_it_declines_at_once(torch, tmp_path):
     torch.cuda.is_initialized = lambda: False
     child = Child(tmp_path)
-    _steps(Window(child, 3), 5)
+    _steps(WindowRecorder(child, 3), 5)
     assert torch.control_words[0] == 0
     assert not child.told
 
@@ -138,7 +138,7 @@ def test_without_cuda_it_declines_at_once(torch, tmp_path):
 def test_a_program_that_profiles_itself_is_left_alone(torch, tmp_path):
     torch.autograd._profiler_enabled = lambda: True
     child = Child(tmp_path)
-    _steps(Window(child, 3), 40)
+    _steps(WindowRecorder(child, 3), 40)
     assert Profile.exported is None
     assert "profiles itself" in child.facts("error")[0]["error"]
 
@@ -146,7 +146,7 @@ def test_a_program_that_profiles_itself_is_left_alone(torch, tmp_path):
 @pytest.mark.parametrize("how", ["new", "legacy"])
 def test_a_profiler_that_the_program_starts_meanwhile_has_the_right_of_way(torch, tmp_path, how):
     child = Child(tmp_path, steps=100)
-    window = Window(child, 100)
+    window = WindowRecorder(child, 100)
     _steps(window, 20)
     assert Profile.running is not None
     if how == "new":
@@ -169,7 +169,7 @@ def test_an_error_ends_it_and_is_told(torch, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Profile, "start", fail)
     child = Child(tmp_path)
-    _steps(Window(child, 3), 40)
+    _steps(WindowRecorder(child, 3), 40)
     assert "CUPTI" in child.facts("error")[0]["error"]
     assert torch.control_words[-1] == 0
 

@@ -50,11 +50,11 @@ def test_it_is_told_from_other_exceptions(handler):
 def test_the_watcher_lets_it_through(handler, monkeypatch):
     told = []
 
-    def tell(kind, **facts):
+    def emit_fact(kind, **facts):
         os.kill(os.getpid(), signal.SIGUSR1)
         told.append(kind)
 
-    watcher = Watcher(tell, {"flops": False})
+    watcher = Watcher(emit_fact, {"flops": False})
     number = recording.native.intern("~forward")
     with pytest.raises(Preempted):
         watcher(number, 0, None, None)

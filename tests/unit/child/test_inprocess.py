@@ -50,10 +50,10 @@ QUICK = {"windows": 2, "window_s": 0.05, "pause_s": 0.0, "period_s": 0.001}
 def test_the_main_thread_is_sampled_in_windows_and_told():
     told = []
 
-    def tell(kind, **facts):
+    def emit_fact(kind, **facts):
         told.append((kind, json.loads(json.dumps(facts))))
 
-    sampler = InProcessSampler(tell, **QUICK)
+    sampler = InProcessSampler(emit_fact, **QUICK)
     sampler.start()
     sampler._thread.join(timeout=60)
     assert not sampler._thread.is_alive()

@@ -42,7 +42,7 @@ def test_what_fits_is_taken_in(declare):
     added, problems = declare({"tokenize": TOKENIZE}, {"tokens": good()})
     assert problems == []
     assert added == ((TOKENIZE,), (ENCODE,))
-    assert ENCODE in seams.every() and ENCODE not in seams.built_in()
+    assert ENCODE in seams.all_seams() and ENCODE not in seams.built_in()
     assert seams.targets()["toytokens"] == [print]
     assert seams.finders()["tokens"] is list
 
@@ -55,7 +55,7 @@ def test_a_seam_may_be_of_a_built_in_phase_and_of_none(declare):
 def test_a_seam_without_its_phase_is_left_out(declare):
     added, problems = declare(seams={"tokens": good()})
     assert added.seams == ()
-    assert seams.every() == seams.built_in()
+    assert seams.all_seams() == seams.built_in()
     ((what, why),) = problems
     assert what == "plug-in 'tokens' (unstall.seams = the_plugins:seams.tokens) is ignored"
     assert why.startswith("there is no phase 'tokenize'")

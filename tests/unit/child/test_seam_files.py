@@ -9,7 +9,7 @@ import pytest
 
 import unstall
 from unstall.child import layout, seams
-from unstall.records.vocabulary import PHASE_NAMES, Group, Seam, Tick, seam_of
+from unstall.records.vocabulary import PHASE_NAMES, Seam, SeamGroup, Tick, seam_of
 
 SOURCES = Path(unstall.__file__).parent
 
@@ -51,7 +51,7 @@ def test_what_is_noted_is_of_seams_that_are_looked_at():
 
 def test_the_recorder_has_a_slot_for_every_kind_and_group():
     assert [int(kind) for kind in Tick] == list(range(layout.TICK_KINDS))
-    assert [int(group) for group in Group] == list(range(layout.ROOT_GROUPS))
+    assert [int(group) for group in SeamGroup] == list(range(layout.ROOT_GROUPS))
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def test_a_call_that_cannot_be_read_is_recorded_all_the_same(recorded, monkeypat
 
 def test_joining_a_process_group_tells_the_rank(recorded, monkeypatch):
     told = []
-    monkeypatch.setattr(recording, "tell", lambda kind, **facts: told.append((kind, facts)))
+    monkeypatch.setattr(recording, "emit_fact", lambda kind, **facts: told.append((kind, facts)))
     library = c10d_module(init_process_group=lambda backend: None, get_rank=lambda: 1, get_world_size=lambda: 4)
     monkeypatch.setitem(sys.modules, library.__name__, library)
     process_groups.TARGETS[library.__name__](library)

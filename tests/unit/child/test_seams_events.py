@@ -11,7 +11,7 @@ import pytest
 
 from unstall.child import recording, seams
 from unstall.child.families import event_seam, record_events
-from unstall.records.vocabulary import Group, seam_of
+from unstall.records.vocabulary import SeamGroup, seam_of
 
 # By framework: module and name of the base class, an event of its own, and one of its methods that is none.
 FRAMEWORKS = {
@@ -26,7 +26,7 @@ FRAMEWORKS = {
 @pytest.fixture
 def facts(monkeypatch):
     lines = []
-    monkeypatch.setattr(recording, "tell", lambda kind, **facts: lines.append((kind, facts)))
+    monkeypatch.setattr(recording, "emit_fact", lambda kind, **facts: lines.append((kind, facts)))
     return lines
 
 
@@ -66,7 +66,7 @@ def test_events_of_a_users_callback_are_recorded_and_other_methods_are_not(recor
 
 def test_an_event_that_is_passed_to_the_base_is_recorded_once(recorded):
     seam = event_seam("~event.x.*")
-    assert seam.group == Group.EVENTS
+    assert seam.group == SeamGroup.EVENTS
 
     class Base:
         def on_end(self):

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from unstall.benchmark import machine
-from unstall.benchmark.capabilities import Check
 from unstall.cli.doctor import verb
+from unstall.records.machine import Capability
 from unstall.runs import doctor
 
 GPU = machine.GpuCeilings(
@@ -32,9 +32,9 @@ CEILINGS = machine.Ceilings(
     gpus=[GPU],
 )
 CHECKS = [
-    Check("stack samples", True, "py-spy reads a running program"),
-    Check("run-delay", False, "no statistics [/dim]", "build a kernel " * 20),
-    Check("nsys", False, "not on the PATH", "install it", optional=True),
+    Capability("stack samples", True, "py-spy reads a running program"),
+    Capability("run-delay", False, "no statistics [/dim]", "build a kernel " * 20),
+    Capability("nsys", False, "not on the PATH", "install it", optional=True),
 ]
 
 

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from unstall.data.conclude import conclude, slowest
-from unstall.data.examine import Facts
+from unstall.data.examine import PipelineFacts
 from unstall.report import data_view as view
 
 
@@ -42,7 +42,7 @@ def facts(**more):
             {"workers": 6, "items_per_s": 301.0, "cores": 4.0, "start_s": 0.5},
         ],
     }
-    return Facts(**given | more)
+    return PipelineFacts(**given | more)
 
 
 def test_shares_are_of_the_whole_item():

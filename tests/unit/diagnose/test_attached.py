@@ -2,7 +2,7 @@
 
 import pytest
 
-from unstall.benchmark.attached import Look
+from unstall.benchmark.attached import AttachedObservation
 from unstall.diagnose.attached import judge
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
 
@@ -29,7 +29,7 @@ def look(samples, *, cores=1.0, ranks=None, seconds=10.0, idle=(), main_thread=N
         for t in (0.0, seconds)
         for pid in sorted({sample.pid for sample in samples})
     ]
-    return Look(
+    return AttachedObservation(
         100, ["train.py"], Observation(0.0, seconds, points, samples=samples), {}, ranks or {}, main_thread or {}
     )
 
@@ -85,5 +85,5 @@ def test_one_stack_alone_is_no_hang(change):
 def test_a_wait_for_a_core_is_evidence():
     points = [ResourcePoint(t, 100, 0.1 * t, 0.8 * t, 1) for t in (0.0, 10.0)]
     observation = Observation(0.0, 10.0, points, samples=[sample(100, MAIN, user("augment"))])
-    report = judge(Look(100, ["train.py"], observation, {}, {}))
+    report = judge(AttachedObservation(100, ["train.py"], observation, {}, {}))
     assert any("had no core for 80 %" in line for line in report.evidence)

@@ -7,7 +7,7 @@ from blamecase import TEXT, blame_of
 from factory import FETCH, WORKER, WORKER_PID, Source, lib, stack
 
 from unstall.diagnose.blame import culprit, hotspots, in_package, line_culprit
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.records.report import Caller
 
 
@@ -50,7 +50,7 @@ def test_what_is_the_users_is_in_no_package(driver):
 def test_where_no_sample_shows_the_users_line_the_sites_do(library, driver):
     (worker,) = blame_of([stack(WORKER, FETCH, library.at("crop", "# crop"), pid=WORKER_PID)]).workers
     above = ((driver.file, "main", driver.line("# fit")),)
-    site = Site("~forward", library.file, "train", library.line("# call model"), above)
+    site = SeamSite("~forward", library.file, "train", library.line("# call model"), above)
     found = in_package(culprit([worker], 50, "worker"), [site])
     assert found.called_by == Caller(function="main", file=driver.file, line=driver.line("# fit"))
     assert line_culprit(site, share=0.1).called_by == found.called_by

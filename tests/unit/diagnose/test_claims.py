@@ -11,7 +11,7 @@ from patterncase import host_findings
 
 from unstall.diagnose import claims
 from unstall.diagnose.claims import Interval
-from unstall.diagnose.thresholds import CALIBRATION, REMEDIES
+from unstall.diagnose.patterns.callback_bound import PATTERN as CALLBACK_BOUND
 from unstall.records.measurements import LoaderMeasurement, MemoryMeasurement, ModelMeasurement
 from unstall.threshold import Range
 
@@ -31,11 +31,11 @@ LOGGING = {"callback": 0.06, "forward": 0.02, "backward": 0.02}
 
 def test_a_timed_component_has_a_ceiling_and_a_gain_below_it():
     finding = first(LOGGING)
-    expected = claims.calibrated(2.5, CALIBRATION["callback-bound", None, None].value)
+    expected = claims.calibrated(2.5, CALLBACK_BOUND.calibration[0][2].value)
     assert finding.ceiling.value == finding.headroom == pytest.approx(expected)
     assert finding.ceiling.known_by == "estimated"
     assert finding.ceiling.low < expected < finding.ceiling.high
-    assert finding.expected_gain.remedy == REMEDIES["callback-bound", None].name
+    assert finding.expected_gain.remedy == dict(CALLBACK_BOUND.usual_remedies)[None].name
     assert 1 < finding.expected_gain.value < finding.ceiling.value
 
 

@@ -7,7 +7,8 @@ from factory import CALL, NEXT, WORKER, WORKER_PID, Source, features, lib, measu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.diagnose.features import HOST, build, network_share
+from unstall.diagnose.features import build, network_share
+from unstall.diagnose.placing import HOST_PLACES
 from unstall.records.observations import Frame
 from unstall.records.vocabulary import PHASE_NAMES
 
@@ -76,7 +77,7 @@ def test_no_time_is_made_or_lost(phases, plotting, model, host, env, data):
     assert sum(f.seconds.values()) == pytest.approx(m.step.mean)
     assert all(seconds >= 0 for seconds in f.seconds.values())
     assert sum(f.places.values()) == pytest.approx(f.seconds["other"], abs=1e-9)
-    assert set(f.places) <= set(HOST)
+    assert set(f.places) <= set(HOST_PLACES)
     refined = f.refined_phases()
     assert sum(phase.share for phase in refined) == pytest.approx(1.0)
     assert [phase.name for phase in refined] == [name for name in PHASE_NAMES if f.seconds.get(name, 0) > 0]

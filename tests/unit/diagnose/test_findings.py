@@ -6,7 +6,7 @@ import pytest
 from factory import CALL, NEXT, Source, measurement, stack
 from patterncase import host_findings
 
-from unstall.diagnose.findings import doubts
+from unstall.diagnose.findings import confidence_caveats
 from unstall.records.measurements import MemoryMeasurement, ModelMeasurement
 
 TRAINING = {"forward": 0.03, "backward": 0.06, "optimizer": 0.01}
@@ -75,7 +75,7 @@ def test_there_is_always_a_verdict():
 
 
 def doubt(**more):
-    return doubts(measurement(TRAINING, **{"samples": ENOUGH, **more}))
+    return confidence_caveats(measurement(TRAINING, **{"samples": ENOUGH, **more}))
 
 
 def test_a_long_quiet_run_leaves_no_doubt():

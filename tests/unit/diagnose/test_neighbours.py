@@ -5,11 +5,11 @@ from factory import measurement
 
 from unstall.diagnose.neighbours import without_neighbours
 from unstall.records.measurements import LoaderMeasurement
-from unstall.records.report import Phase
+from unstall.records.report import PhaseTime
 
 
 def phase(name, mean_s, *, cpu_s=None, blocked_s=0.0):
-    return Phase(name=name, share=0.5, mean_s=mean_s, cpu_s=cpu_s, blocked_s=blocked_s)
+    return PhaseTime(name=name, share=0.5, mean_s=mean_s, cpu_s=cpu_s, blocked_s=blocked_s)
 
 
 def undisturbed(*phases, **more):

@@ -24,7 +24,7 @@ from unstall.records.measurements import (
     ModuleMeasurement,
     OperatorLine,
     RankMeasurement,
-    Site,
+    SeamSite,
 )
 
 # ---------------------------------------------------------------- the model itself
@@ -172,7 +172,7 @@ def test_who_hands_a_library_one_sample_after_the_other_is_named(tmp_path, loops
     library = Source(packages / "pipes.py", f"def forward(xs):\n    {call}\n")
     program = Source(tmp_path / "serve.py", "def main():\n    for x in xs:\n        forward(x)  # item\n")
     above = (program.file, "main", program.line("# item"))
-    site = Site("~forward", library.file, "forward", library.line("# call"), callers=(above,))
+    site = SeamSite("~forward", library.file, "forward", library.line("# call"), callers=(above,))
     model = ModelMeasurement(ops=3000, forwards=32, batch_size=1, flops=1e6, peak_flops=1e11, threads=4)
     finding = check(match("overhead-bound", model=model, sites=[site]), "overhead-bound")
     assert (finding.cause, finding.culprit.function) == ("batching", "forward" if loops_itself else "main")

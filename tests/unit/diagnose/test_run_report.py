@@ -12,7 +12,7 @@ import pytest
 import unstall
 from unstall.benchmark import rundir
 from unstall.benchmark.command import CommandError
-from unstall.benchmark.launcher import Outcome
+from unstall.benchmark.launcher import ProgramExit
 from unstall.diagnose import run_report as pipeline
 from unstall.records.observations import Observation
 from unstall.report.schema import schema
@@ -30,7 +30,7 @@ def made_from(folder, *, infos=(), status=0, **seen):
     for pid, facts in enumerate(infos, 100):
         lines = [json.dumps(fact) for fact in facts]
         (directory.path / f"info-{pid}.jsonl").write_text("\n".join(lines))
-    outcome = Outcome(status, Observation(1.0, 3.0, **seen))
+    outcome = ProgramExit(status, Observation(1.0, 3.0, **seen))
     found = pipeline.make_report(["train.py"], directory, datetime.now(timezone.utc), outcome)
     jsonschema.validate(msgspec.json.decode(found.report.to_json()), schema())
     assert found.measured is None
@@ -77,7 +77,7 @@ def test_a_run_that_unstall_stopped_is_no_failure(folder):
 def test_a_bootstrap_that_failed_is_noted(folder):
     directory = rundir.make(folder)
     (directory.path / "bootstrap-error.txt").write_text("ImportError: no such thing\nmore\n")
-    outcome = Outcome(0, Observation(1.0, 2.0))
+    outcome = ProgramExit(0, Observation(1.0, 2.0))
     report = pipeline.make_report(["train.py"], directory, datetime.now(timezone.utc), outcome).report
     assert any("ImportError: no such thing" in note for note in report.run.notes)
 

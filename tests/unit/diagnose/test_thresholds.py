@@ -67,21 +67,22 @@ def _has_number(node: ast.Assign) -> bool:
     return any(isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in ast.walk(node.value))
 
 
-RANGES = [*diagnose.CALIBRATION.values(), *diagnose.UNCALIBRATED.values()]
-REMAINS = [remedy.remains for remedy in diagnose.REMEDIES.values()]
+PATTERNS = all_patterns().values()
+RANGES = [range for pattern in PATTERNS for *_, range in pattern.calibration]
+REMAINS = [remedy.remains for pattern in PATTERNS for _, remedy in pattern.usual_remedies]
 
 
-@pytest.mark.parametrize("given", [*RANGES, *REMAINS])
+@pytest.mark.parametrize("given", [*RANGES, *REMAINS, *diagnose.UNCALIBRATED.values()])
 def test_every_range_is_in_order_and_has_its_reason(given):
     assert isinstance(given, Range)
     assert given.low <= given.value <= given.high
     assert len(given.why) > 6
 
 
-def test_a_calibration_is_of_a_pattern_and_a_cause_that_exist():
-    patterns = all_patterns()
-    keys = [key[:2] for key in diagnose.CALIBRATION] + list(diagnose.REMEDIES)
-    assert all(pattern in patterns and cause in (None, *patterns[pattern].causes) for pattern, cause in keys)
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+def test_what_is_known_of_a_cause_is_of_one_that_the_pattern_names(pattern):
+    causes = {*dict(pattern.usual_remedies), *(cause for cause, *_ in pattern.calibration)}
+    assert causes <= {None, *pattern.causes}
 
 
 def test_no_remedy_leaves_more_than_there_was():

@@ -42,7 +42,10 @@ def report():
         ),
         throughput=r.Throughput(steps_per_s=10.0, mfu=math.nan, step_s=r.StepTime(mean=0.1, p50=0.09, p95=0.2)),
         utilization=r.Utilization(cpu=0.5, gpu=[0.9, 0.1]),
-        phases=[r.Phase(name="data_wait", share=0.6, mean_s=0.06), r.Phase(name="forward", share=0.4, mean_s=0.04)],
+        phases=[
+            r.PhaseTime(name="data_wait", share=0.6, mean_s=0.06),
+            r.PhaseTime(name="forward", share=0.4, mean_s=0.04),
+        ],
         verdict=verdict,
         findings=[verdict],
     )

@@ -9,11 +9,11 @@ from pipelines import pipeline
 
 from unstall.model import Changes, build, predict
 from unstall.model.machine import speed
-from unstall.model.recorded import Recorded
+from unstall.model.recorded import ModelInput
 from unstall.model.simulate import simulate
 from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement
 from unstall.records.observations import Frame, StackSample
-from unstall.records.report import Phase, StepTime
+from unstall.records.report import PhaseTime, StepTime
 from unstall.records.vocabulary import PHASE_NAMES
 
 BATCHES = 1500
@@ -52,7 +52,7 @@ def record(truth):
         total_steps=BATCHES,
         step=StepTime(step, step, step),
         phases=[
-            Phase(name=name, share=0.1, mean_s=float(steps[:, index].mean()))
+            PhaseTime(name=name, share=0.1, mean_s=float(steps[:, index].mean()))
             for index, name in enumerate(PHASE_NAMES)
             if steps[:, index].any()
         ],
@@ -66,7 +66,7 @@ def record(truth):
         model=ModelMeasurement(device="cpu", threads=truth.threads),
     )
     fetches = np.stack([service_cpu + service_wait, service_cpu, service_wait], axis=1)
-    return Recorded(measurement, steps, fetches, gap_s=0.0)
+    return ModelInput(measurement, steps, fetches, gap_s=0.0)
 
 
 def true_step(truth, **layout):

@@ -12,7 +12,7 @@ from optimize_builders import make_diagnosis, make_finding, make_report
 from unstall.optimize import agent_process
 from unstall.optimize.agent import AgentChange
 from unstall.optimize.brief import brief, ceiling
-from unstall.optimize.patch import place
+from unstall.optimize.patch import apply as patching
 from unstall.optimize.patch.diff import unified
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.source.files import Sources
@@ -74,6 +74,6 @@ def test_git_applies_a_patch_with_a_new_file(tmp_path):
 def test_a_new_file_is_written_without_a_backup(tmp_path):
     old, new = tmp_path / "train.py", tmp_path / "package" / "fast.py"
     old.write_text("slow\n")
-    done = place.apply(Sources({old: b"quick\n", new: b"fast = 1\n"}))
+    done = patching.apply(Sources({old: b"quick\n", new: b"fast = 1\n"}))
     assert dict(done) == {old: tmp_path / "train.py.orig", new: None}
     assert new.read_text() == "fast = 1\n" and sorted(path.name for path in new.parent.iterdir()) == ["fast.py"]

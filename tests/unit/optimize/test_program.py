@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from unstall.optimize.patch.apply import remarks
 from unstall.optimize.patch.diff import unified
-from unstall.optimize.patch.place import remarks
 from unstall.optimize.program import find
 from unstall.optimize.source.files import Sources
 

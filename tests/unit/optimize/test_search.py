@@ -7,11 +7,11 @@ import pytest
 from optimize_builders import make_diagnosis, make_finding, make_report, make_run
 
 from unstall.optimize.agent import AgentChange
-from unstall.optimize.comparison import Comparison, TimedRun, TrialFailed
+from unstall.optimize.comparison import PairedRuns, TimedRun, TrialFailed
 from unstall.optimize.equivalence import Reference, Unobservable
 from unstall.optimize.proposal import Attempt, Lines, Proposal
 from unstall.optimize.remedies.base import NotApplicable, Remedy
-from unstall.optimize.result import Options
+from unstall.optimize.result import SearchOptions
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.search import Search
 from unstall.optimize.source.files import Sources
@@ -80,7 +80,7 @@ class World(Remedy):
 
     def compare(self, base, changed, window, *, enough, pairs=5, limit_s=0.0, earlier=None):
         self.now += self.takes_s
-        found = Comparison(list(earlier.pairs) if earlier else [])
+        found = PairedRuns(list(earlier.pairs) if earlier else [])
         for _ in range(pairs):
             self.compared += 1
             if any(self.effects[name][0] <= 0 for name in self.changes(changed)):
@@ -103,7 +103,7 @@ class World(Remedy):
     def search(self, log=lambda line: None, agent=None, **options):
         return Search(
             diagnose=self.diagnose, compare=self.compare, reference=Reference(self.observe), remedies=self.remedies,
-            clock=lambda: self.now, options=Options(**options), log=log, agent=agent,
+            clock=lambda: self.now, options=SearchOptions(**options), log=log, agent=agent,
         ).run()  # fmt: skip
 
 

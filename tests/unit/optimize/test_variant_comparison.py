@@ -7,7 +7,7 @@ import json
 import pytest
 from optimize_builders import make_run
 
-from unstall.optimize.comparison import Comparison, TimedRun, TrialFailed, Window, interval_excludes, timed
+from unstall.optimize.comparison import PairedRuns, TimedRun, TimedWindow, TrialFailed, interval_excludes, timed
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.remedies_file import RemediesError, read, written
@@ -26,12 +26,12 @@ def pair(a, b):
 
 
 def test_warm_up_is_left_out_and_the_same_steps_are_counted(tmp_path):
-    found = timed(ran(tmp_path, {"times": [0, 9, 10, 11, 12, 13], "warmup": 1}), Window("optimizer", 1, 3))
+    found = timed(ran(tmp_path, {"times": [0, 9, 10, 11, 12, 13], "warmup": 1}), TimedWindow("optimizer", 1, 3))
     assert (found.steps, found.units, found.seconds) == (3, 3, 3)
 
 
 def test_rows_are_the_unit_where_calls_are_counted(tmp_path):
-    found = timed(ran(tmp_path, {"times": [0, 1, 2], "units": [4, 4, 8]}), Window("forward", 0, 2))
+    found = timed(ran(tmp_path, {"times": [0, 1, 2], "units": [4, 4, 8]}), TimedWindow("forward", 0, 2))
     assert found.units == 12 and found.unit_s == pytest.approx(2 / 12)
 
 
@@ -46,7 +46,10 @@ def test_rows_are_the_unit_where_calls_are_counted(tmp_path):
 )
 def test_a_run_that_failed_says_so_in_a_line(tmp_path, facts, status, timed_out, word):
     with pytest.raises(TrialFailed, match=word):
-        timed(ran(tmp_path, facts, status, timed_out=timed_out, output="...\nValueError: no\n"), Window("batch", 0, 2))
+        timed(
+            ran(tmp_path, facts, status, timed_out=timed_out, output="...\nValueError: no\n"),
+            TimedWindow("batch", 0, 2),
+        )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_a_run_that_failed_says_so_in_a_line(tmp_path, facts, status, timed_out,
     ],
 )
 def test_a_comparison_goes_on_until_the_interval_lies_on_one_side(pairs, done):
-    assert interval_excludes(1.02)(Comparison([pair(a, b) for a, b in pairs])) is done
+    assert interval_excludes(1.02)(PairedRuns([pair(a, b) for a, b in pairs])) is done
 
 
 def test_the_remedies_file_holds_what_can_be_set_at_run_time(tmp_path):

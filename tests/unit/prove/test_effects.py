@@ -8,7 +8,7 @@ import io
 import numpy as np
 import pytest
 
-from unstall.prove.effects import STDOUT, Comparison, Content, Effects, split, written
+from unstall.prove.effects import STDOUT, Content, Effects, EffectsComparison, split, written
 
 
 def effects(output="", status=0, **files):
@@ -27,7 +27,7 @@ def effects(output="", status=0, **files):
     ],
 )
 def test_figures_of_time_may_differ(before, after):
-    assert Comparison([effects(before)]).first(effects(after)) is None
+    assert EffectsComparison([effects(before)]).first(effects(after)) is None
 
 
 @pytest.mark.parametrize(
@@ -41,39 +41,39 @@ def test_figures_of_time_may_differ(before, after):
     ],
 )
 def test_anything_else_may_not(before, after, kind):
-    difference = Comparison([effects(before)]).first(effects(after))
+    difference = EffectsComparison([effects(before)]).first(effects(after))
     assert difference is not None and difference.kind == kind and STDOUT in difference.place
 
 
 def test_the_exit_code_and_the_set_of_files_are_compared():
-    assert Comparison([effects()]).first(effects(status=1)).place == "exit code"
-    assert Comparison([effects(model=b"\0a")]).first(effects()).detail == "is not written"
-    assert Comparison([effects()]).first(effects(model=b"\0a")).place == "model"
-    assert Comparison([effects(model=b"\0a")]).first(effects(model=b"\0b")).kind == "values"
+    assert EffectsComparison([effects()]).first(effects(status=1)).place == "exit code"
+    assert EffectsComparison([effects(model=b"\0a")]).first(effects()).detail == "is not written"
+    assert EffectsComparison([effects()]).first(effects(model=b"\0a")).place == "model"
+    assert EffectsComparison([effects(model=b"\0a")]).first(effects(model=b"\0b")).kind == "values"
 
 
 def test_what_the_original_does_not_reproduce_is_judged_by_its_spread():
-    comparison = Comparison([effects("loss 0.50\n"), effects("loss 0.52\n")])
+    comparison = EffectsComparison([effects("loss 0.50\n"), effects("loss 0.52\n")])
     assert comparison.first(effects("loss 0.55\n")) is None
     assert comparison.first(effects("loss 0.80\n")) is not None
-    random_names = Comparison([effects(a=b"\0"), effects(b=b"\0")])
+    random_names = EffectsComparison([effects(a=b"\0"), effects(b=b"\0")])
     assert random_names.first(effects(b=b"\0")) is None
 
 
 @pytest.mark.parametrize(("before", "after"), [("0.898685", "0.898686"), ("1.220818", "1.220819"), ("3e-05", "4e-05")])
 def test_the_last_place_that_is_written_may_round_either_way_where_results_are_close(before, after):
     original, changed = (Effects(0, "", {STDOUT: Content.of(f"loss {text}\n".encode())}) for text in (before, after))
-    assert Comparison([original], size=128).first(changed) is None
-    assert Comparison([original]).first(changed) is not None
+    assert EffectsComparison([original], size=128).first(changed) is None
+    assert EffectsComparison([original]).first(changed) is not None
 
 
 def test_rounding_is_as_large_as_perturbed_runs_show():
-    comparison = Comparison(
+    comparison = EffectsComparison(
         [effects("loss 0.50000\n")], [(effects("loss 0.70000\n"), effects("loss 0.70001\n"))], size=128
     )
     assert comparison.first(effects("loss 0.50100\n")) is None
     assert comparison.first(effects("loss 0.50200\n")) is not None
-    whole = Comparison([effects("right 50\n")], [(effects("right 60\n"), effects("right 60\n"))], size=128)
+    whole = EffectsComparison([effects("right 50\n")], [(effects("right 60\n"), effects("right 60\n"))], size=128)
     assert whole.first(effects("right 51\n")) is not None
 
 
@@ -124,12 +124,12 @@ def test_only_compiled_modules_that_are_there_are_left_out_of_pycache(tmp_path):
 @pytest.mark.parametrize("text", ["samples {}", "rows: {}", "steps {}", "eta {}", "loss {} min 0.1", "{}\nh"])
 def test_a_count_or_a_loss_is_no_figure_of_time(text):
     before, after = text.format("0.50") + "\n", text.format("0.75") + "\n"
-    assert Comparison([effects(before)]).first(effects(after)) is not None
+    assert EffectsComparison([effects(before)]).first(effects(after)) is not None
 
 
 @pytest.mark.parametrize("text", ["took {} min\n", "{} min, loss 3\n", "{} steps per second\n", "12 samples/s: {}\n"])
 def test_a_duration_or_a_rate_is_one(text):
-    assert Comparison([effects(text.format("0.50"))]).first(effects(text.format("0.75"))) is None
+    assert EffectsComparison([effects(text.format("0.50"))]).first(effects(text.format("0.75"))) is None
 
 
 def npy(values):
@@ -142,7 +142,7 @@ def test_a_binary_file_of_the_same_length_must_hold_the_same_numbers_but_for_rou
     values = np.linspace(0.5, 2, 4000, dtype=np.float32)
     off = np.nextafter(values, np.float32(3))
     noise = [(effects(model=npy(values)), effects(model=npy(off)))]
-    comparison = Comparison([effects(model=npy(values))], noise, size=128)
+    comparison = EffectsComparison([effects(model=npy(values))], noise, size=128)
     signs = np.where(np.arange(values.size) % 2, 1, -1).astype(np.float32)
     assert comparison.first(effects(model=npy(values + signs * (off - values) * 3))) is None
     untrained = comparison.first(effects(model=npy(values[::-1])))
@@ -154,6 +154,6 @@ def test_other_permissions_of_a_file_are_another_effect():
         Effects(0, "", {"model.pt": dataclasses.replace(Content.of(b"weights"), permissions=permissions)})
         for permissions in (0o644, 0o600)
     )
-    difference = Comparison([open_to_all]).first(to_its_owner)
+    difference = EffectsComparison([open_to_all]).first(to_its_owner)
     assert difference is not None and difference.detail == "its permissions are 0600 instead of 0644"
-    assert Comparison([open_to_all]).first(open_to_all) is None
+    assert EffectsComparison([open_to_all]).first(open_to_all) is None

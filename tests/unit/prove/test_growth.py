@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from unstall.prove.effects import Effects
 from unstall.prove.growth import growing, growth_of, rise_of
 from unstall.prove.runner import WholeRun
-from unstall.prove.timing import Pair
+from unstall.prove.timing import ProofPair
 
 MB = 1e6
 
@@ -50,7 +50,7 @@ def test_processes_that_each_epoch_leaves_behind_rise_through_all_quarters():
 
 def pair(before, after):
     runs = [WholeRun(1.0, False, 0.0, Effects(0, ""), account=account) for account in (before, after)]
-    return Pair(*runs)
+    return ProofPair(*runs)
 
 
 def test_what_grows_in_all_runs_of_the_changed_program_alone_is_said():

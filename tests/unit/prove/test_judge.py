@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from unstall.optimize.sameness import ObservedTensor
-from unstall.prove.calls import Function
+from unstall.prove.calls import CalledFunction
 from unstall.prove.effects import STDOUT, Content, Effects
-from unstall.prove.judge import Judge, Options
+from unstall.prove.judge import Judge, ProofOptions
 from unstall.prove.reached import LOST, Place
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed
@@ -57,7 +57,7 @@ class MadeUp:
 
 def prove(original, changed, sides=SIDES, **options):
     runs = MadeUp(original, changed)
-    judge = Judge(runs, sides, Options(**options), clock=lambda: runs.spent_s)
+    judge = Judge(runs, sides, ProofOptions(**options), clock=lambda: runs.spent_s)
     return judge.prove(), runs
 
 
@@ -467,7 +467,7 @@ def test_memory_that_grows_to_the_end_is_not_proven():
     assert proof.verdict == "proven"
 
 
-COMPUTE = Function(str(TRAIN), "compute", 3)
+COMPUTE = CalledFunction(str(TRAIN), "compute", 3)
 
 
 def counting(plan, own, others, **given):
@@ -516,7 +516,7 @@ def test_a_program_without_seeds_of_its_own_is_never_compared_that_way():
 
 def counted(plan, counts, **given):
     """A run in whose quarters of the steps a function is called so often."""
-    return seeded(plan, quarters={Function(str(TRAIN), "hook", 3): counts} if "reached" in plan else {}, **given)
+    return seeded(plan, quarters={CalledFunction(str(TRAIN), "hook", 3): counts} if "reached" in plan else {}, **given)
 
 
 def test_what_is_called_more_and_more_often_under_all_seeds_alike_is_inconclusive():

@@ -12,8 +12,8 @@ from sandbox_driver import wait_until
 
 from unstall.prove.effects import Content, Effects
 from unstall.prove.runner import WholeRun
-from unstall.prove.saves import Saved, Saves, late
-from unstall.prove.timing import Pair
+from unstall.prove.saves import Saved, Saves, delayed
+from unstall.prove.timing import ProofPair
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify is Linux's")
 
@@ -103,7 +103,7 @@ def pair(before, after, *, steps=40, text=None):
         effects = Effects(0, "", {MODEL: Content(b"", 3, text)})
         saves = {MODEL: Saved(len(moments), len(moments), tuple(moments))}
         runs.append(WholeRun(steps, False, 0.0, effects, clock=clock, saves=saves))
-    return Pair(*runs)
+    return ProofPair(*runs)
 
 
 @pytest.mark.parametrize(
@@ -123,18 +123,20 @@ def pair(before, after, *, steps=40, text=None):
     ],
 )
 def test_saves_that_are_put_off(before, after, detail):
-    found = late([pair(before, after), pair(before, after)])
+    found = delayed([pair(before, after), pair(before, after)])
     assert (found and (found.difference.place, found.difference.detail)) == (detail and (MODEL, detail))
-    assert late([pair(before, after), pair(before, before)]) is None
-    assert late([pair(before, after, text="log")]) is None
-    assert late([]) is None
+    assert delayed([pair(before, after), pair(before, before)]) is None
+    assert delayed([pair(before, after, text="log")]) is None
+    assert delayed([]) is None
 
 
 def test_a_file_that_is_saved_every_so_many_seconds_may_be_put_off():
     quick = pair([10.5, 20.5], [10.5, 20.5])
-    quick = Pair(quick.original, replace(quick.changed, clock={"began": 0.0, "times": [s / 2 for s in range(1, 41)]}))
-    found = late([quick])
+    quick = ProofPair(
+        quick.original, replace(quick.changed, clock={"began": 0.0, "times": [s / 2 for s in range(1, 41)]})
+    )
+    found = delayed([quick])
     assert found is not None and found.is_by_time
-    assert not late([pair([10.5], [40.5])]).is_by_time
+    assert not delayed([pair([10.5], [40.5])]).is_by_time
     at_the_end = replace(quick.changed, saves={MODEL: Saved(2, 2, (20.1, 20.2))})
-    assert not late([Pair(quick.original, at_the_end)]).is_by_time
+    assert not delayed([ProofPair(quick.original, at_the_end)]).is_by_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unstall.prove.effects import Effects
 from unstall.prove.runner import WholeRun
-from unstall.prove.timing import Pair, break_even, doubt, medians, ratio_of
+from unstall.prove.timing import ProofPair, break_even, doubt, medians, ratio_of
 
 
 def make_run(seconds=10.0, **given):
@@ -12,14 +12,14 @@ def make_run(seconds=10.0, **given):
 
 
 def make_pair(original, changed, shift=None):
-    return Pair(make_run(original), make_run(changed), shift)
+    return ProofPair(make_run(original), make_run(changed), shift)
 
 
 def test_a_slower_start_pays_off_after_some_steps():
     slow = make_run(clock={"began": 0.0, "times": [1.0, 2.0, 3.0]})
     fast = make_run(clock={"began": 0.0, "times": [6.0, 6.5, 7.0]})
-    assert break_even([Pair(slow, fast)]) == 10
-    assert break_even([Pair(fast, slow)]) is None
+    assert break_even([ProofPair(slow, fast)]) == 10
+    assert break_even([ProofPair(fast, slow)]) is None
 
 
 def test_two_pairs_are_too_few_for_a_ratio():

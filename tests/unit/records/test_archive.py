@@ -23,7 +23,7 @@ def test_steps_are_read_as_arrays():
     assert len(steps) == 3
     assert steps.starts.tolist() == [10.0, 10.5, 11.5] and steps.ends.tolist() == [10.5, 11.5, 12.0]
     assert steps.durations.tolist() == [0.5, 1.0, 0.5]
-    assert steps.measured.tolist() == [False, True, True] and steps.gap.tolist() == [True, False, False]
+    assert steps.measured.tolist() == [False, True, True] and steps.at_boundary.tolist() == [True, False, False]
     assert steps.phase("forward").tolist() == [0.25, 0.5, 0.25] and steps.phase("sync").tolist() == [0, 0, 0]
 
 

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 from changes import changed
 
-from unstall.records.experiments import Ceiling, Experiment
+from unstall.records.experiments import Ceiling, ReportedExperiment
 from unstall.records.observations import Frame, StackSample
-from unstall.records.remedies import Remedy
+from unstall.records.remedies import TriedRemedy
 from unstall.records.report import (
     Culprit,
     Finding,
     Hotspot,
     ModuleTime,
-    Phase,
+    PhaseTime,
     Report,
     RunInfo,
     SpanTime,
@@ -65,15 +65,18 @@ def fullest():
         ),
         utilization=Utilization(cpu=0.5, gpu=[0.1, 0.9], run_delay=0.1, rss_peak_bytes=10, gpu_memory_peak_bytes=5),
         phases=[
-            Phase(name=name, share=1 / len(PHASE_NAMES), mean_s=0.1, p95_s=0.2, network_s=0.1) for name in PHASE_NAMES
+            PhaseTime(name=name, share=1 / len(PHASE_NAMES), mean_s=0.1, p95_s=0.2, network_s=0.1)
+            for name in PHASE_NAMES
         ],
         verdict=verdict,
         findings=[verdict, finding(pattern="healthy", headroom=1.0)],
         ceilings=[Ceiling(component="f", steps_per_s=20.0, known_by="measured", ci95=(19.0, 21.0), gap=0.5)],
         experiments=[
-            Experiment(name="f", intervention="stub", ratio=2.0, ci95=(1.9, 2.1), predicted_ratio=2.2, segments=8)
+            ReportedExperiment(
+                name="f", intervention="stub", ratio=2.0, ci95=(1.9, 2.1), predicted_ratio=2.2, segments=8
+            )
         ],
-        remedies=[Remedy(name="r", exactness="exact", kept=False, why_not="slower", speedup=0.9, ci95=(0.8, 1.0))],
+        remedies=[TriedRemedy(name="r", exactness="exact", kept=False, why_not="slower", speedup=0.9, ci95=(0.8, 1.0))],
         total_speedup=2.0,
         patch="--- a\n+++ b\n",
         hotspots=[Hotspot(function="f", file="a.py", line=3, share=0.4, where="main")],

@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from unstall.cli.gate import EXIT_CODES
-from unstall.records.comparison import GateResult, Pair, PhaseMedians, Slowdown
+from unstall.records.comparison import GatePair, GateResult, PhaseMedians, Slowdown
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.report import StepTime
-from unstall.repeat.arms import Arm, Run, relative_error, steps_for
-from unstall.repeat.gate import Gate, Recorded
-from unstall.repeat.sequential import Finding, Plan
+from unstall.repeat.arms import Arm, ArmRun, relative_error, steps_for
+from unstall.repeat.gate import Gate, RecordedBaseline
+from unstall.repeat.sequential import SequentialPlan, SequentialResult
 from unstall.report import gate_view
 from unstall.runs.gate import notes_of
 from unstall.statistics import Ratio
@@ -35,18 +35,18 @@ class _Machine:
         self.order.append(arm.name[0])
         step = math.exp(self.noise * self.generator.standard_normal()) * (self.slower if arm is _B else 1.0)
         load = self.loads.pop(0) if self.loads else 0.0
-        return Run(step, 50, {"forward": 0.6, "data_wait": step - 0.6}, load, cores=2.0, error=0.01)
+        return ArmRun(step, 50, {"forward": 0.6, "data_wait": step - 0.6}, load, cores=2.0, error=0.01)
 
 
 def test_runs_alternate_in_a_way_that_drift_cancels():
     machine = _Machine()
-    finding = Gate(Plan(), _A, _B, machine).decide()
+    finding = Gate(SequentialPlan(), _A, _B, machine).decide()
     assert "".join(machine.order) == "bccb" * 2
     assert finding.decision == "pass"
 
 
 def test_a_slower_candidate_is_a_regression_and_the_phase_that_grew_is_first():
-    gate = Gate(Plan(), _A, _B, _Machine(1.2))
+    gate = Gate(SequentialPlan(), _A, _B, _Machine(1.2))
     assert gate.decide().decision == "regression"
     assert gate.phases()[0].name == "data_wait"
     assert gate.phases()[0].candidate_s == pytest.approx(0.6, abs=0.02)
@@ -55,37 +55,41 @@ def test_a_slower_candidate_is_a_regression_and_the_phase_that_grew_is_first():
 def test_a_pair_of_uneven_load_is_set_aside_and_run_again():
     seen = []
     gate = Gate(
-        Plan(), _A, _B, _Machine(loads=[0.0, 1.0, 0.4, 0.4]), on_pair=lambda pair, n: seen.append((pair.counts, n))
+        SequentialPlan(),
+        _A,
+        _B,
+        _Machine(loads=[0.0, 1.0, 0.4, 0.4]),
+        on_pair=lambda pair, n: seen.append((pair.counts, n)),
     )
     gate.decide()
     assert seen == [(False, 0), (True, 1), (True, 2), (True, 3), (True, 4)]
 
 
 def test_a_machine_that_is_never_even_is_taken_as_it_is_in_the_end():
-    plan = Plan(most=4)
+    plan = SequentialPlan(most=4)
     gate = Gate(plan, _A, _B, _Machine(loads=[0, 2] * 50))
     assert gate.decide().decision == "pass"
     assert [pair.counts for pair in gate.pairs] == [False] * 4 + [True] * 4
 
 
 def test_a_noisy_machine_is_given_more_pairs_and_no_more_than_there_are():
-    gate = Gate(Plan(), _A, _B, _Machine(1.1, noise=0.09))
+    gate = Gate(SequentialPlan(), _A, _B, _Machine(1.1, noise=0.09))
     assert gate.decide().decision == "regression"
     assert len(gate.pairs) in (32, 64, 128) and not gate.out_of_time
-    gate = Gate(Plan(most=10), _A, _B, _Machine(1.04, noise=0.5))
+    gate = Gate(SequentialPlan(most=10), _A, _B, _Machine(1.04, noise=0.5))
     assert gate.decide().decision == "cannot tell" and len(gate.pairs) == 10
 
 
 def test_no_time_no_answer():
     machine = _Machine()
-    gate = Gate(Plan(), _A, _B, machine, budget_s=0.0)
+    gate = Gate(SequentialPlan(), _A, _B, machine, budget_s=0.0)
     assert gate.decide().decision == "cannot tell" and gate.out_of_time
     assert len(machine.order) <= 2
 
 
 def test_a_recorded_baseline_is_not_run():
     machine = _Machine(1.3)
-    gate = Gate(Plan(recorded=True), Recorded(1.0, {"forward": 0.6}), _B, machine)
+    gate = Gate(SequentialPlan(recorded=True), RecordedBaseline(1.0, {"forward": 0.6}), _B, machine)
     assert gate.decide().decision == "regression"
     assert set(machine.order) == {"c"}
     assert {phase.name: phase.baseline_s for phase in gate.phases()} == {"forward": 0.6, "data_wait": 0.0}
@@ -105,7 +109,7 @@ def test_the_error_of_a_mean_of_steps_that_are_alike(phi):
 
 @pytest.mark.parametrize("error, steps", [(0.0, 50), (0.025, 50), (0.05, 200), (10.0, 2000)])
 def test_noisy_steps_ask_for_more_of_them(error, steps):
-    assert steps_for(Run(1.0, 50, {}, 0.0, cores=2.0, error=error)) == steps
+    assert steps_for(ArmRun(1.0, 50, {}, 0.0, cores=2.0, error=error)) == steps
 
 
 def test_steps_that_never_vary_have_no_error():
@@ -113,7 +117,7 @@ def test_steps_that_never_vary_have_no_error():
 
 
 def _result(decision="regression", **more):
-    pair = Pair(baseline_s=0.1, candidate_s=0.12, baseline_other_cores=0.0, candidate_other_cores=0.0, counts=True)
+    pair = GatePair(baseline_s=0.1, candidate_s=0.12, baseline_other_cores=0.0, candidate_other_cores=0.0, counts=True)
     values = {
         "decision": decision,
         "allowance": 0.05,
@@ -135,9 +139,9 @@ def test_what_the_sides_are_set_to_is_compared():
     def measured(arm, number):
         model = ModelMeasurement(batch_size=128 if arm is _B else 2048, forwards=1.0)
         measurement = Measurement("optimizer", 50, 1, 51, step, [], 2.0, 1, model=model)
-        return Run(1.0, 50, {}, 0.0, cores=2.0, error=0.01, measurement=measurement)
+        return ArmRun(1.0, 50, {}, 0.0, cores=2.0, error=0.01, measurement=measurement)
 
-    gate = Gate(Plan(), _A, _B, measured)
+    gate = Gate(SequentialPlan(), _A, _B, measured)
     gate.decide()
     result = _result(differences=gate.settings())
     assert "samples a step: 2048 → 128" in gate_view.markdown(result)
@@ -171,14 +175,16 @@ def test_a_gate_that_could_not_be_held_is_told_to_the_pull_request():
     assert "&lt;b&gt;" in told and "@everyone" not in told
 
 
-@pytest.mark.parametrize("plan, said", [(Plan(), "--pairs"), (Plan(recorded=True), "a git revision")])
+@pytest.mark.parametrize(
+    "plan, said", [(SequentialPlan(), "--pairs"), (SequentialPlan(recorded=True), "a git revision")]
+)
 def test_what_would_tell_more_is_said(plan, said):
     gate = Gate(plan, _A, _B, _Machine())
-    (note,) = notes_of(gate, Finding("cannot tell", Ratio(1.05, 0.9, 1.2, 32)))
+    (note,) = notes_of(gate, SequentialResult("cannot tell", Ratio(1.05, 0.9, 1.2, 32)))
     assert said in note
     gate.out_of_time = True
-    assert "--budget" in notes_of(gate, Finding("cannot tell", None))[0]
-    assert notes_of(gate, Finding("pass", Ratio(1.0, 0.9, 1.02, 4))) == []
+    assert "--budget" in notes_of(gate, SequentialResult("cannot tell", None))[0]
+    assert notes_of(gate, SequentialResult("pass", Ratio(1.0, 0.9, 1.02, 4))) == []
 
 
 def test_exit_codes_are_those_of_the_contract():

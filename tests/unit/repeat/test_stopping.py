@@ -55,7 +55,7 @@ def test_noise_hides_small_gains():
 
 
 def test_a_tested_patch_is_worth_applying_whatever_came_before():
-    remedies = [r.Remedy(name="loader-workers", exactness="exact", kept=True, speedup=1.8)]
+    remedies = [r.TriedRemedy(name="loader-workers", exactness="exact", kept=True, speedup=1.8)]
     found = stopping.judge(
         _history(10, 10.1, 10.1), report(kind="optimize", remedies=remedies, total_speedup=1.8), now=_NOW
     )
@@ -148,13 +148,13 @@ def test_a_price_is_answered_even_where_there_is_nothing_to_save():
 
 
 def test_a_known_remedy_outweighs_a_healthy_verdict():
-    remedies = [r.Remedy(name="pin-memory", exactness="exact", kept=False, predicted_speedup=1.4)]
+    remedies = [r.TriedRemedy(name="pin-memory", exactness="exact", kept=False, predicted_speedup=1.4)]
     found = stopping.judge(_history(10.0), report(pattern="healthy", remedies=remedies), now=_NOW)
     assert (found.answer, found.best.what) == ("go on", "pin-memory")
 
 
 def test_a_remedy_that_is_predicted_to_harm_is_none():
-    remedies = [r.Remedy(name="more-workers", exactness="exact", kept=False, predicted_speedup=0.8)]
+    remedies = [r.TriedRemedy(name="more-workers", exactness="exact", kept=False, predicted_speedup=0.8)]
     found = stopping.judge(_history(10.0), report(remedies=remedies), hours_per_week=10, now=_NOW)
     assert found.best.what != "more-workers" and found.savings.hours_saved == 5
 

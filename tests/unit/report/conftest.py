@@ -44,7 +44,7 @@ def input_bound() -> r.Report:
         "other": 0.004,
         "transfer": 0.001,
     }
-    wait = r.Phase(
+    wait = r.PhaseTime(
         name="data_wait",
         share=0.834,
         mean_s=0.0201,

@@ -12,7 +12,7 @@ from unstall.report.html import experiments
 
 
 def trial(**more):
-    return r.Experiment(**{"name": "decode", "intervention": "free", "ratio": 2.0, "ci95": (1.9, 2.1)} | more)
+    return r.ReportedExperiment(**{"name": "decode", "intervention": "free", "ratio": 2.0, "ci95": (1.9, 2.1)} | more)
 
 
 def test_what_is_not_known_is_left_out():

@@ -318,7 +318,7 @@ def test_any_recording_makes_a_page(points, machine, stacks):
 
 
 def test_a_phase_of_a_plugin_has_a_colour_in_bar_and_chart(healthy):
-    phases = [r.Phase(name=name, share=0.25, mean_s=0.1) for name in ("forward", "tokenize", "pack", "a{}b")]
+    phases = [r.PhaseTime(name=name, share=0.25, mean_s=0.1) for name in ("forward", "tokenize", "pack", "a{}b")]
     healthy = changed(healthy, phases=phases)
     page = html.page(Archive(report=healthy, steps=step_series([0.1] * 20, {"tokenize": [0.1] * 20})))
     assert "--p-tokenize:var(--e-0);--p-pack:var(--e-1);" in page

@@ -7,9 +7,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from unstall.report.layout import Page, blocks, clip, encodable, pack, sparkline, wrap
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
-lines = st.text().map(plain)
+lines = st.text().map(sanitize_line)
 
 
 @given(lines, st.integers(2, 60))

@@ -85,8 +85,12 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
     input_bound = changed(
         input_bound,
         experiments=[
-            r.Experiment(name="decode free", intervention="free", ratio=2.5, ci95=(2.4, 2.6), predicted_ratio=2.0),
-            r.Experiment(name="decode +20%", intervention="delay", ratio=0.9, ci95=(0.2, 1e6), conclusive=False),
+            r.ReportedExperiment(
+                name="decode free", intervention="free", ratio=2.5, ci95=(2.4, 2.6), predicted_ratio=2.0
+            ),
+            r.ReportedExperiment(
+                name="decode +20%", intervention="delay", ratio=0.9, ci95=(0.2, 1e6), conclusive=False
+            ),
         ],
     )
     input_bound = changed(
@@ -107,7 +111,9 @@ def test_a_study_is_told_in_full(input_bound: r.Report) -> None:
 
 
 def test_remedies_and_the_patch_are_told(input_bound: r.Report) -> None:
-    remedy = r.Remedy(name="share memory", exactness="exact", sameness="exact", kept=False, why_not="slower | here")
+    remedy = r.TriedRemedy(
+        name="share memory", exactness="exact", sameness="exact", kept=False, why_not="slower | here"
+    )
     input_bound = changed(input_bound, remedies=[remedy], patch="-a = 1\n+\tb = `2`\x1b[1m\n")
     text = run_markdown.render(input_bound)
     assert "| share memory | no | exact |  |  | slower \\| here |" in text

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from unstall.records.remedies import Remedy, RemedyStatus
+from unstall.records.remedies import RemedyStatus, TriedRemedy
 from unstall.report import optimize_view
 
 
 def shown(report, interval=None, remarks=()):
-    return optimize_view.page(optimize_view.OptimizeAnswer(report, interval, remarks), 100).as_text()
+    return optimize_view.page(optimize_view.OptimizeResult(report, interval, remarks), 100).as_text()
 
 
 def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
     tried = [
-        Remedy(name="threads: 1", exactness="close", kept=False, speedup=0.9, ci95=(0.8, 1.0), why_not="no gain"),
-        Remedy(
+        TriedRemedy(name="threads: 1", exactness="close", kept=False, speedup=0.9, ci95=(0.8, 1.0), why_not="no gain"),
+        TriedRemedy(
             name="cache: it",
             exactness="exact",
             sameness="exact",
@@ -24,7 +24,7 @@ def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
             ci95=(2.5, 3.5),
             predicted_speedup=2.9,
         ),
-        Remedy(
+        TriedRemedy(
             name="compile",
             exactness="close",
             kept=False,
@@ -50,7 +50,7 @@ def test_nothing_kept_is_said(input_bound):
 def test_nothing_kept_for_want_of_time_is_not_called_the_end(input_bound):
     why_not = "not tried: the budget was spent (it takes 18 % of the step)"
     left = [
-        Remedy(
+        TriedRemedy(
             name="memoize: it",
             exactness="exact",
             kept=False,
@@ -64,14 +64,14 @@ def test_nothing_kept_for_want_of_time_is_not_called_the_end(input_bound):
 
 
 def test_close_remedies_are_not_called_bit_for_bit(input_bound):
-    kept = [Remedy(name="threads: 1", exactness="exact", kept=True, speedup=1.5, sameness="close")]
+    kept = [TriedRemedy(name="threads: 1", exactness="exact", kept=True, speedup=1.5, sameness="close")]
     text = shown(msgspec.structs.replace(input_bound, remedies=kept, total_speedup=1.5))
     assert "close: the same results but for rounding" in text and "bit for bit" not in text
 
 
 def test_the_total_is_as_the_least_of_what_is_kept(input_bound):
     kept = [
-        Remedy(name=name, exactness=sameness, kept=True, speedup=1.5, sameness=sameness)
+        TriedRemedy(name=name, exactness=sameness, kept=True, speedup=1.5, sameness=sameness)
         for name, sameness in (("a", "exact"), ("b", "reduced"), ("c", "close"))
     ]
     text = shown(msgspec.structs.replace(input_bound, remedies=kept, total_speedup=3.0))
@@ -79,7 +79,7 @@ def test_the_total_is_as_the_least_of_what_is_kept(input_bound):
 
 
 def test_advice_is_apart_from_what_was_tried(input_bound):
-    advice = Remedy(
+    advice = TriedRemedy(
         name="autocast: it", exactness="reduced", kept=False, speedup=1.6, status=RemedyStatus.ADVICE,
         why_not="would bring 1.60×; it changes results: --allow reduced",
     )  # fmt: skip

@@ -9,7 +9,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from unstall.records.proof import Difference, Proof, ProofRatio, Sides
+from unstall.records.proof import Difference, Proof, ProofRatio, SideFigures
 from unstall.records.report import RunInfo
 from unstall.report import prove_card, prove_view, report_view
 from unstall.report.schema import schema
@@ -22,8 +22,8 @@ PROVEN = Proof(
     sameness="exact",
     ratio=ProofRatio(value=2.04, low=1.83, high=2.27),
     known_by=["24 optimizer steps"],
-    seconds=Sides(original=10.0, changed=5.0),
-    memory_bytes=Sides(original=2e9, changed=1e9),
+    seconds=SideFigures(original=10.0, changed=5.0),
+    memory_bytes=SideFigures(original=2e9, changed=1e9),
     break_even_steps=12,
     pairs=3,
 )
@@ -56,7 +56,9 @@ def test_the_headline_says_how_much_faster_and_how_the_same():
 
 
 def test_more_memory_and_lines_that_no_run_reached_are_said_beside_the_verdict():
-    dear = msgspec.structs.replace(PROVEN, memory_bytes=Sides(original=1e9, changed=3e9), unreached=["data.py:4-6"])
+    dear = msgspec.structs.replace(
+        PROVEN, memory_bytes=SideFigures(original=1e9, changed=3e9), unreached=["data.py:4-6"]
+    )
     text = report_view.page(make_report(dear), 100).as_text()
     assert "it takes 3× the memory" in " ".join(text.split()) and "data.py:4-6: no run was seen to reach" in text
     assert "memory" not in prove_view.headline(PROVEN)

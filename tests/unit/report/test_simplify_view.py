@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from unstall.records.experiments import Ceiling, Experiment, NotMeasured, Study
+from unstall.records.experiments import Ceiling, NotMeasured, ReportedExperiment, Study
 from unstall.report import simplify_view
 
 
@@ -25,7 +25,7 @@ def studied(input_bound):
             Ceiling(component="without log", steps_per_s=45, known_by="measured", gap=0.12),
         ],
         experiments=[
-            Experiment(
+            ReportedExperiment(
                 name="without RandomWarp.__call__",
                 intervention="stub",
                 ratio=5.0,
@@ -33,8 +33,8 @@ def studied(input_bound):
                 predicted_ratio=4.8,
                 notes=["2 blocks were disturbed"],
             ),
-            Experiment(name="without log", intervention="stub", ratio=1.1, ci95=(1e-6, 1e6), conclusive=False),
-            Experiment(name="data +50%", intervention="delay", ratio=0.7, ci95=(0.65, 0.75), elasticity=0.9),
+            ReportedExperiment(name="without log", intervention="stub", ratio=1.1, ci95=(1e-6, 1e6), conclusive=False),
+            ReportedExperiment(name="data +50%", intervention="delay", ratio=0.7, ci95=(0.65, 0.75), elasticity=0.9),
         ],
         study=Study(
             base_s=0.025,

@@ -2,7 +2,7 @@ import pytest
 from changes import changed
 from rich.cells import cell_len
 
-from unstall.records.observations import Usage, View
+from unstall.records.observations import LiveView, Usage
 from unstall.report import watch_view
 
 
@@ -12,7 +12,7 @@ def shown(view, width=80):
 
 @pytest.fixture
 def view():
-    return View(
+    return LiveView(
         "20260101-000000-abcdef",
         command="train.py --epochs 3",
         running_s=83.2,
@@ -53,7 +53,7 @@ def test_it_fits_the_terminal(view, width):
 
 
 def test_a_run_that_has_just_begun():
-    text = shown(View("id", running_s=0.2))
+    text = shown(LiveView("id", running_s=0.2))
     assert "no step yet" in text and "starting" in text
 
 

@@ -8,7 +8,7 @@ from spanfactory import Recording
 from unstall.benchmark.gather import parts
 from unstall.benchmark.gather.store import FolderStore
 from unstall.benchmark.measure import measure
-from unstall.diagnose.overview import Run
+from unstall.diagnose.overview import RunContext
 from unstall.diagnose.run_report import DiagnosedRun
 from unstall.diagnose.summary import report
 from unstall.records.observations import Observation
@@ -18,15 +18,15 @@ from unstall.runs.gather import Gathering
 def diagnosis(number, *, world=4, host="node0", work=0.02):
     """One rank's run, as its machine alone sees it."""
     r = Recording(pid=100 + number, parent=50)
-    r.tell("process", pid=r.pid, parent=50, host=host)
-    r.tell("rank", rank=number, world_size=world, host=host, job="job", restart=0)
+    r.emit_fact("process", pid=r.pid, parent=50, host=host)
+    r.emit_fact("rank", rank=number, world_size=world, host=host, job="job", restart=0)
     for _ in range(400):
         r.do("~forward", work)
         r.do("~backward", 0.2 - work, cpu=0.01)
         r.do("~optimizer", 0.005)
     observation = Observation(999.0, 1200.0)
     measured = measure([r.process()], observation)
-    run = Run("id", ["train.py"], "2026-01-01T00:00:00Z", 0, {}, observation)
+    run = RunContext("id", ["train.py"], "2026-01-01T00:00:00Z", 0, {}, observation)
     return DiagnosedRun(run, report(run, measured.measurement), measured, [r.process()])
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from unstall.runs.prune import Kept, choose, kept_runs, prune
+from unstall.runs.prune import ArchivedRun, choose, kept_runs, prune
 
-_RUNS = [Kept(Path(f"run{number}"), 100, 1000.0 * number) for number in range(1, 6)]
+_RUNS = [ArchivedRun(Path(f"run{number}"), 100, 1000.0 * number) for number in range(1, 6)]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_the_newest_stay(limits, left):
 
 
 def test_a_huge_run_does_not_push_out_the_small_ones():
-    runs = [Kept(Path("old"), 10, 1.0), Kept(Path("huge"), 1000, 2.0), Kept(Path("new"), 10, 3.0)]
+    runs = [ArchivedRun(Path("old"), 10, 1.0), ArchivedRun(Path("huge"), 1000, 2.0), ArchivedRun(Path("new"), 10, 3.0)]
     assert choose(runs, max_bytes=100) == [runs[1]]
 
 

@@ -3,12 +3,12 @@ import os
 import sys
 
 from unstall.child.sandbox import vault
-from unstall.sandbox import place
+from unstall.sandbox import scratch_dir
 from unstall.sandbox.thresholds import RESERVE_BYTES
 
 sys.modules.setdefault("vault", vault)
 from unstall.sandbox import keeper  # noqa: E402  run as a script, it imports its neighbour by that name
-from unstall.sandbox.keeping import Keeper  # noqa: E402
+from unstall.sandbox.keeper_client import Keeper  # noqa: E402
 
 
 def test_a_tree_that_nobody_may_enter_is_removed(tmp_path):
@@ -47,11 +47,11 @@ def test_a_folder_beside_the_programs_is_the_last_resort_of_its_device(tmp_path)
     preferred.mkdir()
     beside.mkdir()
     room = itertools.count(4 * RESERVE_BYTES)
-    homes = place.homes([preferred, beside], room=lambda path: next(room))
+    homes = scratch_dir.homes([preferred, beside], room=lambda path: next(room))
     assert [home.parent for home in homes] == [preferred.resolve()]
 
 
 def test_places_have_room_and_differ(tmp_path):
-    for home in place.homes(place.roots(tmp_path)):
-        assert home.name.startswith(place.PREFIX) and (home / "notes").is_dir()
+    for home in scratch_dir.homes(scratch_dir.roots(tmp_path)):
+        assert home.name.startswith(scratch_dir.PREFIX) and (home / "notes").is_dir()
         keeper.remove(str(home))

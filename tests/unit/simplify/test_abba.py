@@ -4,7 +4,7 @@ import numpy as np
 from simplify_builders import PACE, VirtualClock, make_segment
 
 from unstall.simplify.abba import StoppingRule, run_blocks
-from unstall.simplify.budget import Budget
+from unstall.simplify.budget import ExperimentBudget
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.segment import Segment
 
@@ -33,7 +33,7 @@ class Program:
 
 def result_of(program, *, most=8, seconds=60.0):
     result = ExperimentResult(Experiment("without it", "stub"))
-    for _ in run_blocks(program, result, PACE, Budget(seconds, VirtualClock()), StoppingRule(most)):
+    for _ in run_blocks(program, result, PACE, ExperimentBudget(seconds, VirtualClock()), StoppingRule(most)):
         pass
     return result
 

@@ -9,7 +9,7 @@ from simplify_builders import VirtualClock, VirtualSession, make_recording
 from unstall.child.experiments.switchboard import Switchboard
 from unstall.child.watcher import CALL
 from unstall.records.vocabulary import Tick
-from unstall.simplify.controlled_process import ControlledProcess, Interrupted, Patience, ProgramEnded, ProgramStuck
+from unstall.simplify.controlled_process import ControlledProcess, Patience, ProgramEnded, ProgramStuck, StopRequested
 
 STEP_S = 0.1
 
@@ -40,7 +40,7 @@ class Program:
 
     def wait(self, seconds):
         if self.interrupted:
-            raise Interrupted
+            raise StopRequested
         self.clock.now += seconds
         alive = self.clock() - self.began - self.starts_after_s
         if alive < 0 or self.frozen or self.status is not None:

@@ -8,7 +8,7 @@ from unstall.child.experiments.interventions.env import EnvIntervention
 from unstall.records.measurements import LoaderMeasurement
 from unstall.simplify import plan
 from unstall.simplify.abba import StoppingRule
-from unstall.simplify.budget import Budget
+from unstall.simplify.budget import ExperimentBudget
 from unstall.simplify.controlled_process import ProgramEnded, ProgramStuck
 from unstall.simplify.experiment import ExperimentResult
 from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
@@ -20,14 +20,14 @@ def run(experiment, *, refusals=None, loader=None, result=None, budget_s=600.0, 
     """The result, and the starter that made the processes."""
     clock = VirtualClock()
     starter = VirtualStarter(clock, None, lambda settings: VirtualProcess(clock, PARTS, **process), refusals=refusals)
-    runner = ExperimentRunner(starter, make_measurement(loader=loader), PACE, Budget(budget_s, clock))
+    runner = ExperimentRunner(starter, make_measurement(loader=loader), PACE, ExperimentBudget(budget_s, clock))
     result = result or ExperimentResult(experiment)
     runner.run(result, StoppingRule())
     return result, starter
 
 
 def stub(name):
-    return plan.stub(plan.Function(name, None))
+    return plan.stub(plan.ReplaceableFunction(name, None))
 
 
 def test_a_program_that_ends_is_started_again():

@@ -5,7 +5,7 @@ from changes import changed
 from simplify_builders import make_finding, make_measurement, make_report, make_result
 
 from unstall.model.function_shares import FunctionShares
-from unstall.records.measurements import LoaderMeasurement, RankMeasurement, Site
+from unstall.records.measurements import LoaderMeasurement, RankMeasurement, SeamSite
 from unstall.records.report import Hotspot
 from unstall.simplify import plan, registry
 
@@ -52,7 +52,7 @@ def test_a_loader_with_workers_gets_three_arms_and_other_settings():
 
 @pytest.mark.parametrize("name", ["main", "<module>", "Trainer.fit", "train.<lambda>"])
 def test_what_holds_the_step_itself_is_not_stubbed(name):
-    site = Site("~optimizer", "train.py", "fit", 3, callers=(("train.py", "main", 9), ("train.py", "<module>", 20)))
+    site = SeamSite("~optimizer", "train.py", "fit", 3, callers=(("train.py", "main", 9), ("train.py", "<module>", 20)))
     report = make_report(make_finding("host-bound", function=name), phases={"other": 1.0})
     assert list(plan.suspects(report, make_measurement(sites=[site]))) == []
 
@@ -90,7 +90,7 @@ def test_each_part_that_is_large_enough_is_slowed():
 
 
 def test_behind_the_costliest_the_others_are_tried_again():
-    first, second = plan.stub(plan.Function("log", None)), plan.free(ENV)
+    first, second = plan.stub(plan.ReplaceableFunction("log", None)), plan.free(ENV)
     (experiment,) = plan.deeper([make_result(second, 1.2), make_result(first, 2.7)])
     assert experiment.base == first.arm
     assert experiment.arm == second.arm
@@ -102,17 +102,20 @@ def test_nothing_is_deeper_than_nothing():
 
 
 def test_what_is_part_of_the_data_is_gone_with_it():
-    read = plan.stub(plan.Function("read", None, of_data=True))
+    read = plan.stub(plan.ReplaceableFunction("read", None, of_data=True))
     assert plan.deeper([make_result(plan.free(DATA), 2.7), make_result(read, 2.5)]) == []
 
 
 def test_two_functions_of_the_data_pipeline_are_tried_together():
-    read, decode = (plan.stub(plan.Function(name, None, of_data=True)) for name in ("read", "decode"))
+    read, decode = (plan.stub(plan.ReplaceableFunction(name, None, of_data=True)) for name in ("read", "decode"))
     assert len(plan.deeper([make_result(read, 2.7), make_result(decode, 2.5)])) == 1
 
 
 def test_one_function_under_two_names_is_not_its_own_next_bottleneck():
-    step, env = make_result(plan.stub(plan.Function("Room.step", None)), 7.4), make_result(plan.free(ENV), 6.7)
+    step, env = (
+        make_result(plan.stub(plan.ReplaceableFunction("Room.step", None)), 7.4),
+        make_result(plan.free(ENV), 6.7),
+    )
     step.replaced = env.replaced = {"train.py:8"}
     assert plan.deeper([step, env]) == []
 
@@ -122,7 +125,7 @@ def test_the_stacks_tell_whether_a_function_that_was_asked_for_makes_batches(nam
     seen = FunctionShares(
         {"data": ((frozenset({("train", "read")}), 5),), "callback": ((frozenset({("train", "log")}), 5),)}
     )
-    asked = plan.stub(plan.Function(name, None, of_data=True))
+    asked = plan.stub(plan.ReplaceableFunction(name, None, of_data=True))
     assert plan.placed(asked, seen).touches_data is of_data
 
 

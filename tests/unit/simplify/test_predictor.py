@@ -33,7 +33,7 @@ def pipeline():
 
 
 def without(name):
-    return plan.stub(plan.Function(name, None))
+    return plan.stub(plan.ReplaceableFunction(name, None))
 
 
 def free(name):

@@ -14,8 +14,8 @@ from simplify_builders import (
 
 from unstall.records.measurements import LoaderMeasurement
 from unstall.simplify import plan
-from unstall.simplify.budget import Budget
-from unstall.simplify.controlled_process import Interrupted
+from unstall.simplify.budget import ExperimentBudget
+from unstall.simplify.controlled_process import StopRequested
 from unstall.simplify.simplifier import Simplifier
 
 PARTS = {"data": 0.02, "log": 0.06, "backward": 0.01, "forward": 0.01}
@@ -33,7 +33,7 @@ class Setting:
             make_first_run(report, measurement),
             lambda settings: VirtualProcess(self.clock, parts, noise=noise, factor=2.0 if settings else 1.0),
         )
-        self.budget = Budget(budget_s, self.clock)
+        self.budget = ExperimentBudget(budget_s, self.clock)
         self.on_announce = on_announce
 
     def announce(self, what):
@@ -47,7 +47,7 @@ class Setting:
 
 
 def stub(name):
-    return plan.stub(plan.Function(name, None))
+    return plan.stub(plan.ReplaceableFunction(name, None))
 
 
 def by_name(found):
@@ -115,7 +115,7 @@ def test_what_is_known_well_is_not_tried_again():
 def test_a_signal_ends_the_experiments_and_keeps_what_was_found():
     def interrupt(what):
         if "without data" in what:
-            raise Interrupted
+            raise StopRequested
 
     setting = Setting(on_announce=interrupt)
     found = setting.run("log", "data")
@@ -127,10 +127,10 @@ def test_a_signal_before_anything_is_known_is_passed_on():
     setting = Setting()
 
     def interrupted():
-        raise Interrupted
+        raise StopRequested
 
     setting.starter.watch = interrupted
-    with pytest.raises(Interrupted):
+    with pytest.raises(StopRequested):
         setting.run("log")
 
 

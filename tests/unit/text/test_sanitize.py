@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from unstall.text.sanitize import plain, shorten, shorten_left
+from unstall.text.sanitize import sanitize_line, shorten, shorten_left
 
 anything = st.text(st.characters()) | st.text(st.sampled_from("\x1b[]31m;\x07\n\t漢字a\u202e\ud800"))
 
 
 @given(anything)
 def test_plain_leaves_one_line_that_can_be_shown(text: str) -> None:
-    result = plain(text)
+    result = sanitize_line(text)
     assert not {unicodedata.category(c) for c in result} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert result == result.strip()
     result.encode("utf-8")
@@ -22,7 +22,7 @@ def test_plain_leaves_one_line_that_can_be_shown(text: str) -> None:
 
 @given(anything)
 def test_plain_twice_is_plain_once(text: str) -> None:
-    assert plain(plain(text)) == plain(text)
+    assert sanitize_line(sanitize_line(text)) == sanitize_line(text)
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ def test_plain_twice_is_plain_once(text: str) -> None:
     ],
 )
 def test_plain(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert sanitize_line(text) == shown
 
 
 def test_plain_is_bounded() -> None:
-    assert len(plain("x" * 10_000_000)) <= 2000
+    assert len(sanitize_line("x" * 10_000_000)) <= 2000
 
 
 @given(st.text(), st.integers(1, 40))
 def test_shortened_text_fits(text: str, cells: int) -> None:
     for cut in (shorten, shorten_left):
-        result = cut(plain(text), cells)
+        result = cut(sanitize_line(text), cells)
         assert cell_len(result) <= cells
-        assert result == plain(text) or "…" in result
+        assert result == sanitize_line(text) or "…" in result
 
 
 def test_the_end_of_a_path_survives() -> None:

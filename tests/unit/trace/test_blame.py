@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 from gpu_programs import Program
 
-from unstall.trace.blame import Blame, is_users, parse_frame, tidy
+from unstall.trace.blame import TraceBlame, is_users, parse_frame, tidy
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_around_a_call():
             program.busy(1.0)
         program.launch(10.0, operator="aten::addmm")
     timeline = program.timeline()
-    blame = Blame(timeline)
+    blame = TraceBlame(timeline)
     origin = blame.origin(timeline.launch)
     named = {key: blame.name(int(rows[0])) for key, rows in vars(origin).items()}
     assert named == {
@@ -83,7 +83,7 @@ def test_without_python_frames_the_operator_is_blamed_and_its_range_told():
     with program.step(), program.inside("encode", "user_annotation"):
         program.launch(10.0, operator="aten::relu")
     timeline = program.timeline()
-    culprit = Blame(timeline).culprit(int(timeline.launch[0]), 2.0)
+    culprit = TraceBlame(timeline).culprit(int(timeline.launch[0]), 2.0)
     assert (culprit.function, culprit.file, culprit.share) == ("aten::relu", "", 1.0)
     assert culprit.via == "encode, cudaLaunchKernel"
-    assert Blame(timeline).culprit(-1, 0.5) is None
+    assert TraceBlame(timeline).culprit(-1, 0.5) is None

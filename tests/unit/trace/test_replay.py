@@ -20,7 +20,7 @@ from gpu_programs import (
 from unstall.trace.library import library
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.replay.replay import Replay
-from unstall.trace.replay.simulate import Change, longest_paths, simulate
+from unstall.trace.replay.simulate import GraphChange, longest_paths, simulate
 from unstall.trace.replay.whatif import parse
 from unstall.trace.timeline import TraceError, WaitKind, WaitTable
 
@@ -62,7 +62,7 @@ def test_the_longest_path_is_the_same_without_the_extension(monkeypatch):
     if not library():
         pytest.skip("the library in C was not built")
     graph = _replay(reads_back()).graph
-    wanted = Change.none(graph)
+    wanted = GraphChange.none(graph)
     wanted.drop[::7] = True
     native = [simulate(graph), simulate(graph, wanted)]
     monkeypatch.setitem(sys.modules, "unstall.trace._scan", None)

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Clock:
+class MachineClock:
     """How far a machine's clock is ahead of the reference's, over its own time."""
 
     times: Floats
@@ -46,11 +46,11 @@ class Clock:
         return np.asarray(times - np.interp(times, self.times, self.ahead), dtype=np.float64)
 
 
-SAME = Clock(np.zeros(1), np.zeros(1), 0.0)
-"""That of the reference's own machine."""
+SAME = MachineClock(np.zeros(1), np.zeros(1), 0.0)
+"""The clock of the reference's own machine."""
 
 
-def between(reference: RankPart, other: RankPart) -> tuple[str, Clock] | None:
+def between(reference: RankPart, other: RankPart) -> tuple[str, MachineClock] | None:
     """The other rank's clock by the kind of call that fits best, and that kind; None without calls in common."""
     own = {exchanges.kind: exchanges for exchanges in reference.exchanges}
     pairs = [(own[exchanges.kind], exchanges) for exchanges in other.exchanges if exchanges.kind in own]
@@ -61,12 +61,12 @@ def between(reference: RankPart, other: RankPart) -> tuple[str, Clock] | None:
 def calls_in_common(first: Exchanges, second: Exchanges) -> tuple[slice, slice]:
     """The same calls in either series: strides are powers of two, so the coarser one's are in both."""
     stride = max(first.stride, second.stride)
-    one, two = max(stride // first.stride, 1), max(stride // second.stride, 1)
-    count = min(len(first.ends[::one]), len(second.ends[::two]))
-    return slice(0, count * one, one), slice(0, count * two, two)
+    first_stride, second_stride = max(stride // first.stride, 1), max(stride // second.stride, 1)
+    count = min(len(first.ends[::first_stride]), len(second.ends[::second_stride]))
+    return slice(0, count * first_stride, first_stride), slice(0, count * second_stride, second_stride)
 
 
-def _by_kind(reference: Exchanges, other: Exchanges) -> Clock | None:
+def _by_kind(reference: Exchanges, other: Exchanges) -> MachineClock | None:
     ours, theirs = calls_in_common(reference, other)
     times = other.ends[theirs]
     ahead = times - reference.ends[ours]
@@ -91,7 +91,7 @@ def _by_kind(reference: Exchanges, other: Exchanges) -> Clock | None:
     if len(blocks) > 1:
         block_times, block_ahead = _to_the_ends(block_times, block_ahead, times.min(), times.max())
     error = np.abs(ahead - np.interp(times, block_times, block_ahead))
-    return Clock(block_times, block_ahead, float(np.median(error)))
+    return MachineClock(block_times, block_ahead, float(np.median(error)))
 
 
 def _in_bounds(ahead: float, least: Floats, most: Floats) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from unstall.benchmark.gather.clocks import SAME, Clock
+from unstall.benchmark.gather.clocks import SAME, MachineClock
 from unstall.benchmark.gather.clocks import between as clocks_between
 from unstall.benchmark.thresholds import MOST_OF
 from unstall.records.communication import NodeCommunication
@@ -55,11 +55,11 @@ def merge(own: Measurement, parts: Sequence[Part]) -> Merged:
         for index, part in enumerate(parts)
         for rank in part.ranks
     ]
-    seen = {rank.rank for rank in ranks}
+    present = {rank.rank for rank in ranks}
     measurement = msgspec.structs.replace(
         own,
         ranks=sorted(ranks, key=lambda rank: rank.rank),
-        unseen_ranks=[rank for rank in range(own.world_size) if rank not in seen],
+        unseen_ranks=[rank for rank in range(own.world_size) if rank not in present],
         rank_pids=frozenset(rank.pid for rank in ranks),
         worker_pids=own.worker_pids.union(*(rank.worker_pids for rank in ranks)),
         nodes=[_node(part, clock) for part, clock in zip(parts, clocks)],
@@ -67,7 +67,7 @@ def merge(own: Measurement, parts: Sequence[Part]) -> Merged:
     return Merged(measurement, parts)
 
 
-def _timed(part: Part, reference: RankPart) -> tuple[str, Clock] | None:
+def _timed(part: Part, reference: RankPart) -> tuple[str, MachineClock] | None:
     """A machine's clock against the reference rank's, by the rank of its own that fits best, and the kind of call."""
     longest = max(rank.measurement.steps for rank in part.ranks)
     lasting = [rank for rank in part.ranks if rank.measurement.steps >= MOST_OF * longest]
@@ -75,7 +75,7 @@ def _timed(part: Part, reference: RankPart) -> tuple[str, Clock] | None:
     return min(clocks, key=lambda item: item[1].error_s, default=None)
 
 
-def _node(part: Part, clock: Clock | None) -> NodeCommunication:
+def _node(part: Part, clock: MachineClock | None) -> NodeCommunication:
     return NodeCommunication(
         host=part.host,
         ranks=sorted(part.numbers),
@@ -96,7 +96,7 @@ def _pid(pid: int, index: int) -> int:
     return pid % _PIDS + index * _PIDS
 
 
-def _arrives_last(parts: Sequence[Part], clocks: Sequence[Clock | None], kind: str) -> dict[int, float]:
+def _arrives_last(parts: Sequence[Part], clocks: Sequence[MachineClock | None], kind: str) -> dict[int, float]:
     """Of each rank whose clock is known, the share of the calls of a kind at which it came last."""
     rows = [
         (rank.measurement.rank, clock, exchanges)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from unstall.benchmark.gather.store import Store, StoreError
-from unstall.benchmark.measure import Measured
+from unstall.benchmark.measure import LoopMeasurement
 from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
 from unstall.benchmark.steps import main_spans
 from unstall.benchmark.thresholds import FEWEST_CALLS, MOST_KINDS
@@ -29,12 +29,12 @@ from unstall.records.part import MOST_CALLS, VERSION, Exchanges, Part, RankPart
 T = TypeVar("T")
 
 MOST_BYTES = 1 << 26
-"""Of a file of a part, packed or not: eight ranks take 200 KB."""
+"""The largest size of a part's file, packed or not: eight ranks take 200 KB."""
 _NAME = re.compile(r"\d{7}-[\w.-]{1,80}-[0-9a-f]{8}\.part")
 _DAMAGED = (msgspec.MsgspecError, zlib.error, ValueError, RecursionError, MemoryError)
 
 
-def make(measured: Measured, exit_code: int | None) -> Part | None:
+def make(measured: LoopMeasurement, exit_code: int | None) -> Part | None:
     """The part of this machine; None where no rank of several ran here."""
     ranks, identity = measured.measurement.ranks, measured.process.identity
     if not ranks or identity is None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 MOST_FILES = 1 << 16
-"""That are looked at in a folder."""
+"""The most files that are looked at in a folder."""
 
 
 class StoreError(Exception):
@@ -27,7 +27,7 @@ class StoredFile:
 
     name: str
     modified: float | None
-    """By the store's clock, which all machines see alike; None where it does not say."""
+    """When it was changed, by the store's clock, which all machines see alike; None where it does not say."""
 
 
 class Store(Protocol):

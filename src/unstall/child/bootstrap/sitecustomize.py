@@ -48,7 +48,7 @@ def _find_unstall(folder: str) -> None:
     spec.loader.exec_module(module)
 
 
-def _give_way(folder: str) -> None:
+def _chain_sitecustomize(folder: str) -> None:
     """Import the sitecustomize that would have been found without this one.
 
     Where there is none, Python must not find this one either: the error that says so is the one that it expects then.
@@ -67,4 +67,4 @@ if _recording:
     _start(
         _here, os.environ.get("UNSTALL_CHILD", "unstall.child.main"), os.path.join(_recording, "bootstrap-error.txt")
     )
-_give_way(_here)
+_chain_sitecustomize(_here)

@@ -35,7 +35,7 @@ class _Watch:
 
     def emit(self, **facts: Any) -> None:
         """Write a line of facts for the parent."""
-        self.child.tell("data", **facts)
+        self.child.emit_fact("data", **facts)
 
     def put_in_place(self, module: Any) -> None:
         original = module.DataLoader.__iter__

@@ -19,7 +19,7 @@ _GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 
 
 @dataclass
-class Call:
+class StageCall:
     """One call of a stage, with what is needed to make it again."""
 
     function: Callable[..., Any]
@@ -45,7 +45,7 @@ class Stage:
     """Wall time in calls that wait for a disk, a network or the clock."""
     why_not: str = ""
     """Why it cannot be called again on its own."""
-    calls_kept: list[Call] = field(default_factory=list)
+    calls_kept: list[StageCall] = field(default_factory=list)
     bytes_kept: int = 0
 
 
@@ -61,7 +61,7 @@ class Fresh:
         self.size = size
 
 
-def call_of(frame: FrameType, owner: Any) -> Call:
+def call_of(frame: FrameType, owner: Any) -> StageCall:
     """The call that a frame has just begun. Raises :class:`Unrepeatable` for a generator or an argument used up."""
     code = frame.f_code
     if code.co_flags & _GENERATOR:
@@ -78,13 +78,13 @@ def call_of(frame: FrameType, owner: Any) -> Call:
         keywords |= values[code.co_varnames[following]]
     if owner is not None:
         arguments = positional if getattr(owner, "__code__", None) is code else positional[1:]
-        return Call(owner, tuple(keep(value) for value in arguments), {k: keep(v) for k, v in keywords.items()})
+        return StageCall(owner, tuple(keep(value) for value in arguments), {k: keep(v) for k, v in keywords.items()})
     closure = tuple(CellType(values[name]) if name in values else CellType() for name in code.co_freevars)
     function = FunctionType(code, frame.f_globals, code.co_name, None, closure)
     # What a method of the user's belongs to stays as it is: a dataset may be large, and is not the method's input.
     stays = bool(count) and code.co_varnames[0] in ("self", "cls") and is_program_file(code.co_filename)
     args = [*positional[:1], *map(keep, positional[1:])] if stays else [*map(keep, positional)]
-    return Call(function, tuple(args), {name: keep(value) for name, value in keywords.items()})
+    return StageCall(function, tuple(args), {name: keep(value) for name, value in keywords.items()})
 
 
 def keep(value: Any) -> Any:

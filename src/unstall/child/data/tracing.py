@@ -37,9 +37,9 @@ class Tracer:
         self.by_code = {getattr(member, "__code__", None): member for member in elements.values()}
         self.stages: dict[Key, Stage] = {}
         self.keep: set[Key] = set()
-        """Of these stages the arguments are kept."""
+        """The stages whose arguments are kept."""
         self._stack: list[tuple[Any, float]] = []
-        """Of every frame and C call entered: the stage's key or None, and when."""
+        """For every frame and C call entered, the stage's key or None, and when."""
         self._open: list[Key] = []
         self._user: dict[CodeType, bool] = {}
         self._codes: list[CodeType | None] = []

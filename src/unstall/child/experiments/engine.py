@@ -31,7 +31,7 @@ class Engine:
         self.board = Switchboard(child.directory)
         self.generation = 0
         self.known: dict[str, Intervention] = {}
-        """By specification, those off included: what they have recorded serves again."""
+        """Interventions by specification, those off included: what they have recorded serves again."""
         self.on: list[Intervention] = []
         self.loading = loading.Loading()
         self.in_main = True
@@ -48,7 +48,7 @@ class Engine:
             self.board.applied(generation)
         except Exception as error:
             recording.native.control(0)
-            self.child.tell("problem", problem=f"the condition could not be put in force: {error!r}")
+            self.child.emit_fact("problem", problem=f"the condition could not be put in force: {error!r}")
 
     def _steps(self) -> int:
         """This process's steps so far, as the parent counts them."""
@@ -62,7 +62,7 @@ class Engine:
             try:
                 self.put_in_force(*self.board.read())
             except Exception as error:
-                self.child.tell("problem", problem=f"the condition could not be put in force: {error!r}")
+                self.child.emit_fact("problem", problem=f"the condition could not be put in force: {error!r}")
 
     def put_in_force(self, generation: int, condition: dict[str, Any]) -> None:
         """Switch off what is not wanted any more, switch on what is; one that fails is reported and left off."""
@@ -94,7 +94,7 @@ class Engine:
 
     def emit(self, kind: str, **facts: Any) -> None:
         """Write a line of facts for the parent, with the process it is from."""
-        self.child.tell(kind, process=os.getpid(), main=self.in_main, **facts)
+        self.child.emit_fact(kind, process=os.getpid(), main=self.in_main, **facts)
 
     def after_fork(self) -> None:
         self.in_main = False

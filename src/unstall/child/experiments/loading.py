@@ -78,7 +78,7 @@ class Loading:
         """Loaders other than the main one give a single batch: validation is cut short."""
         self.known: weakref.WeakKeyDictionary[Any, LoaderRecord] = weakref.WeakKeyDictionary()
         self.places: dict[Any, LoaderRecord] = {}
-        """By where a loader is iterated over and what it loads: programs make a new one every epoch."""
+        """Loaders by where they are iterated over and what they load: programs make a new one every epoch."""
         self.epochs: weakref.WeakKeyDictionary[Any, Epoch] = weakref.WeakKeyDictionary()
 
     def is_main(self, record: LoaderRecord) -> bool:

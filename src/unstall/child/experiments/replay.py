@@ -34,7 +34,7 @@ class Sites:
     def __init__(self, new_ring: Callable[[], Ring], most: int = limits.MOST_SITES) -> None:
         self.new_ring, self.most = new_ring, most
         self.rings: dict[int, list[tuple[types.CodeType | None, Ring]]] = collections.defaultdict(list)
-        """By the offset of the call in its code: a code's hash, and its id(), take longer than all the rest."""
+        """Recorded answers by the offset of the call in its code: a code's hash, and its id(), take too long."""
         self.count = 0
 
     def ring(self, frame: types.FrameType | None) -> Ring:

@@ -23,10 +23,10 @@ _KEPT = ("/dev/", "/proc/", "/sys/")
 class Guard:
     """Saves every path before its first change in this process."""
 
-    def __init__(self, home: str, kept: tuple[str, ...]):
+    def __init__(self, home: str, exempt: tuple[str, ...]):
         self.home = home
         self.vault = os.path.join(home, "vault")
-        self.kept = (*_KEPT, home + os.sep, *(path + os.sep for path in kept))
+        self.exempt = (*_KEPT, home + os.sep, *(path + os.sep for path in exempt))
         self.saved: set[str] = set()
         self.looks: dict[str, Callable[..., None]] = {
             "open": self.on_open,
@@ -58,7 +58,7 @@ class Guard:
     def on_path(self, path: Any, folder: int = -1) -> None:
         """About to change what is at a path, relative to the folder that a descriptor is of, if any."""
         full = self._full(path, folder)
-        if full is None or full in self.saved or (full + os.sep).startswith(self.kept):
+        if full is None or full in self.saved or (full + os.sep).startswith(self.exempt):
             return
         try:
             vault.save(self.vault, full)
@@ -116,5 +116,5 @@ def install(home: str) -> None:
     """Watch from here on, in this process and those it forks; tell the keeper of this process."""
     with open(os.path.join(home, "notes", f"pid-{os.getpid()}"), "w"):
         pass
-    kept = tuple(filter(None, os.environ.get(environment.SANDBOX_KEEP, "").split(os.pathsep)))
-    Guard(home, kept).listen()
+    writable = tuple(filter(None, os.environ.get(environment.SANDBOX_KEEP, "").split(os.pathsep)))
+    Guard(home, writable).listen()

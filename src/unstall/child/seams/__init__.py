@@ -25,10 +25,10 @@ Finder = Callable[[], list[FunctionType]]
 class Listener(Protocol):
     """Where a seam notes what it learns of the program."""
 
-    def tell(self, kind: str, /, **facts: Any) -> None:
+    def emit_fact(self, kind: str, /, **facts: Any) -> None:
         """Write a line of facts."""
 
-    def tell_once(self, kind: str, /, **facts: Any) -> None:
+    def emit_fact_once(self, kind: str, /, **facts: Any) -> None:
         """The same, for the first time of each kind only."""
 
 
@@ -41,7 +41,7 @@ class SeamModule(Protocol):
 
     SEAMS: tuple[Seam, ...]
     TARGETS: Mapping[str, Install]
-    """By the name of the library's module."""
+    """What to install, by the name of the library's module."""
     # FINDERS: Mapping[str, Finder], by the ``stub`` of its seams.
     # NOTES: Mapping[str, Note], by the event of a seam: called at its first calls on the main thread.
 
@@ -71,7 +71,7 @@ def built_in() -> tuple[Seam, ...]:
     return tuple(seam for module in _built_in() for seam in module.SEAMS)
 
 
-def every() -> tuple[Seam, ...]:
+def all_seams() -> tuple[Seam, ...]:
     """The seams of this process: the built-in ones, and those of plug-ins that were added."""
     return tuple(seam for module in _files() for seam in module.SEAMS)
 

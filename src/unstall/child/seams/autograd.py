@@ -39,7 +39,7 @@ _LAYOUTS = {"torch.float64": "=d", "torch.float32": "=f", "torch.float16": "=e",
 
 def _note(listener: Listener, count: int, outputs: Any, _: Any) -> None:
     if _is_nan(outputs):
-        listener.tell_once("nan", call=count)
+        listener.emit_fact_once("nan", call=count)
 
 
 def _is_nan(outputs: Any) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 from unstall.child import finding
 from unstall.child.recording import wrap_attribute
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Group, Seam, Tick
+from unstall.records.vocabulary import Seam, SeamGroup, Tick
 
 CALLBACK = Seam(
-    "~callback.*", phase=vocabulary.CALLBACK.name, counts=Tick.OTHER, group=Group.CALLBACKS, stub="callbacks"
+    "~callback.*", phase=vocabulary.CALLBACK.name, counts=Tick.OTHER, group=SeamGroup.CALLBACKS, stub="callbacks"
 )
 
 _CALLS: dict[str, tuple[tuple[str | None, tuple[str, ...]], ...]] = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import finding, handlers, reading
 from unstall.child.recording import native, wrap, wrap_attribute
 from unstall.child.seams import process_groups
-from unstall.records.vocabulary import COMM, Group, Seam, Tick
+from unstall.records.vocabulary import COMM, Seam, SeamGroup, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ COLLECTIVE = Seam(
     "~comm.*",
     phase=COMM.name,
     counts=Tick.COMM,
-    group=Group.COLLECTIVES,
+    group=SeamGroup.COLLECTIVES,
     stub="collectives",
     frames=((r"torch[/\\]distributed[/\\](distributed_c10d|_functional_collectives|algorithms|fsdp)", r".*"),),
 )
@@ -164,8 +164,8 @@ def _bytes(value: Any, tensor: Any) -> int:
     kind = type(value)
     if kind is list:
         return sum(_bytes(item, tensor) for item in value)
-    plain = kind is tensor or kind.__module__ == "torch.nn.parameter"
-    return int(tensor.nbytes.__get__(value)) if plain else 0
+    is_tensor = kind is tensor or kind.__module__ == "torch.nn.parameter"
+    return int(tensor.nbytes.__get__(value)) if is_tensor else 0
 
 
 def _find() -> list[FunctionType]:

@@ -25,10 +25,10 @@ _updates = 0
 
 
 def _install(module: Any) -> None:
-    wrap_attribute(module.DistributedDataParallel, "__init__", MADE, after=_made)
+    wrap_attribute(module.DistributedDataParallel, "__init__", MADE, after=_on_created)
 
 
-def _made(result: Any, model: Any, *args: Any, **kwargs: Any) -> int:
+def _on_created(result: Any, model: Any, *args: Any, **kwargs: Any) -> int:
     try:
         if not _models:
             _follow_updates()
@@ -57,20 +57,20 @@ def _updated() -> None:
         try:
             for reference in _models:
                 model = reference()
-                if model is not None and model.logger is not None and recording.tell is not None:
-                    _tell(model.logger._get_ddp_logging_data(), id(model))
+                if model is not None and model.logger is not None and recording.emit_fact is not None:
+                    _emit_figures(model.logger._get_ddp_logging_data(), id(model))
         except Exception as error:  # other versions of torch log other figures
             if handlers.raised(error):
                 raise
 
 
-def _tell(logged: Any, address: int) -> None:
+def _emit_figures(logged: Any, address: int) -> None:
     words, figures = logged.strs_map, logged.ints_map
-    if recording.tell is None or any(name not in figures for name in _NANOSECONDS):
+    if recording.emit_fact is None or any(name not in figures for name in _NANOSECONDS):
         return
     exchange, hidden, backward = (figures[name] for name in _NANOSECONDS)
     sizes = words.get("rebuilt_bucket_sizes") or words.get("bucket_sizes") or ""
-    recording.tell(
+    recording.emit_fact(
         "ddp",
         model=address,
         iteration=figures["iteration"],

@@ -50,11 +50,11 @@ def _tell_compiled() -> None:
     """A line of facts for each compilation that torch has kept the metrics of since the last time."""
     global _last
     try:
-        if recording.tell is None:
+        if recording.emit_fact is None:
             return
-        kept = sys.modules[_UTILITIES].get_compilation_metrics()
+        recorded = sys.modules[_UTILITIES].get_compilation_metrics()
         new = []
-        for metrics in reversed(kept):
+        for metrics in reversed(recorded):
             if metrics is _last:
                 break
             new.append(metrics)
@@ -62,7 +62,7 @@ def _tell_compiled() -> None:
             _last = metrics
             facts = _facts(metrics)
             if facts is not None:
-                recording.tell("compiled", **facts)
+                recording.emit_fact("compiled", **facts)
     except Exception as error:  # other versions of torch keep other metrics
         if handlers.raised(error):
             raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import finding, reading
 from unstall.child.families import visit_family
 from unstall.child.recording import seam_ready, wrap
-from unstall.records.vocabulary import ENV, Group, Seam, Tick
+from unstall.records.vocabulary import ENV, Seam, SeamGroup, Tick
 
 if TYPE_CHECKING:
     from unstall.child.seams import Listener
@@ -22,11 +22,11 @@ STEP = Seam(
     "~env.step",
     phase=ENV.name,
     counts=Tick.ENV,
-    group=Group.ENVIRONMENTS,
+    group=SeamGroup.ENVIRONMENTS,
     stub="env",
     frames=((r"[/\\](gymnasium|gym|stable_baselines3[/\\]common[/\\]vec_env)[/\\]", r"step|reset|step_wait"),),
 )
-RESET = Seam("~env.reset", phase=ENV.name, counts=Tick.OTHER, group=Group.ENVIRONMENTS)
+RESET = Seam("~env.reset", phase=ENV.name, counts=Tick.OTHER, group=SeamGroup.ENVIRONMENTS)
 
 _WRAPPERS = 20
 """Most layers of wrappers that are looked through."""
@@ -37,7 +37,7 @@ BASES = {
     "gym.vector.vector_env": "VectorEnv",
     "stable_baselines3.common.vec_env.base_vec_env": "VecEnv",
 }
-"""By module, the class that environments are derived from."""
+"""The class that environments are derived from, by module."""
 
 
 def _wrap_class(cls: type) -> None:
@@ -56,13 +56,13 @@ def _install(base: str, module: Any) -> None:
 
 def _find() -> list[FunctionType]:
     """``step`` of the environments that no other environment wraps."""
-    found: list[Any] = []
+    environments: list[Any] = []
     for name, base in BASES.items():
         module = sys.modules.get(name)
         if module is not None:
-            found += finding.instances(getattr(module, base))
-    inside = {id(part) for env in found for part in _parts(reading.attributes(env))}
-    return finding.functions(finding.inner(type(env).step) for env in found if id(env) not in inside)
+            environments += finding.instances(getattr(module, base))
+    inside = {id(part) for env in environments for part in _parts(reading.attributes(env))}
+    return finding.functions(finding.inner(type(env).step) for env in environments if id(env) not in inside)
 
 
 def _parts(held: dict[str, Any]) -> list[Any]:
@@ -72,7 +72,7 @@ def _parts(held: dict[str, Any]) -> list[Any]:
 
 def _note(listener: Listener, count: int, env: Any, _: Any) -> None:
     if count == 1:
-        listener.tell("env", id=id(env), type=type(env).__qualname__, num_envs=_count(env))
+        listener.emit_fact("env", id=id(env), type=type(env).__qualname__, num_envs=_count(env))
 
 
 def _count(env: Any) -> int:

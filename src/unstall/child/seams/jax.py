@@ -13,9 +13,9 @@ from typing import Any
 from unstall.child import recording
 from unstall.child.recording import native, seam_ready, wrap, wrap_attribute
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Group, Seam, Tick
+from unstall.records.vocabulary import Seam, SeamGroup, Tick
 
-CALL = Seam("~jit.*", phase=vocabulary.DISPATCH.name, counts=Tick.FORWARD, group=Group.MODULES)
+CALL = Seam("~jit.*", phase=vocabulary.DISPATCH.name, counts=Tick.FORWARD, group=SeamGroup.MODULES)
 WAIT = Seam("~device.wait", phase=vocabulary.DEVICE.name, counts=Tick.OTHER)
 TRACE = Seam("~trace.*")
 COMPILE = Seam("~compile.*")

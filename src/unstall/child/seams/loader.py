@@ -60,7 +60,7 @@ def _find_fetch() -> list[FunctionType]:
 
 def _note_epoch(listener: Listener, count: int, loader: Any, _: Any) -> None:
     if count == 1:
-        listener.tell("loader", **_facts(loader))
+        listener.emit_fact("loader", **_facts(loader))
 
 
 _NAMED = (FunctionType, BuiltinFunctionType, MethodType, native.SpanFunction, type)

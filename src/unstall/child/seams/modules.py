@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import padding, reading
 from unstall.child.recording import seam_ready, wrap_attribute
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Group, Seam, Tick
+from unstall.records.vocabulary import Seam, SeamGroup, Tick
 
 if TYPE_CHECKING:
     from unstall.child.seams import Listener
@@ -22,11 +22,11 @@ FORWARD = Seam(
     "~forward",
     phase=vocabulary.FORWARD.name,
     counts=Tick.FORWARD,
-    group=Group.MODULES,
+    group=SeamGroup.MODULES,
     frames=((r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl"),),
 )
 _BATCHES = 8
-"""Of each model, whose size is noted."""
+"""Batches of each model whose size is noted."""
 
 
 def _install(module: Any) -> None:
@@ -40,9 +40,9 @@ def _install(module: Any) -> None:
 
 def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
     if count == 1:
-        listener.tell("root", **_facts(module))
+        listener.emit_fact("root", **_facts(module))
     if count <= _BATCHES:
-        listener.tell("batch", root=id(module), **_batch_facts(module, batch))
+        listener.emit_fact("batch", root=id(module), **_batch_facts(module, batch))
 
 
 def _facts(module: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from unstall.child.recording import seam_ready, wrap_attribute
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Group, Seam, Tick
+from unstall.records.vocabulary import Seam, SeamGroup, Tick
 
-RUN = Seam("~onnxruntime.run", phase=vocabulary.FORWARD.name, counts=Tick.FORWARD, group=Group.MODULES)
+RUN = Seam("~onnxruntime.run", phase=vocabulary.FORWARD.name, counts=Tick.FORWARD, group=SeamGroup.MODULES)
 
 
 def _install(module: Any) -> None:

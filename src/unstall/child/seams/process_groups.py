@@ -11,16 +11,16 @@ from typing import Any
 
 from unstall.child import handlers, launchers, reading, recording
 from unstall.child.recording import wrap_attribute
-from unstall.records.vocabulary import COMM, Group, Seam
+from unstall.records.vocabulary import COMM, Seam, SeamGroup
 
-FORMING = Seam("~group.*", phase=COMM.name, group=Group.COLLECTIVES)
+FORMING = Seam("~group.*", phase=COMM.name, group=SeamGroup.COLLECTIVES)
 """All ranks make a group together, and wait for each other meanwhile."""
 
 _C10D = "torch.distributed.distributed_c10d"
 _MAKERS = ("init_process_group", "new_group", "split_group", "shrink_group")
 
 _numbers: dict[Any, int] = {}
-"""By what a call gave as its group; see :func:`_key`."""
+"""Numbers of groups by what a call gave as its group; see :func:`_key`."""
 _by_name: dict[str, int] = {}
 
 
@@ -35,10 +35,10 @@ def _joined(result: Any, *args: Any, **kwargs: Any) -> int:
     try:
         _by_name.clear()
         c10d = sys.modules[_C10D]
-        if recording.tell is not None:
+        if recording.emit_fact is not None:
             rank, world_size = c10d.get_rank(), c10d.get_world_size()
             host, pid = os.uname().nodename, os.getpid()
-            recording.tell("rank", rank=rank, world_size=world_size, host=host, pid=pid, **launchers.job())
+            recording.emit_fact("rank", rank=rank, world_size=world_size, host=host, pid=pid, **launchers.job())
     except Exception as error:
         if handlers.raised(error):
             raise
@@ -89,8 +89,8 @@ def _introduce(group: Any, payload: Any) -> int:
     name = str(group.group_name)
     if name not in _by_name:
         _by_name[name] = len(_by_name) + 1
-        if recording.tell is not None:
-            recording.tell(
+        if recording.emit_fact is not None:
+            recording.emit_fact(
                 "group",
                 number=_by_name[name],
                 name=name,

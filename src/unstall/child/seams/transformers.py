@@ -6,10 +6,10 @@ from typing import Any
 
 from unstall.child import families, handlers, reading
 from unstall.child.recording import seam_ready, wrap_attribute
-from unstall.records.vocabulary import Group, Seam, Tick
+from unstall.records.vocabulary import Seam, SeamGroup, Tick
 
 EVENTS = families.event_seam("~event.transformers.*")
-REQUEST = Seam("~generate", counts=Tick.REQUEST, group=Group.REQUESTS)
+REQUEST = Seam("~generate", counts=Tick.REQUEST, group=SeamGroup.REQUESTS)
 """Its argument: how many sequences came out, 0 where that is not known."""
 INPUTS = Seam("~generate.inputs")
 """Before each call of the model. Its argument: what that is given, as ``sequences << 32 | tokens``."""

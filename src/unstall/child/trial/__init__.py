@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PARTS = ("reached", "settings", "seed", "shorter", "check", "perturb", "probe", "observe", "account", "clock", "fault")
-"""In the order they are put in place: the clock after the others, so that it stops when they have seen a step."""
+"""The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
 
 
 def start() -> None:

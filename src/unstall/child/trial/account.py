@@ -29,7 +29,7 @@ _MOST = 200_000
 """Calls and batches that are listed; of those after them only the last digest, which all went into, is known."""
 
 
-class Account:
+class TrialAccount:
     """Of the main process."""
 
     def __init__(self, folder: str):
@@ -146,7 +146,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Hooks after each optimizer step, after each call of a model, and where a loader gives a batch."""
     if trial.is_helper():
         return []
-    account = Account(folder)
+    account = TrialAccount(folder)
     return [
         ("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, account.step)),
         (
@@ -157,7 +157,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     ]
 
 
-def _batches(module: Any, account: Account) -> None:
+def _batches(module: Any, account: TrialAccount) -> None:
     base = module._BaseDataLoaderIter
     original = base.__next__
 

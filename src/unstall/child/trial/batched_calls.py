@@ -72,9 +72,10 @@ def alike(a: Any, b: Any, perturbed: Sequence[Any] = (), size: float = 0.0) -> b
         size: how many times as far from ``a`` as those ``b`` may be; 0: not at all.
     """
     parts, others = _parts(a), _parts(b)
-    rounded = [one for one in map(_parts, perturbed) if len(one) == len(parts)]
+    rounded = [parts_of_run for parts_of_run in map(_parts, perturbed) if len(parts_of_run) == len(parts)]
     return len(parts) == len(others) and all(
-        _is_alike(x, y, [one[index] for one in rounded], size) for index, (x, y) in enumerate(zip(parts, others))
+        _is_alike(x, y, [parts_of_run[index] for parts_of_run in rounded], size)
+        for index, (x, y) in enumerate(zip(parts, others))
     )
 
 

@@ -97,7 +97,7 @@ def _check_cache(cache: Any, report: Report) -> None:
 
 
 def _check_read_once(cls: Any, report: Report) -> None:
-    kept = cls._kept
+    original = cls._kept
     shared: dict[str, tuple[Any, bytes]] = {}
 
     def verify() -> None:
@@ -108,7 +108,7 @@ def _check_read_once(cls: Any, report: Report) -> None:
     def checked(reader: Any, read: Any, path: Any, args: Any, kwargs: Any) -> Any:
         if not shared and clocks.current is not None:
             clocks.current.on_end.append(verify)
-        result, now = kept(reader, read, path, args, kwargs), content(read())
+        result, now = original(reader, read, path, args, kwargs), content(read())
         if content(result) != now:
             report(f"what {path} holds is changed by the program, or is not the same every time it is read")
         shared[str(path)] = result, now

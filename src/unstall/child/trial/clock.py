@@ -22,10 +22,10 @@ from unstall.child.trial.tensors import rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HOOKS: dict[str, dict[str, Callable[[Any, Clock], None]]] = {}
+_HOOKS: dict[str, dict[str, Callable[[Any, TrialClock], None]]] = {}
 
 
-class Clock:
+class TrialClock:
     """The time stamps of one process; only the process of the main loop writes them down."""
 
     def __init__(self, plan: dict[str, Any], folder: str):
@@ -91,7 +91,7 @@ class Clock:
         os.replace(draft, self.path)
 
 
-current: Clock | None = None
+current: TrialClock | None = None
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -99,15 +99,15 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     global current
     if trial.is_helper():
         return []
-    clock = current = Clock(plan, folder)
+    clock = current = TrialClock(plan, folder)
 
-    def install(hook: Callable[[Any, Clock], None]) -> Callable[[Any], None]:
+    def install(hook: Callable[[Any, TrialClock], None]) -> Callable[[Any], None]:
         return lambda module: hook(module, clock)
 
     return [(module, install(hook)) for module, hook in _HOOKS[plan["kind"]].items()]
 
 
-def _optimizer(module: Any, clock: Clock) -> None:
+def _optimizer(module: Any, clock: TrialClock) -> None:
     def post(optimizer: Any, args: Any, kwargs: Any) -> None:
         if clock.is_subject(optimizer):
             clock.tick()
@@ -115,7 +115,7 @@ def _optimizer(module: Any, clock: Clock) -> None:
     module.register_optimizer_step_post_hook(post)
 
 
-def _batch(module: Any, clock: Clock) -> None:
+def _batch(module: Any, clock: TrialClock) -> None:
     base = module._BaseDataLoaderIter
     original = base.__next__
 
@@ -128,7 +128,7 @@ def _batch(module: Any, clock: Clock) -> None:
     base.__next__ = __next__
 
 
-def _request(module: Any, clock: Clock) -> None:
+def _request(module: Any, clock: TrialClock) -> None:
     mixin = module.GenerationMixin
     original = mixin.generate
 
@@ -142,7 +142,7 @@ def _request(module: Any, clock: Clock) -> None:
     mixin.generate = generate
 
 
-def _forward(module: Any, clock: Clock) -> None:
+def _forward(module: Any, clock: TrialClock) -> None:
     trial.after_model_calls(module, lambda model, args, result: clock.tick(rows(args)))
 
 
@@ -150,7 +150,7 @@ _env_depth = 0
 """Environments that are being stepped, each by the one around it: the outermost counts."""
 
 
-def _env(module: Any, clock: Clock, base: str) -> None:
+def _env(module: Any, clock: TrialClock, base: str) -> None:
 
     def count_steps(cls: Any) -> None:
         step = cls.__dict__.get("step")

@@ -100,7 +100,7 @@ def _is_dense_float(value: Any) -> bool:
 
 
 current: Perturbation | None = None
-"""That of the ``with`` block that is being run."""
+"""The perturbation whose ``with`` block is being run."""
 
 
 def before_calls(module: Any, perturbation_now: Callable[[], Perturbation | None]) -> None:

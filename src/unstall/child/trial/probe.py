@@ -154,7 +154,7 @@ class _CallSampler:
         self.module, self.probe = module, probe
         self.handle: Any = None
         self.left = 0
-        self.seen: dict[Any, int] = {}
+        self.samples_by_site: dict[Any, int] = {}
 
     def arm(self) -> None:
         """Sample the next calls."""
@@ -179,9 +179,9 @@ class _CallSampler:
         shapes = [list(value.shape) for value in args if hasattr(value, "shape")]
         frames = _users_frames(trial.user_frame(1))
         key = tuple((frame.f_code, frame.f_lasti) for frame in frames)
-        if not frames or self.seen.setdefault(key, 0) >= _MAX_SHAPES:
+        if not frames or self.samples_by_site.setdefault(key, 0) >= _MAX_SHAPES:
             return
-        self.seen[key] += 1
+        self.samples_by_site[key] += 1
         self.probe.write(
             "model",
             frames[0],

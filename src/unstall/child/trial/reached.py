@@ -44,7 +44,7 @@ class Reached:
         self.calls_path = os.path.join(folder, "calls.json")
         self.pid = os.getpid()
         self.codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
-        """By identity, as comparing them would compare what they hold: offset → line of what is still to be reached."""
+        """Codes by identity, as comparing would compare what they hold: offset → line still to be reached."""
         self.calls: dict[int, int] = {}
         """How often each of the program's functions began, by the same identity."""
         self.counts = Spaced(self.calls.copy, _MOST_COUNTS)

@@ -9,26 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import msgspec
 
-from unstall.diagnose.thresholds import LEADS
+from unstall.diagnose.thresholds import LEADS, Evidence
 from unstall.records.report import Finding, NextStep
 from unstall.records.speedup import ExpectedGain
 from unstall.records.vocabulary import Confidence, KnownBy, Trait
-from unstall.text.sanitize import plain, shorten
+from unstall.text.sanitize import sanitize_line, shorten
 from unstall.text.units import percent, seconds
+from unstall.threshold import Range
 
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
-    from unstall.diagnose.thresholds import Remedy
     from unstall.records.measurements import Slowing
     from unstall.records.report import Culprit, Utilization
     from unstall.trace.features import TraceFeatures
 
 
 _NAME_CELLS = 60
+
+
+BY_REWRITING = "experts' versions leave 0 to 0.2 (zoo); how much of a stranger's code is needed at all nobody knows"
+"""The reason for what remains where a person has to write the code anew."""
+
+
+class UsualRemedy(NamedTuple):
+    """What is usually done about a cause, and the share of the component's time that then remains.
+
+    Less than nothing remains where a remedy also saves time elsewhere.
+    """
+
+    name: str
+    remains: Range
 
 
 @dataclass(frozen=True)
@@ -43,11 +57,11 @@ class Pattern:
     """Base of all patterns. A new one sets ``name`` and gives ``on_host``, ``on_device`` or both."""
 
     name: ClassVar[str]
-    """As reports print it: "input-bound"."""
+    """The name that reports print: "input-bound"."""
     brief: ClassVar[str]
-    """What it is, in half a line, for the index of the documentation."""
+    """The pattern in half a line, for the index of the documentation."""
     causes: ClassVar[tuple[str, ...]] = ()
-    """Which causes its findings may name."""
+    """The causes that its findings may name."""
     phases: ClassVar[tuple[str, ...]] = ()
     """The phases of a step that the pattern is about; empty when it is about none in particular."""
     hides: ClassVar[bool] = False
@@ -76,6 +90,14 @@ class Pattern:
     """Cause, or None for any other, and what a person can do where no remedy can write it."""
     by_hand_from: ClassVar[float] = 1.1
     """Headroom from which that is worth a person's time."""
+    usual_remedies: ClassVar[tuple[tuple[str | None, UsualRemedy], ...]] = ()
+    """Cause, or None for any other, and what is usually done: the expected gain follows from it."""
+    calibration: ClassVar[tuple[tuple[str | None, Evidence | None, Range], ...]] = ()
+    """Cause and kind of evidence, or None for any other, and how many times the estimate the truth is.
+
+    Of the gain over nothing, ceiling - 1, so that a ceiling of 1 stays 1. First guesses: `bench/accuracy.py` prints
+    how many truths the intervals hold, by which these are to be fitted.
+    """
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """The finding in a run as it was measured, or None when the numbers do not show the pattern."""
@@ -145,7 +167,7 @@ class Pattern:
         """The lowest and the highest ceiling that the run's own measurements allow, before chance and calibration."""
         return finding.headroom, finding.headroom
 
-    def remedy(self, finding: Finding, features: Features) -> Remedy | None:
+    def remedy(self, finding: Finding, features: Features) -> UsualRemedy | None:
         """What is to be done in this run, where that is known better than for the cause in general."""
         return None
 
@@ -202,7 +224,7 @@ def grows_by(slowing: Slowing) -> str:
 
 def name_of(culprit: Culprit | None) -> str:
     """The culprit's name, short and on one line; empty without a culprit."""
-    return shorten(plain(culprit.name), _NAME_CELLS) if culprit is not None else ""
+    return shorten(sanitize_line(culprit.name), _NAME_CELLS) if culprit is not None else ""
 
 
 def at(culprit: Culprit | None, before: str = " in ") -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from unstall.diagnose import source, vocabulary
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import of_other_work
-from unstall.diagnose.patterns.base import Pattern, grows_by, name_of, of_step, part
+from unstall.diagnose.patterns.base import Pattern, UsualRemedy, grows_by, name_of, of_step, part
 from unstall.diagnose.placing import Placed
-from unstall.diagnose.source import Function
+from unstall.diagnose.source import SourceFunction
 from unstall.diagnose.thresholds import BLOCKED, NOTABLE_CALLBACK, SEEN
 from unstall.records.observations import Frame
 from unstall.records.report import CallbackTime, Culprit, Finding, Utilization
+from unstall.records.vocabulary import CALLBACK
 from unstall.text.units import percent, seconds
+from unstall.threshold import Range
 
 _ADVICE = {
     "metrics": "update running sums each step, and compute the metric over the whole history once an epoch",
@@ -26,26 +28,42 @@ class CallbackBound(Pattern):
 
     name = "callback-bound"
     brief = "logging, metrics, plots or checkpoints take much of the loop"
-    doing = (("callback", "logs, plots or writes checkpoints"),)
+    doing = ((CALLBACK.name, "logs, plots or writes checkpoints"),)
     causes = ("metrics", "logging", "plotting", "checkpoint")
-    phases = ("callback",)
+    phases = (CALLBACK.name,)
     advice = "do it every N steps, or in a thread of its own"
     by_hand = (
         ("checkpoint", "save less often, or copy the state and write it in a background thread"),
         (None, "do it less often, once an epoch, or in a background thread that gets copies"),
     )
+    calibration = (
+        (
+            None,
+            None,
+            Range(
+                0.8,
+                1.5,
+                7.0,
+                "docs/accuracy.md: 0.7 to 6.9, median 1.6 of six: what it does slows the steps after it too",
+            ),
+        ),
+    )
+    usual_remedies = (
+        ("checkpoint", UsualRemedy("saving less often", Range(0.0, 0.1, 0.5, "one save in ten stays"))),
+        (None, UsualRemedy("doing it every ten steps", Range(0.0, 0.1, 0.3, "one turn in ten stays"))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in known callbacks, and in code that the samples show to be one."""
-        taken_s = host.phase_s("callback")
+        taken_s = host.phase_s(CALLBACK.name)
         lost_s, more_evidence, more_advice = of_other_work(host, taken_s)
         headroom = host.headroom_without(taken_s + lost_s)
         if headroom < SEEN:
             return None
-        samples = host.blame.in_phase("callback")
+        samples = host.blame.in_phase(CALLBACK.name)
         cause = _cause(host, samples)
-        phase = host.measurement.phase("callback")
-        share = host.share("callback")
+        phase = host.measurement.phase(CALLBACK.name)
+        share = host.share(CALLBACK.name)
         culprit = host.blame.main_culprit(samples) or _as_culprit(host)
         evidence = [f"{of_step(share, taken_s)} on average, is outside training: {cause}"]
         for callback in _costliest(host)[:2]:
@@ -119,7 +137,7 @@ def _cause(host: HostFeatures, samples: list[Placed]) -> str:
     return max(votes, key=lambda cause: votes[cause]) if votes else "logging"
 
 
-def _saves_model(frame: Frame, function: Function) -> bool:
+def _saves_model(frame: Frame, function: SourceFunction) -> bool:
     """Whether a function asks for a model's state: what it does with it, to compress it say, is saving it."""
     return vocabulary.calls_checkpoint(source.calls_in(frame.file, function))
 

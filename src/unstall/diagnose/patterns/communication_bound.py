@@ -8,12 +8,14 @@ import numpy as np
 
 from unstall.child.seams import autograd, collectives, optimizer
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Pattern, at, of_step, part
+from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.ranks import exposed_s, spread, unseen
 from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN, VERY_UNEVEN
 from unstall.records.measurements import GradientExchange, Measurement, RankMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.vocabulary import COMM
 from unstall.text.units import bytes_, factor, number, percent, seconds
+from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 
 
@@ -22,10 +24,10 @@ class CommunicationBound(Pattern):
 
     name = "communication-bound"
     brief = "collectives between ranks that do not overlap with computation"
-    doing = (("comm", "waits in collectives"),)
+    doing = ((COMM.name, "waits in collectives"),)
     device_uses = ("communication",)
     causes = ("bucketing", "bandwidth", "unseen-rank")
-    phases = ("comm",)
+    phases = (COMM.name,)
     advice = "fewer, larger collectives, or overlap them with the computation"
     by_hand = (
         (
@@ -33,6 +35,8 @@ class CommunicationBound(Pattern):
             "gradient_as_bucket_view=True, larger buckets (bucket_cap_mb), and no_sync() while gradients accumulate",
         ),
     )
+    calibration = ((None, None, Range(0.6, 1.0, 1.8, "one program: 1.3")),)
+    usual_remedies = ((None, UsualRemedy("fewer, overlapped bytes", Range(0.0, 0.4, 0.9, "gradients still pass"))),)
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """What all ranks wait is communication; what only the fast ones wait is a straggler."""
@@ -44,7 +48,7 @@ class CommunicationBound(Pattern):
         if headroom < SEEN or spread(measured.ranks) > VERY_UNEVEN * max(exposed_s(rank) for rank in measured.ranks):
             return None
         called = host.sites(collectives.COLLECTIVE)
-        calls = measured.phase("comm")  # as timed, without what backward is blocked for
+        calls = measured.phase(COMM.name)  # as timed, without what backward is blocked for
         in_calls = calls is not None and calls.mean_s > MOST * waited
         seams = (collectives.COLLECTIVE,) if in_calls and called else (autograd.BACKWARD, optimizer.STEP)
         share = min(1.0, waited / host.step_s)

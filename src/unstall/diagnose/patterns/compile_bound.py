@@ -17,9 +17,9 @@ from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
 from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.thresholds import IN_UNCOMPILED, MOSTLY_MODEL, OUTRANKS_GROWTH, SEEN, WORTH
 from unstall.records.compiled import CompiledFrame
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.records.report import Culprit, Finding, Utilization
-from unstall.records.vocabulary import MODEL_PHASES
+from unstall.records.vocabulary import COMPILE, MODEL_PHASES
 from unstall.text.units import seconds, times
 
 _NAMED = 2
@@ -32,7 +32,7 @@ class CompileBound(Pattern):
     name = "compile-bound"
     brief = "functions are compiled again in the loop, or run uncompiled in it"
     causes = ("recompilation", "given-up", "graph-break")
-    phases = ("compile",)
+    phases = (COMPILE.name,)
     advice = "keep shapes, types and static arguments the same in every step: pad, or sort into a few lengths"
     by_hand = (
         ("graph-break", "move what breaks the graph out of the compiled function, or keep it in tensors"),
@@ -45,11 +45,11 @@ class CompileBound(Pattern):
         return self._compiling(host) or self._beside_graphs(host)
 
     def _compiling(self, host: HostFeatures) -> Finding | None:
-        taken_s = host.phase_s("compile")
+        taken_s = host.phase_s(COMPILE.name)
         headroom = host.headroom_without(taken_s)
         if headroom < SEEN:
             return None
-        share = host.share("compile")
+        share = host.share(COMPILE.name)
         evidence = [f"{of_step(share, taken_s)}, is tracing and compiling"]
         compiled = sorted(host.measurement.compiled, key=lambda function: -function.step_s)
         for function in compiled[:2]:
@@ -170,7 +170,7 @@ def _broken_at(frame: CompiledFrame) -> list[str]:
 
 
 def _culprit(frame: CompiledFrame, line: int, share: float) -> Culprit:
-    return line_culprit(Site(seam="", file=frame.file, function=frame.function, line=line), share)
+    return line_culprit(SeamSite(seam="", file=frame.file, function=frame.function, line=line), share)
 
 
 PATTERN = CompileBound()

@@ -20,7 +20,7 @@ from unstall.diagnose import claims, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import dear_gradient
 from unstall.diagnose.health import RECURRENT, computes_on_padding, wastes_gradients
-from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
+from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
@@ -48,9 +48,10 @@ from unstall.diagnose.thresholds import (
 )
 from unstall.records.measurements import ModuleMeasurement
 from unstall.records.report import Culprit, Finding, NextStep, Utilization
-from unstall.records.vocabulary import MODEL_PHASES
+from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER
 from unstall.text.units import factor, flops, percent
 from unstall.text.units import share as share_of
+from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import UNNAMED
 from unstall.trace.phrases import short
@@ -82,6 +83,56 @@ class ComputeBound(Pattern):
             "take all parts of a tensor at once: `unbind`, `split`, one index for all; sparse=True for embeddings",
         ),
         ("optimizer", "update with fused=True, and let zero_grad() drop the gradients: no set_to_none=False"),
+    )
+    calibration = (
+        ("optimizer", None, Range(0.8, 1.0, 6.0, "a sparse update also frees backward: one program, 5.8")),
+        ("threads", None, Range(0.3, 1.0, 1.1, "there are no more cores; the zoo's twin gains 0.7 of it")),
+        (
+            "gradients",
+            None,
+            Range(0.5, 1.0, 2.0, "parameters are no measure of time; without gradients, forward keeps nothing either"),
+        ),
+        (
+            "padding",
+            None,
+            Range(0.5, 1.0, 1.5, "attention takes the square of the length; what is no layer of tokens stays"),
+        ),
+        (
+            "backward",
+            None,
+            Range(0.7, 1.0, 1.6, "one early step says how backward is divided; what it fills is read again elsewhere"),
+        ),
+        ("precision", None, Range(0.6, 1.0, 1.6, "the zoo's twin gains 1.0 of it; some CPUs more")),
+        (None, None, Range(0.6, 1.0, 3.5, "no stub measures it; fixed twins gain 0.7 to 3.3 of it")),
+    )
+    usual_remedies = (
+        ("precision", UsualRemedy("float32", Range(0.0, 0.1, 0.5, "half the bytes, twice the lanes: zoo 0"))),
+        ("gradients", UsualRemedy("frozen parameters", Range(0.0, 0.05, 0.4, "what is not computed is free"))),
+        (
+            "padding",
+            UsualRemedy("batches without padding", Range(0.0, 0.25, 0.9, "rows of one batch differ in length still")),
+        ),
+        (
+            "backward",
+            UsualRemedy(
+                "an operator with a cheaper gradient", Range(0.0, 0.15, 0.7, "the gradient itself is still needed")
+            ),
+        ),
+        (
+            "optimizer",
+            UsualRemedy(
+                "a fused or sparse update",
+                Range(0.0, 0.2, 0.9, "the weights are read and written still; sparse ones are not"),
+            ),
+        ),
+        (
+            "threads",
+            UsualRemedy(
+                "all cores for torch", Range(0.0, 0.4, 0.95, "operators scale less than their threads: zoo 0.2")
+            ),
+        ),
+        ("kernel", UsualRemedy("a cheaper kernel", Range(0.0, 0.3, 0.8, BY_REWRITING))),
+        (None, UsualRemedy("a fused operator", Range(0.0, 0.4, 0.9, BY_REWRITING))),
     )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
@@ -180,7 +231,7 @@ def _cause(host: HostFeatures) -> str | None:
         return "gradients"
     if computes_on_padding(host):
         return "padding"
-    optimizer, passes = host.phase_s("optimizer"), (host.phase_s("forward"), host.phase_s("backward"))
+    optimizer, passes = host.phase_s(OPTIMIZER.name), (host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
     if dear_gradient(host) is not None:
@@ -247,18 +298,18 @@ def _waste(host: HostFeatures, cause: str) -> float:
     if cause == "precision":
         return PRECISION_COST * model_s
     if cause == "optimizer":
-        return host.phase_s("optimizer")
+        return host.phase_s(OPTIMIZER.name)
     if cause == "gradients":
-        return host.phase_s("backward") * measured.model.unused_gradients
+        return host.phase_s(BACKWARD.name) * measured.model.unused_gradients
     if cause == "padding":
-        return host.phase_s("forward", "backward") * measured.model.padding
+        return host.phase_s(FORWARD.name, BACKWARD.name) * measured.model.padding
     if cause == "backward" and (gradient := dear_gradient(host)) is not None:
         return gradient.share * host.step_s
     if cause == "threads":
         threads = measured.model.threads
         return model_s * (1 - threads / (threads + _idle_cores(host)))
     top = _dominant(host)
-    passes = host.phase_s("forward", "backward")
+    passes = host.phase_s(FORWARD.name, BACKWARD.name)
     if top is not None:
         return passes * _own_share(measured.modules, top)
     return passes * (1 - (host.efficiency or 0.0))  # at the machine's peak the arithmetic alone would be left
@@ -291,7 +342,7 @@ def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
     """
     modules = host.measurement.modules
     working = [module for module in modules if module.self_s > 0 and module.type not in RECURRENT]
-    if len(working) < FEW_MODULES or host.python_in_forward > PYTHON_IN_FORWARD * host.phase_s("forward"):
+    if len(working) < FEW_MODULES or host.python_in_forward > PYTHON_IN_FORWARD * host.phase_s(FORWARD.name):
         return None
     top = max(working, key=lambda module: (_own_share(modules, module), module.self_s))
     share = _own_share(modules, top)
@@ -307,7 +358,7 @@ def _large_kernel(module: ModuleMeasurement) -> bool:
 
 def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
     if cause == "optimizer":
-        return host.caller(optimizer.STEP, share=host.share("optimizer"))
+        return host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
     if cause == "threads":
         setter = _thread_setter(host)
         if setter is not None:
@@ -315,13 +366,13 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
     model = host.measurement.model
     if cause == "gradients" and model.file:
         via = ", ".join(model.idle_parts)[:100]
-        return _culprit_at(model.file, model.line, host.share("backward"), via)
+        return _culprit_at(model.file, model.line, host.share(BACKWARD.name), via)
     if cause == "padding" and (collate := _collate(host)) is not None:
         return collate
     if cause == "backward" and (gradient := dear_gradient(host)) is not None:
         return _culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
-    samples = host.blame.in_phase("forward", "backward")
-    culprit = host.blame.main_culprit(samples) or host.caller(modules.FORWARD, share=host.share("forward"))
+    samples = host.blame.in_phase(FORWARD.name, BACKWARD.name)
+    culprit = host.blame.main_culprit(samples) or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
     if culprit is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
         return msgspec.structs.replace(culprit, via=via)
@@ -334,14 +385,14 @@ def _collate(host: HostFeatures) -> Culprit | None:
     file, line = loader.collate_at if loader is not None else ("", 0)
     if not is_program_file(file):
         return None
-    return _culprit_at(file, line, host.share("forward", "backward"))
+    return _culprit_at(file, line, host.share(FORWARD.name, BACKWARD.name))
 
 
 def _thread_setter(host: HostFeatures) -> Culprit | None:
     """The line of the user's that limits torch's threads, if it is in a file that the loop runs through."""
     for file in dict.fromkeys(site.file for site in host.measurement.sites):
         for line in source.lines_calling(file, "set_num_threads"):
-            return _culprit_at(file, line, host.share("forward"))
+            return _culprit_at(file, line, host.share(FORWARD.name))
     return None
 
 

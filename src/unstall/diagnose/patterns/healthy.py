@@ -11,7 +11,7 @@ from unstall.text.units import percent
 from unstall.trace.features import TraceFeatures
 
 WHAT_IFS = ("data=0", "sync=0", "launch=0", "host=0", "copies=overlapped", "nccl=0")
-"""Of a trace: what would show that the device waits for something."""
+"""What-ifs of a trace that would show that the device waits for something."""
 
 
 class Healthy(Pattern):

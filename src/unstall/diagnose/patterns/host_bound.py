@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.diagnose.features import HOST, HostFeatures, is_plain_python
+from unstall.diagnose.features import HostFeatures, is_plain_python
 from unstall.diagnose.own_threads import of_other_work
-from unstall.diagnose.patterns.base import Pattern, name_of, of_step, part
-from unstall.diagnose.placing import Placed
+from unstall.diagnose.patterns.base import BY_REWRITING, Pattern, UsualRemedy, name_of, of_step, part
+from unstall.diagnose.placing import AFTER_MODEL, AFTER_TRAINING, BEFORE_BACKWARD, BEFORE_MODEL, HOST_PLACES, Placed
 from unstall.diagnose.thresholds import COLLECTING, HOST_SHARE, MOST, SEEN
 from unstall.records.report import Finding, Utilization
-from unstall.records.vocabulary import IDLE
+from unstall.records.vocabulary import FORWARD, IDLE, OTHER, VALIDATION
 from unstall.text.units import percent, seconds
+from unstall.threshold import Range
 from unstall.trace import intervals
 from unstall.trace.blame import longest_function
 from unstall.trace.features import TraceFeatures
@@ -22,13 +23,13 @@ from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import HOST_GAP_NS
 
-_CAUSES = {"before": "preprocess", "after": "postprocess"}
+_CAUSES = {BEFORE_MODEL: "preprocess", AFTER_MODEL: "postprocess"}
 _PLACES = {
-    "before": "before the model is called",
-    "between": "between the model's call and backward",
-    "after": "after the model's call",
-    "late": "after the step's training is done",
-    "other": "outside any known call",
+    BEFORE_MODEL: "before the model is called",
+    BEFORE_BACKWARD: "between the model's call and backward",
+    AFTER_MODEL: "after the model's call",
+    AFTER_TRAINING: "after the step's training is done",
+    OTHER.name: "outside any known call",
 }
 _ADVICE = {
     "gc": "collect less: gc.freeze() after set-up, a higher gc.set_threshold, no gc.collect() in the step",
@@ -46,8 +47,8 @@ class HostBound(Pattern):
     name = "host-bound"
     brief = "Python or NumPy computes in the loop while the model waits"
     doing = (
-        ("other", "runs the program's own code between the calls of the model"),
-        ("validation", "validates"),
+        (OTHER.name, "runs the program's own code between the calls of the model"),
+        (VALIDATION.name, "validates"),
     )
     device_uses = ("host",)
     causes = ("postprocess", "preprocess", "gc", "python")
@@ -59,23 +60,28 @@ class HostBound(Pattern):
             " give any() and all() a generator instead of a list",
         ),
     )
+    calibration = ((None, None, Range(0.7, 1.2, 1.8, "the same: 1.4 of three, held out 0.8 and 1.1")),)
+    usual_remedies = (
+        ("gc", UsualRemedy("collecting less", Range(0.0, 0.05, 0.3, "zoo: 0; young objects are still collected"))),
+        (None, UsualRemedy("array operations", Range(0.0, 0.08, 0.6, BY_REWRITING))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time that no seam claims, that modules spend in plain Python, or that the collector takes."""
         collecting = host.measurement.gc_s
-        in_model = host.python_in_forward > host.phase_s("other")
+        in_model = host.python_in_forward > host.phase_s(OTHER.name)
         # What it takes to act in one environment at a time is environment-bound: a vector of them would share it.
-        host_s = host.phase_s("other") - host.acting_s + host.python_in_forward
+        host_s = host.phase_s(OTHER.name) - host.acting_s + host.python_in_forward
         by_collector = collecting > MOST * max(host_s, 1e-12) and collecting > COLLECTING * host.step_s
         taken_s = max(host_s, collecting) if by_collector else host_s
         lost_s, more_evidence, more_advice = of_other_work(host, taken_s)
         headroom = host.headroom_without(taken_s + lost_s)
         if headroom < SEEN:
             return None
-        place = max(host.places, key=lambda name: host.places[name], default="other")
+        place = max(host.places, key=lambda name: host.places[name], default=OTHER.name)
         cause = "gc" if by_collector else "python" if in_model else _CAUSES.get(place, "python")
         if in_model:
-            samples = [placed for placed in host.blame.in_phase("forward") if is_plain_python(placed)]
+            samples = [placed for placed in host.blame.in_phase(FORWARD.name) if is_plain_python(placed)]
         else:
             samples = _samples(host, place, by_collector)
         share = min(1.0, taken_s / host.step_s)
@@ -130,7 +136,7 @@ class HostBound(Pattern):
 def _samples(host: HostFeatures, place: str, by_collector: bool) -> list[Placed]:
     samples = host.blame.in_phase(place)
     if by_collector or not samples:
-        samples = host.blame.in_phase(*HOST)
+        samples = host.blame.in_phase(*HOST_PLACES)
     return samples or host.blame.main
 
 

@@ -14,7 +14,7 @@ from unstall.child.seams.loader import EPOCH, NEXT
 from unstall.diagnose import vocabulary
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures, network_share
-from unstall.diagnose.patterns.base import Features, Pattern, name_of, of_step, part
+from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, name_of, of_step, part
 from unstall.diagnose.placing import Placed, count, short
 from unstall.diagnose.source import calls_at
 from unstall.diagnose.thresholds import (
@@ -35,7 +35,6 @@ from unstall.diagnose.thresholds import (
     TEAM_DELAYED,
     THREADED,
     UNDISTURBED,
-    Remedy,
 )
 from unstall.records.measurements import LoaderMeasurement
 from unstall.records.report import Culprit, Finding, Utilization
@@ -61,10 +60,10 @@ class InputBound(Pattern):
     hides = True  # workers that take the cores make the model slow, and nothing waits
     name = "input-bound"
     brief = "the step waits for data, or the loader takes its cores"
-    doing = (("data_wait", "waits for the next batch"),)
+    doing = ((DATA_WAIT.name, "waits for the next batch"),)
     device_uses = ("loader",)
     causes = ("storage", "network", "transform", "collate", "workers", "threads")
-    phases = ("data_wait",)
+    phases = (DATA_WAIT.name,)
     advice = "make the batches cheaper: `unstall data` shows each stage"
     by_hand = (
         (
@@ -94,6 +93,27 @@ class InputBound(Pattern):
         ),
         (None, "rewrite it with array or library operations, or do it once and keep the result"),
     )
+    calibration = (
+        (
+            None,
+            "model",
+            Range(
+                0.6,
+                1.0,
+                1.6,
+                "docs/accuracy.md: 0.5 to 1.6 of nine programs, where loader and model collide 1.2 and 1.6",
+            ),
+        ),
+    )
+    usual_remedies = (
+        ("transform", UsualRemedy("a cheaper transform", Range(0.0, 0.08, 0.6, BY_REWRITING))),
+        ("collate", UsualRemedy("collating by whole arrays", Range(0.0, 0.1, 0.4, "copying stays; zoo: 0.08"))),
+        ("storage", UsualRemedy("reading less, or once", Range(0.0, 0.05, 0.5, "zoo: 0.01; else the disk's"))),
+        ("network", UsualRemedy("fetching in parallel", Range(0.0, 0.1, 0.5, "zoo: 0; else the bandwidth's"))),
+        ("workers", UsualRemedy("persistent workers", Range(0.0, 0.1, 0.4, "the first batch of an epoch stays"))),
+        ("threads", UsualRemedy("fewer threads", Range(0.1, 0.5, 0.9, "the work stays, its waiting goes"))),
+        (None, UsualRemedy("loading ahead in workers", Range(0.0, 0.3, 0.8, "what the cores can hide"))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the wait for batches, and by the cores that workers hold while the model computes."""
@@ -108,7 +128,7 @@ class InputBound(Pattern):
         return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, samples, total, where),
-            share=host.share("data_wait"),
+            share=host.share(DATA_WAIT.name),
             phases=self.phases,
             headroom=headroom,
             headroom_known_by="predicted" if loader.service_s else "estimated",
@@ -158,7 +178,7 @@ class InputBound(Pattern):
         slowest_s = wait.body_s if by_others else min(wait.body_s, UNDISTURBED * wait.free_s)
         return min(finding.headroom, host.step_s / slowest_s), host.step_s * UNDISTURBED / wait.free_s
 
-    def remedy(self, finding: Finding, features: Features) -> Remedy | None:
+    def remedy(self, finding: Finding, features: Features) -> UsualRemedy | None:
         """More workers, where there are cores for them or they need none: as far as the cores can hide the loading."""
         host = features.host
         loader = host.measurement.loader if host is not None else None
@@ -167,13 +187,13 @@ class InputBound(Pattern):
         workers = _more_workers(host, loader, finding.cause)
         if workers is None:
             return None
-        rest_s = host.step_s - host.phase_s("data_wait")
+        rest_s = host.step_s - host.phase_s(DATA_WAIT.name)
         batches = loader.batches_per_step
         computing_s = (host.measurement.main_cpu_s + loader.service_cpu_s * batches) / host.measurement.cores
         ahead_s = max(rest_s, loader.service_s * batches / workers, computing_s)
-        remains = min(1.0, (ahead_s - rest_s) / max(host.phase_s("data_wait"), 1e-12))
+        remains = min(1.0, (ahead_s - rest_s) / max(host.phase_s(DATA_WAIT.name), 1e-12))
         why = "the batch's own time over the workers, or all core-seconds over the cores"
-        return Remedy(
+        return UsualRemedy(
             f"num_workers={workers}", Range(max(0.0, remains - READ_AHEAD), remains, remains + READ_AHEAD, why)
         )
 
@@ -231,7 +251,7 @@ def _wait(host: HostFeatures, loader: LoaderMeasurement) -> _Wait:
 def _samples(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[Placed], str]:
     if loader.workers:
         return host.worker_samples(), "worker"
-    waiting = host.blame.in_phase("data_wait")
+    waiting = host.blame.in_phase(DATA_WAIT.name)
     if _share(waiting, lambda placed: _only_waits(host, placed)) >= MOST:
         if host.blame.threads:
             return host.blame.threads, "main"
@@ -248,11 +268,11 @@ def _only_waits(host: HostFeatures, placed: Placed) -> bool:
 
 def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
     measured = host.measurement
-    wait_s = host.phase_s("data_wait")
+    wait_s = host.phase_s(DATA_WAIT.name)
     if loader.workers and loader.start_s >= MOST * wait_s and wait_s > RESTARTING * host.step_s:
         return "workers"
     service = loader.service_s
-    network = network_share(host, "data_wait")
+    network = network_share(host, DATA_WAIT.name)
     if service:
         network = max(network, loader.service_network_s / service)
     blocked = _blocked_share(host, loader)
@@ -294,13 +314,13 @@ def _reads_files(host: HostFeatures) -> bool:
 def _blocked_share(host: HostFeatures, loader: LoaderMeasurement) -> float:
     if loader.service_s:
         return loader.service_blocked_s / loader.service_s
-    phase = host.measurement.phase("data_wait")
+    phase = host.measurement.phase(DATA_WAIT.name)
     return phase.blocked_s / phase.mean_s if phase and phase.mean_s else 0.0
 
 
 def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, where: str) -> Culprit | None:
     if cause == "workers":
-        return host.caller(EPOCH, share=min(1.0, host.share("data_wait")))
+        return host.caller(EPOCH, share=min(1.0, host.share(DATA_WAIT.name)))
     if cause == "collate":
         name = (host.measurement.loader.collate if host.measurement.loader else "").rpartition(".")[2]
         inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.program)]

@@ -13,9 +13,9 @@ from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_user_file
 from unstall.diagnose import source
 from unstall.diagnose.blame import line_culprit
-from unstall.diagnose.features import HOST, HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part, worth
-from unstall.diagnose.placing import Placed, count
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part, worth
+from unstall.diagnose.placing import HOST_PLACES, Placed, count
 from unstall.diagnose.thresholds import (
     BATCHED,
     CALLED_OFTEN,
@@ -40,8 +40,9 @@ from unstall.diagnose.thresholds import (
     WRITING,
 )
 from unstall.records.report import Culprit, Finding, Utilization
-from unstall.records.vocabulary import FORWARD, MODEL_PHASES
+from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER, OTHER
 from unstall.text.units import factor, percent, seconds
+from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 from unstall.trace.nesting import pick
 from unstall.trace.phrases import counted, ns
@@ -74,6 +75,17 @@ class OverheadBound(Pattern):
             ' on a GPU with mode="reduce-overhead"',
         ),
     )
+    calibration = ((None, None, Range(0.4, 1.0, 2.5, "no stub measures it; fixed twins gain 0.1 to 1.4 of it")),)
+    usual_remedies = (
+        (
+            "batching",
+            UsualRemedy(
+                "batched calls",
+                Range(0.01, 0.08, 0.5, "1/n of the overhead; how many items can share a call is not known"),
+            ),
+        ),
+        (None, UsualRemedy("fused operators", Range(0.05, 0.3, 0.8, "zoo: 0.4; some loops cannot be fused"))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the number of operators in a step and the time that each takes."""
@@ -93,7 +105,7 @@ class OverheadBound(Pattern):
         cause = _cause(host, single)
         calling = _calling(host) if cause == "small-ops" else []
         outside_s = _outside_s(host, calling)
-        taken_s = host.seconds["optimizer"] if cause == "optimizer" else host.model_s + outside_s
+        taken_s = host.seconds[OPTIMIZER.name] if cause == "optimizer" else host.model_s + outside_s
         # Calling is free, computing is not: what the arithmetic takes at the machine's peak is left.
         headroom = host.headroom_without(taken_s - (efficiency or 0.0) * min(taken_s, host.model_s))
         if headroom < SEEN:
@@ -177,7 +189,7 @@ class OverheadBound(Pattern):
 
 def _cause(host: HostFeatures, single: bool) -> str:
     model = host.measurement.model
-    if host.phase_s("optimizer") > max(host.phase_s("forward"), host.phase_s("backward")):
+    if host.phase_s(OPTIMIZER.name) > max(host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name)):
         return "optimizer"
     if (single and (model.ops or 0) / max(model.forwards, 1) < LARGE_MODEL_OPS) or host.model_calls >= CALLED_OFTEN:
         return "batching"
@@ -201,7 +213,7 @@ def _calling(host: HostFeatures) -> list[Placed]:
     """
     forward_s = host.measurement.unhindered_s.get(FORWARD.name, 0.0)
     ops = host.measurement.model.ops or 0.0
-    outside = host.blame.in_phase(*HOST)
+    outside = host.blame.in_phase(*HOST_PLACES)
     culprit = host.blame.main_culprit(outside)
     if not forward_s or culprit is None or forward_s > FORWARD_OPS * ops * LEAST_CALL_S:
         return []
@@ -210,17 +222,17 @@ def _calling(host: HostFeatures) -> list[Placed]:
 
 def _outside_s(host: HostFeatures, calling: list[Placed]) -> float:
     """Seconds a step of these samples of host code."""
-    return host.phase_s("other") * count(calling) / count(host.blame.in_phase(*HOST)) if calling else 0.0
+    return host.phase_s(OTHER.name) * count(calling) / count(host.blame.in_phase(*HOST_PLACES)) if calling else 0.0
 
 
 def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit | None:
     if calling:
         return host.blame.main_culprit(calling)
     if cause == "optimizer":
-        return host.caller(optimizer.STEP, share=host.share("optimizer"))
+        return host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
     caller = _one_by_one(host) if cause == "batching" else None
     blame = host.blame
-    return caller or blame.main_culprit(blame.in_phase("forward", "backward"))
+    return caller or blame.main_culprit(blame.in_phase(FORWARD.name, BACKWARD.name))
 
 
 def _one_by_one(host: HostFeatures) -> Culprit | None:
@@ -232,7 +244,7 @@ def _one_by_one(host: HostFeatures) -> Culprit | None:
     looping = next((frame for frame in above if source.in_loop(frame[0], frame[2])), above[0])
     if is_user_file(looping[0]) and not is_user_file(site.file):
         site = msgspec.structs.replace(site, file=looping[0], function=looping[1], line=looping[2])
-    return line_culprit(site, share=host.share("forward"))
+    return line_culprit(site, share=host.share(FORWARD.name))
 
 
 def _device_cause(device: TraceFeatures, row: int) -> str:

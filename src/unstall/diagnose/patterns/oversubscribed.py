@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from unstall.diagnose.features import HOST, HostFeatures
+from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import ONE_THREAD
-from unstall.diagnose.patterns.base import Features, Pattern, name_of, of_step, part
+from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of, of_step, part
+from unstall.diagnose.placing import HOST_PLACES
 from unstall.diagnose.thresholds import MOSTLY_CONTENDED, OVERSUBSCRIBED
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.text.units import percent
+from unstall.threshold import Range
 
 
 class Oversubscribed(Pattern):
@@ -21,6 +23,19 @@ class Oversubscribed(Pattern):
         ("threads", "no more threads than cores: torch.set_num_threads(), OMP_NUM_THREADS"),
         (None, ONE_THREAD),
     )
+    calibration = (
+        (
+            None,
+            None,
+            Range(
+                0.8,
+                2.5,
+                5.5,
+                "three programs: 2.5 to 5.0; the quickest steps are slowed, too, and BLAS by its own team",
+            ),
+        ),
+    )
+    usual_remedies = ((None, UsualRemedy("one thread for BLAS", Range(0.0, 0.0, 0.6, "two programs: 0"))),)
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By what the model takes beyond its quickest steps, while its threads wait for cores that nobody else has."""
@@ -66,7 +81,7 @@ class Oversubscribed(Pattern):
 def _culprit(host: HostFeatures) -> Culprit | None:
     """Where the program computes outside of the model."""
     phases = [phase.name for phase in host.measurement.plugins.all_phases if not phase.model]
-    return host.blame.main_culprit(host.blame.in_phase(*HOST, *phases))
+    return host.blame.main_culprit(host.blame.in_phase(*HOST_PLACES, *phases))
 
 
 PATTERN = Oversubscribed()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from unstall.child.seams import transformers
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
+from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, WEIGHT_S, WORTH
 from unstall.records.measurements import ModelMeasurement
 from unstall.records.report import Finding, Utilization
+from unstall.records.vocabulary import FORWARD
 from unstall.text.units import seconds
+from unstall.threshold import Range
 
 _REMEDY = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
 
@@ -19,9 +21,18 @@ class RecomputeBound(Pattern):
     name = "recompute-bound"
     brief = "what was computed before is computed again"
     causes = ("kv-cache",)
-    phases = ("forward",)
+    phases = (FORWARD.name,)
     advice = _REMEDY
     by_hand = (("kv-cache", _REMEDY),)
+    usual_remedies = (
+        (
+            "kv-cache",
+            UsualRemedy(
+                "the key-value cache",
+                Range(0.0, 0.05, 0.2, "each token is gone through once; keys and values are copied"),
+            ),
+        ),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By inputs that grow by a token from call to call, and by what a call of one token would take."""

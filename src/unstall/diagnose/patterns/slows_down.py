@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from unstall.diagnose import source
-from unstall.diagnose.features import HOST, HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, grows_by
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, grows_by
+from unstall.diagnose.placing import HOST_PLACES
 from unstall.diagnose.thresholds import MOST
 from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding, Utilization
 from unstall.records.vocabulary import OTHER
 from unstall.text.units import percent, seconds
+from unstall.threshold import Range
 
 
 class SlowsDown(Pattern):
@@ -23,6 +25,9 @@ class SlowsDown(Pattern):
     keeps_verdict = True  # an experiment is too short to see what a long run comes to
     advice = "go through what is new only: running figures, a bounded window, a set or dict in place of a list"
     by_hand = ((None, "keep running figures, or a bounded window, in place of all that went before"),)
+    usual_remedies = (
+        (None, UsualRemedy("work that does not grow", Range(0.0, 0.05, 0.5, "zoo: 0; what is new is still done"))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the trend of the steps, and by the stacks that later steps have more of."""
@@ -83,7 +88,7 @@ class SlowsDown(Pattern):
 
 def _places(phase: str) -> tuple[str, ...]:
     """Of the samples in a phase."""
-    return HOST if phase == OTHER.name else (phase,)
+    return HOST_PLACES if phase == OTHER.name else (phase,)
 
 
 def _container(host: HostFeatures, culprit: Culprit | None) -> GrowingObject | None:

@@ -8,20 +8,38 @@ from collections.abc import Sequence
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.callers import loop_functions
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, name_of
-from unstall.diagnose.placing import Placed, count
+from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of
+from unstall.diagnose.placing import BEFORE_MODEL, Placed, count
 from unstall.diagnose.ranks import exposed_s, late_ranks, named, own_s, spread, unseen
 from unstall.diagnose.thresholds import LATE_EXCESS, LATE_RANK_SHARE, SEEN, UNEVEN
 from unstall.records.measurements import RankMeasurement
 from unstall.records.report import Finding, Utilization
-from unstall.records.vocabulary import COMM, MODEL_PHASES, PhaseName
+from unstall.records.vocabulary import (
+    BACKWARD,
+    CALLBACK,
+    COMM,
+    DATA_WAIT,
+    ENV,
+    FORWARD,
+    MODEL_PHASES,
+    OPTIMIZER,
+    OTHER,
+    PhaseName,
+)
 from unstall.text.units import percent, seconds
+from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 from unstall.trace.metrics import TimelineMetrics
 
-_CAUSES = {"data_wait": "transform", "callback": "logging", "env": "env", "before": "preprocess", "forward": "model"}
+_CAUSES = {
+    DATA_WAIT.name: "transform",
+    CALLBACK.name: "logging",
+    ENV.name: "env",
+    BEFORE_MODEL: "preprocess",
+    FORWARD.name: "model",
+}
 _SHARED = (*MODEL_PHASES, COMM.name)  # phases that a seam times in every rank
-_UNTIMED = ("other",)  # what no seam times; its samples are those in no shared phase
+_UNTIMED = (OTHER.name,)  # what no seam times; its samples are those in no shared phase
 
 _ON_DEVICE = {
     "idle_loader": ("waits for its next batch", "transform"),
@@ -43,6 +61,10 @@ class Straggler(Pattern):
     causes = ("transform", "logging", "env", "preprocess", "model", "python", "item", "small-ops", "kernel", "pageable")
     keeps_verdict = True
     advice = "make the late rank's work as cheap as the others', or share it out evenly"
+    calibration = ((None, None, Range(0.1, 1.0, 1.2, "one program: 0.08 of the estimate: ranks share the cores")),)
+    usual_remedies = (
+        (None, UsualRemedy("an even share of the work", Range(0.0, 0.2, 0.8, "the late rank's work goes elsewhere"))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """The rank that works longest between collectives, and what it does more of than the others."""
@@ -58,21 +80,21 @@ class Straggler(Pattern):
             return None
         usual = {
             name: sum(
-                rank.phases.get(name, 0.0) - rank.blocked.get(name, 0.0) * (name == "backward") for rank in others
+                rank.phases.get(name, 0.0) - rank.blocked.get(name, 0.0) * (name == BACKWARD.name) for rank in others
             )
             / len(others)
             for name in late.phases
         }
         phase: PhaseName = max(
-            (name for name in late.phases if name not in ("comm", "backward", "optimizer")),
+            (name for name in late.phases if name not in (COMM.name, BACKWARD.name, OPTIMIZER.name)),
             key=lambda name: late.phases[name] - usual[name],
-            default="other",
+            default=OTHER.name,
         )
         placed = host.blame.main if late.pid == host.measurement.main_pid else host.blame.ranks.get(late.rank, [])
         total = count(placed)
         samples = [sample for sample in placed if sample.phase not in _SHARED] if phase in _UNTIMED else []
         samples = samples or [sample for sample in placed if sample.phase == phase]
-        if late.worker_pids and phase == "data_wait":
+        if late.worker_pids and phase == DATA_WAIT.name:
             samples = [worker for worker in host.blame.workers if worker.sample.pid in late.worker_pids]
         waits = max(exposed_s(rank) for rank in others)
         evidence = [

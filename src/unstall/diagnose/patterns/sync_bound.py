@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 
-from unstall.child.seams.cuda import SYNC
+from unstall.child.seams import cuda
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
+from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.thresholds import IDLE_SYNC_SHARE, MOSTLY_COMPUTING, SEEN, SEEN_GAIN, WORTH
 from unstall.records.report import Finding, Utilization
+from unstall.records.vocabulary import SYNC
 from unstall.text.units import percent, seconds
+from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 from unstall.trace.phrases import counted, ns
 from unstall.trace.thresholds import TINY_COPY_BYTES
@@ -29,10 +31,10 @@ class SyncBound(Pattern):
 
     name = "sync-bound"
     brief = "host and device wait for each other in turn"
-    doing = (("sync", "waits for the device's results"),)
+    doing = ((SYNC.name, "waits for the device's results"),)
     device_uses = ("sync",)
     causes = ("item", "copy", "shape")
-    phases = ("sync",)
+    phases = (SYNC.name,)
     advice = "read values back every N steps, not each step; keep running sums on the device"
     by_hand = (
         (
@@ -40,17 +42,20 @@ class SyncBound(Pattern):
             "keep values on the device until they are needed: running += loss.detach(), and item() every N steps",
         ),
     )
+    usual_remedies = (
+        (None, UsualRemedy("fewer synchronisations", Range(0.0, 0.2, 0.8, "the device's work is waited for"))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in calls that wait for the device."""
-        sync_s = host.phase_s("sync")
+        sync_s = host.phase_s(SYNC.name)
         headroom = host.headroom_without(sync_s)
         if headroom < SEEN:
             return None
-        sites = host.sites(SYNC)
-        name = SYNC.member(sites[0].seam) if sites else "item"
-        share = host.share("sync")
-        blamed = host.blame.main_culprit(host.blame.in_phase("sync")) or host.caller(SYNC, share=share)
+        sites = host.sites(cuda.SYNC)
+        name = cuda.SYNC.member(sites[0].seam) if sites else "item"
+        share = host.share(SYNC.name)
+        blamed = host.blame.main_culprit(host.blame.in_phase(SYNC.name)) or host.caller(cuda.SYNC, share=share)
         return self.finding(
             cause="shape" if name == "nonzero" else "copy" if name in ("cpu", "numpy", "tolist") else "item",
             culprit=blamed,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.patterns.base import Pattern, at, of_step, part
+from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.thresholds import SEEN, SEEN_GAIN, TRANSFER_SHARE
 from unstall.records.report import Finding, Utilization
+from unstall.records.vocabulary import TRANSFER
 from unstall.text.units import bytes_, percent
+from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 from unstall.trace.phrases import counted
 from unstall.trace.thresholds import TINY_COPY_BYTES
@@ -21,10 +23,10 @@ class TransferBound(Pattern):
 
     name = "transfer-bound"
     brief = "copies between host and device hold up the step"
-    doing = (("transfer", "copies between host and device"),)
+    doing = ((TRANSFER.name, "copies between host and device"),)
     device_uses = ("copies",)
     causes = ("pageable", "blocking")
-    phases = ("transfer",)
+    phases = (TRANSFER.name,)
     advice = "copy the next batch while this one computes; send smaller types (uint8) and convert on the device"
     by_hand = (
         (
@@ -33,20 +35,21 @@ class TransferBound(Pattern):
             " stream of its own while the step computes, and send images as bytes",
         ),
     )
+    usual_remedies = ((None, UsualRemedy("pinned, overlapped copies", Range(0.0, 0.3, 0.9, "the bytes still pass"))),)
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the time in calls that copy to the device."""
-        transfer_s = host.phase_s("transfer")
+        transfer_s = host.phase_s(TRANSFER.name)
         headroom = host.headroom_without(transfer_s)
         if headroom < SEEN:
             return None
         loader = host.measurement.loader
         pageable = loader is not None and not loader.pin_memory
         advice = ["pin_memory=True in the DataLoader, and .to(device, non_blocking=True)"] if pageable else []
-        share = host.share("transfer")
+        share = host.share(TRANSFER.name)
         return self.finding(
             cause="pageable" if pageable else "blocking",
-            culprit=host.blame.main_culprit(host.blame.in_phase("transfer")),
+            culprit=host.blame.main_culprit(host.blame.in_phase(TRANSFER.name)),
             share=share,
             phases=self.phases,
             headroom=headroom,

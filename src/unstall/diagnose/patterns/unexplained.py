@@ -13,7 +13,7 @@ from unstall.diagnose.patterns.healthy import WHAT_IFS
 from unstall.diagnose.thresholds import SUSPECTS, WORTH
 from unstall.records.report import Culprit, Finding, Hotspot, Utilization
 from unstall.records.vocabulary import MODEL_PHASES, VALIDATION
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 from unstall.text.units import percent
 from unstall.trace.features import TraceFeatures
 
@@ -87,7 +87,9 @@ class Unexplained(Pattern):
 
 
 def _place(spot: Hotspot) -> str:
-    return f"{plain(spot.function)} ({plain(PurePath(spot.file).name)}:{spot.line}, {percent(spot.share)})"
+    return (
+        f"{sanitize_line(spot.function)} ({sanitize_line(PurePath(spot.file).name)}:{spot.line}, {percent(spot.share)})"
+    )
 
 
 def _culprit(suspects: Sequence[Hotspot]) -> Culprit | None:
@@ -99,7 +101,7 @@ def _culprit(suspects: Sequence[Hotspot]) -> Culprit | None:
 
 
 def _advice(phase: str, suspects: Sequence[Hotspot]) -> str:
-    named = f", {plain(suspects[0].function)} first" if suspects else ""
+    named = f", {sanitize_line(suspects[0].function)} first" if suspects else ""
     if phase == VALIDATION.name:
         return f"look at what it does{named}: a policy's rollouts take batched observations; validation can be rarer"
     return f"look at what {phase} does{named}: is it needed in every step, and for how many items at once?"

@@ -77,7 +77,7 @@ def find(module: SourceModule) -> list[Attention]:
         around = module.enclosing(function, cst.ClassDef, cst.FunctionDef)
         if isinstance(around, cst.FunctionDef) or not isinstance(function.body, cst.IndentedBlock):
             continue
-        reader = _Reader(module, function)
+        reader = _FormulaReader(module, function)
         for index in range(len(reader.body)):
             try:
                 attention = reader.attention(index, around.name.value if isinstance(around, cst.ClassDef) else "")
@@ -88,7 +88,7 @@ def find(module: SourceModule) -> list[Attention]:
     return attentions
 
 
-class _Reader:
+class _FormulaReader:
     """Follows the formula back through one function's statements."""
 
     def __init__(self, module: SourceModule, function: cst.FunctionDef):

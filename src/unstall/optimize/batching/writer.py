@@ -18,11 +18,11 @@ def with_batches(module: SourceModule, loop: BatchableLoop, size: int, *, stacke
 
     Raises SourceError where the file uses a name that this needs for something else.
     """
-    statements = _Writer(module, loop, stacked=stacked).statements(size)
+    statements = _LoopWriter(module, loop, stacked=stacked).statements(size)
     return with_import(with_runtime(replaced(module.tree, loop.loop, *statements), "batches"), "torch")
 
 
-class _Writer:
+class _LoopWriter:
     """Writes one loop anew."""
 
     def __init__(self, module: SourceModule, loop: BatchableLoop, *, stacked: bool):

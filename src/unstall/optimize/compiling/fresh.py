@@ -27,32 +27,33 @@ def refuse_aliases(region: Region) -> None:
             raise AnalysisRefused(f"line {module.first_line(node)} may change a part of something else")
 
 
-def _is_fresh(region: Region, name: str, depth: int, seen: set[str]) -> bool:
+def _is_fresh(region: Region, name: str, depth: int, visited: set[str]) -> bool:
     """Whether a name is only ever bound to new lists, with new lists in them as deep as items are set."""
-    if name in seen:
+    if name in visited:
         return True
-    seen = {*seen, name}
+    visited = {*visited, name}
     bound = list(_bound_to(region, name))
     return (
         name not in region.live_in
         and bool(bound)
-        and all(value is not None and _is_new(region, value, depth, seen) for value in bound)
-        and all(depth <= 1 or _is_new(region, value, depth - 1, seen) for value in _appended_to(region, name))
+        and all(value is not None and _is_new(region, value, depth, visited) for value in bound)
+        and all(depth <= 1 or _is_new(region, value, depth - 1, visited) for value in _appended_to(region, name))
     )
 
 
-def _is_new(region: Region, value: cst.BaseExpression, depth: int, seen: set[str]) -> bool:
+def _is_new(region: Region, value: cst.BaseExpression, depth: int, visited: set[str]) -> bool:
     if isinstance(value, cst.Name):
-        return _is_fresh(region, value.value, depth, seen)
+        return _is_fresh(region, value.value, depth, visited)
     if depth <= 1:
         is_slice = isinstance(value, cst.Subscript) and isinstance(value.slice[0].slice, cst.Slice)
         is_list = isinstance(value, cst.Call) and region.module.name(value) in _LISTS
         is_sum = isinstance(value, cst.BinaryOperation) and isinstance(value.left, (cst.List, cst.ListComp))
         return is_slice or is_list or is_sum or isinstance(value, (cst.List, cst.ListComp))
     if isinstance(value, cst.ListComp):
-        return not isinstance(value.elt, cst.Name) and _is_new(region, value.elt, depth - 1, seen)
+        return not isinstance(value.elt, cst.Name) and _is_new(region, value.elt, depth - 1, visited)
     return isinstance(value, cst.List) and all(
-        not isinstance(part.value, cst.Name) and _is_new(region, part.value, depth - 1, seen) for part in value.elements
+        not isinstance(part.value, cst.Name) and _is_new(region, part.value, depth - 1, visited)
+        for part in value.elements
     )
 
 

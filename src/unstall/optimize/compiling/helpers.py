@@ -13,16 +13,16 @@ from unstall.optimize.source.purity import is_stored, names
 
 def helpers(module: SourceModule, node: cst.CSTNode) -> list[cst.FunctionDef]:
     """The functions that a statement calls, and those that they call. Raises AnalysisRefused for one that does more."""
-    found: list[cst.FunctionDef] = []
+    called: list[cst.FunctionDef] = []
     waiting: list[cst.CSTNode] = [node]
     while waiting:
         for call in (inner for inner in module.inside(waiting.pop()) if isinstance(inner, cst.Call)):
             function = helper(module, call)
-            if function is not None and function not in found:
+            if function is not None and function not in called:
                 _refuse_helper(module, function)
-                found.append(function)
+                called.append(function)
                 waiting.append(function)
-    return found
+    return called
 
 
 def _refuse_helper(module: SourceModule, function: cst.FunctionDef) -> None:

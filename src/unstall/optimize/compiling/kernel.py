@@ -25,9 +25,9 @@ _OF_ITEMS = ("builtins.len", "builtins.enumerate", "builtins.zip", "builtins.sum
 def compiled(module: SourceModule, line: int) -> RewrittenLoop:
     """The module with the loop around a line compiled. Raises AnalysisRefused or SourceError."""
     reason = AnalysisRefused(f"line {line} is in no loop")
-    for found in regions(module, line):
+    for find_region in regions(module, line):
         try:
-            kernel = _Kernel(module, found())
+            kernel = _Kernel(module, find_region())
             definitions = (kernel.definition(), *kernel.functions())
         except AnalysisRefused as error:
             reason = error
@@ -47,16 +47,16 @@ def compiled(module: SourceModule, line: int) -> RewrittenLoop:
 class _Kernel:
     """What becomes of a region."""
 
-    def __init__(self, module: SourceModule, found: Region):
+    def __init__(self, module: SourceModule, region: Region):
         self.module = module
-        self.region = found
+        self.region = region
         self.name = fresh_name(
-            f"_{found.function.name.value.strip('_')}_loop", {node.value for node in module.all(cst.Name)}
+            f"_{region.function.name.value.strip('_')}_loop", {node.value for node in module.all(cst.Name)}
         )
-        replaced = {part for node in found.references() for part in module.inside(node)}
-        self.used = {node.value for node in found.nodes if isinstance(node, cst.Name) and node not in replaced}
-        self.arguments: dict[str, str] = {name: name for name in found.live_in}
-        """By parameter: the source of what is passed."""
+        replaced = {part for node in region.references() for part in module.inside(node)}
+        self.used = {node.value for node in region.nodes if isinstance(node, cst.Name) and node not in replaced}
+        self.arguments: dict[str, str] = {name: name for name in region.live_in}
+        """The source of what is passed, by parameter."""
         self.edits: dict[cst.CSTNode, Edit] = {}
         self.lifted: dict[cst.FunctionDef, str] = {}
         """The methods that it calls, and their names as functions."""
@@ -64,7 +64,7 @@ class _Kernel:
         self.written: set[str] = set()
         self._lift_methods()
         self._take_references()
-        refuse_aliases(found)
+        refuse_aliases(region)
         self._copy_slices()
         self._unpack_rows()
         self._append_items()
@@ -86,7 +86,7 @@ class _Kernel:
 
     def functions(self) -> list[cst.FunctionDef]:
         """The methods as functions."""
-        made = []
+        functions = []
         for function, name in self.lifted.items():
             params = [
                 param.with_changes(annotation=None)  # the classes that they name may come later in the file
@@ -94,8 +94,8 @@ class _Kernel:
                 if not is_bound(function, param)
             ]
             changed = apply_edits(function, self.edits).with_changes(name=cst.Name(name), decorators=[], returns=None)
-            made.append(changed.with_changes(params=changed.params.with_changes(params=params)))
-        return made
+            functions.append(changed.with_changes(params=changed.params.with_changes(params=params)))
+        return functions
 
     # ------------------------------------------------------------------ what it takes
 
@@ -297,14 +297,14 @@ class _Kernel:
         """The function that the statements have become."""
         for node in self.region.nodes:
             if isinstance(node, cst.GeneratorExp):
-                self.edits[node] = lambda made: cst.ListComp(made.elt, made.for_in)
+                self.edits[node] = lambda rewritten: cst.ListComp(rewritten.elt, rewritten.for_in)
         options = {"changed": self.changed, "written": self.written}
         given = ", ".join(f'{key}="{" ".join(sorted(names))}"' for key, names in options.items() if names)
         head = f"@_compiled({given})\ndef {self.name}({', '.join(self.arguments)}):\n    pass\n"
         body: list[cst.BaseStatement] = []
         for line in self.region.statements:
-            made = apply_edits(line, self.edits)
-            body += made.nodes if isinstance(made, cst.FlattenSentinel) else [made]
+            rewritten = apply_edits(line, self.edits)
+            body += rewritten.nodes if isinstance(rewritten, cst.FlattenSentinel) else [rewritten]
         if self.region.live_out:
             body.append(statement(self.module.tree, f"return {', '.join(self.region.live_out)}"))
         if not any(True for _ in self.arguments):
@@ -327,10 +327,10 @@ class _Kernel:
 
 def _chained(item: cst.Subscript) -> cst.BaseExpression:
     """``x[i, j]`` as ``x[i][j]``."""
-    made = item.value
+    nested = item.value
     for element in item.slice:
-        made = cst.Subscript(made, [element.with_changes(comma=cst.MaybeSentinel.DEFAULT)])
-    return made
+        nested = cst.Subscript(nested, [element.with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+    return nested
 
 
 def _appending(line: cst.SimpleStatementLine) -> cst.FlattenSentinel[cst.SimpleStatementLine]:

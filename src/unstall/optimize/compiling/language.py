@@ -132,9 +132,9 @@ def helper(module: SourceModule, call: cst.Call) -> cst.FunctionDef | None:
     if function is None or function.asynchronous:
         return None
     params = function.params
-    plain = not (params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param))
+    is_positional = not (params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param))
     is_static = [module.name(decorator.decorator) for decorator in function.decorators] == ["builtins.staticmethod"]
-    return function if plain and (is_static or not function.decorators) else None
+    return function if is_positional and (is_static or not function.decorators) else None
 
 
 def _called(module: SourceModule, func: cst.BaseExpression) -> cst.FunctionDef | None:

@@ -33,14 +33,14 @@ class Region:
     function: cst.FunctionDef
     statements: tuple[Statement, ...]
     loop: Statement
-    """That among them which takes the time."""
+    """The loop among them that takes the time."""
     returns: bool
     """They go on to the end of the function, and may leave it."""
 
     @cached_property
     def helpers(self) -> list[cst.FunctionDef]:
         """The functions of the file that they call."""
-        return [found for line in self.statements for found in helpers(self.module, line)]
+        return [helper for line in self.statements for helper in helpers(self.module, line)]
 
     @cached_property
     def nodes(self) -> list[cst.CSTNode]:
@@ -296,9 +296,9 @@ def _makes_new(module: SourceModule, line: cst.CSTNode) -> bool:
         helpers(module, line)
     except AnalysisRefused:
         return False
-    made = set().union(*(names_of(target.target) for target in part.targets))
+    assigned = set().union(*(names_of(target.target) for target in part.targets))
     read = [node.value for node in module.inside(part.value) if isinstance(node, cst.Name) and module.context(node)]
-    if not made.isdisjoint(read):
+    if not assigned.isdisjoint(read):
         return False  # it makes something else of what it was
     values = [element.value for element in part.value.elements] if isinstance(part.value, cst.Tuple) else [part.value]
     return all(_is_new(module, value) for value in values)

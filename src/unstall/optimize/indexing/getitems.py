@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from unstall.optimize.indexing import operations
-from unstall.optimize.indexing.rows import Kind, Rows
+from unstall.optimize.indexing.rows import RowKind, Rows
 from unstall.optimize.source.edit import statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
@@ -28,9 +28,9 @@ class BatchedGetter:
     cls: str
     """The class's name."""
     method: cst.FunctionDef
-    """Its ``__getitem__``, in the tree."""
+    """The ``__getitem__`` of the class, in the tree."""
     added: cst.FunctionDef
-    """Its ``__getitems__``, to stand after that."""
+    """The ``__getitems__`` to write after it."""
     bare: bool
     """Whether a sample is in no container: then torch's own collate needs the samples in a real list."""
     helpers: tuple[str, ...]
@@ -55,7 +55,7 @@ def batched_getter(module: SourceModule, line: int, attributes: Mapping[str, str
     used = {node.value for node in module.inside(method) if isinstance(node, cst.Name)}
     indices = next(candidate for candidate in _NAMES_OF_INDICES if candidate not in used)
     index = params.params[1].name.value
-    writer = _Writer(module, method, Rows(module, cls, attributes, indices), index)
+    writer = _GetitemsWriter(module, method, Rows(module, cls, attributes, indices), index)
     body = writer.body(method.body.body)
     if not writer.rows.indexes_arrays():
         raise AnalysisRefused(f"{name}.__getitem__ indexes no tensor or array")
@@ -72,12 +72,12 @@ def batched_getter(module: SourceModule, line: int, attributes: Mapping[str, str
     return BatchedGetter(name, method, added, writer.bare, tuple(sorted(writer.rows.helpers)))
 
 
-class _Writer:
+class _GetitemsWriter:
     """Translates the statements of one ``__getitem__``."""
 
     def __init__(self, module: SourceModule, method: cst.FunctionDef, rows: Rows, index: str):
         self.module, self.method, self.rows, self.index = module, method, rows, index
-        rows.kinds[index] = Kind.ROWS
+        rows.kinds[index] = RowKind.ROWS
         self.fresh: set[str] = set()
         """Names of rows that share no memory with the dataset."""
         self.dicts: set[str] = set()
@@ -116,9 +116,9 @@ class _Writer:
     def _return(self, part: cst.Return) -> cst.Return:
         assert part.value is not None
         value, kind = self.rows(part.value)
-        if kind is Kind.SHARED:
+        if kind is RowKind.SHARED:
             self.rows.refuse(part, "every sample is the same")
-        self.bare |= kind is Kind.ROWS
+        self.bare |= kind is RowKind.ROWS
         self_and_batch = cst.parse_expression(f"_IndexedBatch(self, {self.rows.indices}, x)")
         batch = cst.ensure_type(self_and_batch, cst.Call)
         if isinstance(value, cst.Tuple) and not value.lpar:
@@ -144,14 +144,14 @@ class _Writer:
             self.rows.refuse(part, f"{self.module.code(target)} is set for each sample")
         return [part.with_changes(value=value)]
 
-    def _bind(self, name: str, value: cst.BaseExpression, kind: Kind) -> None:
+    def _bind(self, name: str, value: cst.BaseExpression, kind: RowKind) -> None:
         self.rows.kinds[name] = kind
         self.fresh.discard(name)
         self.dicts.discard(name)
         method = value.func.attr.value if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) else ""
         if isinstance(value, cst.BinaryOperation) or method in operations.COPYING_METHODS:
             self.fresh.add(name)
-        if kind is Kind.CONTAINER and isinstance(value, (cst.Dict, cst.DictComp, cst.Call)):
+        if kind is RowKind.CONTAINER and isinstance(value, (cst.Dict, cst.DictComp, cst.Call)):
             self.dicts.add(name)
 
     def _unpack(self, part: cst.Assign, target: cst.Tuple, value: cst.Tuple) -> None:
@@ -162,9 +162,9 @@ class _Writer:
             self.rows.refuse(part, "a sample is taken apart")
         names = [cst.ensure_type(element.value, cst.Name).value for element in target.elements]
         kinds = [self.rows(element.value)[1] for element in value.elements]
-        repeated = any(kind is not Kind.SHARED for kind in kinds)  # as leaves of a container are
+        repeated = any(kind is not RowKind.SHARED for kind in kinds)  # as leaves of a container are
         for name, element, kind in zip(names, value.elements, kinds):
-            self._bind(name, element.value, Kind.ROWS if repeated and kind is Kind.SHARED else kind)
+            self._bind(name, element.value, RowKind.ROWS if repeated and kind is RowKind.SHARED else kind)
 
     def _augmented(self, part: cst.AugAssign, name: str) -> cst.AugAssign:
         """``x -= self.mean``, where that changes nothing of the dataset."""
@@ -172,9 +172,9 @@ class _Writer:
         operator = type(part.operator).__name__.replace("Assign", "")
         is_known = operator in {known.__name__ for known in operations.OPERATORS}
         held = self.rows.kinds.get(name)
-        if held is Kind.SHARED and kind is Kind.SHARED and isinstance(part.value, cst.BaseNumber):
+        if held is RowKind.SHARED and kind is RowKind.SHARED and isinstance(part.value, cst.BaseNumber):
             return part
-        if held is not Kind.ROWS or kind is Kind.CONTAINER or name not in self.fresh or not is_known:
+        if held is not RowKind.ROWS or kind is RowKind.CONTAINER or name not in self.fresh or not is_known:
             self.rows.refuse(part, f"{name} is changed in place, and may be the dataset's own")
         return part.with_changes(value=value)
 

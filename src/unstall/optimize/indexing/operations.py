@@ -35,7 +35,7 @@ ELEMENTWISE_FUNCTIONS = frozenset(
         *(f"numpy.{name}" for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")),
     }
 )  # fmt: skip
-"""The same of functions whose first argument is the row."""
+"""Functions that compute element by element, and whose first argument is the row."""
 
 MAKES_TENSOR = {
     "torch.tensor": "", "torch.Tensor": "float32", "torch.FloatTensor": "float32", "torch.DoubleTensor": "float64",

@@ -20,7 +20,7 @@ _LITERALS = (cst.BaseNumber, cst.SimpleString, cst.Ellipsis)
 _WHOLE = cst.SubscriptElement(cst.Slice(None, None))
 
 
-class Kind(Enum):
+class RowKind(Enum):
     """What an expression stands for in the batch."""
 
     SHARED = auto()
@@ -31,7 +31,7 @@ class Kind(Enum):
     """A tuple, list or dict of rows."""
 
 
-Translated = tuple[cst.BaseExpression, Kind]
+Translated = tuple[cst.BaseExpression, RowKind]
 
 
 class Rows:
@@ -45,8 +45,8 @@ class Rows:
 
     def __init__(self, module: SourceModule, cls: cst.ClassDef, attributes: Mapping[str, str], indices: str):
         self.module, self.cls, self.attributes, self.indices = module, cls, attributes, indices
-        self.kinds: dict[str, Kind] = {}
-        """By local name, what it holds at this place."""
+        self.kinds: dict[str, RowKind] = {}
+        """What each local name holds at this place."""
         self.helpers = {"indexed_batch"}
         """Modules of :mod:`unstall.optimize.runtime` that the translation needs."""
         self.guards: list[str] = []
@@ -60,7 +60,7 @@ class Rows:
         if translate is not None:
             return translate(node)
         if isinstance(node, _LITERALS):
-            return node, Kind.SHARED
+            return node, RowKind.SHARED
         self.refuse(node, f"{self._short(node)} is not known for many samples at once")
 
     def indexes_arrays(self) -> bool:
@@ -73,7 +73,7 @@ class Rows:
 
     def shared(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is the same for every sample. Raises AnalysisRefused where it is neither."""
-        return self(node)[1] is Kind.SHARED
+        return self(node)[1] is RowKind.SHARED
 
     def truth(self, test: cst.BaseExpression) -> bool | None:
         """Whether a condition held as the program ran; None where that is not known."""
@@ -110,11 +110,11 @@ class Rows:
     # ------------------------------------------------------------------ by kind of node
 
     def _name(self, node: cst.Name) -> Translated:
-        return node, self.kinds.get(node.value, Kind.SHARED)
+        return node, self.kinds.get(node.value, RowKind.SHARED)
 
     def _attribute(self, node: cst.Attribute) -> Translated:
         value, kind = self(node.value)
-        if kind is not Kind.SHARED:
+        if kind is not RowKind.SHARED:
             self.refuse(node, f".{node.attr.value} of a sample is not that of a batch")
         if dotted(node.value) == "self" and method_of(self.cls, node.attr.value) is not None:
             self.refuse(node, f"{self._short(node)} is computed for each sample")
@@ -123,13 +123,15 @@ class Rows:
     def _binaryoperation(self, node: cst.BinaryOperation) -> Translated:
         (left, left_kind), (right, right_kind) = self(node.left), self(node.right)
         kinds = {left_kind, right_kind}
-        if kinds != {Kind.SHARED} and (Kind.CONTAINER in kinds or not isinstance(node.operator, operations.OPERATORS)):
+        if kinds != {RowKind.SHARED} and (
+            RowKind.CONTAINER in kinds or not isinstance(node.operator, operations.OPERATORS)
+        ):
             self.refuse(node, f"{self._short(node)} is not done row by row")
         return node.with_changes(left=left, right=right), _joined(kinds)
 
     def _unaryoperation(self, node: cst.UnaryOperation) -> Translated:
         expression, kind = self(node.expression)
-        if kind is not Kind.SHARED and not isinstance(node.operator, operations.SIGNS):
+        if kind is not RowKind.SHARED and not isinstance(node.operator, operations.SIGNS):
             self.refuse(node, f"{self._short(node)} is one answer for a whole batch")
         return node.with_changes(expression=expression), kind
 
@@ -141,14 +143,14 @@ class Rows:
             kinds.add(kind)
             comparisons.append(comparison.with_changes(comparator=comparator))
         one_by_row = len(comparisons) == 1 and isinstance(comparisons[0].operator, operations.COMPARISONS)
-        if kinds != {Kind.SHARED} and (Kind.CONTAINER in kinds or not one_by_row):
+        if kinds != {RowKind.SHARED} and (RowKind.CONTAINER in kinds or not one_by_row):
             self.refuse(node, f"{self._short(node)} is one answer for a whole batch")
         return node.with_changes(left=left, comparisons=comparisons), _joined(kinds)
 
     def _booleanoperation(self, node: cst.BooleanOperation) -> Translated:
         if not (self.shared(node.left) and self.shared(node.right)):
             self.refuse(node, f"{self._short(node)} is one answer for a whole batch")
-        return node, Kind.SHARED
+        return node, RowKind.SHARED
 
     def _ifexp(self, node: cst.IfExp) -> Translated:
         """``transform(x) if transform else x``: a branch that was not taken, and cannot be translated, is guarded."""
@@ -167,26 +169,26 @@ class Rows:
 
     def _subscript(self, node: cst.Subscript) -> Translated:
         value, kind = self(node.value)
-        if kind is Kind.CONTAINER:
+        if kind is RowKind.CONTAINER:
             self.refuse(node, f"{self._short(node)} takes a container apart")
         first, *others = [element.with_changes(comma=cst.MaybeSentinel.DEFAULT) for element in node.slice]
         if not all(self._is_shared_element(element) for element in others):
             self.refuse(node, f"{self._short(node)} is indexed in another dimension than the first")
         if self._is_shared_element(first):
-            if kind is Kind.SHARED:
+            if kind is RowKind.SHARED:
                 return node, kind
             whole = (
                 [] if isinstance(first.slice, cst.Index) and isinstance(first.slice.value, cst.Ellipsis) else [_WHOLE]
             )
-            return expressions.indexed(value, [*whole, first, *others]), Kind.ROWS
-        if kind is not Kind.SHARED:
+            return expressions.indexed(value, [*whole, first, *others]), RowKind.ROWS
+        if kind is not RowKind.SHARED:
             self.refuse(node, f"{self._short(node)} indexes a row by another")
         self._check_table(node)
         if isinstance(first.slice, cst.Index):
             rows, whole = expressions.called("_rows", value, self(first.slice.value)[0]), [_WHOLE]
         else:
             rows, whole = self._window(node, value, cst.ensure_type(first.slice, cst.Slice)), [_WHOLE, _WHOLE]
-        return expressions.indexed(rows, [*whole, *others]) if others else rows, Kind.ROWS
+        return expressions.indexed(rows, [*whole, *others]) if others else rows, RowKind.ROWS
 
     def _is_shared_element(self, element: cst.SubscriptElement) -> bool:
         """Whether an index or a slice is the same for every sample."""
@@ -231,21 +233,21 @@ class Rows:
         if name in operations.MAKES_TENSOR and node.args:
             return self._tensor(node, operations.MAKES_TENSOR[name])
         kinds = [self(arg.value)[1] for arg in node.args]
-        if all(kind is Kind.SHARED for kind in kinds):
+        if all(kind is RowKind.SHARED for kind in kinds):
             return self._shared_call(node, name)
         if name == "builtins.dict" and all(arg.keyword is not None for arg in node.args):
             return node.with_changes(
                 args=[arg.with_changes(value=self.leaf(arg.value)) for arg in node.args]
-            ), Kind.CONTAINER
-        only_first = kinds[0] is Kind.ROWS and all(kind is Kind.SHARED for kind in kinds[1:])
+            ), RowKind.CONTAINER
+        only_first = kinds[0] is RowKind.ROWS and all(kind is RowKind.SHARED for kind in kinds[1:])
         rows = self(node.args[0].value)[0]
         if only_first and name in ("builtins.int", "builtins.float") and len(kinds) == 1:
             return expressions.to_type(
                 expressions.called("torch.as_tensor", rows), "long" if name == "builtins.int" else "double"
-            ), Kind.ROWS
+            ), RowKind.ROWS
         if only_first and name in operations.ELEMENTWISE_FUNCTIONS:
             first = node.args[0].with_changes(value=rows)
-            return node.with_changes(args=[first, *node.args[1:]]), Kind.ROWS
+            return node.with_changes(args=[first, *node.args[1:]]), RowKind.ROWS
         self.refuse(node, f"{self._short(node.func)} is called for each sample")
 
     def _shared_call(self, node: cst.Call, name: str) -> Translated:
@@ -253,7 +255,7 @@ class Rows:
         library = name.partition(".")[0] in ("torch", "numpy", "math") and "." in name
         if not library and name not in operations.SHARED_BUILTINS:
             self.refuse(node, f"{self._short(node.func)} is called for each sample")
-        return node, Kind.SHARED
+        return node, RowKind.SHARED
 
     def _tensor(self, node: cst.Call, dtype: str) -> Translated:
         """``torch.tensor(row)``, or of a list of numbers."""
@@ -267,27 +269,27 @@ class Rows:
 
         if isinstance(first.value, cst.List):
             columns = [self(element.value) for element in first.value.elements]
-            if any(kind is Kind.ROWS for _, kind in columns):
-                if any(kind is not Kind.ROWS for _, kind in columns):
+            if any(kind is RowKind.ROWS for _, kind in columns):
+                if any(kind is not RowKind.ROWS for _, kind in columns):
                     self.refuse(node, f"{self._short(node)} puts a row beside what is none")
                 stacked = cst.List([cst.Element(converted(rows)) for rows, _ in columns])
-                return expressions.called("torch.stack", stacked, "dim=-1"), Kind.ROWS
+                return expressions.called("torch.stack", stacked, "dim=-1"), RowKind.ROWS
         rows, kind = self(first.value)
-        if kind is Kind.CONTAINER:
+        if kind is RowKind.CONTAINER:
             self.refuse(node, f"{self._short(node)} takes a container apart")
-        return (converted(rows), kind) if kind is Kind.ROWS else (node, kind)
+        return (converted(rows), kind) if kind is RowKind.ROWS else (node, kind)
 
     def _method_call(self, node: cst.Call, func: cst.Attribute) -> Translated:
         """A method of a row."""
         rows, kind = self(func.value)
         name = func.attr.value
-        if kind is Kind.CONTAINER or not all(self.shared(arg.value) for arg in node.args):
+        if kind is RowKind.CONTAINER or not all(self.shared(arg.value) for arg in node.args):
             self.refuse(node, f".{name}() may mix the samples of a batch")
         if name == "item" and not node.args:
             self.helpers.add("row_numbers")
-            return expressions.called("_numbers", rows), Kind.ROWS
+            return expressions.called("_numbers", rows), RowKind.ROWS
         args = node.args if name in operations.ELEMENTWISE_METHODS else self._shifted(node, name)
-        return node.with_changes(func=func.with_changes(value=rows), args=args), Kind.ROWS
+        return node.with_changes(func=func.with_changes(value=rows), args=args), RowKind.ROWS
 
     def _shifted(self, node: cst.Call, name: str) -> Sequence[cst.Arg]:
         """The arguments of a method that names dimensions, for rows that have one more in front."""
@@ -318,7 +320,7 @@ class Rows:
     def leaf(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """A part of the sample; what is the same for every sample is repeated, as the collate does."""
         translated, kind = self(node)
-        if kind is not Kind.SHARED:
+        if kind is not RowKind.SHARED:
             return translated
         repeated = f"torch.utils.data.default_collate([{self.module.code(node)} for _ in {self.indices}])"
         return cst.parse_expression(repeated)
@@ -327,9 +329,9 @@ class Rows:
         if any(isinstance(element, cst.StarredElement) for element in node.elements):
             self.refuse(node, "a sample is put together of others")
         if all(self.shared(element.value) for element in node.elements):
-            return node, Kind.SHARED
+            return node, RowKind.SHARED
         elements = [element.with_changes(value=self.leaf(element.value)) for element in node.elements]
-        return node.with_changes(elements=elements), Kind.CONTAINER
+        return node.with_changes(elements=elements), RowKind.CONTAINER
 
     _list = _tuple
 
@@ -339,7 +341,7 @@ class Rows:
             if not isinstance(element, cst.DictElement) or not self.shared(element.key):
                 self.refuse(node, "a sample is put together of others")
             elements.append(element.with_changes(value=self.leaf(element.value)))
-        return node.with_changes(elements=elements), Kind.CONTAINER
+        return node.with_changes(elements=elements), RowKind.CONTAINER
 
     def _container_of(self, node: cst.Call) -> Translated:
         """``tuple(table[index] for table in self.tables)``."""
@@ -350,16 +352,16 @@ class Rows:
         """A list of rows, one for each of some tables."""
         with_names = self._over_tables(node)
         elt, kind = with_names(node.elt)
-        if kind is not Kind.ROWS:
+        if kind is not RowKind.ROWS:
             self.refuse(node, f"{self._short(node)} is made for each sample")
-        return node.with_changes(elt=elt), Kind.CONTAINER
+        return node.with_changes(elt=elt), RowKind.CONTAINER
 
     def _dictcomp(self, node: cst.DictComp) -> Translated:
         with_names = self._over_tables(node)
         value, kind = with_names(node.value)
-        if kind is not Kind.ROWS or with_names(node.key)[1] is not Kind.SHARED:
+        if kind is not RowKind.ROWS or with_names(node.key)[1] is not RowKind.SHARED:
             self.refuse(node, f"{self._short(node)} is made for each sample")
-        return node.with_changes(value=value), Kind.CONTAINER
+        return node.with_changes(value=value), RowKind.CONTAINER
 
     def _over_tables(self, node: Any) -> Rows:
         """This translator for the inside of a comprehension over what is the same for every sample."""
@@ -372,8 +374,8 @@ class Rows:
         return self
 
 
-def _joined(kinds: set[Kind]) -> Kind:
-    return Kind.ROWS if Kind.ROWS in kinds else Kind.SHARED
+def _joined(kinds: set[RowKind]) -> RowKind:
+    return RowKind.ROWS if RowKind.ROWS in kinds else RowKind.SHARED
 
 
 def _is_comprehension(node: cst.CSTNode) -> bool:

@@ -15,7 +15,7 @@ from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.toplevel import with_import
 from unstall.optimize.thresholds import AUTOCAST_SAVES, GPU_AUTOCAST_SAVES, LEAST_ARITHMETIC, REACHED_PEAK
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.text.units import percent
 
 _APART = "the model's call and backward are not in one block of the program's own code"
@@ -45,7 +45,7 @@ class Autocast(Remedy):
         return [first_of(_pairs(context), lambda pair: _proposal(context, *pair, saved), _APART)]
 
 
-def _proposal(context: RemedyContext, forward: Site, backward: Site, removed: float) -> Proposal:
+def _proposal(context: RemedyContext, forward: SeamSite, backward: SeamSite, removed: float) -> Proposal:
     path = context.user_file(forward.file)
     if path is None:
         raise NotApplicable(_APART)
@@ -80,7 +80,7 @@ def cpu_flags() -> frozenset[str]:
     return frozenset(word for line in text.splitlines() if line.startswith("flags") for word in line.split())
 
 
-def _pairs(context: RemedyContext) -> list[tuple[Site, Site]]:
+def _pairs(context: RemedyContext) -> list[tuple[SeamSite, SeamSite]]:
     """The calls of the model and of backward in the same function, with gradients."""
     sites = context.measurement.sites
     backward = [site for site in sites if site.seam == autograd.BACKWARD.event]

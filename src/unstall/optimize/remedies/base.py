@@ -26,9 +26,9 @@ class Remedy:
     """Base of all remedies. A new one sets the attributes and gives ``propose``."""
 
     name: ClassVar[str]
-    """As reports print it: "fused-optimizer"."""
+    """The name that reports print: "fused-optimizer"."""
     brief: ClassVar[str]
-    """What it changes, in one line, for the documentation."""
+    """What the remedy changes, in one line for the documentation."""
     needs: ClassVar[str] = ""
     """What the program must have for it to apply, in half a line, for the documentation."""
     patterns: ClassVar[tuple[str, ...]]

@@ -15,7 +15,7 @@ from unstall.optimize.thresholds import ONE_TEAM_SAVES
 from unstall.text.units import percent
 
 VARIABLE = "OPENBLAS_NUM_THREADS"
-"""Of NumPy's own wheels. Not MKL's: torch computes with that."""
+"""The variable of NumPy's own wheels. Not MKL's: torch computes with that."""
 
 
 class BlasThreads(Remedy):

@@ -31,7 +31,11 @@ class GrowableBuffer(Remedy):
     def propose(self, context: RemedyContext) -> list[Proposal]:
         of_file = hot_files(context)
         return proposals_of(
-            ((path, function, found) for path in of_file for function, found in _joins(context, path).items()),
+            (
+                (path, function, found_joins)
+                for path in of_file
+                for function, found_joins in _joins(context, path).items()
+            ),
             lambda candidate: _proposal(context, *candidate, of_file[candidate[0]]),
             "no line of the program's own that takes time joins an array or a tensor to itself",
         )
@@ -39,36 +43,36 @@ class GrowableBuffer(Remedy):
 
 def _joins(context: RemedyContext, path: Path) -> dict[cst.FunctionDef | None, list[Join]]:
     """Those of a file, by the function that they are in."""
-    found: dict[cst.FunctionDef | None, list[Join]] = defaultdict(list)
+    found_joins: dict[cst.FunctionDef | None, list[Join]] = defaultdict(list)
     with suppress(SourceError):
         for join in joins(context.sources.module(path)):
-            found[join.function].append(join)
-    return found
+            found_joins[join.function].append(join)
+    return found_joins
 
 
 def _proposal(
     context: RemedyContext,
     path: Path,
     function: cst.FunctionDef | None,
-    found: list[Join],
+    found_joins: list[Join],
     of_line: Mapping[int, float],
 ) -> Proposal:
     module, name = context.sources.module(path), function.name.value if function else path.stem
     lines = {
-        line for join in found for line in range(module.first_line(join.call), module.last_line(join.call) + 1)
+        line for join in found_joins for line in range(module.first_line(join.call), module.last_line(join.call) + 1)
     }  # fmt: skip
     share = sum(of_line.get(line, 0.0) for line in lines)
     if share < LEAST_GROWING:
         raise NotApplicable(f"{name} joins nothing to itself that takes time")
-    for join in found:
+    for join in found_joins:
         refuse_changes_in_place(module, join)
     return Proposal(
         f"{name} joins in spare room ({path.name}:{min(lines)})",
         speedup_without(share, SPARE_ROOM_SAVES),
         f"joining takes {percent(share)} of the step, and more with every step",
-        sources=context.sources.with_module(path, in_spare_room(module, found)),
+        sources=context.sources.with_module(path, in_spare_room(module, found_joins)),
         key=f"{path.name}:{name}",
-        lines=Lines.of(path, module, found[0].call, found[-1].call),
+        lines=Lines.of(path, module, found_joins[0].call, found_joins[-1].call),
     )
 
 

@@ -12,7 +12,7 @@ from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.module import SourceModule, walk
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
 from unstall.optimize.thresholds import NO_GRADIENTS_SAVES
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.text.units import percent
 
 _ASKING = {"backward", "grad", "autograd", "optim", "enable_grad", "requires_grad_"}
@@ -38,7 +38,7 @@ class NoGrad(Remedy):
         )
 
 
-def _outside_training(context: RemedyContext, site: Site) -> Proposal:
+def _outside_training(context: RemedyContext, site: SeamSite) -> Proposal:
     """A function with a loop of its own, that is no part of the training step."""
     backward = [call for call in context.measurement.sites if call.seam == autograd.BACKWARD.event]
     trained = {call.function for call in backward} | {name for call in backward for _, name, _ in call.callers}
@@ -48,7 +48,7 @@ def _outside_training(context: RemedyContext, site: Site) -> Proposal:
     return _proposal(context, frame, loop=True, share=context.share("validation"))
 
 
-def _without_training(context: RemedyContext, site: Site) -> Proposal:
+def _without_training(context: RemedyContext, site: SeamSite) -> Proposal:
     """The nearest function around the call that has a loop, or the call's own; at module level, the whole program."""
     own = (site.file, site.function, site.line)
     candidates = [*((frame, True) for frame in (own, *site.callers)), (own, False)]

@@ -36,8 +36,10 @@ class RunLessOften(Remedy):
     exactness = "output-changing"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found = [finding for finding in context.report.findings if finding.pattern in self.patterns and finding.culprit]
-        return [first_of(found, lambda finding: _proposal(context, finding), "no callback takes a noticeable share")]
+        blamed = [
+            finding for finding in context.report.findings if finding.pattern in self.patterns and finding.culprit
+        ]
+        return [first_of(blamed, lambda finding: _proposal(context, finding), "no callback takes a noticeable share")]
 
 
 def _proposal(context: RemedyContext, finding: Finding) -> Proposal:

@@ -13,7 +13,7 @@ from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import Edit, edited, put, statement
 from unstall.optimize.source.module import SourceModule, dotted
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.text.units import percent
 
 _NOWHERE = "the place where the model becomes float64 is not in the program's own code"
@@ -43,7 +43,7 @@ class SinglePrecision(Remedy):
         ]
 
 
-def _proposal(context: RemedyContext, site: Site) -> Proposal:
+def _proposal(context: RemedyContext, site: SeamSite) -> Proposal:
     path = context.user_file(site.file)
     if path is None:
         raise NotApplicable(_NOWHERE)
@@ -57,7 +57,7 @@ def _proposal(context: RemedyContext, site: Site) -> Proposal:
     )
 
 
-def in_single(module: SourceModule, site: Site) -> cst.Module:
+def in_single(module: SourceModule, site: SeamSite) -> cst.Module:
     """The tree with the model in single precision, and each batch of the loop around its call converted to it.
 
     Raises NotApplicable where nothing is made float64, or the batch cannot be converted.

@@ -34,9 +34,9 @@ class RowAccess:
     index: str = ""
     """Source of the index."""
     loop: Loop | None = None
-    """Before which the frame's columns are looked up; None for ``each``, which does so itself."""
+    """The loop before which the frame's columns are looked up; None for ``each``, which does so itself."""
     name: str = ""
-    """That the row is bound to; empty for a cell."""
+    """The name that the row is bound to; empty for a cell."""
 
 
 def row_accesses(module: SourceModule, function: cst.FunctionDef) -> Iterator[RowAccess]:
@@ -201,17 +201,17 @@ def _values_of(module: SourceModule, function: cst.FunctionDef, name: str) -> It
 
 def _loop_around(module: SourceModule, function: cst.FunctionDef, node: cst.CSTNode, frame: cst.BaseExpression) -> Loop:
     """The outermost loop of the function in which a frame stays as it is. Raises AnalysisRefused without one."""
-    found: Loop | None = None
+    outermost: Loop | None = None
     for ancestor in module.ancestors(node):
         if ancestor is function:
             break
         if isinstance(ancestor, (cst.For, cst.While)):
             if _is_changed(module, ancestor, frame):
                 break
-            found = ancestor
-    if found is None:
+            outermost = ancestor
+    if outermost is None:
         raise AnalysisRefused(f"line {module.first_line(node)} is in no loop that leaves the frame as it is")
-    return found
+    return outermost
 
 
 def _is_changed(module: SourceModule, loop: Loop, frame: cst.BaseExpression) -> bool:

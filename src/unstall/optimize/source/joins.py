@@ -28,7 +28,7 @@ class Join:
     """A statement that binds something to itself with more behind it."""
 
     function: cst.FunctionDef | None
-    """That it is in; None at the top level."""
+    """The function that it is in; None at the top level."""
     call: cst.Call
     grown: cst.BaseExpression
     """What is joined to: ``self.losses``."""
@@ -66,10 +66,10 @@ def refuse_changes_in_place(module: SourceModule, join: Join) -> None:
             raise AnalysisRefused(f"line {module.first_line(node)} changes {spelled} in place")
 
 
-def in_spare_room(module: SourceModule, found: list[Join]) -> cst.Module:
+def in_spare_room(module: SourceModule, found_joins: list[Join]) -> cst.Module:
     """The tree in which these grow in buffers. Raises SourceError where the file's names are in the way."""
-    tree = edited(module.tree, {join.call: put(_call(module, join)) for join in found})
-    for runtime in sorted({join.runtime for join in found}):
+    tree = edited(module.tree, {join.call: put(_call(module, join)) for join in found_joins})
+    for runtime in sorted({join.runtime for join in found_joins}):
         tree = with_runtime(tree, runtime)
     return tree
 

@@ -14,7 +14,7 @@ class RewrittenLoop:
     """A loop or comprehension, and the module without it."""
 
     function: str
-    """That it is in."""
+    """The function that it is in."""
     node: cst.CSTNode
     """The loop, in the module as it was."""
     tree: cst.Module

@@ -241,7 +241,7 @@ class _Collector(cst.CSTVisitor):
         super().__init__()
         self.nodes: list[cst.CSTNode] = []
         self.extent: dict[cst.CSTNode, tuple[int, int]] = {}
-        """By node: its index, and the index after the last node in it."""
+        """For each node, its index, and the index after the last node in it."""
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         self.extent[node] = len(self.nodes), 0

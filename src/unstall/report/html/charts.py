@@ -49,7 +49,7 @@ def steps(archive: Archive) -> dict[str, Any] | None:
             name: series.packed(series.means(recorded.phase(name), edges)) for name in in_order(recorded.phases_f4)
         },
         "unmeasured": series.stretches(~recorded.measured),
-        "gaps": np.flatnonzero(recorded.gap)[:_MOST_MARKS].tolist(),
+        "gaps": np.flatnonzero(recorded.at_boundary)[:_MOST_MARKS].tolist(),
         "usual": float(np.quantile(durations, 0.99)),
     }
 

@@ -31,7 +31,7 @@ _SCRIPTS = ("core.js", "plots.js", "steps.js", "machine.js", "flame.js", "whatif
 _VENDORED = ("uPlot.iife.min.js", "d3-flamegraph.min.js")
 _LICENCES = ("uPlot.LICENSE", "d3-flame-graph.LICENSE", "d3.LICENSE", "d3-ease.LICENSE")
 _COLOURS_FOR_PLUGINS = 4
-"""Of phases, ``--e-0`` and so on in the themes."""
+"""Colours of plug-ins' phases, ``--e-0`` and so on in the themes."""
 _RULE = re.compile(r"((?:^|[{}])\s*)([^{}@\s][^{}@]*)\{")
 _PLACED = re.compile(r'(?<=[" ])([wx])-(\d{1,4})(?=[" ])')
 

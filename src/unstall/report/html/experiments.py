@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unstall.records.experiments import Experiment
+from unstall.records.experiments import ReportedExperiment
 from unstall.records.report import Report
 from unstall.report import experiment_phrases
 from unstall.report.html.markup import render
@@ -53,7 +53,7 @@ def experiments(report: Report) -> Markup | None:
     )
 
 
-def _trials(trials: Sequence[Experiment]) -> Table:
+def _trials(trials: Sequence[ReportedExperiment]) -> Table:
     rows = [
         (
             (number, trial),

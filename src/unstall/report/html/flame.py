@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unstall.records.observations import StackSample
-from unstall.text.sanitize import plain, shorten, shorten_left
+from unstall.text.sanitize import sanitize_line, shorten, shorten_left
 
 if TYPE_CHECKING:
     from unstall.records.archive import Archive
@@ -21,12 +21,12 @@ _LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]pyt
 
 
 @dataclass
-class _Node:
+class _FlameNode:
     """A function called from one stack of others."""
 
     count: int = 0
     lines: Counter[int] = field(default_factory=Counter)
-    children: dict[tuple[str, str], _Node] = field(default_factory=dict)
+    children: dict[tuple[str, str], _FlameNode] = field(default_factory=dict)
 
 
 def graphs(archive: Archive) -> list[dict[str, Any]]:
@@ -57,24 +57,24 @@ def _group(archive: Archive, sample: StackSample) -> str:
 
 
 def _graph(name: str, samples: list[StackSample]) -> dict[str, Any]:
-    root = _Node()
+    root = _FlameNode()
     for sample in samples:
         _add(root, sample)
     least = max(_LEAST_SHARE * root.count, _least_of(root))
     return {"name": name, "samples": root.count, "tree": _tree("all", "", root, least)}
 
 
-def _add(root: _Node, sample: StackSample) -> None:
+def _add(root: _FlameNode, sample: StackSample) -> None:
     """Functions are told apart by name and file; which of their lines was seen most is kept beside."""
     node = root
     node.count += sample.count
     for frame in sample.frames[:_MOST_DEPTH]:
-        node = node.children.setdefault((frame.function, frame.file), _Node())
+        node = node.children.setdefault((frame.function, frame.file), _FlameNode())
         node.count += sample.count
         node.lines[frame.line] += sample.count
 
 
-def _least_of(root: _Node) -> int:
+def _least_of(root: _FlameNode) -> int:
     """The samples a function must have, so that no more than so many are drawn."""
     counts, todo = [], [root]
     while todo:
@@ -84,10 +84,10 @@ def _least_of(root: _Node) -> int:
     return sorted(counts, reverse=True)[_MOST_NODES] + 1 if len(counts) > _MOST_NODES else 1
 
 
-def _tree(function: str, file: str, node: _Node, least: float) -> dict[str, Any]:
+def _tree(function: str, file: str, node: _FlameNode, least: float) -> dict[str, Any]:
     children = sorted(node.children.items(), key=lambda item: (-item[1].count, item[0]))
     frame: dict[str, Any] = {
-        "name": shorten(plain(function), 80),
+        "name": shorten(sanitize_line(function), 80),
         "value": node.count,
         "children": [_tree(*key, child, least) for key, child in children if child.count >= least],
     }
@@ -107,7 +107,7 @@ def _kind(file: str) -> str:
 
 def _short(file: str) -> str:
     """The end of a path, from the package or the last folders."""
-    file = plain(file)
+    file = sanitize_line(file)
     for packages in ("/site-packages/", "/dist-packages/"):
         if packages in file:
             return file.rpartition(packages)[2]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstall.report import templating
 from unstall.report.templating import Markup
-from unstall.text.sanitize import plain
+from unstall.text.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -28,7 +28,7 @@ def render(template: str, **context: Any) -> Markup:
 @cache
 def environment() -> Environment:
     """The templates of the page; every string that they show is on one line and without control characters."""
-    environment = templating.environment(__package__, safe=plain)
+    environment = templating.environment(__package__, safe=sanitize_line)
     environment.filters |= {"bounded": _bounded, "permille": _permille}
     return environment
 
@@ -58,9 +58,9 @@ def _representable(data: Any) -> Any:
     if isinstance(data, float):
         return data if math.isfinite(data) else None
     if isinstance(data, str):
-        return data if data.isprintable() else plain(data)
+        return data if data.isprintable() else sanitize_line(data)
     if isinstance(data, dict):
-        return {plain(str(key)): _representable(value) for key, value in data.items()}
+        return {sanitize_line(str(key)): _representable(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
         return [_representable(value) for value in data]
     return data

@@ -9,7 +9,7 @@ from unstall.records.archive import Excerpt
 from unstall.records.report import Culprit
 from unstall.report.html.markup import render
 from unstall.report.templating import Markup
-from unstall.text.sanitize import literal
+from unstall.text.sanitize import sanitize_source
 
 _MOST_LINES = 60
 _LONGEST_LINE = 200
@@ -44,4 +44,4 @@ def _figure(lines: Sequence[str], first: int, blamed: int) -> Markup:
 
 def _clean(line: str) -> str:
     """A line with its indentation, without characters that are not seen or that turn others around."""
-    return literal(line.rstrip("\r\n").expandtabs(4)[:_LONGEST_LINE])
+    return sanitize_source(line.rstrip("\r\n").expandtabs(4)[:_LONGEST_LINE])

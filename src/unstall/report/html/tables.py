@@ -15,11 +15,11 @@ from unstall.text import units
 _MOST_RANKS = 64
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table."""
 
     position: int
-    """Where its cells are in each row."""
+    """The position of its cells in each row."""
     name: str
     figures: bool
     """Whether it holds figures, which stand to the right."""
@@ -36,10 +36,10 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[TableColumn]:
         """Those with any content."""
         return [
-            Column(i, name.lstrip(">`"), name.startswith(">"), name.startswith("`"))
+            TableColumn(i, name.lstrip(">`"), name.startswith(">"), name.startswith("`"))
             for i, name in enumerate(self.header)
             if any(row[i] for row in self.rows)
         ]

@@ -20,7 +20,7 @@ _OPERATIONS = 100_000  # of SQLite's virtual machine, between two looks at the c
 _LONGEST = 16 << 20  # bytes of a text
 
 
-class Database:
+class TraceDatabase:
     """Read-only; the file and its folder are left as they are.
 
     A stranger may have made the file: only tables are read, for a view may never end, and no batch of rows takes long.
@@ -29,7 +29,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        self._connection.set_progress_handler(self._late, _OPERATIONS)
+        self._connection.set_progress_handler(self._is_past_deadline, _OPERATIONS)
         self._deadline = time.monotonic() + BATCH_S
         if hasattr(self._connection, "setlimit"):  # Python 3.11
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
@@ -43,7 +43,7 @@ class Database:
             self._connection.close()
             raise sqlite3.DatabaseError("its list of tables cannot be read") from error
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> TraceDatabase:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -81,7 +81,7 @@ class Database:
         self._deadline = time.monotonic() + BATCH_S
         return cursor.fetchmany(ROWS)
 
-    def _late(self) -> bool:
+    def _is_past_deadline(self) -> bool:
         """Whether SQLite is to give up."""
         return time.monotonic() > self._deadline
 

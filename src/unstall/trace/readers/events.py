@@ -15,7 +15,18 @@ from typing import Any
 import numpy as np
 
 from unstall.trace.readers.document import BAD, INCOMPLETE, next_value
-from unstall.trace.readers.rows import COLUMNS, FIELDS, SAME_FIELDS, Column, Counts, How, Route, Tables, Texts, route
+from unstall.trace.readers.rows import (
+    COLUMNS,
+    FIELDS,
+    SAME_FIELDS,
+    ColumnSpec,
+    Counts,
+    How,
+    Route,
+    Tables,
+    Texts,
+    route,
+)
 from unstall.trace.timeline import NONE
 
 MAX_TIME = 1 << 61
@@ -132,7 +143,7 @@ class PythonEventScanner:
         for column, values in self._of_table[Tables(table)]:
             values.append(where.kind if column.how == How.KIND else self._value(column, fields))
 
-    def _value(self, column: Column, fields: dict[str, Any]) -> int:
+    def _value(self, column: ColumnSpec, fields: dict[str, Any]) -> int:
         wanted, first = column.fields, fields.get(column.fields[0])
         if column.how in (How.INTEGER, How.POSITIVE):
             number = self._number(column, first)
@@ -153,7 +164,7 @@ class PythonEventScanner:
     def _list(self, which: Texts, fields: dict[str, Any], wanted: tuple[str, ...]) -> int:
         return self._intern(which, json.dumps([fields.get(field) for field in wanted], default=float))
 
-    def _number(self, column: Column, value: Any) -> int:
+    def _number(self, column: ColumnSpec, value: Any) -> int:
         if isinstance(value, str) and _NUMBER.fullmatch(value):
             value = _EXACT.create_decimal(value)
         if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
@@ -168,6 +179,6 @@ class PythonEventScanner:
         return int(rounded)
 
 
-def limit(column: Column) -> int:
+def limit(column: ColumnSpec) -> int:
     """The largest integer of a column: of times half of what fits, so that they can be added."""
     return MAX_TIME if column.scale else (1 << (31 if column.dtype is np.int32 else 63)) - 1

@@ -24,7 +24,7 @@ _COPIES = {
     "pp": CopyKind.P2P,
     "hh": CopyKind.H2H,
 }
-"""By the first letters of where from and where to."""
+"""Kinds of copies, by the first letters of where from and where to."""
 _LOADER = re.compile(r"^enumerate\(DataLoader\)#.*__next__|^unstall data\.next$")
 """PyTorch's own range, and that of `unstall run --nvtx`."""
 

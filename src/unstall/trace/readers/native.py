@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unstall.trace.readers.rows import COLUMNS, FIELDS, SAME_FIELDS, Column, Counts, Texts, route
+from unstall.trace.readers.rows import COLUMNS, FIELDS, SAME_FIELDS, ColumnSpec, Counts, Texts, route
 
 _PADDING = bytes(32)
 _OK, _MORE, _NEW_ROUTE = 0, 1, 2
@@ -28,7 +28,7 @@ class _Column(ctypes.Structure):
     ]
 
     @classmethod
-    def of(cls, column: Column) -> _Column:
+    def of(cls, column: ColumnSpec) -> _Column:
         fields = [FIELDS[field] for field in column.fields]
         width = np.dtype(column.dtype).itemsize
         parts = (column.table, column.how, width, column.scale, column.texts, len(fields))

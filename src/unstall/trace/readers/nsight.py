@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unstall.trace.readers import names as naming
 from unstall.trace.readers.assemble import UNBALANCED, Columns, finish
-from unstall.trace.readers.database import Database
+from unstall.trace.readers.database import TraceDatabase
 from unstall.trace.readers.kineto import Progress
 from unstall.trace.readers.rows import UNTIMED
 from unstall.trace.timeline import NONE, CopyKind, Device, DeviceKind, HostKind, Thread, Timeline, TraceError
@@ -55,7 +55,7 @@ def read_nsight(path: Path, progress: Progress | None = None) -> list[Timeline]:
     if path.suffix in (".nsys-rep", ".qdrep"):
         return _convert(path, progress)
     try:
-        with Database(path) as database:
+        with TraceDatabase(path) as database:
             return _read(database, path, progress)
     except sqlite3.DatabaseError as error:
         raise TraceError(f"{path}: a damaged SQLite file ({error})") from None
@@ -84,10 +84,10 @@ def _convert(path: Path, progress: Progress | None) -> list[Timeline]:
     return timelines
 
 
-def _read(database: Database, path: Path, progress: Progress | None) -> list[Timeline]:
+def _read(database: TraceDatabase, path: Path, progress: Progress | None) -> list[Timeline]:
     if not any(name.startswith("CUPTI_ACTIVITY_KIND_") or name == "NVTX_EVENTS" for name in database.tables):
         raise TraceError(f"{path}: an SQLite file, but no export of Nsight Systems")
-    reader = _Reader(database)
+    reader = _NsightReader(database)
     device, waits, host = reader.device(), reader.waits(), reader.host()
     for table in (device, waits):
         _adopt(table, host)
@@ -126,7 +126,7 @@ def _adopt(table: Columns, host: Columns) -> None:
     table["process"][strays] = np.where(keys[at] == wanted, processes[at], distinct[counts.argmax()])
 
 
-def _timeline(reader: _Reader, path: Path, process: int, tables: dict[str, Columns]) -> Timeline:
+def _timeline(reader: _NsightReader, path: Path, process: int, tables: dict[str, Columns]) -> Timeline:
     mine: dict[str, Columns] = {}
     for which, table in tables.items():
         chosen = table["process"] == process
@@ -143,10 +143,10 @@ def _timeline(reader: _Reader, path: Path, process: int, tables: dict[str, Colum
     return timeline
 
 
-class _Reader:
+class _NsightReader:
     """Tables of the export to columns; the tables of all processes together, with a column "process"."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: TraceDatabase) -> None:
         self.names = _Names()
         self.inputs = _Names()
         self.problems: dict[str, int] = {}

@@ -48,22 +48,22 @@ class How(IntEnum):
     """How a column is filled."""
 
     KIND = 0
-    """With what the route says."""
+    """Filled with what the route says."""
     INTEGER = 1
-    """With a number, or a string that is one, times 10^scale."""
+    """Filled with a number, or a string that is one, times 10^scale."""
     POSITIVE = 2
-    """With whether there is a number above 0."""
+    """Filled with whether there is a number above 0."""
     TEXT = 3
-    """With the number of an interned string; -1 for an empty one and for all that is no string."""
+    """Filled with the number of an interned string; -1 for an empty one and for all that is no string."""
     LIST = 4
-    """With the number of the JSON of a list of fields, null where one is absent."""
+    """Filled with the number of the JSON of a list of fields, null where one is absent."""
     OPTIONAL_LIST = 5
     """The same, but -1 where the first is absent."""
     INPUTS = 6
     """The same, and the last only of operators with "conv" in their name."""
 
 
-class Column(NamedTuple):
+class ColumnSpec(NamedTuple):
     """A column of a table, and what it is filled with."""
 
     table: Tables
@@ -71,7 +71,7 @@ class Column(NamedTuple):
     dtype: type[np.generic]
     how: How
     fields: tuple[str, ...] = ()
-    """As in FIELDS."""
+    """Where the value stands in an event, as in FIELDS."""
     texts: Texts = Texts.ROUTES
     scale: int = 0
     absent: int = NONE
@@ -84,57 +84,57 @@ BEGIN, END = 0x40, 0x80
 """Flags of a host row's kind: a range begins here (its end is an event of its own), or one ends here."""
 
 
-def _kind(table: Tables) -> Column:
-    return Column(table, "kind", np.uint8, How.KIND)
+def _kind(table: Tables) -> ColumnSpec:
+    return ColumnSpec(table, "kind", np.uint8, How.KIND)
 
 
-def _times(table: Tables) -> list[Column]:
+def _times(table: Tables) -> list[ColumnSpec]:
     """Kineto writes times in microseconds, with three decimals since 2024; here they are nanoseconds."""
     return [
-        Column(table, name, np.int64, How.INTEGER, (field,), scale=3, absent=MISSING)
+        ColumnSpec(table, name, np.int64, How.INTEGER, (field,), scale=3, absent=MISSING)
         for name, field in (("start_ns", "ts"), ("dur_ns", "dur"))
     ]
 
 
-def _integers(table: Tables, **fields: str) -> list[Column]:
-    return [Column(table, name, np.int64, How.INTEGER, (f"args.{field}",)) for name, field in fields.items()]
+def _integers(table: Tables, **fields: str) -> list[ColumnSpec]:
+    return [ColumnSpec(table, name, np.int64, How.INTEGER, (f"args.{field}",)) for name, field in fields.items()]
 
 
-def _place(table: Tables) -> list[Column]:
+def _place(table: Tables) -> list[ColumnSpec]:
     """Device and stream as the args tell; where they do not, the lane does."""
     return [
-        Column(table, "device", np.int32, How.INTEGER, ("args.device",), absent=NO_DEVICE),
-        Column(table, "stream", np.int64, How.INTEGER, ("args.stream",), absent=MISSING),
+        ColumnSpec(table, "device", np.int32, How.INTEGER, ("args.device",), absent=NO_DEVICE),
+        ColumnSpec(table, "stream", np.int64, How.INTEGER, ("args.stream",), absent=MISSING),
     ]
 
 
-def _name(table: Tables) -> Column:
-    return Column(table, "name", np.int32, How.TEXT, ("name",), Texts.NAMES)
+def _name(table: Tables) -> ColumnSpec:
+    return ColumnSpec(table, "name", np.int32, How.TEXT, ("name",), Texts.NAMES)
 
 
-def _lane(table: Tables) -> Column:
-    return Column(table, "lane", np.int32, How.LIST, ("pid", "tid"), Texts.LANES)
+def _lane(table: Tables) -> ColumnSpec:
+    return ColumnSpec(table, "lane", np.int32, How.LIST, ("pid", "tid"), Texts.LANES)
 
 
 _COLLECTIVE = ("args.Collective name", "args.Process Group Name", "args.Group size")
 _INPUTS = ("args.Input Dims", "args.Input type", "args.Concrete Inputs")
 
-COLUMNS: list[Column] = [
+COLUMNS: list[ColumnSpec] = [
     *_times(Tables.HOST),
     _name(Tables.HOST),
     _lane(Tables.HOST),
     _kind(Tables.HOST),
     *_integers(Tables.HOST, correlation="correlation", external="External id", sequence="Sequence number"),
-    Column(Tables.HOST, "inputs", np.int32, How.INPUTS, _INPUTS, Texts.INPUTS),
-    Column(Tables.HOST, "stack", np.int32, How.TEXT, ("args.Call stack",), Texts.STACKS),
+    ColumnSpec(Tables.HOST, "inputs", np.int32, How.INPUTS, _INPUTS, Texts.INPUTS),
+    ColumnSpec(Tables.HOST, "stack", np.int32, How.TEXT, ("args.Call stack",), Texts.STACKS),
     *_times(Tables.DEVICE),
     _name(Tables.DEVICE),
     _lane(Tables.DEVICE),
     _kind(Tables.DEVICE),
     *_place(Tables.DEVICE),
     *_integers(Tables.DEVICE, correlation="correlation", external="External id", bytes="bytes"),
-    Column(Tables.DEVICE, "graph", np.uint8, How.POSITIVE, ("args.graph node id",)),
-    Column(Tables.DEVICE, "collective", np.int32, How.OPTIONAL_LIST, _COLLECTIVE, Texts.COLLECTIVES),
+    ColumnSpec(Tables.DEVICE, "graph", np.uint8, How.POSITIVE, ("args.graph node id",)),
+    ColumnSpec(Tables.DEVICE, "collective", np.int32, How.OPTIONAL_LIST, _COLLECTIVE, Texts.COLLECTIVES),
     *_times(Tables.WAIT),
     _name(Tables.WAIT),
     _lane(Tables.WAIT),
@@ -143,7 +143,7 @@ COLUMNS: list[Column] = [
     *_integers(Tables.WAIT, on_correlation="wait_on_cuda_event_record_corr_id"),
     _name(Tables.LABEL),
     _lane(Tables.LABEL),
-    Column(Tables.LABEL, "text", np.int32, How.TEXT, ("args.name",), Texts.LABELS),
+    ColumnSpec(Tables.LABEL, "text", np.int32, How.TEXT, ("args.name",), Texts.LABELS),
 ]
 """All columns, table by table."""
 

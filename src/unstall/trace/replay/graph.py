@@ -13,7 +13,7 @@ from unstall.trace.timeline import NONE, Codes, Ids, Ints
 Floats = NDArray[np.float64]
 
 
-class Kind(IntEnum):
+class EdgeKind(IntEnum):
     """What an edge's time is spent on."""
 
     COMPUTE = 0
@@ -31,7 +31,7 @@ class Kind(IntEnum):
     """Host time without calls, long."""
     LOADER = 8
     LATENCY = 9
-    """From a launch to its kernel's start."""
+    """The time from a launch to its kernel's start."""
     STREAM = 10
     """Between two kernels of a stream."""
     EDGE = 11
@@ -86,7 +86,7 @@ class Edges:
     item: list[Ints] = field(default_factory=list)
     kind: list[Ints] = field(default_factory=list)
 
-    def add(self, src: Ints, dst: Ints, constant: Floats, kind: Kind | Ints, item: Ints | None = None) -> None:
+    def add(self, src: Ints, dst: Ints, constant: Floats, kind: EdgeKind | Ints, item: Ints | None = None) -> None:
         """Append edges; ``kind`` is of the constant, the item's own time has the item's kind."""
         n = len(src)
         if not n:
@@ -117,7 +117,7 @@ class Graph:
     dropped: int
     """Dependencies that the recorded times contradict."""
     recorded_ns: float
-    """From the beginning to the end, as recorded."""
+    """Nanoseconds from the beginning to the end, as recorded."""
     source_item: Ints
     """Item whose node an edge comes from, -1 for the beginning."""
     target_item: Ints

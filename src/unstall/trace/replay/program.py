@@ -6,7 +6,7 @@ import numpy as np
 
 from unstall.trace import intervals
 from unstall.trace.intervals import Intervals
-from unstall.trace.replay.graph import Edges, Floats, Items, Kind, in_lane_order, latest_end_before
+from unstall.trace.replay.graph import EdgeKind, Edges, Floats, Items, in_lane_order, latest_end_before
 from unstall.trace.replay.stretch import Stretch
 from unstall.trace.thresholds import HOST_GAP_NS
 from unstall.trace.timeline import NONE, HostKind, Ints
@@ -16,7 +16,7 @@ BEGIN, END = -1, -2
 _HANDOFF_NS = 50_000
 """A thread that is quiet for this long may be waiting for another one."""
 _OWN_WORK = 0.5
-"""Of its quiet time: a thread that runs operators for more of it than this is not waiting."""
+"""Share of a thread's quiet time: one that runs operators for more of it than this is not waiting."""
 _QUICK_CALL_NS = 5_000
 """What a call that waits takes beside its waiting."""
 _CLOCK_SLACK_NS = 5_000
@@ -53,14 +53,14 @@ def _rank_order(stretch: Stretch, items: Items, mine: Ints, edges: Edges, delay_
     lag = gap + np.where(first, delay_ns, 0.0)
     edges.add(source[goes_on], 2 * order[goes_on], lag[goes_on], _host_kind(gap[goes_on]))
     # A rank that begins later than the others does so whatever its calls cost.
-    edges.add(np.full(first.sum(), BEGIN), 2 * order[first], np.full(first.sum(), delay_ns), Kind.EDGE)
-    edges.add(source[hands_over], 2 * order[hands_over], np.zeros(hands_over.sum()), Kind.EDGE)
+    edges.add(np.full(first.sum(), BEGIN), 2 * order[first], np.full(first.sum(), delay_ns), EdgeKind.EDGE)
+    edges.add(source[hands_over], 2 * order[hands_over], np.zeros(hands_over.sum()), EdgeKind.EDGE)
     lag = (start[order] - end[other]).astype(np.float64)[hands_over]
     edges.add(2 * other[hands_over] + 1, 2 * order[hands_over], lag, _host_kind(lag))
 
 
 def _host_kind(gap_ns: Floats) -> Ints:
-    return np.where(gap_ns >= HOST_GAP_NS, Kind.HOST, Kind.SUBMITTING)
+    return np.where(gap_ns >= HOST_GAP_NS, EdgeKind.HOST, EdgeKind.SUBMITTING)
 
 
 def _own_work(stretch: Stretch, items: Items, order: Ints, since: Ints) -> Floats:
@@ -112,7 +112,7 @@ def _synchronisation(
     own_ns[syncs] = np.where(blocked, np.minimum(own_ns[syncs], _QUICK_CALL_NS), own_ns[syncs])
     for lane_last in last:
         known = lane_last != NONE
-        _wait(items, lane_last[known], syncs[known], tail[known], edges, Kind.SYNC)
+        _wait(items, lane_last[known], syncs[known], tail[known], edges, EdgeKind.SYNC)
 
 
 def _copies(
@@ -124,21 +124,21 @@ def _copies(
     call = launcher[copies]
     own_ns[call] = np.minimum(own_ns[call], _QUICK_CALL_NS)
     tail = np.maximum(items.end_ns[call] - items.end_ns[copies], 0)
-    _wait(items, copies, call, tail, edges, Kind.SYNC)
+    _wait(items, copies, call, tail, edges, EdgeKind.SYNC)
 
 
 def _back_pressure(stretch: Stretch, items: Items, calls: Ints, work: Ints, own_ns: Floats, edges: Edges) -> None:
     """A launch into a full queue returns when some earlier work is done."""
     full = calls[stretch.queue.back_pressure.contains(items.start_ns[calls] - stretch.offset_ns)]
-    full = full[items.kind[full] == Kind.LAUNCH_CALL]
+    full = full[items.kind[full] == EdgeKind.LAUNCH_CALL]
     done = latest_end_before(items, work, items.end_ns[full])
     waited = (done != NONE) & (items.end_ns[done] > items.start_ns[full])
     done, full = done[waited], full[waited]
     own_ns[full] = np.minimum(own_ns[full], _QUICK_CALL_NS)
-    _wait(items, done, full, items.end_ns[full] - items.end_ns[done], edges, Kind.EDGE)
+    _wait(items, done, full, items.end_ns[full] - items.end_ns[done], edges, EdgeKind.EDGE)
 
 
-def _wait(items: Items, work: Ints, call: Ints, tail: Ints, edges: Edges, kind: Kind) -> None:
+def _wait(items: Items, work: Ints, call: Ints, tail: Ints, edges: Edges, kind: EdgeKind) -> None:
     """Calls that end when device work has ended. Where the clocks say it ended later, count from its start."""
     in_order = items.end_ns[work] <= items.end_ns[call]
     edges.add(2 * work[in_order] + 1, 2 * call[in_order] + 1, tail[in_order].astype(np.float64), kind)
@@ -160,5 +160,5 @@ def close(stretches: list[Stretch], items: Items, edges: Edges) -> tuple[int, in
         edges.add(source, np.array([END]), rest, _host_kind(rest))
         end = max(end, host_end)
     ends = 2 * np.arange(len(items)) + 1
-    edges.add(ends, np.full(len(items), END), np.zeros(len(items)), Kind.EDGE)
+    edges.add(ends, np.full(len(items), END), np.zeros(len(items)), EdgeKind.EDGE)
     return begin, max(end, int(items.end_ns.max(initial=end)))

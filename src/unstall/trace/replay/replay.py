@@ -7,20 +7,20 @@ from functools import cached_property
 import numpy as np
 
 from unstall.trace.activity import Activity
-from unstall.trace.blame import Blame
+from unstall.trace.blame import TraceBlame
 from unstall.trace.queue import Queue
 from unstall.trace.replay import program, streams
-from unstall.trace.replay.graph import Edges, Graph, Kind, assemble
-from unstall.trace.replay.simulate import Run, critical_path, path_by_kind, simulate
+from unstall.trace.replay.graph import EdgeKind, Edges, Graph, assemble
+from unstall.trace.replay.simulate import SimulatedReplay, critical_path, path_by_kind, simulate
 from unstall.trace.replay.stretch import Stretch, items_of, launchers
 from unstall.trace.replay.whatif import change, parse
-from unstall.trace.steps import Windows
+from unstall.trace.steps import StepWindows
 from unstall.trace.thresholds import REPLAY_ERROR
 from unstall.trace.timeline import NONE, Ids, Ints
 
 MOST_WORK = 20_000
 """Device events that are replayed, in a second or two; of a longer trace the steps nearest to the mean stand in."""
-_OF_NO_OPERATOR = (Kind.HOST, Kind.LOADER, Kind.SYNC, Kind.STREAM, Kind.EDGE)
+_OF_NO_OPERATOR = (EdgeKind.HOST, EdgeKind.LOADER, EdgeKind.SYNC, EdgeKind.STREAM, EdgeKind.EDGE)
 """The program's own time and waits of threads and streams lie before an operator's work, but are not the operator's."""
 
 
@@ -39,7 +39,7 @@ class Replay:
         return build(self.stretches, self._matched)
 
     @cached_property
-    def base(self) -> Run:
+    def base(self) -> SimulatedReplay:
         return simulate(self.graph)
 
     @property
@@ -90,7 +90,7 @@ class Replay:
         return critical_path(self.graph, self.base)
 
 
-def representative(activity: Activity, windows: Windows) -> tuple[int, int]:
+def representative(activity: Activity, windows: StepWindows) -> tuple[int, int]:
     """First and last-plus-one of the adjoining steps to replay: all, or as many as fit, nearest to the mean step."""
     start = activity.timeline.device.start_ns
     work = np.searchsorted(start, np.append(windows.start_ns, windows.end_ns[-1]))
@@ -104,7 +104,7 @@ def representative(activity: Activity, windows: Windows) -> tuple[int, int]:
 
 
 def stretch_of(
-    activity: Activity, queue: Queue, windows: Windows, steps: tuple[int, int], offset_ns: int = 0
+    activity: Activity, queue: Queue, windows: StepWindows, steps: tuple[int, int], offset_ns: int = 0
 ) -> Stretch:
     """The stretch of these steps; a single step of too much work is cut short."""
     first, last = steps
@@ -137,7 +137,7 @@ def build(stretches: list[Stretch], matched: Ints | None = None) -> Graph:
     groups = _items_of_rows(items.rank[items.calls :], items.row[items.calls :], matched, items.calls)
     shared = streams.collectives(items, groups, own, edges)
     alone = np.setdiff1d(np.arange(len(items)), shared)
-    edges.add(2 * alone, 2 * alone + 1, np.zeros(len(alone)), Kind.EDGE, alone)
+    edges.add(2 * alone, 2 * alone + 1, np.zeros(len(alone)), EdgeKind.EDGE, alone)
     begin, end = program.close(stretches, items, edges)
     return assemble(items, own, edges, begin, end)
 
@@ -170,8 +170,8 @@ def by_operator(graph: Graph, path: Ints, stretches: list[Stretch]) -> dict[str,
     items, ns = items[spent], ns[spent]
     total: dict[str, float] = {}
     for number, stretch in enumerate(stretches):
-        mine = np.flatnonzero((graph.items.rank[items] == number) & (graph.items.kind[items] != Kind.LOADER))
-        blame = Blame(stretch.timeline)
+        mine = np.flatnonzero((graph.items.rank[items] == number) & (graph.items.kind[items] != EdgeKind.LOADER))
+        blame = TraceBlame(stretch.timeline)
         operators, of = np.unique(blame.origin(_calls(graph, items[mine], stretch)).operator, return_inverse=True)
         for row, amount in zip(operators.tolist(), np.bincount(of, weights=ns[mine]).tolist()):
             if row != NONE:

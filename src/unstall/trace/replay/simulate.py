@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from unstall.trace.library import address, library
-from unstall.trace.replay.graph import Floats, Graph, Kind
+from unstall.trace.replay.graph import EdgeKind, Floats, Graph
 from unstall.trace.timeline import NONE, Flags, Ints
 
 
 @dataclass
-class Change:
+class GraphChange:
     """A what-if in the graph's terms."""
 
     own: Floats
@@ -26,38 +26,42 @@ class Change:
     """What is left even so: work that is hidden must still be done."""
 
     @classmethod
-    def none(cls, graph: Graph) -> Change:
+    def none(cls, graph: Graph) -> GraphChange:
         """Everything as it was recorded."""
         edges = len(graph.src)
         return cls(np.ones(len(graph.own_ns)), np.ones(edges), np.zeros(edges, bool))
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedReplay:
     """A simulated replay."""
 
     time_ns: Floats
     """When each node comes."""
     binding: Ints
-    """For each node, the edge that it waited for; -1 for the beginning."""
+    """The edge that each node waited for; -1 for the beginning."""
 
     @property
     def end_ns(self) -> float:
         return float(self.time_ns[-1])
 
 
-def lags(graph: Graph, change: Change) -> Floats:
+def lags(graph: Graph, change: GraphChange) -> Floats:
     """The time of each edge under a change."""
     own = np.append(graph.own_ns * change.own, 0.0)
     return graph.constant * change.constant + own[graph.item]
 
 
-def simulate(graph: Graph, change: Change | None = None) -> Run:
+def simulate(graph: Graph, change: GraphChange | None = None) -> SimulatedReplay:
     """When each node comes: the longest path to it. One pass, as every edge goes forward."""
-    change = change or Change.none(graph)
+    change = change or GraphChange.none(graph)
     lag = np.where(change.drop, -np.inf, lags(graph, change))
     functions = library()
-    return Run(*longest_paths(functions, graph.pointer, graph.src, lag)) if functions else _simulate(graph, lag)
+    return (
+        SimulatedReplay(*longest_paths(functions, graph.pointer, graph.src, lag))
+        if functions
+        else _simulate(graph, lag)
+    )
 
 
 def longest_paths(functions: Any, pointer: Ints, src: Ints, lag: Floats) -> tuple[Floats, Ints]:
@@ -81,7 +85,7 @@ def longest_paths(functions: Any, pointer: Ints, src: Ints, lag: Floats) -> tupl
     return times, binding
 
 
-def _simulate(graph: Graph, lag: Floats) -> Run:
+def _simulate(graph: Graph, lag: Floats) -> SimulatedReplay:
     """The same in Python, where there was no C compiler."""
     src, pointer, lag_of = graph.src.tolist(), graph.pointer.tolist(), lag.tolist()
     nodes = len(pointer) - 1
@@ -93,10 +97,10 @@ def _simulate(graph: Graph, lag: Floats) -> Run:
             if at >= latest:
                 latest, which = at, edge
         times[node], binding[node] = latest, which
-    return Run(np.array(times), np.array(binding, np.int64))
+    return SimulatedReplay(np.array(times), np.array(binding, np.int64))
 
 
-def critical_path(graph: Graph, run: Run) -> Ints:
+def critical_path(graph: Graph, run: SimulatedReplay) -> Ints:
     """Edges of the longest path, from the end back to the beginning."""
     path = []
     node = len(graph.pointer) - 2
@@ -106,11 +110,11 @@ def critical_path(graph: Graph, run: Run) -> Ints:
     return np.array(path, np.int64)
 
 
-def path_by_kind(graph: Graph, path: Ints) -> dict[Kind, float]:
+def path_by_kind(graph: Graph, path: Ints) -> dict[EdgeKind, float]:
     """Nanoseconds of a path by kind, from its edges as recorded."""
-    total = np.zeros(len(Kind))
+    total = np.zeros(len(EdgeKind))
     np.add.at(total, graph.kind[path], graph.constant[path])
     with_item = path[graph.item[path] >= 0]
     items = graph.item[with_item]
     np.add.at(total, graph.items.kind[items], graph.own_ns[items])
-    return {kind: float(total[kind]) for kind in Kind}
+    return {kind: float(total[kind]) for kind in EdgeKind}

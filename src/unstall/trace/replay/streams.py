@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.trace.replay.graph import Edges, Floats, Items, Kind, in_lane_order, latest_end_before
+from unstall.trace.replay.graph import EdgeKind, Edges, Floats, Items, in_lane_order, latest_end_before
 from unstall.trace.replay.program import BEGIN
 from unstall.trace.replay.stretch import Stretch
 from unstall.trace.timeline import NONE, Ints, WaitKind
@@ -18,13 +18,13 @@ _USUAL_GAP_NS = 2_000.0
 _LONG_GAP_NS = 20_000
 """A stream that is idle for longer, with work submitted, waits for something else."""
 _MOST_OVERLAP = 0.5
-"""Of a kernel: one that starts before so much of the one before it is done is not in order with it."""
+"""Share of a kernel: one that starts before so much of the one before it is done is not in order with it."""
 _ROUNDING_NS = 2_000
 """Old traces are in whole microseconds, so kernels in order may seem to overlap."""
 _WAIT_LATENCY_NS = 30_000
 """Work that waited for another stream starts this soon after it."""
 _EVENT_LATENCY_NS = 2_000
-"""From an event to what waited for it, where nothing else held that up."""
+"""Nanoseconds from an event to what waited for it, where nothing else held that up."""
 
 
 def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int) -> None:
@@ -55,20 +55,20 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     waits = delayed & (other != NONE) & (start - items.end_ns[other] <= _WAIT_LATENCY_NS)
     waits &= items.lane[other] != items.lane[work]
     waits &= ~has_launch | (items.end_ns[other] > items.start_ns[launcher[work]])
-    edges.add(2 * other[waits] + 1, 2 * work[waits], (start - items.end_ns[other])[waits].astype(float), Kind.EDGE)
+    edges.add(2 * other[waits] + 1, 2 * work[waits], (start - items.end_ns[other])[waits].astype(float), EdgeKind.EDGE)
 
     by_launch = (empty & ~waits) | (latency <= 2 * usual_latency)
     needed = np.where(by_launch, latency, np.minimum(latency, usual_latency))
-    edges.add(2 * launcher[work][has_launch], 2 * work[has_launch], needed[has_launch].astype(float), Kind.LATENCY)
+    edges.add(2 * launcher[work][has_launch], 2 * work[has_launch], needed[has_launch].astype(float), EdgeKind.LATENCY)
     free = (empty & has_launch) | waits
     needed = np.where(free, np.minimum(gap, usual_gap), gap)
     later = has_before & (gap >= 0)
-    edges.add(2 * before[later] + 1, 2 * work[later], needed[later].astype(float), Kind.STREAM)
+    edges.add(2 * before[later] + 1, 2 * work[later], needed[later].astype(float), EdgeKind.STREAM)
     early = has_before & (gap < 0)
-    edges.add(2 * before[early], 2 * work[early], gap[early].astype(float), Kind.STREAM, before[early])
+    edges.add(2 * before[early], 2 * work[early], gap[early].astype(float), EdgeKind.STREAM, before[early])
     alone = ~has_launch & ~has_before
     since = (start - begin_ns)[alone].astype(float)
-    edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, Kind.EDGE)
+    edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, EdgeKind.EDGE)
 
 
 def _usual(preferred: Ints, otherwise: Ints) -> float:
@@ -113,7 +113,7 @@ def _add_waits(items: Items, source: Ints, target: Ints, edges: Edges) -> None:
     lag = items.start_ns[target] - items.end_ns[source]
     in_order = (lag >= 0) & (items.lane[source] != items.lane[target])
     latency = np.minimum(lag, _EVENT_LATENCY_NS)[in_order].astype(np.float64)
-    edges.add(2 * source[in_order] + 1, 2 * target[in_order], latency, Kind.EDGE)
+    edges.add(2 * source[in_order] + 1, 2 * target[in_order], latency, EdgeKind.EDGE)
 
 
 def collectives(items: Items, groups: Ints, own_ns: Floats, edges: Edges) -> Ints:
@@ -137,5 +137,5 @@ def collectives(items: Items, groups: Ints, own_ns: Floats, edges: Edges) -> Int
     for target in range(groups.shape[1]):
         for source in range(groups.shape[1]):
             ends = 2 * groups[:, target] + 1
-            edges.add(2 * groups[:, source], ends, np.zeros(len(groups)), Kind.EDGE, groups[:, target])
+            edges.add(2 * groups[:, source], ends, np.zeros(len(groups)), EdgeKind.EDGE, groups[:, target])
     return groups.ravel()

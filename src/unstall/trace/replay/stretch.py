@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from unstall.trace.activity import Activity
 from unstall.trace.queue import Queue
-from unstall.trace.replay.graph import Items, Kind
+from unstall.trace.replay.graph import EdgeKind, Items
 from unstall.trace.timeline import NONE, HostKind, Ids, Ints, Timeline
 
-_DEVICE_KIND = np.array([Kind.COMPUTE, Kind.COPY, Kind.COMPUTE, Kind.COMMUNICATION])
-"""By DeviceKind. A memset is as much the device's own work as a kernel."""
+_DEVICE_KIND = np.array([EdgeKind.COMPUTE, EdgeKind.COPY, EdgeKind.COMPUTE, EdgeKind.COMMUNICATION])
+"""The kind of edge by DeviceKind. A memset is as much the device's own work as a kernel."""
 _LANES = 1_000_000
 """Numbers for the threads and streams of one rank."""
 
@@ -28,7 +28,7 @@ class Stretch:
     queue: Queue
     begin_ns: int
     end_ns: int
-    """Of the host's part; what it submits may run on for longer."""
+    """End of the host's part; what it submits may run on for longer."""
     offset_ns: int = 0
     """Added to its times: clocks of ranks differ."""
 
@@ -100,8 +100,8 @@ def launchers(stretches: list[Stretch], items: Items) -> Ints:
 
 def _calls(number: int, stretch: Stretch) -> tuple[NDArray[Any], ...]:
     host, rows = stretch.timeline.host, stretch.call_rows
-    kind = np.where(stretch.activity.calls.launch[rows], Kind.LAUNCH_CALL, Kind.OTHER_CALL)
-    kind = np.where(host.kind[rows] == HostKind.LOADER, Kind.LOADER, kind)
+    kind = np.where(stretch.activity.calls.launch[rows], EdgeKind.LAUNCH_CALL, EdgeKind.OTHER_CALL)
+    kind = np.where(host.kind[rows] == HostKind.LOADER, EdgeKind.LOADER, kind)
     lane = number * _LANES + host.thread[rows].astype(np.int64)
     start, end = host.start_ns[rows] + stretch.offset_ns, stretch.call_end(rows) + stretch.offset_ns
     return start, end, rows, np.full(len(rows), number), lane, kind

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unstall.trace.replay.graph import Graph, Kind
-from unstall.trace.replay.simulate import Change
+from unstall.trace.replay.graph import EdgeKind, Graph
+from unstall.trace.replay.simulate import GraphChange
 from unstall.trace.replay.stretch import Stretch
 from unstall.trace.timeline import Flags, Timeline, TraceError
 
@@ -24,12 +24,12 @@ _HOW = ("overlapped", "pinned")
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class TraceWhatIf:
     """One what-if as it was asked for."""
 
     what: str
     factor: float | None
-    """Of the recorded time; None where ``how`` says it."""
+    """Factor of the recorded time; None where ``how`` says it."""
     how: str = ""
 
     def __str__(self) -> str:
@@ -38,17 +38,17 @@ class WhatIf:
         return f"{self.what}={self.factor:g}" + ("x" if self.factor else "")
 
 
-def parse(text: str) -> WhatIf:
+def parse(text: str) -> TraceWhatIf:
     """From ``launch=0``, ``nccl=0.5x``, ``copies=pinned``; TraceError says what is wrong."""
     what, equals, how = text.rpartition("=")
     what, how = what.strip(), how.strip().lower()
     if not equals or not what:
         raise TraceError(f"--what-if {text}: write NAME=FACTOR, such as launch=0, nccl=0.5x or aten::mm=0.5x")
     if factor := _FACTOR.match(how):
-        return WhatIf(_ALIASES.get(what.lower(), what), float(factor[1]))
+        return TraceWhatIf(_ALIASES.get(what.lower(), what), float(factor[1]))
     name = _ALIASES.get(what.lower(), what)
     if how in _HOW and name in ("nccl", "copies") and (how, name) != ("pinned", "nccl"):
-        return WhatIf(name, None, how)
+        return TraceWhatIf(name, None, how)
     raise TraceError(f"--what-if {text}: {how!r} is no factor; 0 means free, 0.5x half the time")
 
 
@@ -59,14 +59,14 @@ _ALIASES = {
 }  # fmt: skip
 
 
-def change(what_if: WhatIf, graph: Graph, stretches: list[Stretch]) -> Change:
+def change(what_if: TraceWhatIf, graph: Graph, stretches: list[Stretch]) -> GraphChange:
     """The graph's change. TraceError when nothing in the trace has that name."""
-    result = Change.none(graph)
+    result = GraphChange.none(graph)
     if what_if.how == "pinned":  # copies no longer hold up the host; the stream still has them in its order
-        result.drop |= _waits_for(graph, Kind.COPY)
+        result.drop |= _waits_for(graph, EdgeKind.COPY)
         return result
     if what_if.how == "overlapped":
-        _overlap(graph, result, Kind.COMMUNICATION if what_if.what == "nccl" else Kind.COPY)
+        _overlap(graph, result, EdgeKind.COMMUNICATION if what_if.what == "nccl" else EdgeKind.COPY)
         return result
     factor = what_if.factor if what_if.factor is not None else 1.0
     if what_if.what in _KINDS:
@@ -74,25 +74,25 @@ def change(what_if: WhatIf, graph: Graph, stretches: list[Stretch]) -> Change:
         result.own[np.isin(graph.items.kind, items)] = factor
         result.constant[np.isin(graph.kind, edges)] = factor
         if what_if.what == "sync" and factor == 0:
-            result.drop |= graph.kind == Kind.SYNC
+            result.drop |= graph.kind == EdgeKind.SYNC
         return result
     result.own[_items_named(what_if.what, graph, stretches)] = factor
     return result
 
 
-_KINDS: dict[str, tuple[list[Kind], list[Kind]]] = {
-    "launch": ([Kind.LAUNCH_CALL], [Kind.SUBMITTING, Kind.LATENCY]),
-    "sync": ([], [Kind.SYNC]),
-    "data": ([Kind.LOADER], []),
-    "host": ([], [Kind.HOST]),
-    "nccl": ([Kind.COMMUNICATION], []),
-    "copies": ([Kind.COPY], []),
-    "compute": ([Kind.COMPUTE], []),
+_KINDS: dict[str, tuple[list[EdgeKind], list[EdgeKind]]] = {
+    "launch": ([EdgeKind.LAUNCH_CALL], [EdgeKind.SUBMITTING, EdgeKind.LATENCY]),
+    "sync": ([], [EdgeKind.SYNC]),
+    "data": ([EdgeKind.LOADER], []),
+    "host": ([], [EdgeKind.HOST]),
+    "nccl": ([EdgeKind.COMMUNICATION], []),
+    "copies": ([EdgeKind.COPY], []),
+    "compute": ([EdgeKind.COMPUTE], []),
 }
 """Kinds of items whose own time, and of edges whose constant, the factor applies to."""
 
 
-def _overlap(graph: Graph, result: Change, kind: Kind) -> None:
+def _overlap(graph: Graph, result: GraphChange, kind: EdgeKind) -> None:
     """Work of this kind takes no time that anything waits for; all of it must still fit into the step."""
     chosen = graph.items.kind == kind
     result.own[chosen] = 0
@@ -101,10 +101,10 @@ def _overlap(graph: Graph, result: Change, kind: Kind) -> None:
     result.least_ns = float(by_rank.max(initial=0.0))
 
 
-def _waits_for(graph: Graph, kind: Kind) -> Flags:
+def _waits_for(graph: Graph, kind: EdgeKind) -> Flags:
     """Edges by which the host waits for work of a kind."""
     kinds = np.append(graph.items.kind, 255)
-    return np.asarray((graph.kind == Kind.SYNC) & (kinds[graph.source_item] == kind))
+    return np.asarray((graph.kind == EdgeKind.SYNC) & (kinds[graph.source_item] == kind))
 
 
 def _items_named(name: str, graph: Graph, stretches: list[Stretch]) -> Flags:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unstall.optimize.patch.apply import apply, changed_since_commit
 from unstall.optimize.patch.diff import one_file, quoted, unified
-from unstall.optimize.patch.place import apply, changed_since_commit
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.files import Sources
 

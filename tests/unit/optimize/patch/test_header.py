@@ -6,14 +6,14 @@ import subprocess
 
 from unstall.optimize.optimize_report import header
 from unstall.optimize.patch.diff import one_file
-from unstall.records.remedies import Remedy
+from unstall.records.remedies import TriedRemedy
 
 
 def test_git_applies_a_patch_that_begins_with_what_was_measured(tmp_path):
     remedies = [
-        Remedy(name="memoize: price\n--- a/x", exactness="exact", kept=True, sameness="exact"),
-        Remedy(name="fused-optimizer: fused=True", exactness="close", kept=True, sameness="close"),
-        Remedy(name="threads: 1 thread", exactness="close", kept=False),
+        TriedRemedy(name="memoize: price\n--- a/x", exactness="exact", kept=True, sameness="exact"),
+        TriedRemedy(name="fused-optimizer: fused=True", exactness="close", kept=True, sameness="close"),
+        TriedRemedy(name="threads: 1 thread", exactness="close", kept=False),
     ]
     text = header(remedies).decode()
     assert text.splitlines() == [

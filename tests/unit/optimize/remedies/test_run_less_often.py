@@ -8,7 +8,7 @@ from optimize_builders import make_context, make_finding, make_measurement, make
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.run_less_often import REMEDY
 from unstall.optimize.source.files import Sources
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Culprit
 
@@ -60,7 +60,7 @@ def context_of(tmp_path, source=PROGRAM, share=0.8):
     leading = (main, frame(path, "Trainer.fit", "callback.step(loss)"), frame(path, "Log.step", "lines.append(loss)"))
     training = (main, frame(path, "Trainer.fit", "loss = self.train_step(x)"))
     samples = [StackSample(1, "MainThread", leading, 80), StackSample(1, "MainThread", training, 20)]
-    site = Site(
+    site = SeamSite(
         "~forward", str(path), "Trainer.train_step", line_of("loss = self.model(x)"),
         tuple((one.file, one.function, one.line) for one in reversed(training)),
     )  # fmt: skip

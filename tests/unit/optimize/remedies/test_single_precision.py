@@ -7,7 +7,7 @@ from optimize_builders import make_module
 
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.single_precision import in_single
-from unstall.records.measurements import Site
+from unstall.records.measurements import SeamSite
 
 DOUBLE = """import torch
 
@@ -19,7 +19,7 @@ def train(model, loader):
 """
 
 
-SITE = Site("~forward", "train.py", "train", 7)
+SITE = SeamSite("~forward", "train.py", "train", 7)
 
 
 def test_a_double_model_becomes_single_with_its_batches():
@@ -41,7 +41,8 @@ def test_other_ways_to_make_it_double(old, new, written):
     assert (
         written
         in in_single(
-            make_module(DOUBLE.replace(old, new)), Site("~forward", "train.py", "train", 7 + (old == "import torch"))
+            make_module(DOUBLE.replace(old, new)),
+            SeamSite("~forward", "train.py", "train", 7 + (old == "import torch")),
         ).code
     )
 

@@ -40,7 +40,7 @@ class Intervention:
     is_training: ClassVar[bool] = False
     """The component is what the program is there for, so its gain is a ceiling and never a finding."""
     touches_data: ClassVar[bool] = False
-    """After a switch the loader's workers need time to fall quiet, or to fill their queues."""
+    """It changes the data pipeline: after a switch, workers need time to fall quiet, or to fill their queues."""
     can_be_slowed: ClassVar[bool] = False
     """``--delay`` may name the component: :meth:`targets` are then the functions that do its work."""
 

@@ -11,7 +11,7 @@ from typing import Any
 _RELAY = Path(__file__).with_name("relay.py")
 
 
-class Relay:
+class RelayProcess:
     """Passes on what experiments say to this machine's services; it ends with this process."""
 
     def __init__(self, home: Path):
